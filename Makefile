@@ -1,0 +1,83 @@
+# Every target sets up what it needs: Python 3.11 or newer with venv, and make, are enough.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# Two quiets: warnings about a machine's own pip settings are noise here, errors still show.
+PIP    := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
+# Extra arguments for pytest: make test ARGS="-k laplace -n 2"
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+# `check` must end with the tests' own summary, also under `make -j`.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench lint types contracts docs reference format lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+
+demo: $(READY) ## show textbook floating-point noise leaking, and exact noise not
+	@$(BIN)/lastbit leak
+
+test: $(READY) ## run every test, the doc pages and the docstring examples
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: lint types contracts docs test ## everything CI runs; the tests come last
+
+bench: $(READY) ## run the benchmarks
+	@$(BIN)/python bench/run.py
+
+lint: $(READY) ## style and likely bugs (ruff)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(READY) ## static types (mypy --strict)
+	@$(BIN)/mypy
+
+contracts: $(READY) ## which room may import which (import-linter)
+	@$(BIN)/lint-imports --no-logo
+
+docs: $(READY) ## execute the pages, check their links and the command-line reference
+	@$(BIN)/python -m pytest tests/docs
+
+reference: $(READY) ## write docs/reference/cli.md from the commands' own help
+	@$(BIN)/python docs/generate_cli.py
+
+format: $(READY) ## let ruff format the code and fix what it can
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+lock: ## resolve requirements.lock anew from pyproject.toml
+	@echo "Resolving requirements.lock ..."
+	@rm -rf build/lock && $(PYTHON) -m venv build/lock
+	@build/lock/bin/python -m pip --quiet --quiet --disable-pip-version-check install uv
+	@sed '/^[^#]/,$$d' requirements.lock > build/lock/header
+	@build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --group dev \
+	    --generate-hashes --no-header --no-annotate pyproject.toml > build/lock/body
+	@cat build/lock/header build/lock/body > requirements.lock
+
+clean: ## remove the environment, builds and caches
+	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ---------------------------------------------------------------- set-up
+
+# Cleared first: a package that left the lock must leave the environment too.
+$(VENV)/.locked: requirements.lock
+	@command -v $(PYTHON) >/dev/null || \
+	    { echo "$(PYTHON) was not found. Install Python 3.11 or newer, or say: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "lastbit needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 | head -n 1). Say: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	    { echo "$(PYTHON) has no venv module. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "Setting up $(VENV) from requirements.lock (once, about half a minute) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@touch $@
+
+$(READY): $(VENV)/.locked pyproject.toml
+	@echo "Installing lastbit into $(VENV) ..."
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@

@@ -1,0 +1,20 @@
+"""The command line: one file a command.
+
+The top room. It parses what a person typed, calls the rooms below and prints what they return; it
+decides nothing about privacy. `entry.py` is the group that carries the commands and the one place
+where an error of ours becomes a paragraph on stderr and the exit status 2.
+
+Commands import what they need inside their bodies, so that `lastbit --help` stays quick.
+
+| file | holds |
+|---|---|
+| `entry.py` | the `lastbit` group, its version, its errors |
+| `leak.py` | `lastbit leak`: options, progress, the saved picture |
+| `leak_evidence.py` | what the three panels show, computed: exact laws and measured shares |
+| `leak_view.py` | the evidence as lines of a terminal |
+| `leak_picture.py` | the evidence as panels of a picture |
+"""
+
+from lastbit.cli.entry import main
+
+__all__ = ["main"]

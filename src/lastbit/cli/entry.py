@@ -1,0 +1,50 @@
+"""The `lastbit` command: the group that the single commands hang from."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import click
+
+from lastbit import __version__
+from lastbit.cli.leak import leak
+from lastbit.errors import LastbitError
+
+__all__ = ["main"]
+
+LINE_WIDTH = 80
+
+
+class Refused(click.ClickException):
+    """An error of ours on its way to the terminal: one paragraph, exit status 2."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message on stderr, folded to the width of a terminal."""
+        paragraph = click.wrap_text(f"Error: {self.message}", width=LINE_WIDTH)
+        click.echo(paragraph, file=file, err=file is None)
+
+
+class Commands(click.Group):
+    """A group of commands whose `LastbitError`s end in a paragraph, never in a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except LastbitError as error:
+            raise Refused(" ".join(str(error).split())) from error
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": LINE_WIDTH},
+    epilog="Example: lastbit leak --out leak.svg",
+)
+@click.version_option(__version__, prog_name="lastbit")
+def main() -> None:
+    """Differential privacy that holds to the last bit: exact noise, exact laws."""
+
+
+main.add_command(leak)

@@ -1,0 +1,69 @@
+"""Every error that lastbit raises on purpose.
+
+    LastbitError
+    ├── InvalidParameter      (also a ValueError)   a parameter has no meaning here
+    │   └── WrongType         (also a TypeError)    it is not even of a kind that could
+    ├── Undecidable           (also ArithmeticError) two balls overlap: neither < nor >= is proved
+    ├── PrecisionExhausted    (also ArithmeticError) more precision was asked for than is allowed
+    └── EntropyUnavailable    (also RuntimeError)   the operating system gave no random bytes
+
+Each message names the parameter and the way out. No message holds a value of anybody's data: the
+parameters named here (scales, weights, sizes) are public by definition, and long ones are cut.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "EntropyUnavailable",
+    "InvalidParameter",
+    "LastbitError",
+    "PrecisionExhausted",
+    "Undecidable",
+    "WrongType",
+]
+
+
+class LastbitError(Exception):
+    """The root of the tree; catch it to catch everything lastbit raises on purpose."""
+
+
+class InvalidParameter(LastbitError, ValueError):
+    """A parameter's value has no meaning here.
+
+    >>> raise InvalidParameter("scale", problem="is negative", remedy="pass a number above 0")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: scale is negative; pass a number above 0
+    """
+
+    def __init__(self, parameter: str, *, problem: str, remedy: str) -> None:
+        super().__init__(f"{parameter} {problem}; {remedy}")
+        self.parameter = parameter
+        self.problem = problem
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Rebuild across process boundaries: the default would drop the keyword arguments."""
+        return (_rebuild, (type(self), self.parameter, self.problem, self.remedy))
+
+
+class WrongType(InvalidParameter, TypeError):
+    """A parameter is of a type that cannot carry the meaning asked for."""
+
+
+class Undecidable(LastbitError, ArithmeticError):
+    """A comparison of balls that overlap: the truth is not known at this precision."""
+
+
+class PrecisionExhausted(LastbitError, ArithmeticError):
+    """A question stayed undecided up to the highest precision allowed."""
+
+
+class EntropyUnavailable(LastbitError, RuntimeError):
+    """The operating system's random source failed; nothing was drawn."""
+
+
+def _rebuild(
+    kind: type[InvalidParameter], parameter: str, problem: str, remedy: str
+) -> InvalidParameter:
+    return kind(parameter, problem=problem, remedy=remedy)

@@ -1,0 +1,231 @@
+"""Balls: enclosures of real numbers whose undecidable comparisons raise."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import NoReturn, TypeAlias
+
+from flint import arb, ctx, fmpq
+
+from lastbit.errors import Undecidable
+from lastbit.exact.rational import rational
+
+__all__ = ["Ball", "arb_of", "ends", "floor_ceil", "working_precision"]
+
+# The working precision is one variable of the whole process in python-flint. Balls are right at any
+# precision, but a race could leave them wider than asked for: whoever computes holds this lock.
+_PRECISION = threading.RLock()
+
+DEFAULT_PRECISION = 128
+
+
+@contextmanager
+def working_precision(bits: int) -> Iterator[None]:
+    """Compute with `bits` bits inside the block, and put the old precision back afterwards."""
+    with _PRECISION:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def arb_of(number: Fraction | int) -> arb:
+    """An enclosure of a rational at the working precision (exact if it fits)."""
+    if isinstance(number, int):
+        return arb(number)
+    return arb(fmpq(number.numerator, number.denominator))
+
+
+def ends(ball: arb) -> tuple[Fraction, Fraction]:
+    """The two ends of a ball, exactly: midpoint and radius are dyadic numbers."""
+    middle, radius = _dyadic(ball.mid()), _dyadic(ball.rad())
+    return middle - radius, middle + radius
+
+
+def floor_ceil(ball: arb) -> tuple[int, int]:
+    """Integers not above and not below everything in the ball, as close as the ball allows."""
+    return (
+        int(ball.lower().floor().unique_fmpz()),  # type: ignore[arg-type]
+        int(ball.upper().ceil().unique_fmpz()),  # type: ignore[arg-type]
+    )
+
+
+def _dyadic(number: arb) -> Fraction:
+    mantissa, exponent = number.man_exp()
+    shift = int(exponent)
+    if shift >= 0:
+        return Fraction(int(mantissa) << shift)
+    return Fraction(int(mantissa), 1 << -shift)
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+Operand: TypeAlias = "Ball | int | Fraction | Decimal | float | str"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ball:
+    """A real number known to lie within a radius of a midpoint.
+
+    Arithmetic gives balls that hold every possible result. A comparison is answered only if it is
+    true of *every* number in the ball, or of none; otherwise `Undecidable` is raised.
+
+    >>> third = Ball.of("1/3")
+    >>> third
+    Ball(0.33333333333333333333 ± 3.34e-21)
+    >>> third < "0.34"
+    True
+    >>> third * 3 == 1
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.Undecidable: the ball 1.0000000000000000000 ± ... does not decide == 1; ...
+    """
+
+    enclosure: arb
+
+    @classmethod
+    def of(cls, number: object, *, precision: int = DEFAULT_PRECISION) -> Ball:
+        """The ball of a rational, in everything `rational` takes."""
+        exact = rational(number)
+        with working_precision(precision):
+            return cls(arb_of(exact))
+
+    # -- arithmetic, at the precision of the finer operand and a margin --
+    def __add__(self, other: Operand) -> Ball:
+        return self._combine(other, operator.add)
+
+    def __sub__(self, other: Operand) -> Ball:
+        return self._combine(other, operator.sub)
+
+    def __mul__(self, other: Operand) -> Ball:
+        return self._combine(other, operator.mul)
+
+    def __truediv__(self, other: Operand) -> Ball:
+        return self._combine(other, operator.truediv)
+
+    def __radd__(self, other: Operand) -> Ball:
+        return self + other
+
+    def __rsub__(self, other: Operand) -> Ball:
+        return -self + other
+
+    def __rmul__(self, other: Operand) -> Ball:
+        return self * other
+
+    def __rtruediv__(self, other: Operand) -> Ball:
+        return Ball.of(other, precision=self._precision()) / self
+
+    def __neg__(self) -> Ball:
+        return Ball(self.enclosure.neg(exact=True))
+
+    def __abs__(self) -> Ball:
+        with working_precision(self._precision()):
+            return Ball(abs(self.enclosure))
+
+    def exp(self) -> Ball:
+        """The exponential."""
+        with working_precision(self._precision()):
+            return Ball(self.enclosure.exp())
+
+    def log(self) -> Ball:
+        """The natural logarithm; `Undecidable` unless the sign of the ball is certain."""
+        if self <= 0:
+            raise ArithmeticError("the logarithm of a number that is not above 0")
+        with working_precision(self._precision()):
+            return Ball(self.enclosure.log())
+
+    def sqrt(self) -> Ball:
+        """The square root; `Undecidable` unless the sign of the ball is certain."""
+        if self < 0:
+            raise ArithmeticError("the square root of a number below 0")
+        with working_precision(self._precision()):
+            return Ball(self.enclosure.sqrt())
+
+    # -- questions --
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest number of the ball, exactly."""
+        return ends(self.enclosure)
+
+    def contains(self, number: object) -> bool:
+        """Whether a rational lies in the ball."""
+        low, high = self.ends
+        return low <= rational(number) <= high
+
+    def __lt__(self, other: Operand) -> bool:
+        return self._decide(other, "<", operator.lt, operator.ge)
+
+    def __le__(self, other: Operand) -> bool:
+        return self._decide(other, "<=", operator.le, operator.gt)
+
+    def __gt__(self, other: Operand) -> bool:
+        return self._decide(other, ">", operator.gt, operator.le)
+
+    def __ge__(self, other: Operand) -> bool:
+        return self._decide(other, ">=", operator.ge, operator.lt)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ball | int | Fraction | Decimal | float | str):
+            return NotImplemented
+        return self._decide(other, "==", operator.eq, operator.ne)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a ball has no truth value; compare it")
+
+    def __float__(self) -> NoReturn:
+        raise TypeError("a ball is no float; round it with lastbit.exact.upper or lower")
+
+    def __repr__(self) -> str:
+        return f"Ball({self})"
+
+    def __str__(self) -> str:
+        # at most 20 digits; what they leave out is counted in the radius shown
+        text = self.enclosure.str(20).strip("[]")
+        return text.replace("+/-", "±") if "+/-" in text else _trimmed(text)
+
+    def _precision(self) -> int:
+        return max(DEFAULT_PRECISION, self.enclosure.bits() + 32)
+
+    def _meet(self, other: Operand) -> tuple[int, arb]:
+        """The precision to work at, and the other operand as a ball of that precision."""
+        precision = self._precision()
+        if isinstance(other, Ball):
+            return max(precision, other._precision()), other.enclosure
+        number = rational(other)
+        with working_precision(precision):
+            return precision, arb_of(number)
+
+    def _combine(self, other: Operand, operation: Callable[[arb, arb], arb]) -> Ball:
+        precision, right = self._meet(other)
+        with working_precision(precision):
+            return Ball(operation(self.enclosure, right))
+
+    def _decide(
+        self,
+        other: Operand,
+        sign: str,
+        surely: Callable[[arb, arb], bool],
+        surely_not: Callable[[arb, arb], bool],
+    ) -> bool:
+        # arb's own comparisons are True only if they hold for all numbers of both balls
+        _, right = self._meet(other)
+        if surely(self.enclosure, right):
+            return True
+        if surely_not(self.enclosure, right):
+            return False
+        raise Undecidable(
+            f"the ball {self} does not decide {sign} {other}; "
+            "compute it with more precision (lastbit.exact.refine does so by itself)"
+        )

@@ -1,0 +1,150 @@
+"""What people write, as exact rationals."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational
+from typing import SupportsIndex, TypeAlias
+
+from flint import fmpq, fmpz
+
+from lastbit.errors import InvalidParameter, WrongType
+
+__all__ = ["Number", "positive", "rational", "whole"]
+
+Number: TypeAlias = int | float | str | Fraction | Decimal
+"""Everything `rational` takes; numpy's integers and floats, fmpz and fmpq pass too."""
+
+# "1e999999999" would ask for a gigabyte of digits: beyond this many decimal places we refuse.
+LARGEST_EXPONENT = 10_000
+_PLAIN = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE](?P<exponent>[+-]?\d{1,9}))?\s*", re.ASCII)
+_RATIO = re.compile(r"\s*[+-]?\d+\s*/\s*\d+\s*", re.ASCII)
+_REMEDY = 'pass an int, a Fraction, a Decimal, a finite float, or a string such as "0.1" or "1/3"'
+
+
+def rational(value: object, name: str = "value") -> Fraction:
+    """The exact rational that `value` stands for.
+
+    A float is taken as the dyadic number it is; a string as the decimal or ratio it spells.
+
+    >>> rational("0.1"), rational("1/3"), rational(0.5), rational(2)
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(2, 1))
+    >>> rational(0.1) == rational("0.1")
+    False
+    >>> rational(float("nan"), "scale")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: scale is not a number (NaN); pass an int, a Fraction, ...
+    """
+    match value:
+        case bool():
+            raise WrongType(name, problem="is a truth value", remedy=_REMEDY)
+        case Fraction():
+            return value
+        case Integral() | fmpz():
+            return Fraction(int(value))
+        case Rational():
+            return Fraction(int(value.numerator), int(value.denominator))
+        case fmpq():
+            return Fraction(int(value.p), int(value.q))
+        case float():
+            return Fraction(_finite(value, name))
+        case Decimal():
+            return _from_decimal(value, name)
+        case str():
+            return _from_text(value, name)
+    # numpy's float16, float32 and longdouble are no Python floats, yet exact dyadics all the same
+    ratio = getattr(value, "as_integer_ratio", None)
+    if ratio is None:
+        kind = type(value).__name__
+        raise WrongType(name, problem=f"is of type {kind}, not a number", remedy=_REMEDY)
+    try:
+        numerator, denominator = ratio()
+    except (ValueError, OverflowError):
+        raise InvalidParameter(name, problem="is not finite", remedy=_REMEDY) from None
+    return Fraction(int(numerator), int(denominator))
+
+
+def positive(value: object, name: str = "value") -> Fraction:
+    """The exact rational that `value` stands for, refused unless it is above 0.
+
+    >>> positive("1/1000")
+    Fraction(1, 1000)
+    """
+    number = rational(value, name)
+    if number <= 0:
+        problem = "is zero" if number == 0 else "is negative"
+        raise InvalidParameter(name, problem=problem, remedy="pass a number above 0")
+    return number
+
+
+def whole(value: object, name: str = "value", *, least: int = 0) -> int:
+    """The integer that `value` is: ints and numpy's integers only, not below `least`.
+
+    >>> whole(3), whole(2**70)
+    (3, 1180591620717411303424)
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral | SupportsIndex):
+        kind = type(value).__name__
+        raise WrongType(
+            name, problem=f"is of type {kind}, not a whole number", remedy="pass an int"
+        )
+    try:
+        number = value.__index__() if isinstance(value, SupportsIndex) else int(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise WrongType(
+            name, problem=f"is of type {kind}, not a whole number", remedy="pass an int"
+        ) from None
+    if number < least:
+        raise InvalidParameter(
+            name, problem=f"is below {least}", remedy=f"pass a whole number from {least} up"
+        )
+    return number
+
+
+def _finite(value: float, name: str) -> float:
+    if math.isfinite(value):
+        return value
+    problem = "is not a number (NaN)" if math.isnan(value) else "is infinite"
+    raise InvalidParameter(name, problem=problem, remedy=_REMEDY)
+
+
+def _from_decimal(value: Decimal, name: str) -> Fraction:
+    if not value.is_finite():
+        problem = "is infinite" if value.is_infinite() else "is not a number (NaN)"
+        raise InvalidParameter(name, problem=problem, remedy=_REMEDY)
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)  # finite, so no special marker
+    _check_exponent(exponent, name)
+    return Fraction(value)
+
+
+def _from_text(text: str, name: str) -> Fraction:
+    plain = _PLAIN.fullmatch(text)
+    if plain is None and _RATIO.fullmatch(text) is None:
+        shown = repr(text if len(text) <= 40 else text[:37] + "...")
+        raise InvalidParameter(name, problem=f"is {shown}, which is no number", remedy=_REMEDY)
+    _check_exponent(len(text), name)
+    if plain is not None and plain["exponent"]:
+        _check_exponent(int(plain["exponent"]), name)
+    try:
+        return Fraction(text.replace(" ", ""))
+    except ZeroDivisionError:
+        raise InvalidParameter(
+            name, problem="has the denominator 0", remedy="pass a ratio of two integers, 1/3"
+        ) from None
+    except ValueError:  # the interpreter's own limit on the digits of an integer
+        raise InvalidParameter(name, problem="has too many digits", remedy=_REMEDY) from None
+
+
+def _check_exponent(exponent: int, name: str) -> None:
+    if abs(exponent) > LARGEST_EXPONENT:
+        raise InvalidParameter(
+            name,
+            problem=f"has more than {LARGEST_EXPONENT} decimal places or digits",
+            remedy="pass a Fraction if you really mean it",
+        )

@@ -1,0 +1,99 @@
+"""What every law can say."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact.ball import DEFAULT_PRECISION, Ball, arb_of, working_precision
+from lastbit.exact.rational import rational, whole
+from lastbit.exact.real import refine
+
+__all__ = ["Law", "least"]
+
+
+class Law(ABC):
+    """The exact law of a random integer.
+
+    A law gives its masses and its cumulative function as enclosures at the working precision
+    (`mass`, `cumulative`); everything a caller sees is made from those two.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def mass(self, value: int) -> arb:
+        """P[X = value] enclosed at the working precision."""
+
+    @abstractmethod
+    def cumulative(self, value: int) -> arb:
+        """P[X <= value] enclosed at the working precision."""
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[int | None, int | None]:
+        """The least and the greatest possible value; None where there is no bound."""
+
+    def exact_cumulative(self, value: int) -> Fraction | None:
+        """P[X <= value] where it is known to be rational; None where it is not."""
+        return None
+
+    def probability(self, value: int, *, precision: int = DEFAULT_PRECISION) -> Ball:
+        """P[X = value]."""
+        number = whole(value, "value", least=-(1 << 4096))
+        with working_precision(precision):
+            return Ball(self.mass(number))
+
+    def cdf(self, value: int, *, precision: int = DEFAULT_PRECISION) -> Ball:
+        """P[X <= value]."""
+        number = whole(value, "value", least=-(1 << 4096))
+        with working_precision(precision):
+            return Ball(self.cumulative(number))
+
+    def quantile(self, probability: object) -> int:
+        """The least k with P[X <= k] >= probability, for a probability strictly between 0 and 1."""
+        level = rational(probability, "probability")
+        if not 0 < level < 1:
+            raise InvalidParameter(
+                "probability",
+                problem="is not strictly between 0 and 1",
+                remedy="pass, say, 0.5 for the median",
+            )
+        return least(lambda value: self._reaches(value, level), self.support)
+
+    def _reaches(self, value: int, level: Fraction) -> bool:
+        known = self.exact_cumulative(value)
+        if known is not None:
+            return known >= level
+
+        def at(precision: int) -> bool:
+            with working_precision(precision):
+                return Ball(self.cumulative(value)) >= Ball(arb_of(level))
+
+        return refine(at)
+
+
+def least(holds: Callable[[int], bool], support: tuple[int | None, int | None]) -> int:
+    """The least integer of the support for which a monotone question holds."""
+    low, high = support
+    step = 1
+    if high is None:
+        high = 0 if low is None else low
+        while not holds(high):
+            low, high, step = high + 1, high + step, 2 * step
+    if low is None:
+        low, step = high, 1
+        while holds(low):
+            low, high, step = low - step, low, 2 * step
+        low += 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

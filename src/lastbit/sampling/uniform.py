@@ -1,0 +1,154 @@
+"""Uniform integers below any n."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.exact.ball import arb_of
+from lastbit.exact.rational import whole
+from lastbit.sampling.bits import Bits, words
+from lastbit.sampling.draw import Size, cached, drawn
+from lastbit.sampling.uniform_real import LazyUniform
+
+__all__ = ["UniformBelow", "random_bits", "uniform_below"]
+
+LIMB_BITS = 32
+# So many bits beyond those of n make a tie less likely than 2**-44.
+_SPARE_BITS = 44
+
+
+def uniform_below(n: int, size: Size = None) -> Any:
+    """Exact uniform draws from 0 ... n-1.
+
+    Law      P[X = k] = 1/n
+    Theorem  X = floor(n U), U uniform on [0, 1). From the first w bits u of U, floor(n u / 2**w)
+             is X unless adding n to the fraction n u mod 2**w carries over: then more bits are
+             drawn. That happens with probability below n / 2**w <= 2**-44
+    Source   Lemire 2019 for the product, without his rejection
+    Differs  any n from 1 up; Python integers from 2**63 on; never rejects, so the number of
+             random words depends on n and the size alone
+    Checked  tests/laws/test_uniform.py
+
+    >>> uniform_below(1)
+    0
+    >>> uniform_below(6, size=5).max() < 6
+    np.True_
+    >>> uniform_below(0)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: n is below 1; pass a whole number from 1 up
+    """
+    return drawn(cached(_uniform, n), size)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _uniform(n: int) -> UniformBelow:
+    return UniformBelow(whole(n, "n", least=1))
+
+
+@dataclass(frozen=True, slots=True)
+class UniformBelow:
+    """Integers below n from products of 32-bit limbs; `limb_bits` is smaller in tests only."""
+
+    n: int
+    limb_bits: int = LIMB_BITS
+    spare_bits: int = _SPARE_BITS
+
+    def draw(self, bits: Bits, size: int) -> NDArray[Any]:
+        """`size` independent draws."""
+        if self.n & (self.n - 1) == 0:
+            return random_bits(bits, size, self.n.bit_length() - 1)
+        factors = _limbs(self.n, self.limb_bits)
+        count = -(-(self.n.bit_length() + self.spare_bits) // self.limb_bits)
+        mask = np.uint64((1 << self.limb_bits) - 1)
+        uniform = [words(bits, size, np.uint32).astype(np.uint64) & mask for _ in range(count)]
+        product = _product(uniform, factors, self.limb_bits)
+        out = _assembled(product[count:], self.limb_bits, self.n.bit_length())
+        for i in self._ties(product[:count]):
+            out[i] = self._refined(bits, [int(limb[i]) for limb in uniform])
+        return out
+
+    def _ties(self, fraction: list[NDArray[np.uint64]]) -> list[int]:
+        """Where the fraction plus n would carry: one unit more of U could make X larger."""
+        full = np.uint64((1 << self.limb_bits) - 1)
+        close = fraction[-1] == full
+        limit = (1 << self.limb_bits * len(fraction)) - self.n
+        return [
+            int(i)
+            for i in np.flatnonzero(close)
+            if _value([int(limb[i]) for limb in fraction], self.limb_bits) > limit
+        ]
+
+    def _refined(self, bits: Bits, limbs: list[int]) -> int:
+        count = self.limb_bits * len(limbs)
+        uniform = LazyUniform(bits, _value(limbs, self.limb_bits), count)
+        x = self.n * uniform.word >> count
+        return x if uniform.below(lambda: arb_of(Fraction(x + 1, self.n))) else x + 1
+
+
+def random_bits(bits: Bits, size: int, count: int) -> NDArray[Any]:
+    """`size` uniform integers of `count` bits: int64 up to 62 bits, Python integers beyond."""
+    if count <= 62:
+        return _short_bits(bits, size, count).astype(np.int64)
+    limbs = [words(bits, size, np.uint32).astype(np.uint64) for _ in range(-(-count // LIMB_BITS))]
+    limbs[-1] >>= np.uint64(LIMB_BITS * len(limbs) - count)
+    return _assembled(limbs, LIMB_BITS, count)
+
+
+def _short_bits(
+    bits: Bits, size: int, count: int
+) -> NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.uint64]:
+    mask = (1 << count) - 1
+    if count <= 16:
+        return words(bits, size, np.uint16) & np.uint16(mask)
+    if count <= 32:
+        return words(bits, size, np.uint32) & np.uint32(mask)
+    return words(bits, size, np.uint64) & np.uint64(mask)
+
+
+def _product(
+    uniform: list[NDArray[np.uint64]], factors: list[int], limb_bits: int
+) -> list[NDArray[np.uint64]]:
+    """The limbs of uniform * factors, least first; every partial sum fits into 64 bits."""
+    shift, mask = np.uint64(limb_bits), np.uint64((1 << limb_bits) - 1)
+    product = [np.zeros_like(uniform[0]) for _ in range(len(uniform) + len(factors))]
+    for j, factor in enumerate(factors):
+        carry = np.uint64(0)
+        for i, limb in enumerate(uniform):
+            # (2**32 - 1)**2 + 2 (2**32 - 1) = 2**64 - 1
+            total = limb * np.uint64(factor)
+            total += product[i + j]
+            total += carry
+            product[i + j] = total & mask
+            carry = total >> shift  # type: ignore[assignment]
+        product[j + len(uniform)] += carry
+    return product
+
+
+def _assembled(limbs: list[NDArray[np.uint64]], limb_bits: int, bit_length: int) -> NDArray[Any]:
+    """Limbs to numbers: int64 where all numbers of that length fit, else Python integers."""
+    if bit_length <= 62:
+        out = np.zeros(limbs[0].shape, np.uint64)
+        for i, limb in enumerate(limbs):
+            out |= limb << np.uint64(i * limb_bits)
+        return out.view(np.int64)
+    columns = [limb.tolist() for limb in limbs]
+    wide = np.empty(limbs[0].shape, np.object_)
+    wide[:] = [_value(list(row), limb_bits) for row in zip(*columns, strict=True)]
+    return wide
+
+
+def _value(limbs: list[int], limb_bits: int) -> int:
+    return sum(limb << (i * limb_bits) for i, limb in enumerate(limbs))
+
+
+def _limbs(number: int, limb_bits: int) -> list[int]:
+    mask = (1 << limb_bits) - 1
+    count = max(1, -(-number.bit_length() // limb_bits))
+    return [number >> (i * limb_bits) & mask for i in range(count)]

@@ -1,0 +1,111 @@
+"""Every source file passes every check, and every check rejects what it exists for."""
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.architecture import checks
+from tests.architecture.checks import CHECKS, Module, modules_below
+
+SRC = Path(__file__).parents[2] / "src" / "lastbit"
+DOCSTRING = '"""' + "A room.\n" * 12 + '"""\n'
+
+
+def findings(check, path: str, source: str) -> list[str]:
+    return list(check(Module(path=PurePosixPath(path), source=source)))
+
+
+def test_there_are_sources_to_check():
+    assert {"errors.py", "sampling/bits.py", "exact/__init__.py"} <= {
+        str(module.path) for module in modules_below(SRC)
+    }
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_source_passes(check):
+    found = [f"{module.path}: {line}" for module in modules_below(SRC) for line in check(module)]
+    assert not found, f"{check.__doc__}\n  " + "\n  ".join(found)
+
+
+REJECTED = [
+    (checks.entropy_outside_its_door, "exact/ball.py", "import os\nseed = os.urandom(8)"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "import os\nread = os.urandom"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "from os import urandom"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "from os import urandom as harmless"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "import os\nos.getrandom(8)"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "import os\ngetattr(os, 'urandom')(8)"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "open('/dev/urandom', 'rb')"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "open(b'/dev/random', 'rb')"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "Path('/dev/hwrng').read_bytes()"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "import secrets"),
+    (checks.entropy_outside_its_door, "sampling/laplace.py", "def f():\n    import secrets"),
+    (checks.entropy_outside_its_door, "exact/ball.py", "from secrets import randbits"),
+    (checks.entropy_outside_its_door, "cli/bits.py", "from cryptography.hazmat import primitives"),
+    (checks.entropy_outside_its_door, "sampling/deterministic.py", "import secrets"),
+    (checks.entropy_outside_its_door, "sampling/deterministic.py", "os.urandom(8)"),
+    (checks.pseudo_randomness, "sampling/bits.py", "import random"),
+    (checks.pseudo_randomness, "sampling/bits.py", "from random import getrandbits"),
+    (checks.pseudo_randomness, "sampling/bits.py", "__import__('random')"),
+    (checks.pseudo_randomness, "sampling/bits.py", "importlib.import_module('random')"),
+    (checks.pseudo_randomness, "exact/ball.py", "import numpy as np\nnp.random.default_rng()"),
+    (checks.pseudo_randomness, "exact/ball.py", "import numpy as n\nn.random.default_rng()"),
+    (checks.pseudo_randomness, "exact/ball.py", "import numpy.random"),
+    (checks.pseudo_randomness, "exact/ball.py", "from numpy import random"),
+    (checks.pseudo_randomness, "exact/ball.py", "from numpy.random import default_rng"),
+    (checks.pseudo_randomness, "exact/ball.py", "getattr(np, 'random')"),
+    (checks.source_for_tests_only, "cli/leak.py", "import lastbit.sampling.deterministic"),
+    (checks.source_for_tests_only, "cli/leak.py", "from lastbit.sampling import deterministic"),
+    (checks.source_for_tests_only, "sampling/__init__.py", "from .deterministic import Tape"),
+    (checks.source_for_tests_only, "sampling/laplace.py", "from . import deterministic"),
+    (checks.source_for_tests_only, "cli/leak.py", "from ..sampling.deterministic import Tape"),
+    (checks.work_in_init, "exact/__init__.py", DOCSTRING + "precision = 53"),
+    (checks.work_in_init, "exact/__init__.py", DOCSTRING + "__version__ = '1'"),
+    (checks.work_in_init, "exact/__init__.py", DOCSTRING + "def widen(): ..."),
+    (checks.work_in_init, "exact/__init__.py", DOCSTRING + "import flint\nflint.ctx.setup()"),
+    (checks.work_in_init, "exact/__init__.py", DOCSTRING + "__all__ = sorted(globals())"),
+    (checks.work_in_init, "__init__.py", DOCSTRING + "__version__ = version('lastbit')"),
+    (checks.undescribed_room, "exact/__init__.py", '"""Exact numbers."""'),
+    (checks.undescribed_room, "exact/__init__.py", "from lastbit.exact.ball import Ball"),
+    (checks.name_that_says_nothing, "exact/utils.py", ""),
+    (checks.name_that_says_nothing, "exact/_helpers.py", ""),
+    (checks.name_that_says_nothing, "core/ball.py", ""),
+    (checks.mutable_global, "exact/ball.py", "cache = {}"),
+    (checks.mutable_global, "exact/ball.py", "cache: dict[int, int] = {}"),
+    (checks.mutable_global, "exact/ball.py", "seen = set()"),
+    (checks.mutable_global, "exact/ball.py", "table = [n for n in range(9)]"),
+    (checks.mutable_global, "exact/ball.py", "waiting = collections.deque()"),
+    (checks.mutable_global, "exact/ball.py", "try:\n    pass\nexcept OSError:\n    cache = []"),
+    (checks.too_long, "exact/ball.py", "\n" * (checks.LONGEST_FILE + 1)),
+    (checks.wrong_exports, "exact/ball.py", "a = b = 1\n__all__ = ['b', 'a']"),
+    (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = ['a', 'a']"),
+    (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = ['a', 'c']"),
+    (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = list('a')"),
+]
+
+
+@pytest.mark.parametrize(("check", "path", "source"), REJECTED)
+def test_rejects(check, path, source):
+    assert findings(check, path, source)
+
+
+ACCEPTED = [
+    (checks.entropy_outside_its_door, "sampling/bits.py", "import os\nos.urandom(32)"),
+    (checks.entropy_outside_its_door, "sampling/deterministic.py", "import cryptography"),
+    (checks.entropy_outside_its_door, "exact/ball.py", '"""Never reads /dev/urandom."""'),
+    (checks.pseudo_randomness, "sampling/bits.py", "from lastbit.sampling import random_bits"),
+    (checks.source_for_tests_only, "sampling/deterministic.py", "class Tape: ..."),
+    (checks.work_in_init, "__init__.py", DOCSTRING + "__version__ = '0.1.0'\n__all__ = ['a']"),
+    (checks.undescribed_room, "exact/__init__.py", DOCSTRING),
+    (checks.mutable_global, "exact/ball.py", "small = (2, 3)\nunits = MappingProxyType({'a': 1})"),
+    (checks.mutable_global, "exact/ball.py", "def f():\n    seen = set()\n__all__ = ['f']"),
+    (checks.wrong_exports, "exact/ball.py", "from x import Z, a\n__all__ = ['Z', 'a']"),
+]
+
+
+@pytest.mark.parametrize(("check", "path", "source"), ACCEPTED)
+def test_accepts(check, path, source):
+    assert findings(check, path, source) == []
+
+
+def test_every_check_has_something_it_rejects():
+    assert {check for check, _, _ in REJECTED} == set(CHECKS)

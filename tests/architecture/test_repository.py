@@ -1,0 +1,127 @@
+"""The files around the code: no addresses, a complete lock, and floors that hold."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+SET_UP_FILES = ("requirements.lock", "Makefile", ".ci/run", "pyproject.toml")
+ADDRESS = re.compile(r"://|--(extra-)?index-url|--find-links|--trusted-host|git\+|^-[if]\b", re.M)
+HOME_DIRECTORY = re.compile(r"/(root|home|Users)/\w")
+
+
+def addresses(text: str) -> list[str]:
+    """Where a package comes from is each machine's own setting, never the repository's."""
+    return [match.group() for match in ADDRESS.finditer(text)]
+
+
+def pins(lock: str) -> list[Requirement]:
+    logical_lines = lock.replace("\\\n", " ").splitlines()
+    return [
+        Requirement(line.split("--hash")[0].strip())
+        for line in logical_lines
+        if line and not line.startswith("#")
+    ]
+
+
+def declared() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    lists = (
+        project["build-system"]["requires"],
+        project["project"]["dependencies"],
+        project["dependency-groups"]["dev"],
+    )
+    return [Requirement(text) for texts in lists for text in texts]
+
+
+def unmet(requirements: list[Requirement], lock: str) -> list[str]:
+    """Requirements that no pin of the lock satisfies."""
+    versions: dict[str, list[str]] = {}
+    for pin in pins(lock):
+        version = str(pin.specifier).removeprefix("==")
+        versions.setdefault(canonicalize_name(pin.name), []).append(version)
+    return [
+        str(requirement)
+        for requirement in requirements
+        if not (found := versions.get(canonicalize_name(requirement.name)))
+        or not all(requirement.specifier.contains(version) for version in found)
+    ]
+
+
+@pytest.mark.parametrize("name", SET_UP_FILES)
+def test_no_address_is_written_down(name):
+    text = (ROOT / name).read_text("utf-8")
+    assert addresses(text) == []
+    assert not HOME_DIRECTORY.search(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "click @ https" + "://example.invalid/click.whl",
+        "--index-url mirror",
+        "--extra-index-url mirror",
+        "-i mirror",
+        "-f wheels",
+        "--find-links wheels",
+        "click @ git+ssh",
+    ],
+)
+def test_an_address_is_rejected(line):
+    assert addresses(f"click==8.1.0\n{line}\n")
+
+
+def test_the_lock_pins_and_hashes_everything():
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    for pin in pins(lock):
+        assert re.fullmatch(r"==[\w.]+", str(pin.specifier)), f"{pin} is not pinned"
+    entries = [line for line in lock.splitlines() if "==" in line and not line.startswith(" ")]
+    assert len(entries) == len(pins(lock)) > 0
+    assert all(line.endswith("\\") for line in entries), "a pin without a hash"
+
+
+def test_the_lock_satisfies_pyproject():
+    assert unmet(declared(), (ROOT / "requirements.lock").read_text("utf-8")) == []
+
+
+def test_a_stale_lock_is_rejected():
+    requirements = [Requirement("click>=8.1"), Requirement("rich>=13")]
+    stale = "click==8.0 \\\n    --hash=sha256:00\n"
+    assert unmet(requirements, stale) == ["click>=8.1", "rich>=13"]
+    assert unmet(requirements, "Click==8.1\nrich==13.1\n") == []
+
+
+def test_dependencies_have_lower_bounds_only():
+    for requirement in declared():
+        assert re.fullmatch(r">=[\w.]+", str(requirement.specifier)), requirement
+
+
+def test_the_version_is_said_once():
+    import lastbit
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert lastbit.__version__ == project["version"]
+    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_a_shrunken_suite_is_rejected(tmp_path):
+    """The floor in tests/conftest.py, tried on a suite of one test."""
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text("utf-8"), "utf-8")
+    (tests / "test_one.py").write_text("def test_one(): pass\n", "utf-8")
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntestpaths = ["tests"]\n')
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    whole = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert whole.returncode != 0
+    assert "only 1 tests were collected" in whole.stdout + whole.stderr
+    part = subprocess.run(
+        [*run, "tests/test_one.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert part.returncode == 0, part.stdout

@@ -1,0 +1,68 @@
+"""The group: version, help, and errors that end in a paragraph."""
+
+import pytest
+from click.testing import CliRunner
+
+import lastbit
+from lastbit.cli import main
+from lastbit.cli.entry import Commands
+from lastbit.errors import InvalidParameter, LastbitError, Undecidable
+
+
+def test_version_is_the_package_version():
+    result = CliRunner().invoke(main, ["--version"])
+    assert result.exit_code == 0
+    assert result.output == f"lastbit, version {lastbit.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["leak", "--help"]])
+def test_every_help_has_an_example(arguments):
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    assert "Example: lastbit" in result.output
+
+
+def test_no_help_line_is_wider_than_a_terminal():
+    for arguments in (["--help"], *([name, "--help"] for name in main.commands)):
+        output = CliRunner().invoke(main, arguments).output
+        assert max(len(line) for line in output.splitlines()) <= 80
+
+
+def failing(error: Exception) -> Commands:
+    group = Commands("lastbit")
+
+    @group.command("fail")
+    def fail() -> None:
+        raise error
+
+    return group
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidParameter("scale", problem="is zero", remedy="pass a number above 0"),
+        Undecidable("the ball does not decide\n\n   == 1; compute it with more precision"),
+        LastbitError("a long one " + "that goes on and on " * 20),
+    ],
+)
+def test_our_errors_become_one_paragraph_and_status_2(error):
+    result = CliRunner().invoke(failing(error), ["fail"])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert "Traceback" not in result.stderr
+    assert "\n\n" not in result.stderr
+    assert max(len(line) for line in result.stderr.splitlines()) <= 80
+    assert result.stderr.split() == ["Error:", *str(error).split()]
+
+
+def test_other_errors_are_not_hidden():
+    result = CliRunner().invoke(failing(ZeroDivisionError("a bug of ours")), ["fail"])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_unknown_command_is_refused():
+    result = CliRunner().invoke(main, ["leek"])
+    assert result.exit_code == 2
+    assert "No such command" in result.stderr

@@ -1,0 +1,240 @@
+"""Reads a Markdown page and runs what it shows.
+
+    ```python     executed top to bottom, one namespace a page; `>>>` examples must print what
+                  is shown (`...` stands for anything), other code must run
+    ```console    `$ lastbit ...` is run and must print what is shown, up to white space;
+                  commands that set things up (make, git, pip) are not run
+    ```           any other fence is only shown, but may not hide a command under another name
+
+A command that ends with an error must show it: the last line of its output is `[exit 2]`.
+A fence is left out by a comment directly above it: `<!-- not executed: the reason -->`.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+RUN = frozenset({"lastbit", "python", "cat", "head", "echo", "ls"})
+NOT_RUN = frozenset({"make", "git", "pip", "cd"})
+MISNAMED = frozenset({"py", "python3", "pycon", "sh", "bash", "shell", "shell-session"})
+LONGEST_COMMAND_SECONDS = 300
+
+FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,}) *(?P<info>[^`]*)$")
+OPT_OUT = re.compile(r"^<!-- not executed: \S.* -->$")
+LINK = re.compile(
+    r"\[[^\]]*\]\(<?(?P<inline>[^)\s>]+)>?[^)]*\)|^\[[^\]]+\]: *(?P<reference>\S+)", re.M
+)
+EXIT_STATUS = re.compile(r"^\[exit (?P<status>\d+)\]\s*\Z", re.M)
+HEADING = re.compile(r"^#+ +(?P<title>.*?) *#*$", re.M)
+
+LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class PageBroken(Exception):
+    """A page shows what does not happen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """A fenced block; `line` is where its first line of content stands in the page."""
+
+    language: str
+    text: str
+    line: int
+    left_out: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One `$` line of a console fence and the output shown below it."""
+
+    line: int
+    text: str
+    output: str
+
+    @property
+    def program(self) -> str:
+        return self.text.split()[0]
+
+
+def fences(page: str) -> list[Fence]:
+    found = []
+    lines = page.splitlines()
+    position = 0
+    while position < len(lines):
+        opening = FENCE.match(lines[position])
+        if opening is None:
+            position += 1
+            continue
+        closing = _closing(lines, position, opening["ticks"])
+        info = opening["info"].split()
+        found.append(
+            Fence(
+                language=info[0] if info else "",
+                text=textwrap.dedent("\n".join(lines[position + 1 : closing])) + "\n",
+                line=position + 2,
+                left_out=position > 0 and bool(OPT_OUT.match(lines[position - 1].strip())),
+            )
+        )
+        position = closing + 1
+    return found
+
+
+def _closing(lines: list[str], opening: int, ticks: str) -> int:
+    for position in range(opening + 1, len(lines)):
+        text = lines[position].strip()
+        if text and set(text) == {ticks[0]} and len(text) >= len(ticks):
+            return position
+    raise PageBroken(f"line {opening + 1}: the fence is never closed")
+
+
+# ---------------------------------------------------------------- running
+
+
+def executable(page: str) -> list[Fence]:
+    """The fences that `run` will run."""
+    return [
+        fence
+        for fence in fences(page)
+        if fence.language in {"python", "console"} and not fence.left_out
+    ]
+
+
+def run(page: str, *, name: str, directory: Path) -> None:
+    """Run the page's fences in `directory`, top to bottom."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for fence in fences(page):
+        if fence.language in MISNAMED:
+            raise PageBroken(f"{name}:{fence.line}: call it python or console, so that it runs")
+    with contextlib.chdir(directory):
+        for fence in executable(page):
+            if fence.language == "console":
+                for command in commands(fence):
+                    _run_command(command, name, directory)
+            elif re.search(r"^>>>", fence.text, re.M):
+                _run_examples(fence, namespace, name)
+            else:
+                _run_code(fence, namespace, name)
+
+
+def _run_code(fence: Fence, namespace: dict[str, object], name: str) -> None:
+    padding = "\n" * (fence.line - 1)  # so that a traceback shows the page's own line
+    exec(compile(padding + fence.text, name, "exec"), namespace)
+
+
+def _run_examples(fence: Fence, namespace: dict[str, object], name: str) -> None:
+    test = doctest.DocTestParser().get_doctest(fence.text, namespace, name, name, fence.line - 1)
+    report = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+    result = runner.run(test, out=report.write, clear_globs=False)
+    namespace.update(test.globs)  # a DocTest works on a copy
+    if result.failed:
+        raise PageBroken(report.getvalue())
+
+
+def commands(fence: Fence) -> Iterator[Command]:
+    lines = fence.text.splitlines()
+    starts = [position for position, line in enumerate(lines) if line.startswith("$ ")]
+    if not starts or any(line.strip() for line in lines[: starts[0]]):
+        raise PageBroken(f"line {fence.line}: a console fence starts with a `$ ` line")
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        block = lines[start:end]
+        text = block.pop(0).removeprefix("$ ")
+        while text.endswith("\\") and block:
+            text = text[:-1] + block.pop(0).removeprefix(">").strip()
+        yield Command(line=fence.line + start, text=text, output="\n".join(block) + "\n")
+
+
+def _run_command(command: Command, name: str, directory: Path) -> None:
+    where = f"{name}:{command.line}: $ {command.text}"
+    if command.program in NOT_RUN:
+        return
+    if command.program not in RUN:
+        raise PageBroken(f"{where}\nis neither a command to run nor one to leave out")
+    finished = subprocess.run(
+        command.text,
+        shell=True,  # pages show redirections and `&&`, as people type them
+        cwd=directory,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=LONGEST_COMMAND_SECONDS,
+        check=False,
+    )
+    shown, status = _shown_status(command.output)
+    same = doctest.OutputChecker().check_output(shown, finished.stdout, LOOSE)
+    if not same or finished.returncode != status:
+        raise PageBroken(
+            f"{where}\nexpected, with exit status {status}:\n{shown}\n"
+            f"got, with exit status {finished.returncode}:\n{finished.stdout}"
+        )
+
+
+def _shown_status(output: str) -> tuple[str, int]:
+    """The output without its `[exit N]` line, and N; apart, or a `...` would match the line too."""
+    ending = EXIT_STATUS.search(output)
+    if ending is None:
+        return output, 0
+    return output[: ending.start()], int(ending["status"])
+
+
+def _environment() -> dict[str, str]:
+    """A plain terminal of fixed width, with this interpreter's programs first."""
+    return os.environ | {
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))),
+        "COLUMNS": "100",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "PYTHONUTF8": "1",
+    }
+
+
+# ---------------------------------------------------------------- links
+
+
+def broken_links(page: Path, root: Path) -> list[str]:
+    """Relative links of the page that lead nowhere inside `root`."""
+    text = prose(page.read_text("utf-8"))
+    targets = [match["inline"] or match["reference"] for match in LINK.finditer(text)]
+    return [
+        target
+        for target in targets
+        if not re.match(r"[a-z]+:", target) and not _leads_somewhere(target, page, root)
+    ]
+
+
+def _leads_somewhere(target: str, page: Path, root: Path) -> bool:
+    path, _, anchor = target.partition("#")
+    file = (page.parent / path).resolve() if path else page.resolve()
+    if not file.exists() or not file.is_relative_to(root.resolve()):
+        return False
+    return not anchor or file.suffix != ".md" or anchor in anchors(file.read_text("utf-8"))
+
+
+def anchors(page: str) -> set[str]:
+    """The names that headings can be linked by: lower case, dashes, no punctuation."""
+    titles = (match["title"] for match in HEADING.finditer(_without_fences(page)))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def prose(page: str) -> str:
+    """The page without its fences and inline code, where brackets mean something else."""
+    return re.sub(r"`[^`\n]*`", "", _without_fences(page))
+
+
+def _without_fences(page: str) -> str:
+    lines = page.splitlines()
+    for fence in fences(page):
+        length = len(fence.text.splitlines())
+        lines[fence.line - 1 : fence.line - 1 + length] = [""] * length
+    return "\n".join(lines)

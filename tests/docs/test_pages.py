@@ -1,0 +1,30 @@
+"""The pages people read: what they show happens, and their links lead somewhere."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import broken_links, executable, run
+
+ROOT = Path(__file__).parents[2]
+EXECUTED = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+LINKED = sorted([*EXECUTED, ROOT / "CHANGELOG.md", ROOT / "tests" / "README.md"])
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", EXECUTED, ids=name)
+def test_page_shows_what_happens(page, tmp_path):
+    run(page.read_text("utf-8"), name=name(page), directory=tmp_path)
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name)
+def test_links_lead_somewhere(page):
+    assert broken_links(page, ROOT) == []
+
+
+def test_the_read_me_is_executed():
+    """So that nobody opts the front page out, fence by fence."""
+    assert executable((ROOT / "README.md").read_text("utf-8"))
