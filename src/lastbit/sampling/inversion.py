@@ -82,7 +82,7 @@ class Inversion:
         """Decide the draws whose first bits did not; always the same work for a block's size."""
         room = capacity(out.size, self.unsettled, 1 << self.guide_bits)
         rest_bits = self.word_bits - self.guide_bits
-        while True:
+        while room:
             now, places = places[:room], places[room:]
             rest = words(bits, room, np.uint64) & np.uint64((1 << rest_bits) - 1)
             word = rest.view(np.int64)

@@ -25,7 +25,7 @@ class LazyUniform:
              random even where those of x are not
     Differs  after 2**16 bits PrecisionExhausted is raised, which happens to a draw with
              probability below 2**-65000
-    Checked  tests/sampling/test_inversion.py
+    Checked  tests/laws/test_inversion.py
     """
 
     __slots__ = ("_bits", "count", "word")

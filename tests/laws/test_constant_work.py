@@ -1,0 +1,99 @@
+"""How many random words a draw takes does not depend on what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lastbit.exact.ball import arb_of, floor_ceil, working_precision
+from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
+from lastbit.sampling.choice import majorant, wheel
+from lastbit.sampling.deterministic import Counting, Seeded
+from lastbit.sampling.draw import Sampler
+from lastbit.sampling.gaussian import Cells, gaussian
+from lastbit.sampling.inversion import Inversion
+from lastbit.sampling.laplace import Digits, digits
+from lastbit.sampling.uniform import UniformBelow
+
+SAMPLERS: dict[str, Sampler] = {
+    "uniform 6": UniformBelow(6),
+    "uniform 10**18": UniformBelow(10**18),
+    "uniform 2**53": UniformBelow(2**53),
+    "coin 1/3": _bernoulli(Fraction(1, 3)),
+    "coin exp(-1)": _bernoulli_exp(1),
+    "geometric 1000": digits(Fraction(1000), signed=False),
+    "laplace 1/1000": digits(Fraction(1, 1000), signed=True),
+    "laplace 1": digits(Fraction(1), signed=True),
+    "laplace 1000": digits(Fraction(1000), signed=True),
+    "laplace 2**40": digits(Fraction(2**40), signed=True),
+    "gaussian 1": gaussian(Fraction(1)),
+    "gaussian 127": gaussian(Fraction(127**2)),
+    "gaussian 1000": gaussian(Fraction(1000**2)),
+    "gaussian 2**40": gaussian(Fraction(2**80)),
+    "choice": wheel([1, 2, 3, "1/7"]),
+    "choice_exp": majorant(np.linspace(-3, 3, 1000), Fraction(1)),
+}
+
+
+def work(sampler: Sampler, size: int, seed: int) -> tuple[int, int]:
+    source = Counting(Seeded(seed))
+    sampler.draw(source, size)
+    return source.bytes, source.requests
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("size", [1, 256, 65536])
+def test_bytes_and_requests_are_constant(name: str, size: int) -> None:
+    """Over many seeds: the same bytes in the same number of requests, whatever came out."""
+    seeds = range(3 if size > 1000 else 100)
+    assert len({work(SAMPLERS[name], size, seed) for seed in seeds}) == 1
+
+
+def test_a_sampler_that_rejects_would_be_seen() -> None:
+    class Rejecting:
+        def draw(self, bits, size: int):
+            out = []
+            while len(out) < size:
+                word = int(bits.fill(1)[0])
+                if word < 252:
+                    out.append(word % 6)
+            return np.array(out)
+
+    assert len({work(Rejecting(), 256, seed) for seed in range(20)}) > 1
+
+
+def tables(sampler: Sampler) -> Iterator[Inversion]:
+    match sampler:
+        case Digits():
+            yield from (table for table, _ in sampler.places)
+        case Cells():
+            yield from (sampler.body, sampler.remainder)
+        case UniformBelow():
+            return
+        case _ if hasattr(sampler, "table"):
+            yield sampler.table
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_refinement_is_rarer_than_two_to_the_minus_forty(name: str) -> None:
+    undecided = 0
+    for table in tables(SAMPLERS[name]):
+        undecided += int((table.highs[1:] - table.lows).sum())
+    assert Fraction(undecided, 1 << 62) < Fraction(1, 1 << 40)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_refinement_uses_the_law_of_the_table(name: str) -> None:
+    """Tables are built from running sums, refinement asks closed forms: both enclose one number."""
+    for table in tables(SAMPLERS[name]):
+        with working_precision(192):
+            unit = arb_of(1 << 62)
+            for j in range(0, len(table.lows), max(1, len(table.lows) // 50)):
+                low, high = floor_ceil(table.cumulative(j) * unit)
+                assert high - low <= 2
+                assert low <= int(table.highs[j + 1])
+                assert int(table.lows[j]) <= high
+                assert table.symbol(j) == int(table.symbols[j])
