@@ -3,6 +3,7 @@
     LastbitError
     ├── InvalidParameter      (also a ValueError)   a parameter has no meaning here
     │   └── WrongType         (also a TypeError)    it is not even of a kind that could
+    ├── IncompatibleGuarantees (also a ValueError)  two promises that do not combine as they are
     ├── Undecidable           (also ArithmeticError) two balls overlap: neither < nor >= is proved
     ├── PrecisionExhausted    (also ArithmeticError) more precision was asked for than is allowed
     └── EntropyUnavailable    (also RuntimeError)   the operating system gave no random bytes
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 __all__ = [
     "EntropyUnavailable",
+    "IncompatibleGuarantees",
     "InvalidParameter",
     "LastbitError",
     "PrecisionExhausted",
@@ -49,6 +51,10 @@ class InvalidParameter(LastbitError, ValueError):
 
 class WrongType(InvalidParameter, TypeError):
     """A parameter is of a type that cannot carry the meaning asked for."""
+
+
+class IncompatibleGuarantees(LastbitError, ValueError):
+    """Two promises of different kinds or about different neighbours; the message says how on."""
 
 
 class Undecidable(LastbitError, ArithmeticError):

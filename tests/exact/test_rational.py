@@ -1,5 +1,6 @@
 """What people write becomes exactly the rational it spells, or is refused with a way out."""
 
+import ast
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -12,10 +13,17 @@ from hypothesis import strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import positive, rational
-from lastbit.exact.rational import LARGEST_EXPONENT, whole
+from lastbit.exact.rational import LARGEST_EXPONENT, shown, whole
 
 # The double 0.1, written out by hand: 0x1.999999999999ap-4.
 TENTH = Fraction(0x1999999999999A, 1 << 56)
+
+
+def label(value: object) -> str:
+    """The same in every process: no address in memory."""
+    text = repr(value)
+    return type(value).__name__ if " at 0x" in text else text[:30]
+
 
 ACCEPTED: list[tuple[object, Fraction]] = [
     (0, Fraction(0)),
@@ -58,7 +66,7 @@ ACCEPTED: list[tuple[object, Fraction]] = [
 ]
 
 
-@pytest.mark.parametrize(("written", "meant"), ACCEPTED, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize(("written", "meant"), ACCEPTED, ids=label)
 def test_is_exactly_what_it_spells(written, meant):
     number = rational(written)
     assert number == meant
@@ -146,7 +154,7 @@ NO_NUMBERS: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("written", MEANINGLESS, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize("written", MEANINGLESS, ids=label)
 def test_no_finite_number_is_refused(written):
     with pytest.raises(InvalidParameter) as refusal:
         rational(written, "noise_scale")
@@ -154,7 +162,7 @@ def test_no_finite_number_is_refused(written):
     assert len(str(refusal.value)) < 250  # a long one is cut
 
 
-@pytest.mark.parametrize("written", NO_NUMBERS, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize("written", NO_NUMBERS, ids=label)
 def test_what_is_no_number_is_refused(written):
     with pytest.raises(WrongType) as refusal:
         rational(written, "noise_scale")
@@ -209,7 +217,7 @@ def test_a_fraction_and_its_text_are_one_number(number):
 
 @given(st.text())
 def test_any_text_is_a_number_or_refused(text):
-    """Whatever `Fraction` makes of a text that is accepted, it is made of ASCII and no underscore."""
+    """What is accepted is what `Fraction` reads too, of ASCII, without an underscore."""
     try:
         number = rational(text)
     except InvalidParameter:
@@ -217,6 +225,22 @@ def test_any_text_is_a_number_or_refused(text):
     assert text.isascii()
     assert "_" not in text
     assert number == Fraction(text.replace(" ", ""))
+
+
+# -- shown --
+
+
+@given(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction))
+@example(Fraction(0))
+@example(Fraction(-1, 10))
+@example(Fraction(0.1))
+@example(Fraction(10) ** 22)
+@example(Fraction(10) ** 400)
+@example(Fraction(1, 10**400))
+@example(Fraction(1, 10**15))
+@example(Fraction(1, 10**16) + 1)
+def test_what_is_shown_gives_the_number_back(number):
+    assert rational(ast.literal_eval(shown(number))) == number
 
 
 # -- positive, whole --

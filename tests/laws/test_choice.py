@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lastbit.errors import WrongType
 from lastbit.exact import rational
 from lastbit.sampling import choice as choice_function
 from lastbit.sampling import choice_exp
 from lastbit.sampling.choice import Majorant, Wheel, majorant, wheel
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.uniform import UniformBelow
-from tests.laws.oracle import Refused, decimal, decimals, exp
+from tests.laws.oracle import Refused, decimals, exp
 
 
 def spin(monkeypatch: pytest.MonkeyPatch, sums: Wheel, targets: list[int]) -> list[int]:
@@ -139,4 +140,21 @@ def test_a_million_candidates() -> None:
     weights = np.zeros(10**6, np.int64)
     weights[7] = 3
     assert choice_function(weights, size=3).tolist() == [7, 7, 7]
-    assert decimal(1) == 1
+
+
+@pytest.mark.parametrize(
+    "values", [{0: 5, 1: 5}, {1, 2}, b"12", "12", np.ma.array([1, 2], mask=[False, True]), 3, None]
+)
+def test_what_has_no_order_is_refused(values: object) -> None:
+    with pytest.raises(WrongType, match="are not a sequence"):
+        choice_function(values)  # type: ignore[arg-type]
+    with pytest.raises(WrongType, match="are not a sequence"):
+        choice_exp(values)  # type: ignore[arg-type]
+
+
+def test_the_callers_array_is_neither_changed_nor_read_again() -> None:
+    exponents = np.array([1.0, 2.0, 3.0])
+    sampler = majorant(exponents, Fraction(5))
+    assert exponents.tolist() == [1.0, 2.0, 3.0]
+    exponents[:] = 0
+    assert sampler.exponents[2] == 3.0

@@ -55,7 +55,7 @@ def test_bytes_and_requests_are_constant(name: str, size: int) -> None:
 def test_a_sampler_that_rejects_would_be_seen() -> None:
     class Rejecting:
         def draw(self, bits, size: int):
-            out = []
+            out: list[int] = []
             while len(out) < size:
                 word = int(bits.fill(1)[0])
                 if word < 252:

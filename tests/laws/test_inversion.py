@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -132,7 +133,7 @@ def test_refinement_finds_the_cell() -> None:
     word = int(table.lows[0])  # 2**62/3 lies strictly between this and the next integer
     first, tie = word >> 46, word & ((1 << 46) - 1)
     for following, expected in ((0, 0), ((1 << 64) - 1, 10)):
-        tape = [
+        tape: list[np.ndarray] = [
             np.array([first], np.uint16),
             np.array([tie], np.uint64),
             np.array([following], np.uint64),
@@ -145,7 +146,7 @@ def test_refinement_finds_the_cell() -> None:
 def test_refinement_reaches_beyond_the_table() -> None:
     """The tail of an unbounded law is drawn from the law itself, however far."""
     table = inversion(lambda j: 1 - arb_of(Fraction(1, 4 ** (j + 1))), lambda j: j)
-    all_ones = [
+    all_ones: list[np.ndarray] = [
         np.array([0xFFFF], np.uint16),
         np.array([(1 << 46) - 1], np.uint64),
         np.array([(1 << 64) - 1], np.uint64),
@@ -159,7 +160,7 @@ def test_refinement_reaches_beyond_the_table() -> None:
 def test_lazy_uniform_is_one_number() -> None:
     """Answers are consistent, and refinement stops with a clear error rather than for ever."""
     uniform = LazyUniform(Seeded(3))
-    answers = [uniform.below(lambda k=k: arb_of(Fraction(k, 1000))) for k in range(1001)]
+    answers = [uniform.below(partial(arb_of, Fraction(k, 1000))) for k in range(1001)]
     assert answers == sorted(answers)
     assert not answers[0]
     assert answers[1000]

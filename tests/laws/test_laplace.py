@@ -11,6 +11,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from lastbit.errors import InvalidParameter
+from lastbit.sampling import discrete_laplace
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.draw import drawn_with
 from lastbit.sampling.inversion import Inversion
@@ -165,6 +167,18 @@ def test_a_refined_top_digit_beyond_int64_is_not_wrapped() -> None:
         top, shift = value >> sampler.places[-1][1], sampler.places[-1][1]
         rate = Fraction(1 << shift) / scale
         assert exp(-rate * (top + 1)) < Decimal(2) ** -254 <= exp(-rate * top)
+
+
+def test_tables_stay_tight_at_any_scale() -> None:
+    """Running sums cancel where digits are nearly uniform; the precision is raised until not."""
+    for exponent in (130, 150, 256, 500):
+        for table, _ in digits(Fraction(2**exponent), signed=True).places:
+            assert int((table.highs[1:] - table.lows).max()) <= 2
+
+
+def test_absurd_scales_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="scale is above"):
+        discrete_laplace("1e9999")
 
 
 def test_blocks_do_not_change_the_draws() -> None:

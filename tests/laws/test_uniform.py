@@ -66,7 +66,7 @@ def test_draws_are_floor_of_n_times_u(n: int) -> None:
     sampler = UniformBelow(n)
     size = 500
     draws = sampler.draw(Seeded(8), size)
-    assert draws.dtype == (np.int64 if n < 1 << 62 else object)
+    assert draws.dtype == (np.int64 if n <= 1 << 63 else object)
     if n & (n - 1) == 0:
         assert all(0 <= x < n for x in draws.tolist())
         return

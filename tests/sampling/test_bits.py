@@ -6,11 +6,13 @@ two of them agree with probability below 2e5**2 / 2 / 2**62 < 2**-27.
 
 import ctypes
 import itertools
+import mmap
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +25,7 @@ import lastbit
 from lastbit.errors import EntropyUnavailable, LastbitError
 from lastbit.sampling import bits, draw
 from lastbit.sampling.bits import BYTES_PER_KEY, Bits, KeyStream, secure_bits, words
+from lastbit.sampling.draw import BLOCK
 from tests.sampling.children import (
     WIDE,
     Answer,
@@ -78,7 +81,7 @@ def system(monkeypatch) -> Callable[..., Seeds]:
 def keystream(seed: bytes, count: int) -> bytes:
     """AES-256 in counter mode from the block cipher alone: the counter is encrypted, big-endian."""
     assert len(seed) == 48
-    encryptor = Cipher(algorithms.AES(seed[:32]), modes.ECB()).encryptor()  # noqa: S305
+    encryptor = Cipher(algorithms.AES(seed[:32]), modes.ECB()).encryptor()
     start, blocks = int.from_bytes(seed[32:], "big"), -(-count // 16)
     counters = (((start + i) % (1 << 128)).to_bytes(16, "big") for i in range(blocks))
     return encryptor.update(b"".join(counters))[:count]
@@ -221,9 +224,9 @@ def test_without_entropy_for_the_next_key_nothing_is_drawn(system, fresh, failur
         lambda size: lastbit.choice_exp([1, 2, 3], size=size),
     ],
 )
-def test_no_sampler_has_another_source(system, fresh, sample):
+def test_no_sampler_has_another_source(monkeypatch, system, sample):
     for size in (None, 3):
-        fresh.forget()
+        monkeypatch.setattr(bits._LOCAL, "stream", KeyStream())
         system(*[OSError()] * 2)
         for _ in range(2):
             with pytest.raises(EntropyUnavailable):
@@ -232,18 +235,36 @@ def test_no_sampler_has_another_source(system, fresh, sample):
         sample(size)
 
 
-@pytest.mark.parametrize("failure", [ValueError("broken"), KeyboardInterrupt()])
-def test_a_cipher_in_an_unknown_state_is_dropped(system, fresh, failure):
-    class Broken:
-        def update_into(self, data: object, buffer: object) -> int:
-            raise failure
+class BreaksOnce:
+    """The real cipher, except that the second piece it encrypts fails."""
 
+    def __init__(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._calls = 0
+
+    def __call__(self, *arguments: Any) -> Any:
+        inner = Cipher(*arguments).encryptor()
+
+        def update_into(data: Any, buffer: Any) -> int:
+            self._calls += 1
+            if self._calls == 2:
+                inner.update_into(data[:5], buffer)
+                raise self._failure
+            return inner.update_into(data, buffer)
+
+        context = SimpleNamespace(update_into=update_into)
+        return SimpleNamespace(encryptor=lambda: context)
+
+
+@pytest.mark.parametrize("failure", [ValueError("broken"), KeyboardInterrupt()], ids=repr)
+def test_a_cipher_in_an_unknown_state_is_dropped(monkeypatch, system, failure):
     system(SEEDS[0], SEEDS[3])
-    fresh.fill(10)
-    fresh._cipher = Broken()  # type: ignore[assignment]
+    monkeypatch.setattr(bits, "Cipher", BreaksOnce(failure))
+    stream = KeyStream()
+    assert stream.fill(10).tobytes() == keystream(SEEDS[0], 10)
     with pytest.raises(type(failure)):
-        fresh.fill(10)
-    assert fresh.fill(10).tobytes() == keystream(SEEDS[3], 10)
+        stream.fill(10)
+    assert stream.fill(10).tobytes() == keystream(SEEDS[3], 10)
 
 
 # -- forks --
@@ -350,24 +371,39 @@ def raw_fork() -> int:
     return ctypes.PyDLL(None).fork()
 
 
-def only(monkeypatch, stream: KeyStream, *, page: bool, count: bool, pid: bool) -> None:
-    """Switch off all of the three signs of a fork but those named."""
+class NoPage:
+    """A kernel that cannot empty a page in a child."""
+
+    def __init__(self, *arguments: object, **options: object) -> None: ...
+
+    def madvise(self, advice: int) -> None:
+        raise OSError("invalid argument")
+
+
+def only(monkeypatch, *, page: bool, count: bool, pid: bool) -> None:
+    """A new stream, with all of the three signs of a fork switched off but those named."""
     if not page:
-        stream._mark._page = None
+        flags = {"PAGESIZE": 4096, "MAP_PRIVATE": 2, "MAP_ANONYMOUS": 32}
+        monkeypatch.setattr(bits, "mmap", SimpleNamespace(mmap=NoPage, **flags))
     if not count:
         monkeypatch.setattr(bits, "_FORKS", SimpleNamespace(count=0))
     if not pid:
-        monkeypatch.setattr(bits.os, "getpid", lambda: 1)
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+    monkeypatch.setattr(bits._LOCAL, "stream", KeyStream())
 
 
-def after_a_fork(stream: KeyStream, fork: Callable[[], int]) -> tuple[list[int], list[int]]:
+def after_a_fork(fork: Callable[[], int]) -> tuple[list[int], list[int]]:
     scalars(3)
-    # no `in_child`, whose own look at the process number may be switched off here
-    answer = Answer()
-    pid = fork()
-    if pid == 0:
-        answer.give(lambda: scalars(300))
-    return answer.take(pid), scalars(300)
+    return in_child(lambda: scalars(300), fork=fork), scalars(300)
+
+
+def wipes_pages() -> bool:
+    page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        page.madvise(18)  # MADV_WIPEONFORK
+    except OSError:
+        return False
+    return True
 
 
 SIGNS = [
@@ -388,36 +424,19 @@ def describe(value: object) -> str:
 
 
 @pytest.mark.parametrize(("fork", "signs"), SIGNS, ids=describe)
-def test_each_sign_of_a_fork_is_enough(monkeypatch, fresh, fork, signs):
-    if fresh._mark._page is None and signs["page"]:
+def test_each_sign_of_a_fork_is_enough(monkeypatch, fork, signs):
+    if signs == {"page": True, "count": False, "pid": False} and not wipes_pages():
         pytest.skip("this kernel cannot wipe a page on fork")
-    only(monkeypatch, fresh, **signs)
-    assert distinct(*after_a_fork(fresh, fork))
+    only(monkeypatch, **signs)
+    assert distinct(*after_a_fork(fork))
 
 
 @pytest.mark.parametrize("fork", [os.fork, raw_fork])
-def test_without_any_sign_a_child_would_repeat_its_parent(monkeypatch, fresh, fork):
+def test_without_any_sign_a_child_would_repeat_its_parent(monkeypatch, fork):
     """The mutant these tests must reject."""
-    only(monkeypatch, fresh, page=False, count=False, pid=False)
-    child, parent = after_a_fork(fresh, fork)
+    only(monkeypatch, page=False, count=False, pid=False)
+    child, parent = after_a_fork(fork)
     assert child == parent
-
-
-def test_a_system_without_the_page(monkeypatch):
-    """An older kernel refuses the advice; the other signs stand in."""
-
-    class Page:
-        def __init__(self, *arguments: object, **options: object) -> None: ...
-
-        def madvise(self, advice: int) -> None:
-            raise OSError("invalid argument")
-
-    namespace = SimpleNamespace(mmap=Page, PAGESIZE=4096, MAP_PRIVATE=2, MAP_ANONYMOUS=32)
-    monkeypatch.setattr(bits, "mmap", namespace)
-    stream = KeyStream()
-    assert stream._mark._page is None
-    monkeypatch.setattr(bits._LOCAL, "stream", stream)
-    assert distinct(*after_a_fork(stream, os.fork))
 
 
 # -- forks in the midst of a draw --
@@ -453,11 +472,14 @@ def fresh_one(sampler: Pairs) -> list[int]:
 SCENES = [(one, 0), (one, 5), (one, 256), (many, 0), (many, 5), (fresh_one, 5)]
 
 
-def enter(monkeypatch, sampler: Pairs, drawn_before: int) -> list[int]:
-    """A new stream, a pool in the given state, and arrays of more than one block."""
+def enter(
+    monkeypatch, sampler: Pairs, scene: Callable[[Pairs], list[int]], drawn_before: int
+) -> list[int]:
+    """A new stream, a pool in the given state; and an array takes more than one block."""
     monkeypatch.setattr(bits._LOCAL, "stream", KeyStream())
-    monkeypatch.setattr(draw, "BLOCK", 4 if drawn_before != 256 else 1 << 16)
-    return [number for _ in range(drawn_before) for number in one(sampler)]
+    before = [number for _ in range(drawn_before) for number in one(sampler)]
+    monkeypatch.setattr(draw, "BLOCK", 4 if scene is many else BLOCK)
+    return before
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["", "and the child draws at once"])
@@ -468,12 +490,12 @@ def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested):
     Only beyond the last look at the stream may both return the draw at hand: it was made before.
     """
     sampler = Pairs()
-    enter(monkeypatch, sampler, drawn_before)
+    enter(monkeypatch, sampler, scene, drawn_before)
     steps = number_of_steps(lambda: scene(sampler), event="line")
     assert steps > 5
     shared = {}
     for at in range(1, steps + 1):
-        before = enter(monkeypatch, sampler, drawn_before)
+        before = enter(monkeypatch, sampler, scene, drawn_before)
         child, parent = forked(lambda: scene(sampler), sampler, at=at, nested=nested)
         common = set(halves(child)) & set(halves([*before, *parent]))
         if common:
@@ -537,6 +559,7 @@ def test_a_signal_handler_may_draw(fresh):
     """A timer fires as often as it can; its handler draws what the loop it interrupts draws."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals are handled in the main thread only")
+    drawn: list[int] = []
     handled: list[int] = []
 
     def handler(number: int, frame: object) -> None:
@@ -545,7 +568,6 @@ def test_a_signal_handler_may_draw(fresh):
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
     try:
-        drawn = []
         while len(handled) < 3000 and len(drawn) < 200_000:
             drawn.extend(scalars(100))
             drawn.extend(lastbit.uniform_below(WIDE, size=100).tolist())
@@ -560,15 +582,19 @@ def test_a_signal_handler_may_draw(fresh):
 def test_a_handler_may_draw_at_any_step_of_a_draw(monkeypatch, scene, drawn_before):
     """The same without chance: at each single opcode."""
     sampler = Pairs()
-    enter(monkeypatch, sampler, drawn_before)
+
+    def handle(found: list[list[int]]) -> None:
+        found.append([*one(sampler), *many(sampler)])
+
+    enter(monkeypatch, sampler, scene, drawn_before)
     steps = number_of_steps(lambda: scene(sampler), event="opcode")
     assert steps > 20
     for at in range(1, steps + 1):
-        before = enter(monkeypatch, sampler, drawn_before)
+        before = enter(monkeypatch, sampler, scene, drawn_before)
         handled: list[list[int]] = []
         found, _ = interrupted(
             lambda: scene(sampler),
-            lambda put=handled.append: put([*one(sampler), *many(sampler)]),
+            partial(handle, handled),
             at=at,
             event="opcode",
         )
@@ -580,14 +606,14 @@ def test_a_handler_may_draw_at_any_step_of_a_draw(monkeypatch, scene, drawn_befo
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
 def test_a_draw_may_be_interrupted_at_any_step(monkeypatch, scene, drawn_before):
     sampler = Pairs()
-    enter(monkeypatch, sampler, drawn_before)
+    enter(monkeypatch, sampler, scene, drawn_before)
     steps = number_of_steps(lambda: scene(sampler), event="opcode")
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     for at in range(1, steps + 1):
-        before = enter(monkeypatch, sampler, drawn_before)
+        before = enter(monkeypatch, sampler, scene, drawn_before)
         with pytest.raises(KeyboardInterrupt):
             interrupted(lambda: scene(sampler), interrupt, at=at, event="opcode")
         after = [*one(sampler), *many(sampler)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,28 +14,52 @@ from typing import NoReturn, TypeAlias
 
 from flint import arb, ctx, fmpq
 
-from lastbit.errors import Undecidable
+from lastbit.errors import InvalidParameter, Undecidable
 from lastbit.exact.rational import rational
 
 __all__ = ["Ball", "arb_of", "ends", "floor_ceil", "working_precision"]
 
-# The working precision is one variable of the whole process in python-flint. Balls are right at any
-# precision, but a race could leave them wider than asked for: whoever computes holds this lock.
-_PRECISION = threading.RLock()
-
 DEFAULT_PRECISION = 128
+# Writing out a number with more binary places than this is refused.
+_MOST_PLACES = 1 << 24
+
+
+class _Precision:
+    """Who may set the working precision, which is one variable of the whole process in flint.
+
+    Balls are right at any precision, but a race could leave them wider than asked for: whoever
+    computes holds the lock. A child process starts with a copy of the lock as it was; if another
+    thread held it, nobody would ever release it there.
+    """
+
+    __slots__ = ("before", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.before = ctx.prec
+        os.register_at_fork(after_in_child=self.after_fork)
+
+    def after_fork(self) -> None:
+        if not self.lock._is_owned():  # type: ignore[attr-defined]
+            self.lock = threading.RLock()
+            ctx.prec = self.before
+
+
+_PRECISION = _Precision()
 
 
 @contextmanager
 def working_precision(bits: int) -> Iterator[None]:
     """Compute with `bits` bits inside the block, and put the old precision back afterwards."""
-    with _PRECISION:
+    with _PRECISION.lock:
         before = ctx.prec
-        ctx.prec = bits
+        _PRECISION.before = before
         try:
+            ctx.prec = bits
             yield
         finally:
             ctx.prec = before
+            _PRECISION.before = before
 
 
 def arb_of(number: Fraction | int) -> arb:
@@ -59,8 +84,16 @@ def floor_ceil(ball: arb) -> tuple[int, int]:
 
 
 def _dyadic(number: arb) -> Fraction:
+    if not number.is_finite():
+        raise InvalidParameter(
+            "ball", problem="is not finite", remedy="check the expression for overflow or 0/0"
+        )
     mantissa, exponent = number.man_exp()
     shift = int(exponent)
+    if mantissa != 0 and abs(shift) > _MOST_PLACES:
+        raise InvalidParameter(
+            "ball", problem="has too many places to write out", remedy="round it: upper(), lower()"
+        )
     if shift >= 0:
         return Fraction(int(mantissa) << shift)
     return Fraction(int(mantissa), 1 << -shift)
@@ -196,7 +229,8 @@ class Ball:
         return text.replace("+/-", "±") if "+/-" in text else _trimmed(text)
 
     def _precision(self) -> int:
-        return max(DEFAULT_PRECISION, self.enclosure.bits() + 32)
+        known = max(int(self.enclosure.rel_accuracy_bits()), 0)
+        return max(DEFAULT_PRECISION, min(self.enclosure.bits(), known) + 32)
 
     def _meet(self, other: Operand) -> tuple[int, arb]:
         """The precision to work at, and the other operand as a ball of that precision."""

@@ -41,6 +41,8 @@ def exp_negative(argument: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> float(exp_negative(np.array([0.0, 1.0]))[0])
     1.0
     """
+    if argument.dtype != np.float64:
+        raise TypeError("exp_negative is proved for float64 only")
     if argument.size and not (argument.min() >= 0 and argument.max() <= LARGEST_ARGUMENT):
         raise ValueError("exp_negative is proved for arguments from 0 to 512 only")
     turns = np.rint(argument * _INVERSE_LN2)

@@ -11,9 +11,9 @@ from typing import SupportsIndex, TypeAlias
 
 from flint import fmpq, fmpz
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
 
-__all__ = ["Number", "positive", "rational", "whole"]
+__all__ = ["Number", "positive", "rational", "shown", "whole"]
 
 Number: TypeAlias = int | float | str | Fraction | Decimal
 """Everything `rational` takes; numpy's integers and floats, fmpz and fmpq pass too."""
@@ -39,6 +39,16 @@ def rational(value: object, name: str = "value") -> Fraction:
         ...
     lastbit.errors.InvalidParameter: scale is not a number (NaN); pass an int, a Fraction, ...
     """
+    try:
+        return _exact(value, name)
+    except LastbitError:
+        raise
+    except TypeError:  # a class, a time span, or another thing that only looks like a number
+        kind = type(value).__name__
+        raise WrongType(name, problem=f"is of type {kind}, not a number", remedy=_REMEDY) from None
+
+
+def _exact(value: object, name: str) -> Fraction:
     match value:
         case bool():
             raise WrongType(name, problem="is a truth value", remedy=_REMEDY)
@@ -59,8 +69,7 @@ def rational(value: object, name: str = "value") -> Fraction:
     # numpy's float16, float32 and longdouble are no Python floats, yet exact dyadics all the same
     ratio = getattr(value, "as_integer_ratio", None)
     if ratio is None:
-        kind = type(value).__name__
-        raise WrongType(name, problem=f"is of type {kind}, not a number", remedy=_REMEDY)
+        raise TypeError
     try:
         numerator, denominator = ratio()
     except (ValueError, OverflowError):
@@ -106,6 +115,35 @@ def whole(value: object, name: str = "value", *, least: int = 0) -> int:
     return number
 
 
+def shown(number: Fraction) -> str:
+    """A rational as a person would write it, and so that `rational(eval(...))` gives it back.
+
+    >>> shown(Fraction(1, 10)), shown(Fraction(0.1)), shown(Fraction(1, 3)), shown(Fraction(7))
+    ("'0.1'", '0.1', "'1/3'", '7')
+    """
+    if number.denominator == 1 and abs(number) < 10**21:
+        return str(number.numerator)
+    decimal = _short_decimal(number)
+    if decimal is not None:
+        return f"'{decimal}'"
+    try:
+        nearest = number.numerator / number.denominator
+    except OverflowError:
+        nearest = math.inf
+    if math.isfinite(nearest) and Fraction(nearest) == number:
+        return repr(nearest)
+    return f"'{number}'"
+
+
+def _short_decimal(number: Fraction) -> str | None:
+    """The decimal of at most 15 digits that is this number, if there is one."""
+    try:
+        text = f"{number.numerator / number.denominator:.15g}"
+    except OverflowError:
+        return None
+    return text if text != "0" and Fraction(text) == number else None
+
+
 def _finite(value: float, name: str) -> float:
     if math.isfinite(value):
         return value
@@ -132,7 +170,7 @@ def _from_text(text: str, name: str) -> Fraction:
     if plain is not None and plain["exponent"]:
         _check_exponent(int(plain["exponent"]), name)
     try:
-        return Fraction(text.replace(" ", ""))
+        return Fraction("".join(text.split()))
     except ZeroDivisionError:
         raise InvalidParameter(
             name, problem="has the denominator 0", remedy="pass a ratio of two integers, 1/3"

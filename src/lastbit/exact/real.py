@@ -68,7 +68,7 @@ class Real:
     def ball(self, precision: int) -> Ball:
         """The number, enclosed by working with `precision` bits."""
         with working_precision(precision):
-            return Ball(self.enclosure())
+            return Ball(arb(self.enclosure()))
 
     def __add__(self, other: Operand) -> Real:
         right = _real(other).enclosure

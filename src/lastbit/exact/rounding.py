@@ -73,18 +73,18 @@ def _parts(dyadic: arb) -> tuple[int, int]:
 def _sum(middle: tuple[int, int], radius: tuple[int, int]) -> Fraction:
     """Midpoint plus radius, each a mantissa and an exponent of two.
 
-    Exact, except that exponents may be absurd (exp(-10**30) has 10**30 zeros after the point):
-    a part that is 2**5000 times smaller than the other counts as a crumb of that size above it,
-    and a sum outside 2**-5000 ... 2**5000 as that bound: either way the same float is the least
-    one not below.
+    Exact, except that exponents may be absurd (exp(-10**30) has 10**30 zeros after the point): a
+    part whose first bit lies 5000 places below the last bit of the other counts as a crumb above
+    it, and a sum outside 2**-5000 ... 2**5000 as that bound: either way the same float is the
+    least one not below.
     """
     (m, a), (r, b) = middle, radius
     if not m or not r:
         total, exponent = (m, a) if m else (r, b)
     else:
-        if a - b > _FAR:
+        if b + r.bit_length() < a - _FAR:
             r, b = 1, a - _FAR
-        if b - a > _FAR:
+        if a + m.bit_length() < b - _FAR:
             m, a = (1 if m > 0 else 0), b - _FAR
         exponent = min(a, b)
         total = (m << (a - exponent)) + (r << (b - exponent))

@@ -20,6 +20,7 @@ to work with, and the ball says what came of it.
 | `DiscreteGaussian(variance)` | proportional to exp(-k**2 / (2 variance)) on the integers |
 | `Weighted(weights)` | proportional to the rational weights[k] |
 | `ExpWeighted(exponents)` | proportional to exp(exponents[k]) |
+| `Shifted(law, by)`, `OnGrid(law, step)` | those of X + by and of step * X |
 
 The room lies between `exact` and `privacy`: a law needs exact numbers and nothing else, and both
 the samplers and the privacy-loss computations need laws.
@@ -29,6 +30,7 @@ from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
 from lastbit.laws.gaussian import DiscreteGaussian
 from lastbit.laws.laplace import DiscreteLaplace, Geometric
 from lastbit.laws.law import Law
+from lastbit.laws.shifted import OnGrid, Shifted
 
 __all__ = [
     "Bernoulli",
@@ -37,6 +39,8 @@ __all__ = [
     "ExpWeighted",
     "Geometric",
     "Law",
+    "OnGrid",
+    "Shifted",
     "Uniform",
     "Weighted",
 ]

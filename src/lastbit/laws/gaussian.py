@@ -11,10 +11,10 @@ from lastbit.exact.ball import arb_of
 from lastbit.exact.rational import Number, positive
 from lastbit.laws.law import Law
 
-__all__ = ["DiscreteGaussian", "theta"]
+__all__ = ["DiscreteGaussian", "tail_weight", "theta"]
 
 # From this variance up tails are summed by Euler-Maclaurin, below it term by term.
-_MANY_TERMS = 1024
+_MANY_TERMS = 256
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -44,8 +44,8 @@ class DiscreteGaussian(Law):
 
     def cumulative(self, value: int) -> arb:
         if value < 0:
-            return _tail(-value, self.variance) / theta(self.variance)
-        return 1 - _tail(value + 1, self.variance) / theta(self.variance)
+            return tail_weight(-value, self.variance) / theta(self.variance)
+        return 1 - tail_weight(value + 1, self.variance) / theta(self.variance)
 
     @property
     def support(self) -> tuple[None, None]:
@@ -75,8 +75,10 @@ def _weight(value: int, variance: Fraction) -> arb:
     return (-arb_of(value * value / (2 * variance))).exp()
 
 
-def _tail(start: int, variance: Fraction) -> arb:
-    """The sum of exp(-k**2 / (2 variance)) over k >= start, for start >= 1."""
+def tail_weight(start: int, variance: Fraction) -> arb:
+    """The sum of exp(-k**2 / (2 variance)) over k >= start, at the working precision."""
+    if start <= 0:
+        return theta(variance) - tail_weight(1 - start, variance)
     if variance < _MANY_TERMS:
         return _tail_by_terms(start, variance)
     return _tail_by_euler_maclaurin(start, variance)
@@ -90,11 +92,14 @@ def _tail_by_terms(start: int, variance: Fraction) -> arb:
     shrink = (-arb_of(2 * step)).exp()
     small = term * arb(2) ** -(ctx.prec + 8)
     total = arb(0)
-    while not term / (1 - ratio) < small:
+    rest = term / (1 - ratio)
+    # a rest that is known in size only will not be known better term by term
+    while not rest < small and rest.rel_accuracy_bits() > 1:
         total += term
         term *= ratio
         ratio *= shrink
-    return total + _from_zero_to(term / (1 - ratio))
+        rest = term / (1 - ratio)
+    return total + _from_zero_to(rest)
 
 
 def _tail_by_euler_maclaurin(start: int, variance: Fraction) -> arb:

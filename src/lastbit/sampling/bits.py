@@ -16,7 +16,8 @@ Checked  tests/sampling/test_bits.py
 Each stream therefore holds a page of memory that the kernel empties in a child
 (`MADV_WIPEONFORK`); where the kernel cannot, the process number stands in, and Python's own fork
 hook is heeded besides. The check comes *after* the bytes were made and before anybody sees them; a
-stream that finds itself in a child throws all it holds away and takes a new key.
+stream that finds itself in a child begins a new life, with a new key and nothing drawn ahead, and
+whatever was being made with the old one is thrown away (`KeyStream.life`).
 
 **Failure.** If the system gives no entropy, `EntropyUnavailable` is raised, nothing is returned,
 and the next request starts anew with a new key.
@@ -27,7 +28,7 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -76,12 +77,11 @@ _FORKS = _Forks()
 
 
 class _Mark:
-    """A mark that is gone after a fork, whoever forked."""
+    """A mark of the process that made it: it stands there, and in no child, whoever forked."""
 
     __slots__ = ("_forks", "_page", "_pid")
 
     def __init__(self) -> None:
-        self._forks, self._pid = -1, -1
         self._page: mmap.mmap | None = None
         try:
             page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -89,14 +89,9 @@ class _Mark:
             self._page = page
         except (AttributeError, OSError, ValueError):
             pass  # an older kernel or another system: the process number must do
-
-    def set(self) -> None:
         self._forks, self._pid = _FORKS.count, os.getpid()
         if self._page is not None:
             self._page[0] = 1
-
-    def clear(self) -> None:
-        self._forks = -1
 
     def stands(self) -> bool:
         if self._forks != _FORKS.count:
@@ -104,43 +99,23 @@ class _Mark:
         return self._page[0] == 1 if self._page is not None else self._pid == os.getpid()
 
 
-class KeyStream:
-    """An AES-256-CTR keystream, keyed and rekeyed by the operating system. One a thread."""
+class Life:
+    """What a stream holds in one process: a key, and the draws made ahead with it.
 
-    __slots__ = ("_cipher", "_left", "_mark", "pools")
+    The mark comes first, before there is anything to share with a child, and is never set again: a
+    life that began in another process is over, whatever has been done with the stream since.
+    """
+
+    __slots__ = ("_cipher", "_left", "mark", "pools")
 
     def __init__(self) -> None:
-        self._mark = _Mark()
+        self.mark = _Mark()
         self._cipher: CipherContext | None = None
         self._left = 0
-        self.pools: dict[object, list[object]] = {}
-        """Draws made ahead for scalar calls; they share the stream's fate at a fork."""
+        self.pools: dict[object, list[Any]] = {}
 
-    def fill(self, count: int) -> NDArray[np.uint8]:
-        """`count` fresh bytes in a new array."""
-        buffer = np.empty(count + _COUNTER_BYTES, np.uint8)  # the cipher may ask for a spare block
-        done = 0
-        while done < count:
-            piece = min(count - done, len(_ZEROS))
-            self._encrypt(piece, buffer[done:])
-            if self.unbroken():
-                done += piece
-            else:
-                self.forget()
-                done = 0
-        return buffer[:count]
-
-    def unbroken(self) -> bool:
-        """Whether this is still the process that took the key."""
-        return self._mark.stands()
-
-    def forget(self) -> None:
-        """Drop the key and everything drawn ahead; the next request takes a new key."""
-        self._cipher = None
-        self._mark.clear()
-        self.pools = {}
-
-    def _encrypt(self, count: int, buffer: NDArray[np.uint8]) -> None:
+    def encrypt(self, count: int, buffer: NDArray[np.uint8]) -> None:
+        """Overwrite the first `count` bytes of the buffer with keystream."""
         cipher = self._cipher
         if cipher is None or self._left < count:
             cipher = self._rekey()
@@ -156,12 +131,39 @@ class KeyStream:
         seed = _system_bytes(_KEY_BYTES + _COUNTER_BYTES)
         key, counter = seed[:_KEY_BYTES], seed[_KEY_BYTES:]
         cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
-        if not self._mark.stands():
-            self.pools = {}
-        self._mark.set()
         self._left = BYTES_PER_KEY
         self._cipher = cipher
         return cipher
+
+
+class KeyStream:
+    """An AES-256-CTR keystream, keyed and rekeyed by the operating system. One a thread."""
+
+    __slots__ = ("_life",)
+
+    def __init__(self) -> None:
+        self._life = Life()
+
+    def life(self) -> Life:
+        """What the stream holds in this process; after a fork, something new.
+
+        Whoever makes something of the stream's bytes asks before and after: only if both answers
+        are one and the same object was the whole of it made in this process.
+        """
+        life = self._life
+        if not life.mark.stands():
+            self._life = life = Life()
+        return life
+
+    def fill(self, count: int) -> NDArray[np.uint8]:
+        """`count` fresh bytes in a new array."""
+        buffer = np.empty(count + _COUNTER_BYTES, np.uint8)  # the cipher may ask for a spare block
+        while True:
+            life = self.life()
+            for done in range(0, count, len(_ZEROS)):
+                life.encrypt(min(count - done, len(_ZEROS)), buffer[done:])
+            if self.life() is life:
+                return buffer[:count]
 
 
 def _system_bytes(count: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -217,8 +217,9 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
         raise InvalidParameter(
             "rate", problem="is beyond 2**1000 or below 2**-1000", remedy="rescale the exponents"
         )
-    with np.errstate(over="ignore"):  # a distance too large for a float counts as 512
-        distances, greatest = _distances(exponents, array)
+    with np.errstate(all="ignore"):  # a distance too large for a float counts as 512
+        own = tuple(exponents) if array is None else array.copy()  # whatever the caller does later
+        distances, greatest = _distances(own, array)
         distances *= rate.numerator / rate.denominator
     scale_bits = _SCALE_BITS - (distances.size.bit_length() if distances.size <= _FEW else 0)
     weights = np.empty(distances.size, np.int64)
@@ -232,7 +233,7 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
         weights[piece] = weight
         # for comparison with the first 53 bits of a uniform, whose other bits could add one
         accept[piece] = y * (1.0 - slack) / weight * 2.0**53 - 1.0
-    return Majorant(_summed(weights, 63), weights, accept, exponents, greatest, rate, scale_bits)
+    return Majorant(_summed(weights, 63), weights, accept, own, greatest, rate, scale_bits)
 
 
 def _distances(values: Numbers, array: NDArray[Any] | None) -> tuple[NDArray[np.float64], Fraction]:
@@ -257,7 +258,8 @@ def _nearest(number: Fraction) -> float:
 
 def _array(values: object, name: str) -> NDArray[Any] | None:
     """The values if they are a numpy vector of plain numbers; None for other sequences."""
-    if isinstance(values, str) or not hasattr(values, "__len__"):
+    unordered = isinstance(values, str | bytes | bytearray | Mapping | Set | np.ma.MaskedArray)
+    if unordered or not hasattr(values, "__len__"):
         raise WrongType(name, problem="are not a sequence of numbers", remedy="pass a list")
     if not isinstance(values, np.ndarray):
         return None

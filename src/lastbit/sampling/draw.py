@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import whole
-from lastbit.sampling.bits import Bits, KeyStream, secure_bits
+from lastbit.sampling.bits import Bits, KeyStream, Life, secure_bits
 
 __all__ = ["Sampler", "Size", "cached", "drawn", "drawn_fresh", "stream"]
 
@@ -21,6 +21,8 @@ Prepared = TypeVar("Prepared")
 BLOCK = 1 << 16
 _AHEAD = 256
 _MOST_POOLS = 64
+_MOST_DIMENSIONS = 64  # numpy's own limit
+_MOST_DRAWS = 1 << 36
 
 
 class Sampler(Protocol):
@@ -57,27 +59,34 @@ def drawn_fresh(sampler: Sampler, size: Size) -> Any:
 
 
 def drawn_with(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
+    """`count` draws that no fork cut in two: a child throws away what its parent may return."""
+    while True:
+        life = _life(bits)
+        out = _blocks(sampler, bits, count)
+        if _life(bits) is life:
+            return out
+
+
+def _life(bits: Bits) -> Life | None:
+    return bits.life() if isinstance(bits, KeyStream) else None
+
+
+def _blocks(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
     """`count` draws, block by block, so that only the result needs memory."""
+    first = sampler.draw(bits, min(count, BLOCK))
     if count <= BLOCK:
-        return _whole_draw(sampler, bits, count)
-    first = _whole_draw(sampler, bits, BLOCK)
-    out = np.empty(count, first.dtype)
+        return first
+    try:
+        out = np.empty(count, first.dtype)
+    except MemoryError:
+        raise _too_many("needs more memory than there is") from None
     out[:BLOCK] = first
     for start in range(BLOCK, count, BLOCK):
-        block = _whole_draw(sampler, bits, min(BLOCK, count - start))
+        block = sampler.draw(bits, min(BLOCK, count - start))
         if block.dtype != out.dtype:
             out = out.astype(np.object_)
         out[start : start + block.size] = block
     return out
-
-
-def _whole_draw(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
-    """A draw that no fork cut in two: a child throws away what its parent may return."""
-    while True:
-        block = sampler.draw(bits, count)
-        if not isinstance(bits, KeyStream) or bits.unbroken():
-            return block
-        bits.forget()
 
 
 def _one(sampler: Sampler) -> Any:
@@ -88,34 +97,53 @@ def _one(sampler: Sampler) -> Any:
     """
     bits = secure_bits()
     while True:
-        pool = bits.pools.get(sampler)
+        life = bits.life()
+        pool = life.pools.get(sampler)
         if not pool:
-            if len(bits.pools) >= _MOST_POOLS:
-                bits.pools.clear()
-            ahead = _whole_draw(sampler, bits, _AHEAD).tolist()
-            bits.pools.setdefault(sampler, []).extend(ahead)
+            ahead = drawn_with(sampler, bits, _AHEAD).tolist()
+            if bits.life() is life:
+                _stored(life.pools, sampler, ahead)
             continue
         try:
             value = pool.pop()
-        except IndexError:
+        except IndexError:  # a signal handler took the last one
             continue
-        if bits.unbroken():
+        if bits.life() is life:
             return value
-        bits.forget()
+
+
+def _stored(pools: dict[object, list[Any]], sampler: Sampler, ahead: list[Any]) -> None:
+    if len(pools) >= _MOST_POOLS and sampler not in pools:
+        pools.pop(next(iter(pools), None), None)  # the oldest makes room
+    pools.setdefault(sampler, []).extend(ahead)
 
 
 def stream(
-    draw: Callable[..., NDArray[Any]], *parameters: object, total: int, block: int = 1 << 16
+    draw: Callable[..., NDArray[Any]],
+    *parameters: object,
+    total: int,
+    block: int = 1 << 16,
+    **named: object,
 ) -> Iterator[NDArray[Any]]:
     """`total` draws in arrays of at most `block`, in bounded memory.
 
-    >>> from lastbit import discrete_laplace
+    >>> from lastbit import discrete_gaussian, discrete_laplace
     >>> sum(piece.size for piece in stream(discrete_laplace, 5, total=200_000))
     200000
+    >>> [piece.size for piece in stream(discrete_gaussian, variance=5, total=5, block=2)]
+    [2, 2, 1]
     """
+    if not callable(draw):
+        raise WrongType(
+            "draw", problem="is no sampler", remedy="pass a function such as discrete_laplace"
+        )
     left, most = whole(total, "total"), whole(block, "block", least=1)
+    return _streamed(lambda size: draw(*parameters, size=size, **named), left, most)
+
+
+def _streamed(draw: Callable[[int], NDArray[Any]], left: int, most: int) -> Iterator[NDArray[Any]]:
     while left:
-        piece = draw(*parameters, size=min(left, most))
+        piece = draw(min(left, most))
         left -= piece.size
         yield piece
 
@@ -123,10 +151,15 @@ def stream(
 def _shape(size: object) -> tuple[int, ...]:
     parts = size if isinstance(size, tuple) else (size,)
     shape = tuple(whole(part, "size") for part in parts)
-    if math.prod(shape) > 1 << 36:
+    if len(shape) > _MOST_DIMENSIONS:
         raise InvalidParameter(
-            "size",
-            problem="is above 2**36 draws",
-            remedy="draw in pieces with lastbit.sampling.stream",
+            "size", problem=f"has more than {_MOST_DIMENSIONS} dimensions", remedy="pass fewer"
         )
+    if max(math.prod(shape), *shape, 0) > _MOST_DRAWS:
+        raise _too_many("is above 2**36 draws")
     return shape
+
+
+def _too_many(problem: str) -> InvalidParameter:
+    remedy = "draw in pieces with lastbit.sampling.stream"
+    return InvalidParameter("size", problem=problem, remedy=remedy)

@@ -30,7 +30,7 @@ from lastbit.sampling.inversion import (
 from lastbit.sampling.uniform import random_bits
 from lastbit.sampling.uniform_real import LazyUniform
 
-__all__ = ["Cells", "Direct", "discrete_gaussian"]
+__all__ = ["Cells", "Direct", "discrete_gaussian", "gaussian_sampler"]
 
 # Up to this standard deviation one table holds the whole law, beyond it cells of 2**b values.
 _DIRECT_DEVIATION = 128
@@ -76,12 +76,17 @@ def _refuse(problem: str) -> None:
     raise InvalidParameter("variance", problem=problem, remedy=remedy)
 
 
-@lru_cache(maxsize=64, typed=True)
+def gaussian_sampler(variance: Fraction) -> Sampler:
+    """The prepared sampler of a variance, for mechanisms."""
+    return _by_variance(variance)
+
+
+@lru_cache(maxsize=32, typed=True)
 def _by_variance(variance: Number) -> Sampler:
     return gaussian(positive(variance, "variance"))
 
 
-@lru_cache(maxsize=64, typed=True)
+@lru_cache(maxsize=32, typed=True)
 def _by_deviation(standard_deviation: Number) -> Sampler:
     return gaussian(positive(standard_deviation, "standard_deviation") ** 2)
 
@@ -129,7 +134,7 @@ def direct(
         inversion(
             cumulative,
             lambda j: (j + 1) // 2 if j % 2 else -(j // 2),
-            boundaries=boundaries(),
+            boundaries=boundaries,
             word_bits=word_bits,
             guide_bits=guide_bits,
         )
@@ -156,8 +161,9 @@ class Cells:
              is first tried in floats: with u = 2**-53 and D < 32 (a draw gives up before c reaches
              19400, and k <= 2**-11), f is off by at most 3u, E and D by at most 8uD + 8u, the
              exponentials by 8u more (`exp_negative`), hence p by less than
-             (40uD + 64u)/(1 - exp(-D)) < 2**-42/(1 - exp(-D)), its tolerance. What lies within the
-             tolerance, about one proposal in 2**38, is decided by balls
+             (40uD + 64u)/(1 - exp(-D)); the tolerance is (64uD + 96u)/(1 - exp(-D)). What lies
+             within it, less than one proposal in 2**38 of which a draw uses one in forty, is
+             decided by balls
     Checked  tests/laws/test_gaussian.py
 
     The number of random words is constant: room for the draws that fall into the remainder, and
@@ -184,14 +190,16 @@ class Cells:
         cell[places] = 0
         out = self._assembled(cell, rest)
         room = capacity(size, *self.remainder_share)
-        while True:
+        while room:
             now, places = places[:room], places[room:]
-            found = self._remainder(bits, room)
+            found = self._remainder(bits, _proposals(room), now.size)
             if found.dtype != out.dtype:
                 out = out.astype(np.object_)
-            out[now] = found[: now.size]
+            out[now[: found.size]] = found
+            places = np.concatenate([now[found.size :], places])
             if not places.size:
-                return out
+                break
+        return out
 
     def _assembled(self, cell: NDArray[np.int64], rest: NDArray[Any]) -> NDArray[Any]:
         """The values cell * 2**b + rest, in Python integers where int64 could overflow."""
@@ -205,15 +213,8 @@ class Cells:
         wide[:] = [(c << self.cell_bits) + r for c, r in pairs]
         return wide
 
-    def _remainder(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` draws from the remainder's law."""
-        found: NDArray[Any] = np.empty(0, np.int64)
-        while found.size < size:
-            found = np.concatenate([found, self._accepted(bits, _proposals(size))])
-        return found[:size]
-
-    def _accepted(self, bits: Bits, size: int) -> NDArray[Any]:
-        """Those of `size` proposals for the remainder that are accepted."""
+    def _remainder(self, bits: Bits, size: int, need: int) -> NDArray[Any]:
+        """The first `need` accepted ones of `size` proposals for the remainder, or all if fewer."""
         cell = np.empty(size, np.int64)
         self.remainder.fill(bits, cell)
         sign = random_bits(bits, size, 1)
@@ -222,9 +223,12 @@ class Cells:
         low, high = self._acceptance(cell, sign, rest)
         accept = word + 1 <= low
         for i in np.flatnonzero((word < high) & ~accept):
+            if np.count_nonzero(accept[:i]) >= need:
+                break  # what comes later is not used: leave it undecided
             accept[i] = self._decided(bits, int(cell[i]), int(sign[i]), int(rest[i]), int(word[i]))
+        chosen = np.flatnonzero(accept)[:need]
         cell ^= -sign
-        return self._assembled(cell, rest)[accept]
+        return self._assembled(cell[chosen], rest[chosen])
 
     def _acceptance(
         self, cell: NDArray[np.int64], sign: NDArray[np.int64], rest: NDArray[Any]
@@ -236,11 +240,12 @@ class Cells:
         passed = np.where(sign == 1, 1.0 - passed, passed)
         rate = _nearest(Fraction(1 << (2 * self.cell_bits)) / (2 * self.variance))
         twice = 2.0 * cell
-        end = exp_negative(np.minimum(rate * (twice + 1.0), 32.0))
+        whole = rate * (twice + 1.0)
+        end = exp_negative(np.minimum(whole, 32.0))
         here = exp_negative(np.minimum(rate * (passed * (twice + passed)), 32.0))
         height = 1.0 - end
         probability = (here - end) / height
-        tolerance = 2.0**-42 / height
+        tolerance = (64.0 * whole + 96.0) * 2.0**-53 / height
         return (probability - tolerance) * 2.0**53, (probability + tolerance) * 2.0**53
 
     def _decided(self, bits: Bits, cell: int, sign: int, rest: int, word: int) -> bool:
@@ -298,7 +303,7 @@ def cells(variance: Fraction, *, cells_per_deviation: int = _CELLS_PER_DEVIATION
         c, part = divmod(j - 1, 2)
         return ~c if part else c
 
-    body = inversion(cumulative, symbol, boundaries=boundaries())
+    body = inversion(cumulative, symbol, boundaries=boundaries)
     remainder = inversion(lambda c: 1 - weight(c + 1), lambda c: c)
     share = (int(body.highs[1]) >> (body.word_bits - 30)) + 1, 1 << 30
     return Cells(variance, cell_bits, body, remainder, share)

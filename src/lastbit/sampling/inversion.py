@@ -26,7 +26,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from lastbit.errors import Undecidable
 from lastbit.exact.ball import floor_ceil, working_precision
+from lastbit.exact.real import refine
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.uniform_real import LazyUniform
 
@@ -114,35 +116,53 @@ def inversion(
     cumulative: Callable[[int], arb],
     symbol: Callable[[int], int],
     *,
-    boundaries: Iterable[arb] | None = None,
+    boundaries: Callable[[], Iterable[arb]] | None = None,
     cells: int | None = None,
     word_bits: int = WORD_BITS,
     guide_bits: int = GUIDE_BITS,
 ) -> Inversion:
     """Tables for a law on cells 0, 1, 2, ..., of which there are `cells`, or no end.
 
-    `boundaries` may give F(0), F(1), ... faster than `cumulative` one by one.
+    `boundaries` may give F(0), F(1), ... faster than `cumulative` one by one. The precision is
+    raised until every boundary is enclosed by integers at most 2 apart.
     """
-    top = 1 << word_bits
-    lows: list[int] = []
-    highs: list[int] = []
-    with working_precision(TABLE_PRECISION):
-        unit = arb(2) ** word_bits
-        values = (cumulative(j) for j in count()) if boundaries is None else boundaries
-        for value in values:
-            if cells is not None and len(lows) >= cells - 1:
-                break
-            low, high = floor_ceil(value * unit)
-            lows.append(max(low, lows[-1] if lows else 0))
-            highs.append(min(high, top))
-            if cells is None and high >= top:
-                break
-    symbols = np.array([symbol(j) for j in range(len(lows) + 1)], np.int64)
-    edges = np.array(lows, np.int64), np.array([-1, *highs], np.int64)
+
+    def one_by_one() -> Iterable[arb]:
+        return (cumulative(j) for j in count())
+
+    edges = refine(
+        lambda precision: _edges(boundaries or one_by_one, cells, word_bits, precision),
+        start=TABLE_PRECISION,
+    )
+    symbols = np.array([symbol(j) for j in range(edges[0].size + 1)], np.int64)
     guide, unsettled = _guide(*edges, symbols, word_bits, guide_bits)
     return Inversion(
         cumulative, symbol, *edges, symbols, guide, word_bits, guide_bits, unsettled, cells
     )
+
+
+def _edges(
+    boundaries: Callable[[], Iterable[arb]], cells: int | None, word_bits: int, precision: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Integers around 2**w F(j): the lower ones, and the upper ones behind a -1 for no cell."""
+    top = 1 << word_bits
+    lows: list[int] = []
+    highs: list[int] = [-1]
+    with working_precision(precision):
+        unit = arb(2) ** word_bits
+        for value in boundaries():
+            if cells is not None and len(lows) >= cells - 1:
+                break
+            if not value.is_finite():
+                raise Undecidable(f"boundary {len(lows)} is not enclosed at all")
+            low, high = floor_ceil(value * unit)
+            if high - low > 2:
+                raise Undecidable(f"boundary {len(lows)} is not enclosed tightly enough")
+            lows.append(max(low, lows[-1] if lows else 0))
+            highs.append(min(high, top))
+            if cells is None and high >= top:
+                break
+    return np.array(lows, np.int64), np.array(highs, np.int64)
 
 
 def _guide(
@@ -169,7 +189,7 @@ def capacity(draws: int, numerator: int, denominator: int) -> int:
     Theorem  P[Bin(n, p) >= k] <= exp(-n KL(k/n, p)) (Chernoff); the least k whose bound is below
              2**-48 is taken (by float: an error here costs time, never exactness)
     """
-    if numerator == 0:
+    if draws == 0 or numerator == 0:
         return 0
     p = numerator / denominator
     low, high = math.ceil(draws * p), draws + 1

@@ -12,17 +12,20 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import arb_of
 from lastbit.exact.rational import Number, positive
 from lastbit.sampling.bits import Bits
 from lastbit.sampling.draw import Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
 
-__all__ = ["Digits", "discrete_laplace", "geometric"]
+__all__ = ["Digits", "discrete_laplace", "geometric", "laplace_sampler"]
 
 # Scales up to this one take a single table; larger ones are cut down to it digit by digit.
 TOP_SCALE = 32
 DIGIT_BITS = 8
+# Every eight bits of scale cost a table of 128 KiB.
+MOST_SCALE = 1 << 512
 
 
 def geometric(scale: Number, size: Size = None) -> Any:
@@ -68,14 +71,28 @@ def discrete_laplace(scale: Number, size: Size = None) -> Any:
     return drawn(cached(_laplace, scale), size)
 
 
-@lru_cache(maxsize=64, typed=True)
+@lru_cache(maxsize=32, typed=True)
 def _geometric(scale: Number) -> Digits:
-    return digits(positive(scale, "scale"), signed=False)
+    return digits(_scale(scale), signed=False)
 
 
-@lru_cache(maxsize=64, typed=True)
+def laplace_sampler(scale: Fraction) -> Digits:
+    """The prepared sampler of a scale, for mechanisms."""
+    return _laplace(scale)
+
+
+@lru_cache(maxsize=32, typed=True)
 def _laplace(scale: Number) -> Digits:
-    return digits(positive(scale, "scale"), signed=True)
+    return digits(_scale(scale), signed=True)
+
+
+def _scale(scale: Number) -> Fraction:
+    number = positive(scale, "scale")
+    if number > MOST_SCALE:
+        raise InvalidParameter(
+            "scale", problem="is above 2**512", remedy="measure in a larger unit"
+        )
+    return number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +175,9 @@ def digits(
         shift += digit_bits
 
 
-DigitLaw = tuple[Callable[[int], arb], Callable[[int], int], Iterable[arb], int | None]
+DigitLaw = tuple[
+    Callable[[int], arb], Callable[[int], int], Callable[[], Iterable[arb]], int | None
+]
 
 
 def _digit(rate: Fraction, base: int | None) -> DigitLaw:
@@ -174,7 +193,7 @@ def _digit(rate: Fraction, base: int | None) -> DigitLaw:
             survival *= ratio
             yield (1 - survival) / whole
 
-    return cumulative, lambda j: j, boundaries(), base
+    return cumulative, lambda j: j, boundaries, base
 
 
 def _signed_digit(rate: Fraction, base: int | None) -> DigitLaw:
@@ -203,7 +222,7 @@ def _signed_digit(rate: Fraction, base: int | None) -> DigitLaw:
     def symbol(j: int) -> int:
         return ~(j >> 1) if j & 1 else j >> 1
 
-    return cumulative, symbol, boundaries(), None if base is None else 2 * base
+    return cumulative, symbol, boundaries, None if base is None else 2 * base
 
 
 def _share(rate: Fraction, base: int | None, count: int) -> arb:

@@ -31,7 +31,7 @@ def uniform_below(n: int, size: Size = None) -> Any:
              is X unless adding n to the fraction n u mod 2**w carries over: then more bits are
              drawn. That happens with probability below n / 2**w <= 2**-44
     Source   Lemire 2019 for the product, without his rejection
-    Differs  any n from 1 up; Python integers from 2**63 on; never rejects, so the number of
+    Differs  any n from 1 up; Python integers for n above 2**63; never rejects, so the number of
              random words depends on n and the size alone
     Checked  tests/laws/test_uniform.py
 
@@ -93,8 +93,8 @@ class UniformBelow:
 
 
 def random_bits(bits: Bits, size: int, count: int) -> NDArray[Any]:
-    """`size` uniform integers of `count` bits: int64 up to 62 bits, Python integers beyond."""
-    if count <= 62:
+    """`size` uniform integers of `count` bits: int64 up to 63 bits, Python integers beyond."""
+    if count <= 63:
         return _short_bits(bits, size, count).astype(np.int64)
     limbs = [words(bits, size, np.uint32).astype(np.uint64) for _ in range(-(-count // LIMB_BITS))]
     limbs[-1] >>= np.uint64(LIMB_BITS * len(limbs) - count)
@@ -133,7 +133,7 @@ def _product(
 
 def _assembled(limbs: list[NDArray[np.uint64]], limb_bits: int, bit_length: int) -> NDArray[Any]:
     """Limbs to numbers: int64 where all numbers of that length fit, else Python integers."""
-    if bit_length <= 62:
+    if bit_length <= 63:
         out = np.zeros(limbs[0].shape, np.uint64)
         for i, limb in enumerate(limbs):
             out |= limb << np.uint64(i * limb_bits)

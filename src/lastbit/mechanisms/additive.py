@@ -1,0 +1,59 @@
+"""What every mechanism that adds symmetric noise on a lattice can say of its error."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact.rational import rational
+from lastbit.exact.rounding import upper
+from lastbit.laws import Law, OnGrid, Shifted
+from lastbit.mechanisms.lattice import Lattice
+
+__all__ = ["distance_parameter", "error_bound", "error_probability", "moved_law", "probability"]
+
+
+def moved_law(noise: Law, lattice: Lattice, value: object) -> Shifted | OnGrid:
+    """The exact law of value + noise."""
+    moved = Shifted(noise, lattice.steps_of(value))
+    return OnGrid(moved, lattice.step) if lattice.rounds else moved
+
+
+def error_bound(noise: Law, lattice: Lattice, beta: object) -> Fraction:
+    """The least a with P[abs(error) > a] <= beta.
+
+    Theorem  P[abs(X) > k] <= beta iff P[X <= k] >= 1 - beta/2, since X is symmetric; rounding to
+             the grid moves a value by at most half a step more
+    """
+    steps = max(noise.quantile(1 - probability(beta, "beta") / 2), 0)
+    return steps * lattice.step + _rounding(lattice)
+
+
+def error_probability(noise: Law, lattice: Lattice, error: object) -> float:
+    """P[abs(error) > error], rounded up: the inverse of `error_bound`."""
+    steps = (distance_parameter(error, "error") - _rounding(lattice)) // lattice.step
+    if steps < 0:
+        return 1.0
+    return min(upper((1 - noise.cdf(int(steps))) * 2), 1.0)
+
+
+def _rounding(lattice: Lattice) -> Fraction:
+    return lattice.step / 2 if lattice.rounds else Fraction(0)
+
+
+def distance_parameter(value: object, name: str = "distance") -> Fraction:
+    """An exact distance from 0 up."""
+    far = rational(value, name)
+    if far < 0:
+        raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
+    return far
+
+
+def probability(value: object, name: str) -> Fraction:
+    """An exact probability strictly between 0 and 1."""
+    level = rational(value, name)
+    if not 0 < level < 1:
+        raise InvalidParameter(
+            name, problem="is not strictly between 0 and 1", remedy="pass, say, 0.05"
+        )
+    return level

@@ -1,0 +1,321 @@
+"""The Gaussian mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact.ball import arb_of, working_precision
+from lastbit.exact.rational import Number, positive
+from lastbit.exact.real import Real
+from lastbit.exact.rounding import upper
+from lastbit.laws import DiscreteGaussian, OnGrid, Shifted
+from lastbit.laws.gaussian import tail_weight, theta
+from lastbit.mechanisms.additive import (
+    distance_parameter,
+    error_bound,
+    error_probability,
+    moved_law,
+    probability,
+)
+from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.privacy.calibrate import least_noise
+from lastbit.privacy.convert import delta_upper
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, Loss
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.sampling.draw import Sampler
+from lastbit.sampling.gaussian import gaussian_sampler
+
+__all__ = ["Gaussian", "discrete_gaussian_delta"]
+
+Method = Literal["exact", "classical", "zcdp"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Gaussian:
+    """Adds discrete Gaussian noise to integers, or to floats on a public grid.
+
+    Law      release(x) = x + X, P[X = k] proportional to exp(-k**2 / (2 v)), k counted in steps of
+             the lattice (1 for integers), v = variance/step**2
+    Theorem  if two inputs are at most m steps apart in the L2 norm, the mechanism is
+             m**2/(2v)-zCDP (CKS20 Theorem 14): exactly rational, no rounding anywhere. For one
+             coordinate its exact (epsilon, delta) curve is `discrete_gaussian_delta`
+    Source   paper 001; Canonne, Kamath, Steinke 2020
+    Differs  m counts the rounding of floats to the grid; edge cases as in paper 001: a negative
+             distance is refused, distance 0 costs 0 even without noise, no noise costs infinity
+             (and is never released)
+    Checked  tests/mechanisms/test_gaussian.py; proof: docs/theory/gaussian.md
+
+    Vectors must be declared (`dimension=`), since the curve for one number says nothing of them.
+    Constructed from `standard_deviation=` or `variance=` (raw), from `rho=`, or from `epsilon=` and
+    `delta=`: then by `method="exact"` (the least noise whose exact curve meets the target; one
+    coordinate), `"zcdp"` (through concentrated privacy; any dimension, and the default there) or
+    `"classical"` (sqrt(2 ln(1.25/delta)) sensitivity/epsilon, for epsilon < 1 only).
+
+    >>> Gaussian(sensitivity=1, rho="1/2").guarantee
+    ZCDP(rho='0.5')
+    >>> noise = Gaussian(sensitivity=1, epsilon=1, delta="1e-6")
+    >>> noise.guarantee, noise.standard_deviation_upper < 4.3
+    (ApproxDP(epsilon=1, delta='1e-06'), True)
+    >>> isinstance(noise.release(42), int)
+    True
+    """
+
+    sensitivity: Fraction
+    variance: Fraction
+    lattice: Lattice
+    neighbours: Neighbours
+    target: ApproxDP | None
+    method: Method | None
+    _sampler: Sampler | None = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Number,
+        standard_deviation: Number | None = None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        method: Method | None = None,
+        grid: Number | None = None,
+        dimension: int = 1,
+        neighbours: Neighbours = AS_DECLARED,
+    ) -> None:
+        distance = positive(sensitivity, "sensitivity")
+        _exactly_one(standard_deviation, variance, rho, epsilon)
+        if (epsilon is None) != (delta is None):
+            raise InvalidParameter(
+                "delta", problem="and epsilon go together", remedy="pass both, or rho="
+            )
+        if epsilon is None and method is not None:
+            raise InvalidParameter(
+                "method", problem="needs a target", remedy="pass epsilon= and delta="
+            )
+        target, grounds = None, None
+        if standard_deviation is not None:
+            noise = distance_parameter(standard_deviation, "standard_deviation") ** 2
+        elif variance is not None:
+            noise = distance_parameter(variance, "variance")
+        elif rho is not None:
+            loss = positive(rho, "rho")
+            grounds = lattice(grid, noise=_root(distance**2 / (2 * loss)), dimension=dimension)
+            noise = (grounds.l2_steps(distance) * grounds.step) ** 2 / (2 * loss)
+        else:
+            target = ApproxDP(
+                positive(epsilon, "epsilon"), probability(delta, "delta"), neighbours=neighbours
+            )
+            method = method or ("exact" if dimension == 1 else "zcdp")
+            noise, grounds = _calibrated(distance, target, method, grid, dimension)
+        if grounds is None:
+            grounds = lattice(grid, noise=_root(noise) or Fraction(1), dimension=dimension)
+        object.__setattr__(self, "sensitivity", distance)
+        object.__setattr__(self, "variance", noise)
+        object.__setattr__(self, "lattice", grounds)
+        object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "_sampler", None)
+
+    @property
+    def standard_deviation_upper(self) -> float:
+        """The square root of the variance, rounded up."""
+        return upper(Real(self.variance).sqrt().ball(128)) if self.variance else 0.0
+
+    @property
+    def guarantee(self) -> ZCDP | ApproxDP:
+        """What one release promises for the declared sensitivity: the target, or the exact rho."""
+        return self.target or self.guarantee_at(self.sensitivity)
+
+    def guarantee_at(self, distance: Number) -> ZCDP:
+        """What one release promises for inputs at most so far apart: (distance/deviation)**2 / 2.
+
+        Theorem  paper 001: the distance must not be negative; distance 0 costs 0 even if there is
+                 no noise; otherwise no noise costs infinity
+        """
+        far = distance_parameter(distance)
+        if far == 0:
+            return ZCDP(0, neighbours=self.neighbours)
+        if self.variance == 0:
+            return ZCDP(math.inf, neighbours=self.neighbours)
+        moved = self.lattice.l2_steps(far) * self.lattice.step
+        return ZCDP(moved**2 / (2 * self.variance), neighbours=self.neighbours)
+
+    def delta(self, epsilon: Number, *, distance: Number | None = None) -> float:
+        """The delta for an epsilon, rounded up: exact for one coordinate, else through zCDP."""
+        far = self.sensitivity if distance is None else distance_parameter(distance)
+        loss = distance_parameter(epsilon, "epsilon")
+        if self.lattice.dimension > 1:
+            return upper(delta_upper(self.guarantee_at(far), loss))
+        return _delta_at(far, self.variance, self.lattice, loss)
+
+    def epsilon(self, delta: Number) -> Loss:
+        """The least epsilon whose delta is at most this, by bisection on the curve, rounded up."""
+        level = probability(delta, "delta")
+        if self.variance == 0:
+            return math.inf
+        if self.delta(0) <= level:
+            return Fraction(0)
+        return least_noise(lambda loss: self.delta(loss) <= level, start=Fraction(1))
+
+    def release(self, value: Any) -> Any:
+        """A private version of an integer, a float or an array, of the same kind."""
+        self._check_dimension(value)
+        sampler = self._sampler
+        if sampler is None:  # tables are built when they are first needed
+            sampler = gaussian_sampler(self.variance / self.lattice.step**2)
+            object.__setattr__(self, "_sampler", sampler)
+        return self.lattice.noised(value, sampler)
+
+    def law(self, value: Any) -> Shifted | OnGrid:
+        """The exact law of release(value)."""
+        return moved_law(self._noise(), self.lattice, value)
+
+    def accuracy(self, beta: Number) -> Fraction:
+        """The least a with P[abs(release - value) > a] <= beta, for one coordinate."""
+        return error_bound(self._noise(), self.lattice, beta)
+
+    def beta(self, error: Number) -> float:
+        """P[abs(release - value) > error] for one coordinate, rounded up."""
+        return error_probability(self._noise(), self.lattice, error)
+
+    def _noise(self) -> DiscreteGaussian:
+        self._refuse_no_noise()
+        return DiscreteGaussian(self.variance / self.lattice.step**2)
+
+    def _refuse_no_noise(self) -> None:
+        if self.variance == 0:
+            raise InvalidParameter(
+                "standard_deviation",
+                problem="is 0: that would publish the value itself",
+                remedy="construct the mechanism with noise",
+            )
+
+    def _check_dimension(self, value: Any) -> None:
+        """The curve for one coordinate promises nothing for a vector, so vectors are declared."""
+        self._refuse_no_noise()
+        size = np.size(value)
+        if size > self.lattice.dimension:
+            raise InvalidParameter(
+                "value",
+                problem="has more coordinates than were declared",
+                remedy=f"construct the mechanism with dimension={size}",
+            )
+
+
+def discrete_gaussian_delta(epsilon: Fraction, *, variance: Fraction, distance: int) -> float:
+    """The exact delta of adding discrete Gaussian noise to integers `distance` apart, rounded up.
+
+    Law      delta = P[X >= k] - exp(epsilon) P[X >= k + d], k = floor(epsilon v/d - d/2) + 1
+    Theorem  the likelihood ratio is monotone, so the best event is a half-line, and k is where the
+             ratio passes exp(epsilon). For each half-line P[X >= k] - exp(epsilon) P[X >= k + d]
+             grows with d: what holds for distance d holds for every smaller one
+    Source   CKS20 Theorem 7
+    Checked  tests/mechanisms/test_gaussian.py
+
+    >>> discrete_gaussian_delta(Fraction(1), variance=Fraction(4), distance=1)
+    0.0072487...
+    """
+    if distance == 0:
+        return 0.0
+    first = math.floor(epsilon * variance / distance - Fraction(distance, 2)) + 1
+    # the tails shrink like exp(-first**2/2v): work with that many bits more
+    small = min(int(first * first / (2 * variance) * 3 // 2), 1 << 16) if first > 0 else 0
+    with working_precision(128 + small):
+        beyond = tail_weight(first + distance, variance)
+        if distance < 64:
+            here = beyond + sum(
+                (-arb_of(k * k / (2 * variance))).exp() for k in range(first, first + distance)
+            )
+        else:
+            here = tail_weight(first, variance)
+        delta = (here - arb_of(epsilon).exp() * beyond) / theta(variance)
+        return min(max(upper(delta), 0.0), 1.0)
+
+
+def _delta_at(far: Fraction, variance: Fraction, grounds: Lattice, epsilon: Fraction) -> float:
+    if variance == 0:
+        return 1.0 if far else 0.0
+    steps = math.floor(grounds.l2_steps(far)) if far else 0
+    return discrete_gaussian_delta(epsilon, variance=variance / grounds.step**2, distance=steps)
+
+
+def _calibrated(
+    distance: Fraction, target: ApproxDP, method: Method, grid: object, dimension: int
+) -> tuple[Fraction, Lattice]:
+    """The least variance for an (epsilon, delta) target, and its lattice."""
+    assert isinstance(target.epsilon, Fraction)  # positive() let no infinity pass
+    guess = _root(2 * _log_upper(1 / target.delta)) * distance / target.epsilon
+    grounds = lattice(grid, noise=guess, dimension=dimension)
+    if method == "zcdp":
+        moved = grounds.l2_steps(distance) * grounds.step
+
+        def by_zcdp(deviation: Fraction) -> bool:
+            rho = moved**2 / (2 * deviation**2)
+            return delta_upper(ZCDP(rho), target.epsilon) <= target.delta  # type: ignore[arg-type]
+
+        return least_noise(by_zcdp, start=guess, bits=32) ** 2, grounds
+    if dimension != 1:
+        raise InvalidParameter(
+            "method", problem=f"{method!r} is for one coordinate", remedy='pass method="zcdp"'
+        )
+
+    def by_curve(deviation: Fraction) -> bool:
+        return _delta_at(distance, deviation**2, grounds, target.epsilon) <= target.delta  # type: ignore[arg-type]
+
+    if method == "exact":
+        return least_noise(by_curve, start=guess, bits=32) ** 2, grounds
+    if method != "classical":
+        raise InvalidParameter(
+            "method", problem="is unknown", remedy='pass "exact", "zcdp" or "classical"'
+        )
+    return _classical(distance, target, grounds), grounds
+
+
+def _classical(distance: Fraction, target: ApproxDP, grounds: Lattice) -> Fraction:
+    """2 ln(1.25/delta) (sensitivity/epsilon)**2, and a look at the exact curve."""
+    assert isinstance(target.epsilon, Fraction)
+    if target.epsilon >= 1:
+        raise InvalidParameter(
+            "epsilon",
+            problem="is 1 or more, where the classical formula is not proved and can be false",
+            remedy='pass method="exact"',
+        )
+    moved = grounds.l2_steps(distance) * grounds.step
+    variance = 2 * _log_upper(Fraction(5, 4) / target.delta) * (moved / target.epsilon) ** 2
+    if _delta_at(distance, variance, grounds, target.epsilon) > target.delta:
+        raise InvalidParameter(
+            "delta",
+            problem="is not met by the classical formula for discrete noise",
+            remedy='pass method="exact"',
+        )
+    return variance
+
+
+def _log_upper(number: Fraction) -> Fraction:
+    """The natural logarithm, rounded up."""
+    return Fraction(upper(Real(number).log().ball(128)))
+
+
+def _root(number: Fraction) -> Fraction:
+    """A rational near the square root: for choosing grids and starting points, nothing else."""
+    if number == 0:
+        return Fraction(0)
+    shift = 128 - (number.numerator.bit_length() - number.denominator.bit_length()) // 2 * 2
+    scaled = number * Fraction(2) ** shift
+    return Fraction(math.isqrt(math.floor(scaled))) / Fraction(2) ** (shift // 2)
+
+
+def _exactly_one(*parameters: object) -> None:
+    if sum(parameter is not None for parameter in parameters) != 1:
+        raise InvalidParameter(
+            "standard_deviation",
+            problem="or variance, rho, or epsilon with delta: exactly one is needed",
+            remedy="pass one of them",
+        )

@@ -1,0 +1,66 @@
+"""What is promised, and how promises combine.
+
+A guarantee is a frozen value with exact parameters and a neighbour relation: it says how much an
+output can tell about which change of the input. Guarantees know nothing of the mechanisms that give
+them; they are what is left when the mechanism has run.
+
+| value | promises |
+|---|---|
+| `PureDP(epsilon)` | no output is more than exp(epsilon) times as likely |
+| `ApproxDP(epsilon, delta)` | the same up to an additive delta |
+| `ProbabilisticDP(epsilon, delta)` | pure, outside outputs of probability delta |
+| `ZCDP(rho)` | Renyi divergence of every order alpha at most alpha rho |
+| `RenyiDP(alpha, epsilon)` | Renyi divergence of one order |
+| `MetricDP(epsilon, per=, unit=)` | a loss that grows with the distance of the inputs |
+
+`a + b` composes (one kind, one relation, or an error that says how to convert), `g.group(k)` speaks
+for k units together, `g.to(Kind, ...)` converts, `g.implies(other)` compares, `g.post_processed()`
+is what survives processing. `best_composition` picks the tightest theorem that applies.
+
+Every number that comes out of a conversion is rounded *up* (to a float, taken as the exact dyadic
+it is), so a chain of conversions can only promise less than is true, never more.
+
+| file | one kind of reasoning |
+|---|---|
+| `neighbours.py` | which databases are neighbours |
+| `guarantees.py` | the values |
+| `convert.py` | from kind to kind |
+| `compose.py` | several releases |
+| `group.py` | several units |
+| `posterior.py` | what can be believed afterwards |
+| `calibrate.py` | the least noise for a target |
+"""
+
+from lastbit.privacy.calibrate import least_noise
+from lastbit.privacy.compose import best_composition, compositions
+from lastbit.privacy.guarantees import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    MetricDP,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    from_json,
+)
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.posterior import posterior_bounds
+
+__all__ = [
+    "ADD_REMOVE",
+    "AS_DECLARED",
+    "ApproxDP",
+    "CHANGE_ONE",
+    "Guarantee",
+    "MetricDP",
+    "Neighbours",
+    "ProbabilisticDP",
+    "PureDP",
+    "RenyiDP",
+    "ZCDP",
+    "best_composition",
+    "compositions",
+    "from_json",
+    "least_noise",
+    "posterior_bounds",
+]

@@ -1,0 +1,300 @@
+"""From one kind of promise to another, every result rounded up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from flint import arb
+
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.exact.ball import arb_of, working_precision
+from lastbit.exact.rational import rational
+from lastbit.exact.rounding import upper
+from lastbit.privacy.guarantees import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    Loss,
+    MetricDP,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+)
+
+__all__ = ["converted", "delta_upper", "epsilon_upper", "implies"]
+
+Kind = TypeVar("Kind")
+PRECISION = 160
+
+
+def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> Kind:
+    """The same promise as another kind; see `Guarantee.to`.
+
+    | from | to | parameters | rule |
+    |---|---|---|---|
+    | pure | approximate, probabilistic | none: delta = 0 | definition |
+    | pure | approximate | `epsilon=` or `delta=` | randomised response is the worst case |
+    | pure | concentrated | | rho = epsilon**2/2 (Bun, Steinke 2016, Prop. 14) |
+    | pure, concentrated | Renyi | `alpha=` | alpha * rho, and never more than epsilon |
+    | approximate | approximate | `epsilon=` or `delta=` | sharpens paper 003 Prop. 9 |
+    | probabilistic | approximate | | paper 003 Prop. 5 |
+    | concentrated, Renyi | approximate | `delta=` or `epsilon=` | CKS20 Prop. 12, best order |
+
+    >>> converted(PureDP(1), ZCDP)
+    ZCDP(rho='0.5')
+    """
+    match guarantee, kind.__name__:
+        case _ if isinstance(guarantee, kind) and not parameters:
+            return guarantee
+        case PureDP(), "ApproxDP" | "ProbabilisticDP" if not parameters:
+            return kind(guarantee.epsilon, Fraction(0), neighbours=guarantee.neighbours)  # type: ignore[call-arg]
+        case PureDP(), "ZCDP":
+            return kind(guarantee.epsilon**2 / 2, neighbours=guarantee.neighbours)  # type: ignore[call-arg]
+        case ((PureDP() | ZCDP()), "RenyiDP"):
+            return _renyi(guarantee, **parameters)  # type: ignore[return-value]
+        case ProbabilisticDP(), "ApproxDP" if not parameters:
+            return guarantee.post_processed()  # type: ignore[return-value]
+        case MetricDP(), "PureDP":
+            return guarantee.at(**parameters)  # type: ignore[return-value]
+        case _, "ApproxDP" if not isinstance(guarantee, MetricDP):
+            return _approximate(guarantee, **parameters)  # type: ignore[return-value]
+    raise IncompatibleGuarantees(
+        f"{type(guarantee).__name__} does not convert to {kind.__name__}; "
+        "convert both sides to ApproxDP, the weakest common kind"
+    )
+
+
+def _renyi(guarantee: PureDP | ZCDP, alpha: object) -> RenyiDP:
+    order = rational(alpha, "alpha")
+    if isinstance(guarantee, ZCDP):
+        return RenyiDP(order, order * guarantee.rho, neighbours=guarantee.neighbours)
+    loss = min(guarantee.epsilon, order * guarantee.epsilon**2 / 2)
+    return RenyiDP(order, loss, neighbours=guarantee.neighbours)
+
+
+def _approximate(guarantee: Guarantee, *, epsilon: object = None, delta: object = None) -> ApproxDP:
+    if (epsilon is None) == (delta is None):
+        raise InvalidParameter(
+            "delta", problem="or epsilon, exactly one, is needed", remedy="pass delta= or epsilon="
+        )
+    if delta is not None:
+        level = rational(delta, "delta")
+        return ApproxDP(epsilon_upper(guarantee, level), level, neighbours=guarantee.neighbours)
+    loss = rational(epsilon, "epsilon")
+    return ApproxDP(loss, delta_upper(guarantee, loss), neighbours=guarantee.neighbours)
+
+
+def delta_upper(guarantee: Guarantee, epsilon: Fraction) -> Fraction:
+    """The least delta known for this epsilon, rounded up.
+
+    Theorem  Pure epsilon0 is dominated by randomised response, so delta =
+             (e**epsilon0 - e**epsilon)/(1 + e**epsilon0), exactly. Approximate (epsilon0, delta0):
+             delta0 + (1 - delta0) times that (Kairouz, Oh, Viswanath 2015). Both are below paper
+             003 Prop. 9. Renyi of order a: exp((a-1)(loss - epsilon))/(a-1) (1-1/a)**a for every
+             a, and the best of all orders for a concentrated guarantee (CKS20 Prop. 12)
+    Checked  tests/privacy/test_convert.py
+    """
+    if epsilon < 0:
+        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
+    match guarantee:
+        case PureDP():
+            return _worst_case(guarantee.epsilon, Fraction(0), epsilon)
+        case ApproxDP() | ProbabilisticDP():
+            return _worst_case(guarantee.epsilon, guarantee.delta, epsilon)
+        case RenyiDP():
+            return _capped(_renyi_delta(guarantee.alpha, guarantee.epsilon, epsilon))
+        case ZCDP():
+            return _concentrated_delta(guarantee.rho, epsilon)
+    raise IncompatibleGuarantees("metric privacy has no delta; take at(distance) first")
+
+
+def epsilon_upper(guarantee: Guarantee, delta: Fraction) -> Loss:
+    """The least epsilon known for this delta, rounded up; the inverse of `delta_upper`."""
+    if not 0 <= delta <= 1:
+        raise InvalidParameter("delta", problem="is outside [0, 1]", remedy="pass a probability")
+    match guarantee:
+        case PureDP():
+            return _worst_case_epsilon(guarantee.epsilon, Fraction(0), delta)
+        case ApproxDP() | ProbabilisticDP():
+            return _worst_case_epsilon(guarantee.epsilon, guarantee.delta, delta)
+        case RenyiDP():
+            return _renyi_epsilon(guarantee.alpha, guarantee.epsilon, delta)
+        case ZCDP():
+            return _concentrated_epsilon(guarantee.rho, delta)
+    raise IncompatibleGuarantees("metric privacy has no delta; take at(distance) first")
+
+
+# -- pure and approximate: randomised response is the worst case --
+
+
+def _worst_case(epsilon0: Loss, delta0: Fraction, epsilon: Fraction) -> Fraction:
+    if epsilon >= epsilon0:
+        return delta0
+    if isinstance(epsilon0, float):
+        return Fraction(1)
+    with working_precision(PRECISION):
+        # (e**a - e**b)/(1 + e**a) without large numbers: (1 - e**(b-a))/(1 + e**-a)
+        share = -arb_of(epsilon - epsilon0).expm1() / (1 + (-arb_of(epsilon0)).exp())
+        return _capped(arb_of(delta0) + arb_of(1 - delta0) * share)
+
+
+def _worst_case_epsilon(epsilon0: Loss, delta0: Fraction, delta: Fraction) -> Loss:
+    if delta < delta0:
+        return math.inf
+    if delta == 1:
+        return Fraction(0)
+    if delta == delta0 or isinstance(epsilon0, float):
+        return epsilon0
+    share = (delta - delta0) / (1 - delta0)
+    with working_precision(PRECISION):
+        # e**epsilon = e**epsilon0 - share (1 + e**epsilon0)
+        rest = (1 - arb_of(share) * (1 + (-arb_of(epsilon0)).exp())).upper()
+        if not rest > 0:
+            return Fraction(0)
+        return _at_least_zero(arb_of(epsilon0) + rest.log())
+
+
+# -- Renyi and concentrated: Canonne, Kamath, Steinke 2020, Proposition 12 --
+
+
+def _renyi_delta(alpha: Fraction, loss: Loss, epsilon: Fraction) -> arb:
+    """exp((a-1)(loss - epsilon))/(a-1) * (1-1/a)**a."""
+    if isinstance(loss, float):
+        return arb(1)
+    with working_precision(PRECISION):
+        order = arb_of(alpha)
+        exponent = arb_of((alpha - 1) * (loss - epsilon)) + order * (1 - 1 / order).log()
+        return exponent.exp() / arb_of(alpha - 1)
+
+
+def _renyi_epsilon(alpha: Fraction, loss: Loss, delta: Fraction) -> Loss:
+    if delta == 0 or isinstance(loss, float):
+        return math.inf
+    with working_precision(PRECISION):
+        order = arb_of(alpha)
+        ratio = order * (1 - 1 / order).log() - (arb_of(delta) * arb_of(alpha - 1)).log()
+        return _at_least_zero(arb_of(loss) + ratio / arb_of(alpha - 1))
+
+
+def _concentrated_delta(rho: Loss, epsilon: Fraction) -> Fraction:
+    if rho == 0:
+        return Fraction(0)
+    if isinstance(rho, float):
+        return Fraction(1)
+    density, loss = _float(rho), _float(epsilon)
+
+    def logarithm(order_less_one: float) -> float:
+        a = order_less_one + 1
+        tail = a * (math.log(order_less_one) - math.log(a)) - math.log(order_less_one)
+        return order_less_one * (a * density - loss) + tail
+
+    order = _best_order(logarithm)
+    return _capped(_renyi_delta(order, order * rho, epsilon))
+
+
+def _concentrated_epsilon(rho: Loss, delta: Fraction) -> Loss:
+    if rho == 0 or delta == 1:
+        return Fraction(0)
+    if delta == 0 or isinstance(rho, float):
+        return math.inf
+    density = _float(rho)
+    need = math.log(delta.denominator) - math.log(delta.numerator)
+
+    def loss(order_less_one: float) -> float:
+        a = order_less_one + 1
+        tail = a * (math.log(order_less_one) - math.log(a)) - math.log(order_less_one)
+        return a * density + (need + tail) / order_less_one
+
+    order = _best_order(loss)
+    return _renyi_epsilon(order, order * rho, delta)
+
+
+def _best_order(objective: Callable[[float], float]) -> Fraction:
+    """The order alpha where a function of alpha - 1 is least, nearly.
+
+    Floats may be careless here: every order gives a true bound, the best one a tight one.
+    """
+
+    def at(logarithm: float) -> float:
+        try:
+            value = objective(math.exp(logarithm))
+        except (OverflowError, ValueError):
+            return math.inf
+        return value if value == value else math.inf
+
+    low, high = -60.0, 80.0
+    grid = [low + (high - low) * i / 280 for i in range(281)]
+    best = min(range(281), key=lambda i: at(grid[i]))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, 280)]
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        if at(left) <= at(right):
+            high = right
+        else:
+            low = left
+    return 1 + Fraction(math.exp((low + high) / 2))
+
+
+def _float(number: Fraction) -> float:
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf
+
+
+def _capped(ball: arb) -> Fraction:
+    bound = upper(ball) if ball.is_finite() else 1.0
+    return Fraction(min(max(bound, 0.0), 1.0))
+
+
+def _at_least_zero(ball: arb) -> Loss:
+    bound = upper(ball)
+    return math.inf if bound == math.inf else Fraction(max(bound, 0.0))
+
+
+def implies(one: Guarantee, other: Guarantee) -> bool:
+    """Whether one guarantee proves another by the rules of this file, and nothing is rounded away.
+
+    >>> implies(PureDP(1), ApproxDP("0.9", "0.1")), implies(ApproxDP(1, "1e-6"), PureDP(9))
+    (True, False)
+    """
+    if one.neighbours != other.neighbours:
+        return False
+    if isinstance(other, MetricDP) or isinstance(one, MetricDP):
+        return _metric_implies(one, other)
+    match other:
+        case ApproxDP():
+            if isinstance(other.epsilon, float) or other.delta == 1:
+                return True
+            return delta_upper(one, other.epsilon) <= other.delta
+        case PureDP():
+            return isinstance(one, PureDP) and one.epsilon <= other.epsilon
+        case ProbabilisticDP():
+            if not isinstance(one, PureDP | ProbabilisticDP):
+                return False
+            delta = one.delta if isinstance(one, ProbabilisticDP) else 0
+            return one.epsilon <= other.epsilon and delta <= other.delta
+        case ZCDP():
+            strong = one.to(ZCDP) if isinstance(one, PureDP) else one
+            return isinstance(strong, ZCDP) and strong.rho <= other.rho
+        case RenyiDP():
+            return _renyi_implies(one, other)
+
+
+def _metric_implies(one: Any, other: Any) -> bool:
+    if not isinstance(one, MetricDP) or not isinstance(other, MetricDP):
+        return False
+    return one.unit == other.unit and one.epsilon * other.per <= other.epsilon * one.per
+
+
+def _renyi_implies(one: Guarantee, other: RenyiDP) -> bool:
+    """The divergence grows with the order: a larger order proves a smaller one."""
+    if isinstance(one, RenyiDP):
+        return one.alpha >= other.alpha and one.epsilon <= other.epsilon
+    if not isinstance(one, PureDP | ZCDP):
+        return False
+    return _renyi(one, other.alpha).epsilon <= other.epsilon

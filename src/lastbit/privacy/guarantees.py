@@ -1,0 +1,334 @@
+"""What is promised: guarantees as frozen values with exact parameters."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
+
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.exact.rational import Number, rational, shown, whole
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+
+__all__ = [
+    "ApproxDP",
+    "Guarantee",
+    "MetricDP",
+    "ProbabilisticDP",
+    "PureDP",
+    "RenyiDP",
+    "ZCDP",
+    "from_json",
+    "loss_parameter",
+]
+
+Loss: TypeAlias = Fraction | float
+"""A privacy loss: an exact rational, or `math.inf` where nothing is promised."""
+
+Other = TypeVar("Other", bound="_Guarantee")
+
+
+def loss_parameter(value: object, name: str = "epsilon") -> Loss:
+    """An exact loss from 0 up; infinity means that nothing is promised."""
+    if isinstance(value, float) and value == math.inf:
+        return math.inf
+    number = rational(value, name)
+    if number < 0:
+        raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
+    return number
+
+
+def _set(guarantee: object, **parameters: object) -> None:
+    for name, value in parameters.items():
+        object.__setattr__(guarantee, name, value)
+
+
+def _delta(value: object) -> Fraction:
+    number = rational(value, "delta")
+    if not 0 <= number <= 1:
+        raise InvalidParameter("delta", problem="is outside [0, 1]", remedy="pass a probability")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarantee:
+    """What all guarantees share; each rule itself stands in the file of its kind of reasoning."""
+
+    symbols: ClassVar[dict[str, str]]
+    neighbours: Neighbours = field(default=AS_DECLARED, kw_only=True)
+
+    def __add__(self, other: Any) -> Self:
+        """Basic composition; both sides must be of one kind and one neighbour relation."""
+        from lastbit.privacy.compose import added
+
+        return added(cast(Any, self), other)  # type: ignore[no-any-return]
+
+    def __radd__(self, other: object) -> Self:
+        if other == 0:  # so that sum() works
+            return self
+        return NotImplemented
+
+    def group(self, size: int) -> Any:
+        """What is promised to a group of so many units."""
+        from lastbit.privacy.group import grouped
+
+        return grouped(cast(Any, self), whole(size, "size", least=1))
+
+    def to(self, kind: type[Other], **parameters: object) -> Other:
+        """The same promise as another kind, rounded up: see `privacy/convert.py`."""
+        from lastbit.privacy.convert import converted
+
+        return converted(cast(Any, self), kind, **parameters)
+
+    def implies(self, other: Any) -> bool:
+        """Whether this promise proves the other one, by the conversions known here."""
+        from lastbit.privacy.convert import implies
+
+        return implies(cast(Any, self), other)
+
+    def post_processed(self) -> Any:
+        """What remains promised after any processing of the output."""
+        return self
+
+    def under(self, neighbours: Neighbours) -> Self:
+        """The same numbers, said of a named relation: the caller's declaration, not a proof."""
+        if self.neighbours.relation != AS_DECLARED.relation:
+            raise IncompatibleGuarantees(
+                f"this guarantee is already about {self.neighbours}; "
+                "use changed_one() to go from add-remove to change-one"
+            )
+        return replace(self, neighbours=neighbours)
+
+    def changed_one(self) -> Any:
+        """From add-remove to change-one: a change is one removal and one addition, a group of 2."""
+        neighbours = self.neighbours
+        if neighbours.relation != "add-remove":
+            raise IncompatibleGuarantees(
+                f"this guarantee is about {neighbours}, not about one more or less"
+            )
+        return replace(self.group(2), neighbours=Neighbours("change-one", neighbours.unit))
+
+    def to_json(self) -> str:
+        """JSON with exact parameters; `from_json` reads it back."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_dict(self) -> dict[str, object]:
+        """The same as a dictionary of strings."""
+        values: dict[str, object] = {"kind": type(self).__name__}
+        for name, value in self._parameters():
+            values[name] = str(value)
+        neighbours = self.neighbours
+        values["neighbours"] = {"relation": neighbours.relation, "unit": neighbours.unit}
+        return values
+
+    def _parameters(self) -> list[tuple[str, Any]]:
+        return [(f.name, getattr(self, f.name)) for f in fields(self) if f.name != "neighbours"]
+
+    def __repr__(self) -> str:
+        inside = [f"{name}={_shown(value)}" for name, value in self._parameters()]
+        neighbours = self.neighbours
+        if neighbours != AS_DECLARED:
+            inside.append(f"neighbours={neighbours!r}")
+        return f"{type(self).__name__}({', '.join(inside)})"
+
+    def __str__(self) -> str:
+        inside = ", ".join(
+            f"{self.symbols[name]} = {_shown(value, quoted=False)}"
+            for name, value in self._parameters()
+            if name in self.symbols
+        )
+        return f"{type(self).__doc__.splitlines()[0].rstrip('.')}: {inside}"  # type: ignore[union-attr]
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{self.symbols[name]}</td><td>{_shown(value, quoted=False)}</td></tr>"
+            for name, value in self._parameters()
+            if name in self.symbols
+        )
+        title = (type(self).__doc__ or "").splitlines()[0].rstrip(".")
+        neighbours = self.neighbours
+        return (
+            f"<table><caption>{title}</caption>{rows}"
+            f"<tr><td>neighbours</td><td>{neighbours}</td></tr></table>"
+        )
+
+
+def _shown(value: object, *, quoted: bool = True) -> str:
+    if isinstance(value, Fraction):
+        text = shown(value)
+        return text if quoted else text.strip("'")
+    return repr(value) if quoted else str(value)
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class PureDP(_Guarantee):
+    """Pure differential privacy.
+
+    P[M(x) in S] <= exp(epsilon) P[M(y) in S] for neighbours x, y and every S (paper 003 Def. 1).
+
+    >>> PureDP("0.1") + PureDP("0.2")
+    PureDP(epsilon='0.3')
+    >>> PureDP(0.1)                       # the float, which is not one tenth
+    PureDP(epsilon=0.1)
+    """
+
+    symbols: ClassVar[dict[str, str]] = {"epsilon": "ε"}
+    epsilon: Loss
+
+    def __init__(self, epsilon: Number, *, neighbours: Neighbours = AS_DECLARED) -> None:
+        _set(self, epsilon=loss_parameter(epsilon), neighbours=neighbours)
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class ApproxDP(_Guarantee):
+    """Approximate differential privacy.
+
+    P[M(x) in S] <= exp(epsilon) P[M(y) in S] + delta (paper 003 Def. 3).
+
+    >>> ApproxDP(1, "1e-9").group(2).delta < 4e-9
+    True
+    """
+
+    symbols: ClassVar[dict[str, str]] = {"epsilon": "ε", "delta": "δ"}
+    epsilon: Loss
+    delta: Fraction
+
+    def __init__(
+        self, epsilon: Number, delta: Number, *, neighbours: Neighbours = AS_DECLARED
+    ) -> None:
+        _set(self, epsilon=loss_parameter(epsilon), delta=_delta(delta), neighbours=neighbours)
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class ProbabilisticDP(_Guarantee):
+    """Probabilistic differential privacy.
+
+    Outside a set of outputs of probability at most delta, pure with epsilon (paper 003 Def. 2). It
+    does not survive post-processing (Prop. 4); what does is the approximate guarantee (Prop. 5).
+
+    >>> ProbabilisticDP(1, "1e-9").post_processed()
+    ApproxDP(epsilon=1, delta='1e-09')
+    """
+
+    symbols: ClassVar[dict[str, str]] = {"epsilon": "ε", "delta": "δ"}
+    epsilon: Loss
+    delta: Fraction
+
+    def __init__(
+        self, epsilon: Number, delta: Number, *, neighbours: Neighbours = AS_DECLARED
+    ) -> None:
+        _set(self, epsilon=loss_parameter(epsilon), delta=_delta(delta), neighbours=neighbours)
+
+    def post_processed(self) -> ApproxDP:
+        return ApproxDP(self.epsilon, self.delta, neighbours=self.neighbours)
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class ZCDP(_Guarantee):
+    """Zero-concentrated differential privacy.
+
+    The Renyi divergence of every order alpha > 1 is at most alpha * rho (Bun, Steinke 2016).
+
+    >>> ZCDP("1/2").to(ApproxDP, delta="1e-6").epsilon < 5.3
+    True
+    """
+
+    symbols: ClassVar[dict[str, str]] = {"rho": "ρ"}
+    rho: Loss
+
+    def __init__(self, rho: Number, *, neighbours: Neighbours = AS_DECLARED) -> None:
+        _set(self, rho=loss_parameter(rho, "rho"), neighbours=neighbours)
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class RenyiDP(_Guarantee):
+    """Renyi differential privacy of one order.
+
+    The Renyi divergence of order alpha is at most epsilon (Mironov 2017).
+
+    >>> ZCDP("0.1").to(RenyiDP, alpha=10)
+    RenyiDP(alpha=10, epsilon=1)
+    """
+
+    symbols: ClassVar[dict[str, str]] = {"alpha": "α", "epsilon": "ε"}
+    alpha: Fraction
+    epsilon: Loss
+
+    def __init__(
+        self, alpha: Number, epsilon: Number, *, neighbours: Neighbours = AS_DECLARED
+    ) -> None:
+        order = rational(alpha, "alpha")
+        if order <= 1:
+            raise InvalidParameter("alpha", problem="is not above 1", remedy="pass an order > 1")
+        _set(self, alpha=order, epsilon=loss_parameter(epsilon), neighbours=neighbours)
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class MetricDP(_Guarantee):
+    """Metric privacy.
+
+    P[M(x) in S] <= exp(epsilon * d(x, y) / per) P[M(y) in S] for all x, y: the loss grows with the
+    distance, `epsilon` for every `per` units of it (geo-indistinguishability for d in metres).
+
+    >>> MetricDP(1, per=200, unit="m").at(500)
+    PureDP(epsilon='2.5')
+    """
+
+    symbols: ClassVar[dict[str, str]] = {"epsilon": "ε", "per": "per", "unit": "unit"}
+    epsilon: Loss
+    per: Fraction
+    unit: str
+
+    def __init__(
+        self,
+        epsilon: Number,
+        per: Number = 1,
+        unit: str = "unit",
+        *,
+        neighbours: Neighbours = AS_DECLARED,
+    ) -> None:
+        distance = rational(per, "per")
+        if distance <= 0:
+            raise InvalidParameter("per", problem="is not above 0", remedy="pass a distance")
+        _set(
+            self,
+            epsilon=loss_parameter(epsilon),
+            per=distance,
+            unit=unit,
+            neighbours=neighbours,
+        )
+
+    def at(self, distance: object) -> PureDP:
+        """The pure guarantee for inputs so far apart."""
+        far = rational(distance, "distance")
+        if far < 0:
+            raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
+        epsilon = Fraction(0) if far == 0 else self.epsilon * far / self.per
+        return PureDP(epsilon, neighbours=self.neighbours)
+
+
+Guarantee: TypeAlias = PureDP | ApproxDP | ProbabilisticDP | ZCDP | RenyiDP | MetricDP
+
+_KINDS = (PureDP, ApproxDP, ProbabilisticDP, ZCDP, RenyiDP, MetricDP)
+
+
+def from_json(text: str) -> Guarantee:
+    """The guarantee that `to_json` wrote.
+
+    >>> from_json(PureDP("1/3").to_json())
+    PureDP(epsilon='1/3')
+    """
+    try:
+        values = json.loads(text)
+        kind = {k.__name__: k for k in _KINDS}[values.pop("kind")]
+        relation = Neighbours(**values.pop("neighbours"))
+        for name in ("epsilon", "rho"):
+            if values.get(name) == "inf":
+                values[name] = math.inf
+        return kind(**values, neighbours=relation)
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
+        raise InvalidParameter(
+            "text", problem="is not the JSON of a guarantee", remedy="pass what to_json wrote"
+        ) from None

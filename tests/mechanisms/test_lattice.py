@@ -1,0 +1,134 @@
+"""Values onto the lattice and back: exact, refused in time, the growth of distances counted."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lastbit.errors import LastbitError
+from lastbit.mechanisms.lattice import Lattice, _sum, lattice
+
+floats = st.floats(allow_nan=False, allow_infinity=False)
+exponents = st.integers(-400, 400)
+
+
+def grid(exponent: int, dimension: int = 100) -> Lattice:
+    return lattice(Fraction(2) ** exponent, noise=Fraction(1), dimension=dimension)
+
+
+@given(floats, exponents)
+def test_a_float_goes_to_the_nearest_multiple(x: float, exponent: int) -> None:
+    """Scalars and arrays alike, ties to even, in exact arithmetic, at every magnitude."""
+    ground = grid(exponent)
+    exact = round(Fraction(x) / ground.step)
+    assert ground.steps_of(x) == exact
+    assert np.asarray(ground._steps(np.array([x]))).tolist() == [exact]
+
+
+@given(st.lists(st.tuples(floats, floats), min_size=1, max_size=5), exponents)
+def test_distances_grow_by_no_more_than_is_counted(pairs: list, exponent: int) -> None:
+    ground = grid(exponent, dimension=len(pairs))
+    moved = [abs(ground.steps_of(x) - ground.steps_of(y)) for x, y in pairs]
+    apart = [abs(Fraction(x) - Fraction(y)) for x, y in pairs]
+    assert sum(moved) <= ground.l1_steps(sum(apart, Fraction(0)))
+    # a rational not above the L2 distance times one plus a hair, so that the claim is tested
+    squares = sum(a * a for a in apart)
+    step = ground.l2_steps(Fraction(0))
+    if squares == 0:
+        assert sum(m * m for m in moved) == 0
+    else:
+        assert sum(m * m for m in moved) <= (_root_above(squares) / ground.step + step) ** 2
+
+
+def _root_above(number: Fraction) -> Fraction:
+    from math import isqrt
+
+    shift = 200
+    scaled = number * 4**shift
+    return Fraction(isqrt(int(scaled)) + 1, 2**shift)
+
+
+def test_rounding_matters() -> None:
+    """A mutant that forgets the rounding is wrong: a tiny move can cross a cell."""
+    ground = grid(0, dimension=3)
+    apart = 3 * Fraction(2) ** -30
+    moved = 3 * abs(ground.steps_of(0.5 - 2.0**-31) - ground.steps_of(0.5 + 2.0**-31))
+    assert moved == 3 > apart / ground.step
+    assert moved <= ground.l1_steps(apart)
+
+
+def test_integers_are_not_rounded() -> None:
+    ground = lattice(None, noise=Fraction(1), dimension=1)
+    assert ground.l1_steps(Fraction(7)) == 7
+    assert ground.l2_steps(Fraction(7, 2)) == Fraction(7, 2)
+    assert ground.steps_of(2**80) == 2**80
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 4, 5, 100, 10**6])
+def test_auto_grid_is_fine_enough(dimension: int) -> None:
+    for noise in (Fraction(1, 10**9), Fraction(1), Fraction(10**12), Fraction(1, 3)):
+        ground = lattice("auto", noise=noise, dimension=dimension)
+        assert ground.step * dimension <= noise / 2**20 < 4 * ground.step * dimension
+
+
+BAD_FOR_INTEGERS = [
+    1.5, 1.0, "1", None, True, np.bool_(True), float("nan"), [1.5], [True], np.array([1.0]),
+    np.array(["a"]), [[1], [1, 2]], object(), {"a": 1}, Fraction(1, 2), [None], 1j, np.array([1j]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", BAD_FOR_INTEGERS, ids=repr)
+def test_refused_on_the_integers(value: object) -> None:
+    with pytest.raises(LastbitError, match="value"):
+        lattice(None, noise=Fraction(1), dimension=5)._steps(value)
+
+
+BAD_FOR_FLOATS = [
+    "1", None, True, float("nan"), float("inf"), -float("inf"), np.array([np.nan]),
+    np.array([1.0, np.inf]), [None], object(), np.zeros(6), [True], np.array([True]),
+    np.array([1j]), [Fraction(1, 2), float("nan")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", BAD_FOR_FLOATS, ids=repr)
+def test_refused_on_a_grid(value: object) -> None:
+    with pytest.raises(LastbitError, match="value"):
+        grid(-10, dimension=5)._steps(value)
+
+
+def test_messages_do_not_show_the_data() -> None:
+    for value in (np.array([73211.25, np.nan]), [73211, "73211"], 73211.5, "73211"):
+        for ground in (grid(0), lattice(None, noise=Fraction(1), dimension=1)):
+            try:
+                ground._steps(value)
+            except LastbitError as error:
+                assert "73211" not in str(error)
+
+
+@pytest.mark.parametrize("bad", [0, -1, "1/3", 3, "nan", 2.0**600, True])
+def test_bad_grids(bad: object) -> None:
+    with pytest.raises(LastbitError, match="grid"):
+        lattice(bad, noise=Fraction(1), dimension=1)
+
+
+def test_sums_do_not_wrap() -> None:
+    top = np.array([2**63 - 1, 0], np.int64)
+    assert _sum(top, np.array([1, 1])).tolist() == [2**63, 1]
+    assert _sum(top, np.array([1, 1])).dtype == object
+    assert _sum(top, np.array([-1, 1])).dtype == np.int64
+    assert _sum(-top, np.array([-5, 0])).tolist() == [-(2**63) - 4, 0]
+    big = np.array([2**70], object)
+    assert _sum(big, np.array([-(2**70)], object)).dtype == np.int64  # the sum alone decides
+
+
+@given(st.lists(floats, min_size=1, max_size=20))
+def test_without_noise_floats_come_back_within_half_a_step(values: list[float]) -> None:
+    ground = grid(-20)
+    steps = ground._steps(np.array(values))
+    back = ground._value(steps)
+    for x, y in zip(values, back.tolist(), strict=True):
+        assert abs(Fraction(x) - Fraction(y)) <= max(ground.step / 2, abs(Fraction(x)) / 2**52)
