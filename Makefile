@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Two quiets: warnings about a machine's own pip settings are noise here, errors still show.
 PIP    := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
-# Extra arguments for pytest: make test ARGS="-k laplace -n 2"
+# Extra arguments: make test ARGS="-k laplace -n 2", make bench ARGS=--no-peers
 ARGS   ?=
 
 .DEFAULT_GOAL := help
@@ -27,7 +27,7 @@ test: $(READY) ## run every test, the doc pages and the docstring examples
 check: lint types contracts docs test ## everything CI runs; the tests come last
 
 bench: $(READY) ## run the benchmarks
-	@$(BIN)/python bench/run.py
+	@$(BIN)/python bench/run.py $(ARGS)
 
 lint: $(READY) ## style and likely bugs (ruff)
 	@$(BIN)/ruff check .
@@ -59,7 +59,7 @@ lock: ## resolve requirements.lock anew from pyproject.toml
 	@cat build/lock/header build/lock/body > requirements.lock
 
 clean: ## remove the environment, builds and caches
-	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) bench/.venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---------------------------------------------------------------- set-up

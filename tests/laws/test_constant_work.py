@@ -52,6 +52,13 @@ def test_bytes_and_requests_are_constant(name: str, size: int) -> None:
     assert len({work(SAMPLERS[name], size, seed) for seed in seeds}) == 1
 
 
+def test_the_work_of_choice_exp_does_not_depend_on_the_exponents() -> None:
+    """They are the data of the exponential mechanism; only their number is public."""
+    for n in (2, 100, 1000):
+        vectors = [np.zeros(n), np.linspace(0, 500, n), -(np.arange(n) ** 2.0)]
+        assert len({work(majorant(v, Fraction(1)), 64, 1) for v in vectors}) == 1
+
+
 def test_a_sampler_that_rejects_would_be_seen() -> None:
     class Rejecting:
         def draw(self, bits, size: int):

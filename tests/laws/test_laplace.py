@@ -14,7 +14,7 @@ import pytest
 from lastbit.errors import InvalidParameter
 from lastbit.sampling import discrete_laplace
 from lastbit.sampling.deterministic import Replay, Seeded
-from lastbit.sampling.draw import drawn_with
+from lastbit.sampling.draw import BLOCK, drawn_with
 from lastbit.sampling.inversion import Inversion
 from lastbit.sampling.laplace import Digits, digits
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, laplace_pmf
@@ -184,7 +184,8 @@ def test_absurd_scales_are_refused() -> None:
 def test_blocks_do_not_change_the_draws() -> None:
     """A long vector is the concatenation of its blocks."""
     sampler = digits(Fraction(3), signed=True)
-    long = drawn_with(sampler, Seeded(9), 200_000)
+    count = 3 * BLOCK + 5
+    long = drawn_with(sampler, Seeded(9), count)
     source = Seeded(9)
-    pieces = [sampler.draw(source, n) for n in (65536, 65536, 65536, 200_000 - 3 * 65536)]
+    pieces = [sampler.draw(source, n) for n in (BLOCK, BLOCK, BLOCK, 5)]
     assert np.array_equal(long, np.concatenate(pieces))

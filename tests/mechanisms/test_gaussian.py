@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -215,3 +216,11 @@ def test_accuracy_is_the_exact_tail() -> None:
 def test_bad_parameters(parameters: dict, name: str) -> None:
     with pytest.raises(LastbitError, match=name):
         Gaussian(**parameters)
+
+
+def test_a_used_mechanism_can_be_pickled() -> None:
+    mechanism = Gaussian(sensitivity=1, rho=1)
+    mechanism.release(3)
+    again = pickle.loads(pickle.dumps(mechanism))
+    assert again == mechanism
+    assert isinstance(again.release(3), int)

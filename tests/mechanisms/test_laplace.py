@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -172,3 +173,11 @@ def test_bad_questions() -> None:
     ):
         with pytest.raises(LastbitError):
             call()
+
+
+def test_a_used_mechanism_can_be_pickled() -> None:
+    mechanism = Laplace(sensitivity=1, epsilon=1)
+    mechanism.release(3)
+    again = pickle.loads(pickle.dumps(mechanism))
+    assert again == mechanism
+    assert isinstance(again.release(3), int)

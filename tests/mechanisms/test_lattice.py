@@ -52,6 +52,17 @@ def _root_above(number: Fraction) -> Fraction:
     return Fraction(isqrt(int(scaled)) + 1, 2**shift)
 
 
+@given(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4),
+    st.integers(-60, 60),
+)
+def test_large_integers_go_onto_a_grid_exactly(values: list[int], exponent: int) -> None:
+    """Through floats, 2**54 + 2 and 2**54 + 3 would land hundreds of steps apart."""
+    ground = grid(exponent)
+    expected = [round(Fraction(v) / ground.step) for v in values]
+    assert np.asarray(ground._steps(np.array(values, np.int64))).tolist() == expected
+
+
 def test_rounding_matters() -> None:
     """A mutant that forgets the rounding is wrong: a tiny move can cross a cell."""
     ground = grid(0, dimension=3)
@@ -101,7 +112,8 @@ def test_refused_on_a_grid(value: object) -> None:
 
 
 def test_messages_do_not_show_the_data() -> None:
-    for value in (np.array([73211.25, np.nan]), [73211, "73211"], 73211.5, "73211"):
+    hidden = np.array([1.5, "73211"], object)
+    for value in (np.array([73211.25, np.nan]), [73211, "73211"], 73211.5, "73211", hidden):
         for ground in (grid(0), lattice(None, noise=Fraction(1), dimension=1)):
             try:
                 ground._steps(value)

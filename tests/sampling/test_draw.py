@@ -262,8 +262,7 @@ def test_samplers_beyond_the_most_pools(fresh):
 def held() -> int:
     """How many pools the stream of this thread holds."""
     source = bits.secure_bits()
-    life = getattr(source, "life", None)
-    return len(source.pools if life is None else life().pools)
+    return len(source.life().pools)
 
 
 def test_few_samplers_keep_their_pools(fresh):

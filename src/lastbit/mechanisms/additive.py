@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from fractions import Fraction
 
 from lastbit.errors import InvalidParameter
@@ -10,7 +11,30 @@ from lastbit.exact.rounding import upper
 from lastbit.laws import Law, OnGrid, Shifted
 from lastbit.mechanisms.lattice import Lattice
 
-__all__ = ["distance_parameter", "error_bound", "error_probability", "moved_law", "probability"]
+__all__ = [
+    "distance_parameter",
+    "error_bound",
+    "error_probability",
+    "moved_law",
+    "probability",
+    "unprepared",
+]
+
+
+def unprepared(mechanism: object) -> tuple[object, ...]:
+    """How to pickle a mechanism: all its values, without the tables made for drawing."""
+    values = {
+        f.name: None if f.name == "_sampler" else getattr(mechanism, f.name)
+        for f in fields(mechanism)  # type: ignore[arg-type]
+    }
+    return _restored, (type(mechanism), values)
+
+
+def _restored(kind: type, values: dict[str, object]) -> object:
+    mechanism: object = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(mechanism, name, value)
+    return mechanism
 
 
 def moved_law(noise: Law, lattice: Lattice, value: object) -> Shifted | OnGrid:

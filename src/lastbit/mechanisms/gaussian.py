@@ -22,6 +22,7 @@ from lastbit.mechanisms.additive import (
     error_probability,
     moved_law,
     probability,
+    unprepared,
 )
 from lastbit.mechanisms.lattice import Lattice, lattice
 from lastbit.privacy.calibrate import least_noise
@@ -184,6 +185,9 @@ class Gaussian:
     def beta(self, error: Number) -> float:
         """P[abs(release - value) > error] for one coordinate, rounded up."""
         return error_probability(self._noise(), self.lattice, error)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return unprepared(self)
 
     def _noise(self) -> DiscreteGaussian:
         self._refuse_no_noise()

@@ -14,6 +14,7 @@ from lastbit.mechanisms.additive import (
     error_bound,
     error_probability,
     moved_law,
+    unprepared,
 )
 from lastbit.mechanisms.lattice import Lattice, lattice
 from lastbit.privacy.guarantees import PureDP
@@ -124,6 +125,9 @@ class Laplace:
     def beta(self, error: Number) -> float:
         """P[abs(release - value) > error] for one coordinate, rounded up."""
         return error_probability(self._noise(), self.lattice, error)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return unprepared(self)
 
     def _noise(self) -> DiscreteLaplace:
         return DiscreteLaplace(self.scale / self.lattice.step)

@@ -96,16 +96,27 @@ class Lattice:
                 remedy=f"construct the mechanism with dimension={array.size} or more",
             )
         if array.dtype.kind == "O":
-            return _objects([round(rational(v, "value") / self.step) for v in array.flat], array)
+            return self._one_by_one(array)
         if not np.isfinite(array).all():
             raise InvalidParameter(
                 "value", problem="holds NaN or an infinity", remedy="clean or clamp the data first"
             )
-        with np.errstate(over="ignore", under="ignore"):
-            scaled = np.rint(np.ldexp(array.astype(np.float64), -self._exponent()))
-        if array.dtype.itemsize > 8 or not (np.abs(scaled) < 2.0**62).all():
-            return _objects([round(rational(v) / self.step) for v in array.ravel()], array)
+        floats = array.astype(np.float64)
+        with np.errstate(all="ignore"):
+            scaled = np.rint(np.ldexp(floats, -self._exponent()))
+        # floats hold integers up to 2**53 only, and int64 holds no more than 63 bits
+        exact = array.dtype.itemsize <= 8 and (
+            array.dtype.kind == "f" or bool((np.abs(floats) <= 2.0**53).all())
+        )
+        if not exact or not (np.abs(scaled) < 2.0**62).all():
+            return self._one_by_one(array)
         return scaled.astype(np.int64)
+
+    def _one_by_one(self, array: NDArray[Any]) -> NDArray[Any]:
+        """In exact arithmetic, for what numpy's own cannot hold."""
+        if any(isinstance(v, str | bytes) for v in array.flat):
+            raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
+        return _objects([round(rational(v, "value") / self.step) for v in array.flat], array)
 
     def _exponent(self) -> int:
         return self.step.numerator.bit_length() - self.step.denominator.bit_length()

@@ -83,10 +83,13 @@ class Wheel:
 
     sums: tuple[NDArray[np.int64], ...]
     total: int
+    public_bits: int
+    """How many bits the total may have, where the total itself must not show in the work."""
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
         """`size` independent indices: the least whose sum exceeds a uniform integer."""
-        target = _split(UniformBelow(self.total).draw(bits, size), len(self.sums))
+        most = UniformBelow(self.total, public_bits=self.public_bits)
+        target = _split(most.draw(bits, size), len(self.sums))
         left = np.zeros(size, np.int64)
         right = np.full(size, self.sums[0].size - 1, np.int64)
         for _ in range((self.sums[0].size - 1).bit_length()):  # bisection, all in lockstep
@@ -185,7 +188,7 @@ def wheel(weights: Numbers) -> Wheel:
     return _summed(whole, max(whole, default=0).bit_length())
 
 
-def _summed(weights: NDArray[Any], most_bits: int) -> Wheel:
+def _summed(weights: NDArray[Any], most_bits: int, *, public_bits: int = 0) -> Wheel:
     """Running sums of weights of at most so many bits: limb by limb, then the carries."""
     parts = [np.cumsum(part) for part in _split(weights, max(2, -(-most_bits // _LIMB)))]
     for i in range(len(parts) - 1, 0, -1):
@@ -198,7 +201,7 @@ def _summed(weights: NDArray[Any], most_bits: int) -> Wheel:
         raise InvalidParameter(
             "weights", problem="are empty or all zero", remedy="pass at least one above 0"
         )
-    return Wheel(tuple(parts), total)
+    return Wheel(tuple(parts), total, public_bits)
 
 
 def _refuse_negative(places: Any) -> None:
@@ -233,7 +236,10 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
         weights[piece] = weight
         # for comparison with the first 53 bits of a uniform, whose other bits could add one
         accept[piece] = y * (1.0 - slack) / weight * 2.0**53 - 1.0
-    return Majorant(_summed(weights, 63), weights, accept, own, greatest, rate, scale_bits)
+    # the exponents are often the data itself: nothing but their number may show in the work
+    public_bits = scale_bits + 1 + weights.size.bit_length()
+    sums = _summed(weights, scale_bits + 1, public_bits=public_bits)
+    return Majorant(sums, weights, accept, own, greatest, rate, scale_bits)
 
 
 def _distances(values: Numbers, array: NDArray[Any] | None) -> tuple[NDArray[np.float64], Fraction]:

@@ -18,7 +18,8 @@ __all__ = ["Sampler", "Size", "cached", "drawn", "drawn_fresh", "stream"]
 Size: TypeAlias = int | tuple[int, ...] | None
 Prepared = TypeVar("Prepared")
 
-BLOCK = 1 << 16
+# Large enough that threads seldom meet at the interpreter's lock, small enough for the caches.
+BLOCK = 1 << 18
 _AHEAD = 256
 _MOST_POOLS = 64
 _MOST_DIMENSIONS = 64  # numpy's own limit
@@ -29,7 +30,11 @@ class Sampler(Protocol):
     """A law with its tables, ready to draw."""
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws; the bytes taken depend on `size` alone."""
+        """`size` independent draws; the bytes taken depend on `size` alone.
+
+        A sampler may also have `into(bits, out)`: the same into a given int64 array, or, where that
+        cannot hold them, into a new array that is returned.
+        """
         ...
 
 
@@ -73,19 +78,25 @@ def _life(bits: Bits) -> Life | None:
 
 def _blocks(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
     """`count` draws, block by block, so that only the result needs memory."""
-    first = sampler.draw(bits, min(count, BLOCK))
     if count <= BLOCK:
-        return first
+        return sampler.draw(bits, count)
+    into = getattr(sampler, "into", None)
     try:
-        out = np.empty(count, first.dtype)
+        out: NDArray[Any] = np.empty(count, np.int64)
     except MemoryError:
         raise _too_many("needs more memory than there is") from None
-    out[:BLOCK] = first
-    for start in range(BLOCK, count, BLOCK):
-        block = sampler.draw(bits, min(BLOCK, count - start))
+    for start in range(0, count, BLOCK):
+        piece = out[start : start + BLOCK]
+        if into is not None and piece.dtype == np.int64:
+            block = into(bits, piece)
+            if block is None:
+                continue
+        else:
+            block = sampler.draw(bits, piece.size)
         if block.dtype != out.dtype:
-            out = out.astype(np.object_)
-        out[start : start + block.size] = block
+            # truth values need less, integers beyond int64 need more
+            out = out.astype(block.dtype)
+        out[start : start + BLOCK] = block
     return out
 
 
@@ -122,7 +133,7 @@ def stream(
     draw: Callable[..., NDArray[Any]],
     *parameters: object,
     total: int,
-    block: int = 1 << 16,
+    block: int = BLOCK,
     **named: object,
 ) -> Iterator[NDArray[Any]]:
     """`total` draws in arrays of at most `block`, in bounded memory.

@@ -105,8 +105,12 @@ class Direct:
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
         out = np.empty(size, np.int64)
-        self.table.fill(bits, out)
+        self.into(bits, out)
         return out
+
+    def into(self, bits: Bits, out: NDArray[np.int64]) -> None:
+        """Overwrite `out` with draws."""
+        self.table.fill(bits, out)
 
 
 def direct(

@@ -112,19 +112,24 @@ class Digits:
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
-        if self.wide:
-            return self._wide(bits, size)
         out = np.empty(size, np.int64)
+        wide = self.into(bits, out)
+        return out if wide is None else wide
+
+    def into(self, bits: Bits, out: NDArray[np.int64]) -> NDArray[Any] | None:
+        """Overwrite `out` with draws, or return them where int64 cannot hold them."""
+        if self.wide:
+            return self._wide(bits, out.size)
         (lowest, _), *others = self.places
         lowest.fill(bits, out)
-        digit = np.empty(size, np.int64)
+        digit = np.empty_like(out)
         for i, (place, shift) in enumerate(others):
             place.fill(bits, digit)
-            if i == len(others) - 1 and size and int(digit.max()) >> (62 - shift):
+            if i == len(others) - 1 and out.size and int(digit.max()) >> (62 - shift):
                 return _xor(out, digit, shift)
             digit <<= shift
             out ^= digit
-        return out
+        return None
 
     def _wide(self, bits: Bits, size: int) -> NDArray[Any]:
         total = np.zeros(size, np.object_)

@@ -59,17 +59,20 @@ class UniformBelow:
     n: int
     limb_bits: int = LIMB_BITS
     spare_bits: int = _SPARE_BITS
+    public_bits: int = 0
+    """If n is a secret of at most so many bits, the work depends on this number instead."""
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
-        if self.n & (self.n - 1) == 0:
+        if not self.public_bits and self.n & (self.n - 1) == 0:
             return random_bits(bits, size, self.n.bit_length() - 1)
-        factors = _limbs(self.n, self.limb_bits)
-        count = -(-(self.n.bit_length() + self.spare_bits) // self.limb_bits)
+        length = self.public_bits or self.n.bit_length()
+        factors = _limbs(self.n, self.limb_bits, length)
+        count = -(-(length + self.spare_bits) // self.limb_bits)
         mask = np.uint64((1 << self.limb_bits) - 1)
         uniform = [words(bits, size, np.uint32).astype(np.uint64) & mask for _ in range(count)]
         product = _product(uniform, factors, self.limb_bits)
-        out = _assembled(product[count:], self.limb_bits, self.n.bit_length())
+        out = _assembled(product[count:], self.limb_bits, length)
         for i in self._ties(product[:count]):
             out[i] = self._refined(bits, [int(limb[i]) for limb in uniform])
         return out
@@ -148,7 +151,7 @@ def _value(limbs: list[int], limb_bits: int) -> int:
     return sum(limb << (i * limb_bits) for i, limb in enumerate(limbs))
 
 
-def _limbs(number: int, limb_bits: int) -> list[int]:
+def _limbs(number: int, limb_bits: int, bit_length: int) -> list[int]:
     mask = (1 << limb_bits) - 1
-    count = max(1, -(-number.bit_length() // limb_bits))
+    count = max(1, -(-bit_length // limb_bits))
     return [number >> (i * limb_bits) & mask for i in range(count)]

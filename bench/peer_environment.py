@@ -1,0 +1,71 @@
+"""An environment of the peers' own (bench/.venv), so that none of them touches lastbit's.
+
+Versions are pinned, and a peer that cannot be installed or run is reported as not measured, with
+the reason; no figure of an earlier run stands in for it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FOLDER = HERE / ".venv"
+PYTHON = FOLDER / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+LOG = FOLDER / "pip.log"
+LONGEST_RUN_SECONDS = 300
+
+PINS = {
+    "OpenDP": ("opendp==0.16.0", "numpy==2.4.6"),
+    # diffprivlib 0.6.6 does not import with scikit-learn 1.9
+    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy==2.4.6"),
+    "PyDP": ("python-dp==1.1.5", "numpy==2.4.6"),
+}
+
+
+def is_installed(name: str) -> bool:
+    """Whether a peer is there in the version wanted."""
+    stamp = _stamp(name)
+    return stamp.is_file() and stamp.read_text("utf-8") == "\n".join(PINS[name])
+
+
+def _stamp(name: str) -> Path:
+    return FOLDER / f"{name}.installed"
+
+
+def install(name: str) -> str:
+    """Install a peer unless it is there; returns the reason if it cannot be."""
+    if is_installed(name):
+        return ""
+    pins = PINS[name]
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *pins]
+    try:
+        if not PYTHON.exists():
+            venv.create(FOLDER, with_pip=True)
+        run = subprocess.run(pip, capture_output=True, text=True, check=False)
+    except (OSError, subprocess.SubprocessError) as failure:
+        return f"no environment for it could be made ({type(failure).__name__})"
+    with LOG.open("a", encoding="utf-8") as log:
+        log.write(run.stderr)
+    if run.returncode:
+        return f"pip could not install {pins[0]}; see bench/.venv/{LOG.name}"
+    _stamp(name).write_text("\n".join(pins), "utf-8")
+    return ""
+
+
+def times(name: str) -> dict:
+    """A peer's version and times, or the reason why it has none, as `peers.py` prints them."""
+    try:
+        run = subprocess.run(
+            [PYTHON, HERE / "peers.py", name],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LONGEST_RUN_SECONDS,
+        )
+        return json.loads(run.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as failure:
+        return {"reason": f"bench/peers.py ended with {type(failure).__name__}"}

@@ -1,0 +1,48 @@
+"""One file a mechanism: parameters in; release, guarantee, accuracy and law out.
+
+A mechanism is a frozen value. It is constructed either from the promise it must keep (`epsilon=`,
+`rho=`, `epsilon=` with `delta=`) or from its raw noise (`scale=`, `standard_deviation=`, `keep=`);
+in both cases `guarantee` says exactly what one release promises, for inputs as far apart as the
+declared sensitivity. Then:
+
+* `release(x)`: a private version of x; everything about x is checked before anything is drawn,
+* `guarantee`, `guarantee_at(distance)`: what that costs,
+* `accuracy(beta)`, `beta(error)`: how far off the release is, from the exact law, rounded up,
+* `law(x)`: the exact law of release(x), an object that answers in balls.
+
+| mechanism | releases | promises |
+|---|---|---|
+| `Laplace` | numbers with discrete Laplace noise | pure |
+| `Gaussian` | numbers with discrete Gaussian noise | concentrated, approximate |
+| `RandomizedResponse`, `Poll` | each person's own answer, and what many answers say | pure |
+| `Exponential`, `PermuteAndFlip`, `ReportNoisyMax` | the index of a good candidate | pure |
+| `Histogram` | counts of declared keys | pure |
+| `ThresholdedHistogram` | counts of keys found in the data | probabilistic |
+| `AboveThreshold` | which queries of a stream exceed a threshold | pure |
+
+The theorem stands in each docstring, the proof in docs/theory/. `lattice.py` is the way from floats
+to integers and back, `additive.py` what Laplace and Gaussian noise have in common.
+"""
+
+from lastbit.mechanisms.above_threshold import AboveThreshold
+from lastbit.mechanisms.exponential import Exponential
+from lastbit.mechanisms.gaussian import Gaussian
+from lastbit.mechanisms.histogram import Histogram, ThresholdedHistogram
+from lastbit.mechanisms.laplace import Laplace
+from lastbit.mechanisms.noisy_max import ReportNoisyMax
+from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
+from lastbit.mechanisms.poll import Poll
+from lastbit.mechanisms.randomized_response import RandomizedResponse
+
+__all__ = [
+    "AboveThreshold",
+    "Exponential",
+    "Gaussian",
+    "Histogram",
+    "Laplace",
+    "PermuteAndFlip",
+    "Poll",
+    "RandomizedResponse",
+    "ReportNoisyMax",
+    "ThresholdedHistogram",
+]

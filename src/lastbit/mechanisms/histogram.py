@@ -1,0 +1,449 @@
+"""Histograms: counts of keys that were declared, and of keys that only the data knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+from types import NoneType
+from typing import Any
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact.ball import Ball, arb_of, working_precision
+from lastbit.exact.rational import Number, positive, whole
+from lastbit.exact.real import refine
+from lastbit.exact.rounding import upper
+from lastbit.laws import DiscreteLaplace, Shifted
+from lastbit.laws.law import least
+from lastbit.mechanisms.additive import distance_parameter, probability
+from lastbit.mechanisms.lattice import Lattice
+from lastbit.privacy.guarantees import ProbabilisticDP, PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, Neighbours
+from lastbit.sampling.laplace import laplace_sampler
+
+__all__ = ["Histogram", "ThresholdedHistogram", "ThresholdedLaw"]
+
+_INTEGERS = Lattice(step=Fraction(1), rounds=False, dimension=1)
+_PLAIN = (str, bytes, int, date, NoneType)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Histogram:
+    """Noisy counts of declared keys, those that nobody has included.
+
+    Law      release(n)[k] = n[k] + X_k for every declared key k, X_k independent discrete Laplace;
+             a key that is not in the data counts 0
+    Theorem  let each person add 0 ... per_key to each of at most c = keys_per_person keys, and let
+             d keys be declared. One person more or less moves the counts by at most
+             per_key min(c, d) in the L1 norm; one person changed by at most per_key min(2c, d),
+             since at most 2c keys move and none by more than per_key. An L1 distance of s costs
+             epsilon = s/scale (`mechanisms/laplace.py`), and the set of keys shown is public
+    Source   Dwork, McSherry, Nissim, Smith 2006
+    Differs  a key that was not declared is refused without being named. The refusal is a fact about
+             the data that no guarantee covers: map or drop such keys row by row before counting
+    Checked  tests/mechanisms/test_histogram.py
+
+    >>> votes = Histogram(keys=["yes", "no", "maybe"], epsilon=1, keys_per_person=1)
+    >>> votes.guarantee
+    PureDP(epsilon=1, neighbours=Neighbours(relation='add-remove', unit='record'))
+    >>> list(votes.release({"no": 41, "yes": 17}))
+    ['yes', 'no', 'maybe']
+    >>> votes.accuracy(beta="0.05"), votes.accuracy(beta="0.05", keys=3)
+    (3, 4)
+    """
+
+    keys: tuple[Hashable, ...] = field(repr=False)
+    keys_per_person: int
+    per_key: int
+    scale: Fraction
+    neighbours: Neighbours
+
+    def __init__(
+        self,
+        *,
+        keys: Iterable[Hashable],
+        keys_per_person: int,
+        epsilon: Number | None = None,
+        scale: Number | None = None,
+        per_key: int = 1,
+        neighbours: Neighbours = ADD_REMOVE,
+    ) -> None:
+        _set(self, keys=_declared(keys), neighbours=neighbours)
+        _set(self, keys_per_person=whole(keys_per_person, "keys_per_person", least=1))
+        _set(self, per_key=whole(per_key, "per_key", least=1))
+        _set(self, scale=_scale(epsilon, scale, self.sensitivity))
+
+    @property
+    def sensitivity(self) -> int:
+        """How far neighbours can be apart in the L1 norm."""
+        moved = min(_people(self.neighbours) * self.keys_per_person, len(self.keys))
+        return moved * self.per_key
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The exact loss of one release."""
+        return self.sensitivity / self.scale
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What one release promises."""
+        return PureDP(self.epsilon, neighbours=self.neighbours)
+
+    def guarantee_at(self, distance: Number) -> PureDP:
+        """What one release promises for counts at most so far apart in the L1 norm."""
+        return PureDP(distance_parameter(distance) / self.scale, neighbours=self.neighbours)
+
+    def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
+        """A private count for every declared key, in the order of declaration."""
+        given = _mapping(counts)
+        exact = [_count(given[key]) if key in given else 0 for key in self.keys]
+        if sum(key in given for key in self.keys) != len(given):
+            remedy = "declare it, drop it row by row, or use ThresholdedHistogram"
+            problem = "has a key that was not declared"
+            raise InvalidParameter("counts", problem=problem, remedy=remedy)
+        noisy = _INTEGERS.noised(_numbers(exact), laplace_sampler(self.scale))
+        return dict(zip(self.keys, noisy.tolist(), strict=True))
+
+    def law(self, count: int) -> Shifted:
+        """The exact law of what is released for a key with this count."""
+        return Shifted(DiscreteLaplace(self.scale), _count(count))
+
+    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
+        """The least a with P[one of so many keys is off by more than a] <= beta."""
+        return _accuracy(self.scale, beta, keys)
+
+    def beta(self, error: Number, *, keys: int = 1) -> float:
+        """P[one of so many keys is off by more than error], rounded up."""
+        return _beta(self.scale, error, keys)
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdedLaw:
+    """What becomes of a key with a given count: a number from the threshold up, or nothing.
+
+    >>> law = ThresholdedHistogram(epsilon=1, delta="1e-6", keys_per_person=1).law(30)
+    >>> law.suppressed < "1e-6", law.probability(law.threshold - 1)
+    (True, Ball(0))
+    """
+
+    noise: DiscreteLaplace
+    count: int
+    threshold: int
+
+    @property
+    def suppressed(self) -> Ball:
+        """P[the key is not shown]; 1 for a key that nobody has."""
+        return self.noise.cdf(self.threshold - 1 - self.count) if self.count else Ball.of(1)
+
+    @property
+    def released(self) -> Ball:
+        """P[the key is shown]."""
+        # X is symmetric, and its lower tail is computed without cancellation
+        return self.noise.cdf(self.count - self.threshold) if self.count else Ball.of(0)
+
+    def probability(self, value: int) -> Ball:
+        """P[the key is shown with this value]."""
+        number = whole(value, "value", least=-(1 << 4096))
+        if not self.count or number < self.threshold:
+            return Ball.of(0)
+        return self.noise.probability(number - self.count)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ThresholdedHistogram:
+    """Noisy counts of the keys in the data, of which only the large ones are shown.
+
+    Law      every key with a count n >= 1 gets n + X, X independent discrete Laplace with
+             q = exp(-1/scale), and is shown iff n + X >= threshold. Nothing else is shown, and the
+             order is that of the keys
+    Theorem  let each person add 1 to each of at most c = keys_per_person keys, and let
+             p = P[1 + X >= threshold] <= 1 - q. Then the release is probabilistically private,
+             epsilon = c/scale (2c/scale if one person changes), delta = 1 - (1-p)**c.
+             Add-remove: let y be x and one person, with j new keys (in y their count is 1) and at
+             most c - j old ones. Let B be the outputs that show a new key. P_x[B] = 0, and
+             P_y[B] = 1 - (1-p)**j <= delta. For an output outside B the laws are products over
+             keys: each new key gives the factor 1 in x and 1 - p in y. A moved old key gives
+             factors within exp(+-1/scale) of each other, shown or not, since both are events of
+             n + X, n moved by 1. So P_y <= exp((c-j)/scale) P_x, and
+             P_x <= exp((c-j)/scale) (1-p)**-j P_y <= exp(c/scale) P_y as 1 - p >= q.
+             Change-one: i keys only in x, j only in y, B the outputs that show one of the i:
+             P_x[B] <= delta, and elsewhere, at most 2c - i - j moves apart on common keys,
+             P_x <= exp((2c-i-j)/scale) (1-p)**(i-j) P_y <= exp(2c/scale) P_y, or P_x = 0
+             The condition is delta <= 1 - exp(-c/scale), and it is needed: the proof page
+    Source   paper 003 section 3; Korolova, Kenthapadi, Mishra, Ntoulas 2009
+    Differs  delta is exact (rounded up once), the threshold is the least integer that reaches it,
+             and the condition on p, which paper 003 does not mention, is checked
+    Checked  tests/mechanisms/test_histogram.py; proof: docs/theory/thresholded-histogram.md
+
+    The number of keys in the data is itself data: the time a release takes, and the number of
+    random words it draws, depend on it. Keys are text, bytes, whole numbers, dates, None, or tuples
+    of these: 1, 1.0 and True are equal, and which of them a table holds tells who came first.
+
+    >>> foods = ThresholdedHistogram(epsilon=1, delta="1e-9", keys_per_person=1)
+    >>> foods.threshold, float(foods.guarantee.delta) <= 1e-9
+    (22, True)
+    >>> sorted(foods.release({"pizza": 1000, "pasta": 400, "escargots": 1}))
+    ['pasta', 'pizza']
+    """
+
+    keys_per_person: int
+    scale: Fraction
+    threshold: int
+    delta: Fraction
+    neighbours: Neighbours
+
+    def __init__(
+        self,
+        *,
+        keys_per_person: int,
+        epsilon: Number | None = None,
+        scale: Number | None = None,
+        delta: Number | None = None,
+        threshold: int | None = None,
+        neighbours: Neighbours = ADD_REMOVE,
+    ) -> None:
+        keys = whole(keys_per_person, "keys_per_person", least=1)
+        noise = _scale(epsilon, scale, _people(neighbours) * keys)
+        _one_of("delta", delta, "threshold", threshold)
+        asked = None if delta is None else probability(delta, "delta")
+        least_bar = _least_threshold(noise, keys, asked)
+        bar = least_bar if threshold is None else whole(threshold, "threshold")
+        if bar < least_bar:
+            problem = "is so low that not seeing a new key costs more than epsilon"
+            raise InvalidParameter("threshold", problem=problem, remedy=f"pass {least_bar} or more")
+        _set(self, keys_per_person=keys, scale=noise, threshold=bar, neighbours=neighbours)
+        _set(self, delta=min(asked or 1, _delta(noise, bar, keys)))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The exact loss of an output that shows no key of one person alone."""
+        return _people(self.neighbours) * self.keys_per_person / self.scale
+
+    @property
+    def guarantee(self) -> ProbabilisticDP:
+        """What one release promises; `post_processed()` is what survives processing."""
+        return ProbabilisticDP(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
+        """The keys whose noisy count reaches the threshold, with that count, ordered by key."""
+        keys, noisy = self.release_arrays(list(_mapping(counts)), list(counts.values()))
+        return dict(zip(keys.tolist(), noisy.tolist(), strict=True))
+
+    def release_arrays(self, keys: Any, counts: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The same for a million keys: an array or list of different keys, and their counts."""
+        labels, numbers = _labels(keys), _counted(counts)
+        if labels.shape != numbers.shape:
+            raise InvalidParameter(
+                "counts", problem="and keys differ in length", remedy="pass one count a key"
+            )
+        order = _order(labels)
+        order = order[numbers[order] > 0]
+        noisy = _INTEGERS.noised(numbers[order], laplace_sampler(self.scale))
+        shown = noisy >= self.threshold
+        return _narrow(labels[order][shown]), _narrow(noisy[shown])  # copies: no view of the rest
+
+    def law(self, count: int) -> ThresholdedLaw:
+        """The exact law of what becomes of a key with this count."""
+        return ThresholdedLaw(DiscreteLaplace(self.scale), _count(count), self.threshold)
+
+    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
+        """The least a with P[abs(X) > a for one of so many keys] <= beta.
+
+        Theorem  with probability 1 - beta each of these keys is either shown and off by at most a,
+                 or not shown and its count below threshold + a
+        """
+        return _accuracy(self.scale, beta, keys)
+
+    def beta(self, error: Number, *, keys: int = 1) -> float:
+        """P[abs(X) > error for one of so many keys], rounded up: the inverse of `accuracy`."""
+        return _beta(self.scale, error, keys)
+
+
+# -- parameters --
+
+
+def _set(instance: object, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
+def _people(neighbours: Neighbours) -> int:
+    """How many persons' keys differ between two neighbours."""
+    relation = getattr(neighbours, "relation", None)
+    if relation in ("add-remove", "change-one"):
+        return 1 if relation == "add-remove" else 2
+    problem = "is neither add-remove nor change-one, and the sensitivity depends on which"
+    raise InvalidParameter("neighbours", problem=problem, remedy="pass ADD_REMOVE or CHANGE_ONE")
+
+
+def _scale(epsilon: Number | None, scale: Number | None, sensitivity: int) -> Fraction:
+    _one_of("epsilon", epsilon, "scale", scale)
+    if epsilon is None:
+        return positive(scale, "scale")
+    return sensitivity / positive(epsilon, "epsilon")
+
+
+def _one_of(name: str, value: object, other_name: str, other: object) -> None:
+    if (value is None) == (other is None):
+        problem = f"or {other_name}, exactly one, is needed"
+        raise InvalidParameter(name, problem=problem, remedy="pass one of the two")
+
+
+def _declared(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    listed = isinstance(keys, Iterable) and not isinstance(keys, str | bytes)
+    declared = tuple(keys) if listed else ()
+    if not all(isinstance(key, Hashable) for key in declared) or not listed:
+        raise WrongType("keys", problem="is no list of keys", remedy="pass, say, a list of text")
+    if not declared or len(set(declared)) != len(declared):
+        problem = "are none, or two are equal"
+        raise InvalidParameter("keys", problem=problem, remedy="pass each key once")
+    return declared
+
+
+# -- probabilities --
+
+
+def _appears(scale: Fraction, threshold: int) -> arb:
+    """P[1 + X >= threshold], at the working precision."""
+    return DiscreteLaplace(scale).cumulative(1 - threshold)
+
+
+def _some(chance: arb, number: int) -> arb:
+    """P[one of so many independent events of that chance], without cancellation."""
+    return -(number * (-chance).log1p()).expm1()
+
+
+def _at_most(chance: Callable[[], arb], bound: Callable[[], arb]) -> bool:
+    """Whether chance <= bound, with as much precision as it takes.
+
+    It is decidable: the two are different algebraic functions of q, which is transcendental.
+    """
+
+    def at(precision: int) -> bool:
+        with working_precision(precision):
+            return Ball(chance()) <= Ball(bound())
+
+    return refine(at)
+
+
+def _least_threshold(scale: Fraction, keys: int, delta: Fraction | None) -> int:
+    """The least integer with p <= 1 - q, as the theorem demands, and the delta asked for."""
+
+    def enough(threshold: int) -> bool:
+        def p() -> arb:
+            return _appears(scale, threshold)
+
+        return _at_most(p, lambda: -(-arb_of(1 / scale)).expm1()) and (
+            delta is None or _at_most(lambda: _some(p(), keys), lambda: arb_of(delta))
+        )
+
+    return least(enough, (2, None))  # below 2, p >= 1/(1+q) > 1 - q
+
+
+def _delta(scale: Fraction, threshold: int, keys: int) -> Fraction:
+    """1 - (1-p)**keys, rounded up."""
+    with working_precision(128):
+        return Fraction(upper(_some(_appears(scale, threshold), keys)))
+
+
+def _off(scale: Fraction, error: int, keys: int) -> arb:
+    """P[abs(X) > error for one of so many keys], for an error from 0 up."""
+    return _some(2 * DiscreteLaplace(scale).cumulative(-error - 1), whole(keys, "keys", least=1))
+
+
+def _accuracy(scale: Fraction, beta: Number, keys: int) -> int:
+    most = probability(beta, "beta")
+    return least(
+        lambda error: _at_most(lambda: _off(scale, error, keys), lambda: arb_of(most)), (0, None)
+    )
+
+
+def _beta(scale: Fraction, error: Number, keys: int) -> float:
+    with working_precision(128):
+        chance = _off(scale, int(distance_parameter(error, "error")), keys)
+        return min(upper(chance), 1.0) if chance.is_finite() else 1.0
+
+
+# -- counts and keys --
+
+
+def _mapping(counts: Mapping[Any, int]) -> Mapping[Any, int]:
+    if not isinstance(counts, Mapping):
+        raise WrongType("counts", problem="is no mapping", remedy="pass {key: count}")
+    return counts
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value >= 0 else whole(value, "counts")
+
+
+def _counted(counts: Any) -> NDArray[Any]:
+    if not isinstance(counts, list | tuple | np.ndarray) or getattr(counts, "ndim", 1) != 1:
+        raise WrongType("counts", problem="is no list of counts", remedy="pass whole numbers")
+    if not isinstance(counts, np.ndarray) or counts.dtype.kind not in "iu":
+        return _numbers([_count(count) for count in counts])
+    if counts.size and counts.min() < 0:
+        raise InvalidParameter("counts", problem="is below 0", remedy="pass counts from 0 up")
+    return counts
+
+
+def _numbers(values: list[int]) -> NDArray[Any]:
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        return np.array(values, np.object_)
+
+
+def _labels(keys: Any) -> NDArray[Any]:
+    if not isinstance(keys, list | tuple | np.ndarray) or getattr(keys, "ndim", 1) != 1:
+        raise WrongType("keys", problem="is no list of keys", remedy="pass, say, a list of text")
+    if isinstance(keys, np.ndarray) and keys.dtype.kind in "iuUS":
+        return keys
+    return np.fromiter((_plain(key) for key in keys), np.object_, len(keys))
+
+
+def _plain(key: Any) -> Any:
+    """The one way in which a key is written, whoever wrote it."""
+    if type(key) in _PLAIN:
+        return key
+    if type(key) is tuple:
+        return tuple(_plain(part) for part in key)
+    if isinstance(key, np.str_ | np.bytes_ | np.integer):
+        return key.item()
+    problem = "holds one that is not text, bytes, a whole number, a date, None or a tuple"
+    raise WrongType("keys", problem=problem, remedy="turn the keys into text first")
+
+
+def _order(labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Where the keys stand when sorted; two equal keys are refused, as each would be noised."""
+    if labels.dtype.kind == "O":
+        keys = labels.tolist()
+        order = np.array(sorted(range(len(keys)), key=lambda i: _place(keys[i])), np.intp)
+    else:
+        order = np.argsort(labels, kind="stable")
+    ordered = labels[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        remedy = "add up the counts of each key first"
+        raise InvalidParameter("keys", problem="holds a key twice", remedy=remedy)
+    return order
+
+
+def _place(key: Any) -> tuple[str, Any]:
+    """A total order of the plain keys that depends on nothing but the keys."""
+    if type(key) is tuple:
+        return "tuple", tuple(_place(part) for part in key)
+    return type(key).__name__, key
+
+
+def _narrow(array: NDArray[Any]) -> NDArray[Any]:
+    """Without what the width of its cells would tell about keys that are not in it."""
+    if array.dtype.kind in "US":
+        return np.array(array.tolist(), array.dtype.kind)
+    if array.dtype.kind == "O" and all(type(item) is int for item in array):
+        return _numbers(array.tolist())
+    return array

@@ -1,0 +1,355 @@
+"""Randomized response: every answer is perturbed before anybody sees it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NoReturn
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter, Undecidable, WrongType
+from lastbit.exact.ball import arb_of, floor_ceil, working_precision
+from lastbit.exact.rational import Number, positive, rational, whole
+from lastbit.exact.real import Real, refine
+from lastbit.exact.rounding import upper
+from lastbit.laws import Weighted
+from lastbit.laws.law import least
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.sampling.bernoulli import Coin, coin
+from lastbit.sampling.bits import Bits
+from lastbit.sampling.draw import Sampler, drawn
+from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS
+from lastbit.sampling.uniform import UniformBelow
+
+__all__ = ["RandomizedResponse"]
+
+# A coin of this denominator is decided by one word: there is never a tie to refine.
+GRID = 1 << WORD_BITS
+MOST_CATEGORIES = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RandomizedResponse:
+    """Keeps each answer with a fixed probability, and else gives another one, all alike.
+
+    Law      release(x) = x with probability keep, each other of the k categories with probability
+             (1-keep)/(k-1); keep is rational and 1/k <= keep < 1. Every entry of an array on its
+             own
+    Theorem  no output is more than keep (k-1)/(1-keep) times as likely from one answer as from
+             another, and keep = e**epsilon/(e**epsilon + k-1) makes that e**epsilon. From
+             `epsilon`, keep is the largest multiple of 2**-62 that is not above this irrational
+             number (1/k if that is larger), so the true loss is at most epsilon
+    Source   Warner 1965; paper 003 section 2.3; k categories: Kairouz, Bonawitz, Ramage 2016
+    Differs  keep is rounded down, never to nearest; the coins are exact
+    Checked  tests/mechanisms/test_randomized_response.py; proof: docs/theory/randomized-response.md
+
+    The neighbours of an array are arrays with one answer changed. Asking the same person again
+    costs again: keep what was released rather than release twice.
+
+    >>> survey = RandomizedResponse(epsilon=1)
+    >>> survey.guarantee
+    PureDP(epsilon=1)
+    >>> isinstance(survey.release(True), bool)       # one answer, or an array of them
+    True
+    >>> survey.release([0, 1, 1, 0, 1]).shape
+    (5,)
+    >>> RandomizedResponse(keep="3/4").guarantee     # ln 3, rounded up
+    PureDP(epsilon=1.0986122886681098)
+    >>> RandomizedResponse.from_truth("1/2") == RandomizedResponse(keep="3/4")
+    True
+    >>> RandomizedResponse(epsilon=1, categories=3).law(2).probability(2)
+    Ball(0.57611688476582910965 ± ...)
+    """
+
+    keep: Fraction
+    categories: int
+    epsilon: Fraction
+    neighbours: Neighbours
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        keep: Number | None = None,
+        categories: int = 2,
+        neighbours: Neighbours = AS_DECLARED,
+    ) -> None:
+        if (epsilon is None) == (keep is None):
+            raise InvalidParameter(
+                "epsilon", problem="or keep, exactly one, is needed", remedy="pass one of the two"
+            )
+        count = _count(categories)
+        if keep is not None:
+            kept = _kept(keep, count)
+            loss = _loss(kept, count)
+        else:
+            loss = positive(epsilon, "epsilon")
+            kept = _calibrated(loss, count)
+        object.__setattr__(self, "keep", kept)
+        object.__setattr__(self, "categories", count)
+        object.__setattr__(self, "epsilon", loss)
+        object.__setattr__(self, "neighbours", neighbours)
+
+    @classmethod
+    def from_truth(
+        cls, probability: Number, *, categories: int = 2, neighbours: Neighbours = AS_DECLARED
+    ) -> RandomizedResponse:
+        """The truth with this probability p, else any of the categories, all alike.
+
+        Theorem  keep = p + (1-p)/k; for two categories epsilon = ln(1 + 2p/(1-p))
+        Source   paper 003 (6)-(8), where the other answer is a fair coin
+        """
+        truth, count = rational(probability, "probability"), _count(categories)
+        if not 0 <= truth < 1:
+            raise InvalidParameter(
+                "probability",
+                problem="is not from 0 to below 1",
+                remedy="pass, say, 0.5: half of the answers are true, half are drawn by lot",
+            )
+        return cls(keep=truth + (1 - truth) / count, categories=count, neighbours=neighbours)
+
+    @property
+    def truth_probability(self) -> Fraction:
+        """The p of `from_truth`, whatever the mechanism was made from: 2 keep - 1 if binary."""
+        return (self.categories * self.keep - 1) / (self.categories - 1)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What one release promises if one answer changes."""
+        return PureDP(self.epsilon, neighbours=self.neighbours)
+
+    def guarantee_at(self, distance: Number) -> PureDP:
+        """What one release promises if at most so many answers change: they are independent."""
+        answers = rational(distance, "distance")
+        if answers < 0:
+            raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
+        return PureDP(math.floor(answers) * self.epsilon, neighbours=self.neighbours)
+
+    def release(self, value: Any) -> Any:
+        """Perturbed answers: truth values for truth values, integers for integers."""
+        answers = categories_in(value, self.categories, "value")
+        sampler = _sampler(1 - self.keep, self.categories)
+        size = answers.shape if isinstance(answers, np.ndarray) else None
+        return moved(answers, drawn(sampler, size), self.categories)
+
+    def law(self, value: int) -> Weighted:
+        """The exact law of release(value); False is 0 and True is 1."""
+        answer = categories_in(value, self.categories, "value")
+        if isinstance(answer, np.ndarray):
+            raise WrongType("value", problem="is an array", remedy="pass one answer")
+        other = (1 - self.keep) / (self.categories - 1)
+        return Weighted([self.keep if k == answer else other for k in range(self.categories)])
+
+    def beta(self) -> Fraction:
+        """The exact probability that an answer is changed."""
+        return 1 - self.keep
+
+    def accuracy(self, beta: Number, *, answers: int = 1) -> int:
+        """The least a such that more than a of `answers` are changed with probability <= beta.
+
+        Theorem  the number of changed answers is binomial, whatever the answers are
+        Differs  what a poll concludes from perturbed answers, and how surely, is `Poll`'s business
+        """
+        level, trials = rational(beta, "beta"), whole(answers, "answers", least=1)
+        if not 0 < level < 1:
+            raise InvalidParameter(
+                "beta", problem="is not between 0 and 1", remedy="pass, say, 0.05"
+            )
+        return least(
+            lambda a: a == trials or _at_most(level, a + 1, trials, 1 - self.keep), (0, trials)
+        )
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def _count(categories: object) -> int:
+    count = whole(categories, "categories", least=2)
+    if count > MOST_CATEGORIES:
+        raise InvalidParameter(
+            "categories", problem="are more than 2**32", remedy="merge or hash them first"
+        )
+    return count
+
+
+def _kept(keep: object, categories: int) -> Fraction:
+    kept = rational(keep, "keep")
+    if kept * categories < 1:
+        raise InvalidParameter(
+            "keep",
+            problem="is below 1/categories: the truth would be the least likely answer",
+            remedy=f"pass a probability from 1/{categories} up, or pass epsilon=",
+        )
+    if kept >= 1:
+        raise InvalidParameter(
+            "keep",
+            problem="is 1 or more: every answer would be disclosed",
+            remedy="pass a probability below 1, or pass epsilon=",
+        )
+    return kept
+
+
+def _loss(keep: Fraction, categories: int) -> Fraction:
+    """ln(keep (k-1)/(1-keep)), rounded up to a float."""
+    ratio = keep * (categories - 1) / (1 - keep)
+    if ratio == 1:
+        return Fraction(0)
+    # ln(ratio) may be as small as 1/denominator: so many bits more keep the float sharp
+    precision = 128 + 2 * ratio.denominator.bit_length()
+    return Fraction(upper(Real(ratio).log().ball(precision)))
+
+
+def _calibrated(epsilon: Fraction, categories: int) -> Fraction:
+    """The largest multiple of 2**-62 not above e**epsilon/(e**epsilon + k-1), at least 1/k.
+
+    Theorem  let c = (k-1)/(e**epsilon + k-1), the ideal chance of a change: keep = 1 - ceil(c) on
+             the grid. c 2**62 is irrational (Lindemann), so enclosing it decides the ceiling.
+             Two ends are decided by algebra. Above 64 + ln k, c < e**-64 < 2**-62: one unit. Below
+             2**-64, keep - 1/k <= (e**epsilon - 1)/k < 2**-62/k, and no multiple of 2**-62 other
+             than 1/k itself lies as close above 1/k.
+    """
+    fair = Fraction(1, categories)
+    if epsilon <= Fraction(1, 1 << 64):
+        return fair
+    loss = min(epsilon, Fraction(64 + categories.bit_length()))
+
+    def change(precision: int) -> int:
+        with working_precision(precision):
+            below, above = floor_ceil(
+                arb_of(GRID * (categories - 1)) / (arb_of(loss).exp() + (categories - 1))
+            )
+        if above - below > 1:
+            raise Undecidable("the ceiling is not certain yet")
+        return above
+
+    return max(1 - Fraction(refine(change, start=128), GRID), fair)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def categories_in(value: object, categories: int, name: str) -> int | NDArray[Any]:
+    """The answers as a bool, an int, or an array of one of the two; nothing else passes."""
+    remedy = f"pass whole numbers from 0 to {categories - 1}"
+    if categories == 2:
+        remedy += ", or truth values"
+    if isinstance(value, bool | np.bool_):
+        if categories > 2:
+            raise WrongType(name, problem="is a truth value", remedy=remedy)
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        if not 0 <= value < categories:
+            _refuse_category(name, remedy)
+        return int(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise InvalidParameter(
+            name, problem="is ragged", remedy="pass an array of one shape"
+        ) from None
+    match array.dtype.kind:
+        case "b" if categories == 2:
+            return array
+        case "b":
+            raise WrongType(name, problem="holds truth values", remedy=remedy)
+        case "i" | "u":
+            pass
+        case "O" if array.ndim and all(
+            isinstance(v, int | np.integer) and not isinstance(v, bool) for v in array.flat
+        ):
+            pass
+        case _:
+            raise WrongType(name, problem="does not hold categories", remedy=remedy)
+    if array.size and not (array.min() >= 0 and array.max() < categories):
+        _refuse_category(name, remedy)
+    return array.astype(np.int64, copy=False)
+
+
+def _refuse_category(name: str, remedy: str) -> NoReturn:
+    raise InvalidParameter(name, problem="is or holds a category out of range", remedy=remedy)
+
+
+def moved(answers: Any, shift: Any, categories: int) -> Any:
+    """Answers moved on by a shift around the circle of categories: 0 keeps, 1 ... k-1 change."""
+    if categories == 2:
+        return answers ^ shift
+    steps = answers + shift
+    steps -= categories * (steps >= categories)
+    return steps
+
+
+# ---------------------------------------------------------------- coins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shift:
+    """How far an answer moves: 0 if it is kept, else 1 ... k-1, all alike.
+
+    Both parts are drawn for everybody, and before any answer is looked at: what is drawn, and how
+    much of it, does not depend on the answers.
+    """
+
+    changed: Coin
+    other: UniformBelow
+
+    def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
+        """`size` independent shifts."""
+        changed = self.changed.draw(bits, size)
+        shift: NDArray[np.int64] = self.other.draw(bits, size)
+        shift += 1
+        shift *= changed
+        return shift
+
+
+@lru_cache(maxsize=64)
+def _sampler(change: Fraction, categories: int) -> Sampler:
+    return shifts(change, categories)
+
+
+def shifts(
+    change: Fraction,
+    categories: int,
+    *,
+    word_bits: int = WORD_BITS,
+    guide_bits: int = GUIDE_BITS,
+) -> Coin | Shift:
+    """The sampler of shifts; words are shorter in tests only."""
+    changed = coin(lambda: arb_of(change), word_bits=word_bits, guide_bits=guide_bits)
+    return changed if categories == 2 else Shift(changed, UniformBelow(categories - 1))
+
+
+# ---------------------------------------------------------------- binomial tails
+
+# Up to so many trials the tail is summed as a rational: then ties are decided too.
+_FEW = 200
+
+
+def binomial_tail(count: int, trials: int, probability: Fraction) -> Real:
+    """P[B >= count] for B binomial, 0 < count <= trials, as the regularised incomplete beta.
+
+    >>> binomial_tail(2, 3, Fraction(1, 2)).ball(64)
+    Ball(0.5...)
+    """
+
+    def enclosure() -> arb:
+        return arb_of(probability).beta_lower(count, trials - count + 1, regularized=1)
+
+    return Real(enclosure)
+
+
+def _at_most(level: Fraction, count: int, trials: int, probability: Fraction) -> bool:
+    """Whether P[B >= count] <= level."""
+    if trials > _FEW:
+        tail = binomial_tail(count, trials, probability)
+        return refine(lambda precision: tail.ball(precision) <= level, limit=1024)
+    rest = 1 - probability
+    return level >= sum(
+        math.comb(trials, i) * probability**i * rest ** (trials - i)
+        for i in range(count, trials + 1)
+    )
