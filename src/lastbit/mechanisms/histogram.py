@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from fractions import Fraction
-from types import NoneType
 from typing import Any
 
-import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
@@ -21,6 +18,15 @@ from lastbit.exact.rounding import upper
 from lastbit.laws import DiscreteLaplace, Shifted
 from lastbit.laws.law import least
 from lastbit.mechanisms.additive import distance_parameter, probability
+from lastbit.mechanisms.keyed_counts import (
+    count_of,
+    counts_of,
+    labels_of,
+    mapping_of,
+    narrowed,
+    numbers_of,
+    order_of,
+)
 from lastbit.mechanisms.lattice import Lattice
 from lastbit.privacy.guarantees import ProbabilisticDP, PureDP
 from lastbit.privacy.neighbours import ADD_REMOVE, Neighbours
@@ -29,7 +35,6 @@ from lastbit.sampling.laplace import laplace_sampler
 __all__ = ["Histogram", "ThresholdedHistogram", "ThresholdedLaw"]
 
 _INTEGERS = Lattice(step=Fraction(1), rounds=False, dimension=1)
-_PLAIN = (str, bytes, int, date, NoneType)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -100,18 +105,18 @@ class Histogram:
 
     def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
         """A private count for every declared key, in the order of declaration."""
-        given = _mapping(counts)
-        exact = [_count(given[key]) if key in given else 0 for key in self.keys]
+        given = mapping_of(counts)
+        exact = [count_of(given[key]) if key in given else 0 for key in self.keys]
         if sum(key in given for key in self.keys) != len(given):
             remedy = "declare it, drop it row by row, or use ThresholdedHistogram"
             problem = "has a key that was not declared"
             raise InvalidParameter("counts", problem=problem, remedy=remedy)
-        noisy = _INTEGERS.noised(_numbers(exact), laplace_sampler(self.scale))
+        noisy = _INTEGERS.noised(numbers_of(exact), laplace_sampler(self.scale))
         return dict(zip(self.keys, noisy.tolist(), strict=True))
 
     def law(self, count: int) -> Shifted:
         """The exact law of what is released for a key with this count."""
-        return Shifted(DiscreteLaplace(self.scale), _count(count))
+        return Shifted(DiscreteLaplace(self.scale), count_of(count))
 
     def accuracy(self, beta: Number, *, keys: int = 1) -> int:
         """The least a with P[one of so many keys is off by more than a] <= beta."""
@@ -231,25 +236,25 @@ class ThresholdedHistogram:
 
     def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
         """The keys whose noisy count reaches the threshold, with that count, ordered by key."""
-        keys, noisy = self.release_arrays(list(_mapping(counts)), list(counts.values()))
+        keys, noisy = self.release_arrays(list(mapping_of(counts)), list(counts.values()))
         return dict(zip(keys.tolist(), noisy.tolist(), strict=True))
 
     def release_arrays(self, keys: Any, counts: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The same for a million keys: an array or list of different keys, and their counts."""
-        labels, numbers = _labels(keys), _counted(counts)
+        labels, numbers = labels_of(keys), counts_of(counts)
         if labels.shape != numbers.shape:
             raise InvalidParameter(
                 "counts", problem="and keys differ in length", remedy="pass one count a key"
             )
-        order = _order(labels)
+        order = order_of(labels)
         order = order[numbers[order] > 0]
         noisy = _INTEGERS.noised(numbers[order], laplace_sampler(self.scale))
         shown = noisy >= self.threshold
-        return _narrow(labels[order][shown]), _narrow(noisy[shown])  # copies: no view of the rest
+        return narrowed(labels[order][shown]), narrowed(noisy[shown])  # copies: no view of the rest
 
     def law(self, count: int) -> ThresholdedLaw:
         """The exact law of what becomes of a key with this count."""
-        return ThresholdedLaw(DiscreteLaplace(self.scale), _count(count), self.threshold)
+        return ThresholdedLaw(DiscreteLaplace(self.scale), count_of(count), self.threshold)
 
     def accuracy(self, beta: Number, *, keys: int = 1) -> int:
         """The least a with P[abs(X) > a for one of so many keys] <= beta.
@@ -367,83 +372,3 @@ def _beta(scale: Fraction, error: Number, keys: int) -> float:
     with working_precision(128):
         chance = _off(scale, int(distance_parameter(error, "error")), keys)
         return min(upper(chance), 1.0) if chance.is_finite() else 1.0
-
-
-# -- counts and keys --
-
-
-def _mapping(counts: Mapping[Any, int]) -> Mapping[Any, int]:
-    if not isinstance(counts, Mapping):
-        raise WrongType("counts", problem="is no mapping", remedy="pass {key: count}")
-    return counts
-
-
-def _count(value: object) -> int:
-    return value if type(value) is int and value >= 0 else whole(value, "counts")
-
-
-def _counted(counts: Any) -> NDArray[Any]:
-    if not isinstance(counts, list | tuple | np.ndarray) or getattr(counts, "ndim", 1) != 1:
-        raise WrongType("counts", problem="is no list of counts", remedy="pass whole numbers")
-    if not isinstance(counts, np.ndarray) or counts.dtype.kind not in "iu":
-        return _numbers([_count(count) for count in counts])
-    if counts.size and counts.min() < 0:
-        raise InvalidParameter("counts", problem="is below 0", remedy="pass counts from 0 up")
-    return counts
-
-
-def _numbers(values: list[int]) -> NDArray[Any]:
-    try:
-        return np.array(values, np.int64)
-    except OverflowError:
-        return np.array(values, np.object_)
-
-
-def _labels(keys: Any) -> NDArray[Any]:
-    if not isinstance(keys, list | tuple | np.ndarray) or getattr(keys, "ndim", 1) != 1:
-        raise WrongType("keys", problem="is no list of keys", remedy="pass, say, a list of text")
-    if isinstance(keys, np.ndarray) and keys.dtype.kind in "iuUS":
-        return keys
-    return np.fromiter((_plain(key) for key in keys), np.object_, len(keys))
-
-
-def _plain(key: Any) -> Any:
-    """The one way in which a key is written, whoever wrote it."""
-    if type(key) in _PLAIN:
-        return key
-    if type(key) is tuple:
-        return tuple(_plain(part) for part in key)
-    if isinstance(key, np.str_ | np.bytes_ | np.integer):
-        return key.item()
-    problem = "holds one that is not text, bytes, a whole number, a date, None or a tuple"
-    raise WrongType("keys", problem=problem, remedy="turn the keys into text first")
-
-
-def _order(labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Where the keys stand when sorted; two equal keys are refused, as each would be noised."""
-    if labels.dtype.kind == "O":
-        keys = labels.tolist()
-        order = np.array(sorted(range(len(keys)), key=lambda i: _place(keys[i])), np.intp)
-    else:
-        order = np.argsort(labels, kind="stable")
-    ordered = labels[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        remedy = "add up the counts of each key first"
-        raise InvalidParameter("keys", problem="holds a key twice", remedy=remedy)
-    return order
-
-
-def _place(key: Any) -> tuple[str, Any]:
-    """A total order of the plain keys that depends on nothing but the keys."""
-    if type(key) is tuple:
-        return "tuple", tuple(_place(part) for part in key)
-    return type(key).__name__, key
-
-
-def _narrow(array: NDArray[Any]) -> NDArray[Any]:
-    """Without what the width of its cells would tell about keys that are not in it."""
-    if array.dtype.kind in "US":
-        return np.array(array.tolist(), array.dtype.kind)
-    if array.dtype.kind == "O" and all(type(item) is int for item in array):
-        return _numbers(array.tolist())
-    return array
