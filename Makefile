@@ -13,7 +13,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench lint types contracts docs reference format lock clean
+.PHONY: help demo test check anchors bench lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -24,7 +24,7 @@ demo: $(READY) ## show textbook floating-point noise leaking, and exact noise no
 test: $(READY) ## run every test, the doc pages and the docstring examples
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: lint types contracts docs test ## everything CI runs; the tests come last
+check: lint types contracts docs anchors test ## everything CI runs; the tests come last
 
 bench: $(READY) ## run the benchmarks
 	@$(BIN)/python bench/run.py $(ARGS)
@@ -35,6 +35,8 @@ lint: $(READY) ## style and likely bugs (ruff)
 
 types: $(READY) ## static types (mypy --strict)
 	@$(BIN)/mypy
+
+anchors: $(VENV)/.anchored ## install the accountant of another library that tests compare ours with
 
 contracts: $(READY) ## which room may import which (import-linter)
 	@$(BIN)/lint-imports --no-logo
@@ -75,6 +77,11 @@ $(VENV)/.locked: requirements.lock
 	@echo "Setting up $(VENV) from requirements.lock (once, about half a minute) ..."
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.anchored: $(READY) requirements-anchors.lock
+	@echo "Installing requirements-anchors.lock, for comparison ..."
+	@$(PIP) install --no-deps --require-hashes -r requirements-anchors.lock
 	@touch $@
 
 $(READY): $(VENV)/.locked pyproject.toml

@@ -24,12 +24,14 @@ from lastbit.privacy.guarantees import (
     ProbabilisticDP,
     PureDP,
     RenyiDP,
+    plus,
+    times,
 )
 
 __all__ = ["added", "best_composition", "compositions", "optimal_delta", "optimal_epsilon"]
 
 # Exact optimal composition looks at every total loss; beyond this many it is not tried.
-MOST_LOSSES = 200_000
+MOST_LOSSES = 50_000
 
 
 def added(one: Guarantee, other: Guarantee) -> Any:
@@ -50,20 +52,22 @@ def added(one: Guarantee, other: Guarantee) -> Any:
         raise IncompatibleGuarantees(_different_neighbours(one, other))
     match one, other:
         case PureDP(), PureDP():
-            return PureDP(one.epsilon + other.epsilon, neighbours=one.neighbours)
+            return PureDP(plus(one.epsilon, other.epsilon), neighbours=one.neighbours)
         case ((ApproxDP() | ProbabilisticDP()), (ApproxDP() | ProbabilisticDP())):
             delta = min(one.delta + other.delta, Fraction(1))
-            return type(one)(one.epsilon + other.epsilon, delta, neighbours=one.neighbours)
+            loss = plus(one.epsilon, other.epsilon)
+            return type(one)(loss, delta, neighbours=one.neighbours)
         case ZCDP(), ZCDP():
-            return ZCDP(one.rho + other.rho, neighbours=one.neighbours)
+            return ZCDP(plus(one.rho, other.rho), neighbours=one.neighbours)
         case RenyiDP(), RenyiDP():
             if one.alpha != other.alpha:
                 raise IncompatibleGuarantees("Renyi guarantees of different orders do not add up")
-            return RenyiDP(one.alpha, one.epsilon + other.epsilon, neighbours=one.neighbours)
+            loss = plus(one.epsilon, other.epsilon)
+            return RenyiDP(one.alpha, loss, neighbours=one.neighbours)
         case MetricDP(), MetricDP():
             if one.unit != other.unit:
                 raise IncompatibleGuarantees(f"{one.unit} and {other.unit} do not add up")
-            total = one.epsilon + other.epsilon * one.per / other.per
+            total = plus(one.epsilon, times(one.per / other.per, other.epsilon))
             return MetricDP(total, one.per, one.unit, neighbours=one.neighbours)
     raise AssertionError(one)
 
@@ -115,25 +119,32 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
             )
     neighbours = parts[0].neighbours
     plain = [_plain(part) for part in parts if not isinstance(part, ZCDP)]
-    rho: Loss = sum((part.rho for part in parts if isinstance(part, ZCDP)), Fraction(0))
+    rho = _total(part.rho for part in parts if isinstance(part, ZCDP))
     found: dict[str, Loss] = {}
     spent = sum((d for _, d in plain), Fraction(0))
     if rho == 0:
         if spent <= level:
-            found["basic"] = sum((e for e, _ in plain), Fraction(0))
+            found["basic"] = _total(e for e, _ in plain)
             found["advanced"] = _advanced([e for e, _ in plain], level - spent)
         found["optimal"] = optimal_epsilon(plain, level)
     if spent <= level:
-        pure = sum((e * e / 2 for e, d in plain if d == 0), Fraction(0))
-        rest = sum((e for e, d in plain if d > 0), Fraction(0))
-        loss = epsilon_upper(ZCDP(rho + pure), level - spent)
-        found["concentrated"] = loss + rest
+        pure = _total(times(e, e) / 2 for e, d in plain if d == 0)
+        rest = _total(e for e, d in plain if d > 0)
+        found["concentrated"] = plus(epsilon_upper(ZCDP(plus(rho, pure)), level - spent), rest)
         if rho:
-            side = sum((e for e, _ in plain), Fraction(0))
-            found["concentrated and basic"] = side + epsilon_upper(ZCDP(rho), level - spent)
+            side = _total(e for e, _ in plain)
+            loss = epsilon_upper(ZCDP(rho), level - spent)
+            found["concentrated and basic"] = plus(side, loss)
     if not found:
         found["none"] = math.inf
     return {name: ApproxDP(loss, level, neighbours=neighbours) for name, loss in found.items()}
+
+
+def _total(losses: Iterable[Loss]) -> Loss:
+    total: Loss = Fraction(0)
+    for loss in losses:
+        total = plus(total, loss)
+    return total
 
 
 def _plain(guarantee: Guarantee) -> tuple[Loss, Fraction]:
@@ -193,7 +204,7 @@ def optimal_delta(parts: Sequence[tuple[Loss, Fraction]], epsilon: Fraction) -> 
             (mass * -arb_of(epsilon - loss).expm1() for loss, mass in outcomes if loss > epsilon),
             arb(0),
         )
-        return min(Fraction(upper(1 - arb_of(kept) * (1 - delta))), Fraction(1))
+        return min(Fraction(upper(arb_of(1 - kept) + arb_of(kept) * delta)), Fraction(1))
 
 
 def _outcomes(parts: Sequence[tuple[Loss, Fraction]]) -> list[tuple[Fraction, arb]] | None:
@@ -207,9 +218,10 @@ def _outcomes(parts: Sequence[tuple[Loss, Fraction]]) -> list[tuple[Fraction, ar
     with working_precision(PRECISION):
         for epsilon, n in counts.items():
             assert isinstance(epsilon, Fraction)
-            yes = 1 / (1 + (-arb_of(epsilon)).exp())
+            ratio = (-arb_of(epsilon)).exp()
+            yes, no = 1 / (1 + ratio), ratio / (1 + ratio)
             single = [
-                ((n - 2 * k) * epsilon, arb.bin_uiui(n, k) * yes ** (n - k) * (1 - yes) ** k)
+                ((n - 2 * k) * epsilon, arb.bin_uiui(n, k) * yes ** (n - k) * no**k)
                 for k in range(n + 1)
             ]
             merged: dict[Fraction, arb] = {}

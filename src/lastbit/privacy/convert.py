@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from flint import arb
 
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact.ball import arb_of, working_precision
 from lastbit.exact.rational import rational
 from lastbit.exact.rounding import upper
@@ -22,6 +22,7 @@ from lastbit.privacy.guarantees import (
     ProbabilisticDP,
     PureDP,
     RenyiDP,
+    times,
 )
 
 __all__ = ["converted", "delta_upper", "epsilon_upper", "implies"]
@@ -47,31 +48,44 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
     ZCDP(rho='0.5')
     """
     match guarantee, kind.__name__:
-        case _ if isinstance(guarantee, kind) and not parameters:
-            return guarantee
-        case PureDP(), "ApproxDP" | "ProbabilisticDP" if not parameters:
-            return kind(guarantee.epsilon, Fraction(0), neighbours=guarantee.neighbours)  # type: ignore[call-arg]
-        case PureDP(), "ZCDP":
-            return kind(guarantee.epsilon**2 / 2, neighbours=guarantee.neighbours)  # type: ignore[call-arg]
         case ((PureDP() | ZCDP()), "RenyiDP"):
             return _renyi(guarantee, **parameters)  # type: ignore[return-value]
-        case ProbabilisticDP(), "ApproxDP" if not parameters:
-            return guarantee.post_processed()  # type: ignore[return-value]
         case MetricDP(), "PureDP":
             return guarantee.at(**parameters)  # type: ignore[return-value]
-        case _, "ApproxDP" if not isinstance(guarantee, MetricDP):
+        case _, "ApproxDP" if parameters and not isinstance(guarantee, MetricDP):
             return _approximate(guarantee, **parameters)  # type: ignore[return-value]
+        case _ if parameters:
+            names = ", ".join(parameters)
+            raise InvalidParameter(
+                names, problem="has no meaning in this conversion", remedy="leave it out"
+            )
+        case _ if isinstance(guarantee, kind):
+            return guarantee
+        case PureDP(), "ApproxDP" | "ProbabilisticDP":
+            return kind(guarantee.epsilon, Fraction(0), neighbours=guarantee.neighbours)  # type: ignore[call-arg]
+        case PureDP(), "ZCDP":
+            rho = times(guarantee.epsilon, guarantee.epsilon) / 2
+            return kind(rho, neighbours=guarantee.neighbours)  # type: ignore[call-arg]
+        case ProbabilisticDP(), "ApproxDP":
+            return guarantee.post_processed()  # type: ignore[return-value]
+        case ((ZCDP() | RenyiDP()), "ApproxDP"):
+            raise InvalidParameter(
+                "delta", problem="or epsilon is needed", remedy="pass delta= or epsilon="
+            )
     raise IncompatibleGuarantees(
         f"{type(guarantee).__name__} does not convert to {kind.__name__}; "
         "convert both sides to ApproxDP, the weakest common kind"
     )
 
 
-def _renyi(guarantee: PureDP | ZCDP, alpha: object) -> RenyiDP:
+def _renyi(guarantee: PureDP | ZCDP, alpha: object = None) -> RenyiDP:
+    if alpha is None:
+        raise InvalidParameter("alpha", problem="is needed", remedy="pass alpha=, an order above 1")
     order = rational(alpha, "alpha")
     if isinstance(guarantee, ZCDP):
-        return RenyiDP(order, order * guarantee.rho, neighbours=guarantee.neighbours)
-    loss = min(guarantee.epsilon, order * guarantee.epsilon**2 / 2)
+        loss = times(order, guarantee.rho)
+        return RenyiDP(order, loss, neighbours=guarantee.neighbours)
+    loss = min(guarantee.epsilon, times(order, times(guarantee.epsilon, guarantee.epsilon)) / 2)
     return RenyiDP(order, loss, neighbours=guarantee.neighbours)
 
 
@@ -150,93 +164,95 @@ def _worst_case_epsilon(epsilon0: Loss, delta0: Fraction, delta: Fraction) -> Lo
         return epsilon0
     share = (delta - delta0) / (1 - delta0)
     with working_precision(PRECISION):
-        # e**epsilon = e**epsilon0 - share (1 + e**epsilon0)
-        rest = (1 - arb_of(share) * (1 + (-arb_of(epsilon0)).exp())).upper()
-        if not rest > 0:
+        # e**epsilon = e**epsilon0 (1 - lost), lost = share (1 + e**-epsilon0)
+        change = (-(arb_of(share) * (1 + (-arb_of(epsilon0)).exp()))).upper()
+        if not change > -1:
             return Fraction(0)
-        return _at_least_zero(arb_of(epsilon0) + rest.log())
+        return min(_at_least_zero(arb_of(epsilon0) + change.log1p()), epsilon0)
 
 
 # -- Renyi and concentrated: Canonne, Kamath, Steinke 2020, Proposition 12 --
 
 
 def _renyi_delta(alpha: Fraction, loss: Loss, epsilon: Fraction) -> arb:
-    """exp((a-1)(loss - epsilon))/(a-1) * (1-1/a)**a."""
+    """exp((a-1)(loss - epsilon))/(a-1) * (1-1/a)**a, at the order a <= alpha where it is least.
+
+    The divergence grows with the order, so what holds at alpha holds at every smaller order.
+    """
     if isinstance(loss, float):
         return arb(1)
+    if loss > epsilon:
+        alpha = min(alpha, 1 + _nearest(lambda: 1 / math.expm1(_float(loss - epsilon))))
     with working_precision(PRECISION):
         order = arb_of(alpha)
-        exponent = arb_of((alpha - 1) * (loss - epsilon)) + order * (1 - 1 / order).log()
+        exponent = arb_of((alpha - 1) * (loss - epsilon)) - order * (1 / arb_of(alpha - 1)).log1p()
         return exponent.exp() / arb_of(alpha - 1)
 
 
 def _renyi_epsilon(alpha: Fraction, loss: Loss, delta: Fraction) -> Loss:
+    """Loss + (ln(1/(delta (a-1))) + a ln(1-1/a))/(a-1), at the order a <= alpha where it is least.
+
+    That order is 1/delta, if alpha reaches it.
+    """
     if delta == 0 or isinstance(loss, float):
         return math.inf
+    if delta == 1:
+        return Fraction(0)
+    alpha = min(alpha, 1 / delta)
     with working_precision(PRECISION):
         order = arb_of(alpha)
-        ratio = order * (1 - 1 / order).log() - (arb_of(delta) * arb_of(alpha - 1)).log()
+        ratio = -order * (1 / arb_of(alpha - 1)).log1p() - arb_of(delta * (alpha - 1)).log()
         return _at_least_zero(arb_of(loss) + ratio / arb_of(alpha - 1))
 
 
 def _concentrated_delta(rho: Loss, epsilon: Fraction) -> Fraction:
+    """At the best order 1 + x: (1 + 2x) rho - ln(1 + 1/x) = epsilon."""
     if rho == 0:
         return Fraction(0)
     if isinstance(rho, float):
         return Fraction(1)
     density, loss = _float(rho), _float(epsilon)
-
-    def logarithm(order_less_one: float) -> float:
-        a = order_less_one + 1
-        tail = a * (math.log(order_less_one) - math.log(a)) - math.log(order_less_one)
-        return order_less_one * (a * density - loss) + tail
-
-    order = _best_order(logarithm)
+    x = _root(lambda x: (1 + 2 * x) * density - math.log1p(1 / x) - loss)
+    order = 1 + x
     return _capped(_renyi_delta(order, order * rho, epsilon))
 
 
 def _concentrated_epsilon(rho: Loss, delta: Fraction) -> Loss:
+    """At the best order 1 + x: rho x**2 + ln(1 + x) = ln(1/delta)."""
     if rho == 0 or delta == 1:
         return Fraction(0)
     if delta == 0 or isinstance(rho, float):
         return math.inf
     density = _float(rho)
     need = math.log(delta.denominator) - math.log(delta.numerator)
-
-    def loss(order_less_one: float) -> float:
-        a = order_less_one + 1
-        tail = a * (math.log(order_less_one) - math.log(a)) - math.log(order_less_one)
-        return a * density + (need + tail) / order_less_one
-
-    order = _best_order(loss)
+    x = _root(lambda x: density * x * x + math.log1p(x) - need)
+    order = 1 + x
     return _renyi_epsilon(order, order * rho, delta)
 
 
-def _best_order(objective: Callable[[float], float]) -> Fraction:
-    """The order alpha where a function of alpha - 1 is least, nearly.
+def _root(increasing: Callable[[float], float]) -> Fraction:
+    """Where an increasing function of a positive number passes 0, nearly.
 
     Floats may be careless here: every order gives a true bound, the best one a tight one.
     """
-
-    def at(logarithm: float) -> float:
+    low, high = -700.0, 700.0
+    for _ in range(80):
+        middle = (low + high) / 2
         try:
-            value = objective(math.exp(logarithm))
-        except (OverflowError, ValueError):
-            return math.inf
-        return value if value == value else math.inf
+            below = increasing(math.exp(middle)) < 0
+        except OverflowError:
+            below = False
+        low, high = (middle, high) if below else (low, middle)
+    return Fraction(math.exp((low + high) / 2))
 
-    low, high = -60.0, 80.0
-    grid = [low + (high - low) * i / 280 for i in range(281)]
-    best = min(range(281), key=lambda i: at(grid[i]))
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, 280)]
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        if at(left) <= at(right):
-            high = right
-        else:
-            low = left
-    return 1 + Fraction(math.exp((low + high) / 2))
+
+def _nearest(number: Callable[[], float]) -> Fraction:
+    """A rational near a positive float expression; its range ends are as good as what is beyond."""
+    try:
+        value = number()
+    except (OverflowError, ZeroDivisionError):
+        value = 1e-300
+    return Fraction(min(max(value, 1e-300), 1e300))
 
 
 def _float(number: Fraction) -> float:
@@ -262,6 +278,8 @@ def implies(one: Guarantee, other: Guarantee) -> bool:
     >>> implies(PureDP(1), ApproxDP("0.9", "0.1")), implies(ApproxDP(1, "1e-6"), PureDP(9))
     (True, False)
     """
+    if not isinstance(other, Guarantee):
+        raise WrongType("other", problem="is no guarantee", remedy="pass, say, PureDP(1)")
     if one.neighbours != other.neighbours:
         return False
     if isinstance(other, MetricDP) or isinstance(one, MetricDP):

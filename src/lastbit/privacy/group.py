@@ -17,6 +17,7 @@ from lastbit.privacy.guarantees import (
     ProbabilisticDP,
     PureDP,
     RenyiDP,
+    times,
 )
 
 __all__ = ["grouped"]
@@ -38,16 +39,18 @@ def grouped(guarantee: Guarantee, size: int) -> Guarantee:
     """
     match guarantee:
         case PureDP():
-            return PureDP(size * guarantee.epsilon, neighbours=guarantee.neighbours)
+            return PureDP(times(Fraction(size), guarantee.epsilon), neighbours=guarantee.neighbours)
         case ApproxDP():
             return _approximate(guarantee, size)
         case ProbabilisticDP():
             return _approximate(guarantee.post_processed(), size)
         case ZCDP():
-            return ZCDP(size * size * guarantee.rho, neighbours=guarantee.neighbours)
+            return ZCDP(
+                times(Fraction(size * size), guarantee.rho), neighbours=guarantee.neighbours
+            )
         case MetricDP():
             return MetricDP(
-                size * guarantee.epsilon,
+                times(Fraction(size), guarantee.epsilon),
                 guarantee.per,
                 guarantee.unit,
                 neighbours=guarantee.neighbours,
@@ -62,7 +65,7 @@ def grouped(guarantee: Guarantee, size: int) -> Guarantee:
 
 def _approximate(guarantee: ApproxDP, size: int) -> ApproxDP:
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    total = size * epsilon
+    total = times(Fraction(size), epsilon)
     if size == 1 or delta == 0:
         return ApproxDP(total, delta, neighbours=guarantee.neighbours)
     if epsilon == 0:

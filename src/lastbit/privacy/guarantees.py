@@ -6,9 +6,10 @@ import json
 import math
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from html import escape
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import Number, rational, shown, whole
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
 
@@ -22,31 +23,65 @@ __all__ = [
     "ZCDP",
     "from_json",
     "loss_parameter",
+    "plus",
+    "times",
 ]
 
 Loss: TypeAlias = Fraction | float
 """A privacy loss: an exact rational, or `math.inf` where nothing is promised."""
 
+# Python itself writes integers of at most 4300 digits.
+MOST_BITS = 14_000
+
 Other = TypeVar("Other", bound="_Guarantee")
+
+
+def plus(one: Loss, other: Loss) -> Loss:
+    """The sum of two losses; infinity swallows every number, also one beyond all floats."""
+    if isinstance(one, float) or isinstance(other, float):
+        return math.inf
+    return one + other
+
+
+def times(factor: Loss, loss: Loss) -> Loss:
+    """A loss times a factor; nothing times infinity is nothing."""
+    if factor == 0 or loss == 0:
+        return Fraction(0)
+    if isinstance(factor, float) or isinstance(loss, float):
+        return math.inf
+    return factor * loss
 
 
 def loss_parameter(value: object, name: str = "epsilon") -> Loss:
     """An exact loss from 0 up; infinity means that nothing is promised."""
     if isinstance(value, float) and value == math.inf:
         return math.inf
-    number = rational(value, name)
+    number = _writable(rational(value, name), name)
     if number < 0:
         raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
     return number
 
 
+def _writable(number: Fraction, name: str) -> Fraction:
+    """A guarantee is written down, in JSON and on paper: its numbers must be short enough."""
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > MOST_BITS:
+        raise InvalidParameter(
+            name, problem="has thousands of digits", remedy="round it up to a shorter number"
+        )
+    return number
+
+
 def _set(guarantee: object, **parameters: object) -> None:
+    if not isinstance(parameters["neighbours"], Neighbours):
+        raise WrongType(
+            "neighbours", problem="is no relation", remedy="pass ADD_REMOVE or CHANGE_ONE"
+        )
     for name, value in parameters.items():
         object.__setattr__(guarantee, name, value)
 
 
 def _delta(value: object) -> Fraction:
-    number = rational(value, "delta")
+    number = _writable(rational(value, "delta"), "delta")
     if not 0 <= number <= 1:
         raise InvalidParameter("delta", problem="is outside [0, 1]", remedy="pass a probability")
     return number
@@ -143,7 +178,7 @@ class _Guarantee:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{self.symbols[name]}</td><td>{_shown(value, quoted=False)}</td></tr>"
+            f"<tr><td>{self.symbols[name]}</td><td>{escape(_shown(value, quoted=False))}</td></tr>"
             for name, value in self._parameters()
             if name in self.symbols
         )
@@ -151,7 +186,7 @@ class _Guarantee:
         neighbours = self.neighbours
         return (
             f"<table><caption>{title}</caption>{rows}"
-            f"<tr><td>neighbours</td><td>{neighbours}</td></tr></table>"
+            f"<tr><td>neighbours</td><td>{escape(str(neighbours))}</td></tr></table>"
         )
 
 
@@ -292,6 +327,8 @@ class MetricDP(_Guarantee):
         distance = rational(per, "per")
         if distance <= 0:
             raise InvalidParameter("per", problem="is not above 0", remedy="pass a distance")
+        if not isinstance(unit, str) or not unit:
+            raise WrongType("unit", problem="is no name", remedy='pass, say, "m"')
         _set(
             self,
             epsilon=loss_parameter(epsilon),
@@ -305,8 +342,7 @@ class MetricDP(_Guarantee):
         far = rational(distance, "distance")
         if far < 0:
             raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
-        epsilon = Fraction(0) if far == 0 else self.epsilon * far / self.per
-        return PureDP(epsilon, neighbours=self.neighbours)
+        return PureDP(times(far / self.per, self.epsilon), neighbours=self.neighbours)
 
 
 Guarantee: TypeAlias = PureDP | ApproxDP | ProbabilisticDP | ZCDP | RenyiDP | MetricDP
@@ -328,7 +364,9 @@ def from_json(text: str) -> Guarantee:
             if values.get(name) == "inf":
                 values[name] = math.inf
         return kind(**values, neighbours=relation)
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
+    except LastbitError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         raise InvalidParameter(
             "text", problem="is not the JSON of a guarantee", remedy="pass what to_json wrote"
         ) from None

@@ -34,7 +34,7 @@ class Neighbours:
     unit: str = "record"
 
     def __post_init__(self) -> None:
-        if self.relation not in dict(_WORDS):
+        if not isinstance(self.relation, str) or self.relation not in dict(_WORDS):
             known = ", ".join(name for name, _ in _WORDS)
             raise InvalidParameter("relation", problem="is unknown", remedy=f"pass one of {known}")
         if not isinstance(self.unit, str) or not self.unit:
