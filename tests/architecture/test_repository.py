@@ -11,7 +11,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-SET_UP_FILES = ("requirements.lock", "requirements-anchors.lock", "Makefile", ".ci/run", "pyproject.toml")
+SET_UP_FILES = (
+    "requirements.lock",
+    "requirements-anchors.lock",
+    "Makefile",
+    ".ci/run",
+    "pyproject.toml",
+)
 ADDRESS = re.compile(r"://|--(extra-)?index-url|--find-links|--trusted-host|git\+|^-[if]\b", re.M)
 HOME_DIRECTORY = re.compile(r"/(root|home|Users)/\w")
 

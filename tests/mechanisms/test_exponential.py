@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from lastbit.errors import LastbitError
 from lastbit.laws import ExpWeighted
-from lastbit.mechanisms.exponential import Exponential, exact_utilities, utilities_of
+from lastbit.mechanisms.exponential import Exponential
+from lastbit.mechanisms.selection import exact_utilities, utilities_of
 from lastbit.privacy import ADD_REMOVE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.choice import majorant

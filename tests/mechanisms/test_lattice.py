@@ -92,7 +92,7 @@ BAD_FOR_INTEGERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", BAD_FOR_INTEGERS, ids=repr)
+@pytest.mark.parametrize("value", BAD_FOR_INTEGERS, ids=range(len(BAD_FOR_INTEGERS)))
 def test_refused_on_the_integers(value: object) -> None:
     with pytest.raises(LastbitError, match="value"):
         lattice(None, noise=Fraction(1), dimension=5)._steps(value)
@@ -105,7 +105,7 @@ BAD_FOR_FLOATS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", BAD_FOR_FLOATS, ids=repr)
+@pytest.mark.parametrize("value", BAD_FOR_FLOATS, ids=range(len(BAD_FOR_FLOATS)))
 def test_refused_on_a_grid(value: object) -> None:
     with pytest.raises(LastbitError, match="value"):
         grid(-10, dimension=5)._steps(value)

@@ -15,9 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lastbit.errors import LastbitError
-from lastbit.mechanisms.exponential import utilities_of
 from lastbit.mechanisms.noisy_max import NoisyArgmax, NoisyMaxLaw, ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlipLaw
+from lastbit.mechanisms.selection import utilities_of
 from lastbit.privacy import ADD_REMOVE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded

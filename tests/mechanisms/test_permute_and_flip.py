@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from lastbit.errors import LastbitError
 from lastbit.exact import rational
-from lastbit.mechanisms.exponential import Exponential, utilities_of
+from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip, PermuteAndFlipLaw
+from lastbit.mechanisms.selection import utilities_of
 from lastbit.privacy import ADD_REMOVE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Replay, Seeded

@@ -420,7 +420,7 @@ def test_accuracy_decides_ties() -> None:
 def test_values() -> None:
     mechanism = RandomizedResponse(epsilon=1, categories=3)
     mechanism.release(1)
-    assert pickle.loads(pickle.dumps(mechanism)) == mechanism  # noqa: S301
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
     assert hash(mechanism) == hash(RandomizedResponse(epsilon=1, categories=3))
     assert mechanism != RandomizedResponse(epsilon=1)
     with pytest.raises(AttributeError):

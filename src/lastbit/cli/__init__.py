@@ -9,6 +9,16 @@ Commands import what they need inside their bodies, so that `lastbit --help` sta
 | file | holds |
 |---|---|
 | `entry.py` | the `lastbit` group, its version, its errors |
+| `mechanism.py` | `lastbit mechanism`: one release, or an explanation and none |
+| `mechanism_input.py` | the data it is given, which no message repeats |
+| `mechanism_explained.py` | law, theorem, noise, error, probabilities: public parameters only |
+| `mechanism_answer.py` | the release as text and as JSON |
+| `poll.py` | `lastbit poll`: plan, estimate, simulate |
+| `convert.py`, `compose.py` | guarantees from kind to kind, and several together |
+| `promises.py` | guarantees as people type them: "pure 0.1 x 100" |
+| `figure.py` | `lastbit figure`: pictures of the theory |
+| `page.py`, `numbers.py` | how pages and numbers look, and numbers as they are read |
+| `files.py`, `refusals.py`, `waiting.py` | files, errors in the words of options, a sign of life |
 | `leak.py` | `lastbit leak`: options, progress, the saved picture |
 | `leak_evidence.py` | what the three panels show, computed: exact laws and measured shares |
 | `leak_view.py` | the evidence as lines of a terminal |

@@ -7,7 +7,12 @@ from typing import IO, Any
 import click
 
 from lastbit import __version__
+from lastbit.cli.compose import compose
+from lastbit.cli.convert import convert
+from lastbit.cli.figure import figure
 from lastbit.cli.leak import leak
+from lastbit.cli.mechanism import mechanism
+from lastbit.cli.poll import poll
 from lastbit.errors import LastbitError
 
 __all__ = ["main"]
@@ -48,3 +53,8 @@ def main() -> None:
 
 
 main.add_command(leak)
+main.add_command(mechanism)
+main.add_command(poll)
+main.add_command(convert)
+main.add_command(compose)
+main.add_command(figure)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lastbit.cli.files import check_folder, save
 from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ def leak(out: Path, samples: int, epsilon: str) -> None:
     from lastbit.cli.leak_view import view
 
     exact_epsilon = _epsilon(epsilon)
-    _check_folder(out)
+    check_folder(out)
     fixed = fixed_point_leak(draws=5)
     floats = float_leak(exact_epsilon, samples, watch=_progress)
     lattice = lattice_evidence(exact_epsilon)
-    _save(out, picture_of(fixed, floats, lattice))
+    save(out, picture_of(fixed, floats, lattice))
     console = Console(highlight=False, width=80)
     # the console has chosen colour or none; click is not to choose again
     click.echo(view(console, fixed, floats, lattice), color=True)
@@ -81,26 +82,6 @@ def _epsilon(text: str) -> Fraction:
             remedy="outside that range a sample of this size shows nothing; try 1",
         )
     return epsilon
-
-
-def _check_folder(out: Path) -> None:
-    if not out.parent.is_dir():
-        raise InvalidParameter(
-            "--out",
-            problem=f"names the folder {out.parent}, which does not exist",
-            remedy="create the folder, or name another",
-        )
-
-
-def _save(out: Path, picture: str) -> None:
-    try:
-        out.write_text(picture, encoding="utf-8")
-    except OSError as error:
-        raise InvalidParameter(
-            "--out",
-            problem=f"cannot be written at {out} ({error.strerror})",
-            remedy="name a file in a folder that you may write to",
-        ) from error
 
 
 def _progress(blocks: Iterable[int], total: int) -> Iterator[int]:

@@ -1,47 +1,32 @@
-"""The exponential mechanism, and what the mechanisms that pick a candidate share."""
+"""The exponential mechanism."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import DEFAULT_PRECISION, arb_of, working_precision
-from lastbit.exact.rational import Number, positive, rational, whole
+from lastbit.exact.rational import Number
 from lastbit.exact.rounding import upper
 from lastbit.laws import ExpWeighted
 from lastbit.mechanisms.additive import distance_parameter, probability
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.mechanisms.selection import (
+    ByRate,
+    candidate_count,
+    exact_losses,
+    exact_utilities,
+    utilities_of,
+)
 from lastbit.sampling.choice import choice_exp
 from lastbit.sampling.draw import Size
 
-__all__ = [
-    "Exponential",
-    "Utilities",
-    "candidate_count",
-    "declared_rate",
-    "exact_losses",
-    "exact_utilities",
-    "moves",
-    "utilities_of",
-]
-
-Utilities: TypeAlias = NDArray[Any] | list[Fraction]
-"""One utility a candidate: int64, uint64 or float64 in a vector, or rationals."""
-
-_EXTREME = Fraction(1 << 1000)
-_REMEDY = "pass one finite number a candidate"
+__all__ = ["Exponential"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Exponential:
+class Exponential(ByRate):
     """Picks a candidate, the better the likelier.
 
     Law      P[release(u) = i] = exp(rate u_i) / sum(exp(rate u_j))
@@ -64,42 +49,6 @@ class Exponential:
     >>> pick.accuracy("0.05", candidates=100)    # at most so much worse than the best, in 95 %
     7.539558829301031
     """
-
-    sensitivity: Fraction
-    rate: Fraction
-    monotone: bool
-    neighbours: Neighbours
-
-    def __init__(
-        self,
-        *,
-        sensitivity: Number,
-        epsilon: Number | None = None,
-        rate: Number | None = None,
-        monotone: bool = False,
-        neighbours: Neighbours = AS_DECLARED,
-    ) -> None:
-        distance = positive(sensitivity, "sensitivity")
-        exact = declared_rate(distance, epsilon=epsilon, rate=rate, monotone=monotone)
-        object.__setattr__(self, "sensitivity", distance)
-        object.__setattr__(self, "rate", exact)
-        object.__setattr__(self, "monotone", monotone)
-        object.__setattr__(self, "neighbours", neighbours)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact loss for utilities as far apart as the declared sensitivity."""
-        return moves(monotone=self.monotone) * self.sensitivity * self.rate
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
-        return PureDP(self.epsilon, neighbours=self.neighbours)
-
-    def guarantee_at(self, distance: Number) -> PureDP:
-        """What one release promises if no utility moves by more than the distance."""
-        loss = moves(monotone=self.monotone) * distance_parameter(distance) * self.rate
-        return PureDP(loss, neighbours=self.neighbours)
 
     def release(self, utilities: object, size: Size = None) -> Any:
         """The index of a candidate; an array of independent ones if a size is given.
@@ -152,124 +101,3 @@ class Exponential:
         count = candidate_count(candidates)
         with working_precision(DEFAULT_PRECISION):
             return upper(arb(count).log() / arb_of(self.rate))
-
-
-# ---------------------------------------------------------------- what declarations mean
-
-
-def declared_rate(distance: Fraction, *, epsilon: object, rate: object, monotone: bool) -> Fraction:
-    """The rate itself, or the one that costs epsilon; refused unless exactly one is given."""
-    if (epsilon is None) == (rate is None):
-        raise InvalidParameter(
-            "epsilon", problem="or rate, exactly one, is needed", remedy="pass one of the two"
-        )
-    if rate is not None:
-        exact = positive(rate, "rate")
-        moves(monotone=monotone)
-    else:
-        exact = positive(epsilon, "epsilon") / (moves(monotone=monotone) * distance)
-    if not 1 / _EXTREME < exact < _EXTREME:
-        raise InvalidParameter(
-            "epsilon" if rate is None else "rate",
-            problem="makes a rate beyond 2**1000 or below 2**-1000",
-            remedy="rescale the utilities",
-        )
-    return exact
-
-
-def moves(*, monotone: object) -> int:
-    """How many sensitivities two candidates can move apart: one if all go in one direction."""
-    if not isinstance(monotone, bool):
-        raise WrongType("monotone", problem="is not a truth value", remedy="pass True or False")
-    return 1 if monotone else 2
-
-
-def candidate_count(value: object) -> int:
-    """A public number of candidates, at least one."""
-    return whole(value, "candidates", least=1)
-
-
-# ---------------------------------------------------------------- utilities
-
-
-def utilities_of(utilities: object) -> Utilities:
-    """One exact number a candidate, in a form for arrays where there is one.
-
-    Refused with a message that holds none of them, nor says which one was bad: they are data.
-
-    >>> utilities_of([1, 2.5])
-    array([1. , 2.5])
-    >>> utilities_of(["1/3", 0])
-    [Fraction(1, 3), Fraction(0, 1)]
-    >>> utilities_of([1, float("nan")])
-    Traceback (most recent call last):
-        ...
-    lastbit.errors.InvalidParameter: utilities hold NaN or an infinity; pass one finite number ...
-    """
-    if isinstance(utilities, np.ma.MaskedArray):
-        raise WrongType("utilities", problem="are masked", remedy=_REMEDY)
-    if isinstance(utilities, list | tuple):
-        return _from_items(utilities)
-    if not hasattr(utilities, "__array__"):
-        raise WrongType("utilities", problem="are not a vector of numbers", remedy=_REMEDY)
-    array = np.asarray(utilities)
-    if array.ndim != 1:
-        raise InvalidParameter("utilities", problem="have not one dimension", remedy=_REMEDY)
-    match array.dtype.kind:
-        case "i":
-            return _filled(array.astype(np.int64))
-        case "u":
-            return _filled(array.astype(np.uint64))
-        case "f" if array.dtype.itemsize <= 8:
-            return _finite(array.astype(np.float64))
-        case "f" | "O" | "U":
-            return _from_items(list(array))
-    raise WrongType("utilities", problem="are not numbers", remedy=_REMEDY)
-
-
-def exact_utilities(utilities: Utilities) -> list[Fraction]:
-    """The same as rationals."""
-    if isinstance(utilities, list):
-        return utilities
-    return [Fraction(utility) for utility in utilities.tolist()]
-
-
-def exact_losses(utilities: list[Fraction]) -> list[Fraction]:
-    """How much worse than the best each candidate is."""
-    best = max(utilities)
-    return [best - utility for utility in utilities]
-
-
-def _from_items(items: list[Any] | tuple[Any, ...]) -> Utilities:
-    kinds = set(map(type, items))
-    if any(issubclass(kind, bool | np.bool_) for kind in kinds):
-        raise WrongType("utilities", problem="hold truth values", remedy=_REMEDY)
-    if all(issubclass(kind, int | np.integer) for kind in kinds) and _within(items, 1 << 63):
-        return _filled(np.array(items, np.int64))
-    if all(issubclass(kind, float | int) for kind in kinds) and _within(
-        (item for item in items if isinstance(item, int)), 1 << 53
-    ):
-        return _finite(np.array(items, np.float64))
-    try:
-        return [rational(item) for item in items]
-    except LastbitError:  # its message might quote the item
-        pass
-    raise InvalidParameter(
-        "utilities", problem="hold something that is no finite number", remedy=_REMEDY
-    )
-
-
-def _within(integers: Iterable[int], limit: int) -> bool:
-    return all(-limit <= integer < limit for integer in integers)
-
-
-def _filled(array: NDArray[Any]) -> NDArray[Any]:
-    if not array.size:
-        raise InvalidParameter("utilities", problem="are empty", remedy=_REMEDY)
-    return array
-
-
-def _finite(array: NDArray[np.float64]) -> NDArray[Any]:
-    if not np.isfinite(array).all():
-        raise InvalidParameter("utilities", problem="hold NaN or an infinity", remedy=_REMEDY)
-    return _filled(array)

@@ -18,7 +18,9 @@ from lastbit.exact.real import refine
 from lastbit.exact.rounding import upper
 from lastbit.laws.law import Law, least
 from lastbit.mechanisms.additive import distance_parameter, probability, unprepared
-from lastbit.mechanisms.exponential import (
+from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.mechanisms.permute_and_flip import failures
+from lastbit.mechanisms.selection import (
     Utilities,
     candidate_count,
     exact_losses,
@@ -26,8 +28,6 @@ from lastbit.mechanisms.exponential import (
     moves,
     utilities_of,
 )
-from lastbit.mechanisms.lattice import Lattice, lattice
-from lastbit.mechanisms.permute_and_flip import failures
 from lastbit.privacy.guarantees import PureDP
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
 from lastbit.sampling.bits import Bits

@@ -10,21 +10,18 @@ from typing import Any
 from flint import arb, arb_poly, ctx
 
 from lastbit.exact.ball import DEFAULT_PRECISION, arb_of, working_precision
-from lastbit.exact.rational import Number, positive
+from lastbit.exact.rational import Number
 from lastbit.exact.rounding import upper
 from lastbit.laws import ExpWeighted
 from lastbit.laws.law import Law
 from lastbit.mechanisms.additive import distance_parameter, probability
-from lastbit.mechanisms.exponential import (
+from lastbit.mechanisms.selection import (
+    ByRate,
     candidate_count,
-    declared_rate,
     exact_losses,
     exact_utilities,
-    moves,
     utilities_of,
 )
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
 from lastbit.sampling.draw import Size, drawn_fresh
 from lastbit.sampling.flips import flips
 
@@ -32,7 +29,7 @@ __all__ = ["PermuteAndFlip", "PermuteAndFlipLaw", "failures"]
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PermuteAndFlip:
+class PermuteAndFlip(ByRate):
     """Picks a candidate, the better the likelier; never worse than the exponential mechanism.
 
     Law      candidates come in a random order, and each is taken with probability
@@ -63,42 +60,6 @@ class PermuteAndFlip:
     >>> pick.accuracy("0.05", candidates=100) < 7
     True
     """
-
-    sensitivity: Fraction
-    rate: Fraction
-    monotone: bool
-    neighbours: Neighbours
-
-    def __init__(
-        self,
-        *,
-        sensitivity: Number,
-        epsilon: Number | None = None,
-        rate: Number | None = None,
-        monotone: bool = False,
-        neighbours: Neighbours = AS_DECLARED,
-    ) -> None:
-        distance = positive(sensitivity, "sensitivity")
-        exact = declared_rate(distance, epsilon=epsilon, rate=rate, monotone=monotone)
-        object.__setattr__(self, "sensitivity", distance)
-        object.__setattr__(self, "rate", exact)
-        object.__setattr__(self, "monotone", monotone)
-        object.__setattr__(self, "neighbours", neighbours)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact loss for utilities as far apart as the declared sensitivity."""
-        return moves(monotone=self.monotone) * self.sensitivity * self.rate
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
-        return PureDP(self.epsilon, neighbours=self.neighbours)
-
-    def guarantee_at(self, distance: Number) -> PureDP:
-        """What one release promises if no utility moves by more than the distance."""
-        loss = moves(monotone=self.monotone) * distance_parameter(distance) * self.rate
-        return PureDP(loss, neighbours=self.neighbours)
 
     def release(self, utilities: object, size: Size = None) -> Any:
         """The index of a candidate; an array of independent ones if a size is given.

@@ -5,14 +5,43 @@ frozen values and returns text; the caller decides where the text goes. What is 
 must be fit for release, because everything in it may be printed.
 
 Pictures are SVG text written by hand: no plotting library, no script, no font or image from
-elsewhere. They follow the reader's light or dark scheme and tell two series apart by shape and
-lightness as well as by hue.
+elsewhere. They follow the reader's light or dark scheme and tell series apart by shape or dashes
+and by lightness as well as by hue.
 
 | file | holds |
 |---|---|
-| `plots.py` | panels of stems or bars for two series -> one self-contained SVG picture |
+| `svg.py` | lines, words, the look that all pictures share |
+| `plots.py` | panels of stems or bars for two series |
+| `curves.py` | charts of named curves, on linear or logarithmic axes |
+| `figures.py` | figures of the theory, worked out exactly: beliefs, polls, noise, composition |
 """
 
+from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
+from lastbit.report.figures import (
+    composition_figure,
+    gaussian_curve_figure,
+    laplace_figure,
+    poll_figure,
+    posterior_figure,
+)
 from lastbit.report.plots import Bars, Panel, Series, Stems, Zone, picture
 
-__all__ = ["Bars", "Panel", "Series", "Stems", "Zone", "picture"]
+__all__ = [
+    "Axis",
+    "Bars",
+    "Chart",
+    "Curve",
+    "Mark",
+    "Panel",
+    "Series",
+    "Stems",
+    "Zone",
+    "chart",
+    "composition_figure",
+    "gaussian_curve_figure",
+    "laplace_figure",
+    "picture",
+    "poll_figure",
+    "posterior_figure",
+    "powers_of_ten",
+]

@@ -1,62 +1,24 @@
 """Pictures: two series against each other, panel by panel, as one self-contained SVG text.
 
-No plotting library and no external reference: fonts are the reader's own, and the colours follow
-the reader's light or dark scheme. The two series differ in lightness, hue and shape, so that the
-picture also works in grey and for colour-blind eyes (the colours are Okabe and Ito's).
+No plotting library and no external reference: fonts are the reader's own. The two series differ in
+lightness, hue and shape; `svg.py` says how colours are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
-from xml.sax.saxutils import escape
+
+from lastbit.report.svg import Scale, document, line, linear, text
 
 __all__ = ["Bars", "Panel", "Series", "Stems", "Zone", "picture"]
 
 Point: TypeAlias = tuple[float, float]
-Scale: TypeAlias = Callable[[float], float]
 
 WIDTH, LEFT, RIGHT = 880, 64, 24
-PANEL_TOP, CHART_TOP, CHART_HEIGHT, PANEL_HEIGHT = 64, 76, 150, 292
+PANEL_TOP, CHART_TOP, CHART_HEIGHT, BELOW = 64, 76, 150, 66
 BAR_SHARE = 0.4  # of the step between two places
-
-STYLE = """
-  svg { color-scheme: light dark; }
-  text { font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; fill: #1b1f24; }
-  .paper { fill: #ffffff; }
-  .name { font-size: 21px; font-weight: 650; }
-  .title { font-size: 16px; font-weight: 650; }
-  .words { font-size: 13.5px; fill: #3d444d; }
-  .small { font-size: 12.5px; fill: #3d444d; }
-  .over { font-size: 12px; fill: #3d444d; }
-  .middle { text-anchor: middle; }
-  .end { text-anchor: end; }
-  .axis { stroke: #57606a; stroke-width: 1; }
-  .grid { stroke: #d8dee4; stroke-width: 1; }
-  .zone { fill: #0072b2; fill-opacity: 0.07; }
-  .first { fill: #0072b2; stroke: #0072b2; }
-  .second { fill: #d55e00; stroke: #d55e00; }
-  .outlined { fill: #f8d5bd; stroke-width: 1.6; }
-  .stem { stroke-width: 1.6; }
-  .hollow { fill: #ffffff; stroke-width: 1.8; }
-  .bad { fill: #b3261e; }
-  .good { fill: #1a7f37; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #f0f3f6; }
-    .paper { fill: #0d1117; }
-    .words, .small, .over { fill: #c3cad2; }
-    .axis { stroke: #9198a1; }
-    .grid { stroke: #2a313a; }
-    .zone { fill: #56b4e9; fill-opacity: 0.12; }
-    .first { fill: #56b4e9; stroke: #56b4e9; }
-    .second { fill: #e69f00; stroke: #e69f00; }
-    .hollow { fill: #0d1117; }
-    .outlined { fill: #45360f; }
-    .bad { fill: #ff8a80; }
-    .good { fill: #6fdd8b; }
-  }
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +69,7 @@ class Panel:
     axis: str
     heights: tuple[tuple[float, str], ...]
     zone: Zone | None = None
+    chart_height: int = CHART_HEIGHT
 
 
 def picture(title: str, panels: tuple[Panel, ...]) -> str:
@@ -122,33 +85,25 @@ def picture(title: str, panels: tuple[Panel, ...]) -> str:
     >>> picture("one panel", (panel,)).splitlines()[0]
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 356" width="880" height="356" ...
     """
-    height = PANEL_TOP + PANEL_HEIGHT * len(panels)
-    name = escape(title)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="img" aria-labelledby="name">',
-        f'<title id="name">{name}</title>',
-        f"<style>{STYLE}</style>",
-        f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
-        _text(LEFT - 40, 38, "name", title),
-    ]
-    for number, panel in enumerate(panels):
-        lines.append(f'<g transform="translate(0 {PANEL_TOP + PANEL_HEIGHT * number})">')
+    height = PANEL_TOP
+    lines = [text(LEFT - 40, 38, "name", title)]
+    for panel in panels:
+        lines.append(f'<g transform="translate(0 {height})">')
         lines.extend(_panel(panel))
         lines.append("</g>")
-    lines.append("</svg>")
-    return "\n".join(lines) + "\n"
+        height += CHART_TOP + panel.chart_height + BELOW
+    return document(title, width=WIDTH, height=height, lines=lines)
 
 
 def _panel(panel: Panel) -> Iterator[str]:
-    across = _scale(panel.places, (LEFT, WIDTH - RIGHT))
+    across = linear(panel.places, (LEFT, WIDTH - RIGHT))
     top = max(height for height, _ in panel.heights)
-    up = _scale((0.0, top), (CHART_TOP + CHART_HEIGHT, CHART_TOP))
-    yield _text(LEFT - 40, 20, "title", panel.title)
-    yield _text(WIDTH - RIGHT, 20, f"title end {'good' if panel.good else 'bad'}", panel.verdict)
-    yield _text(LEFT - 40, 42, "words", panel.words)
+    up = linear((0.0, top), (CHART_TOP + panel.chart_height, CHART_TOP))
+    yield text(LEFT - 40, 20, "title", panel.title)
+    yield text(WIDTH - RIGHT, 20, f"title end {'good' if panel.good else 'bad'}", panel.verdict)
+    yield text(LEFT - 40, 42, "words", panel.words)
     if panel.zone is not None:
-        yield from _zone(panel.zone, across)
+        yield from _zone(panel.zone, across, panel.chart_height)
     yield from _frame(panel, across, up)
     yield from _legend(panel.marks)
     match panel.marks:
@@ -161,16 +116,16 @@ def _panel(panel: Panel) -> Iterator[str]:
 
 
 def _frame(panel: Panel, across: Scale, up: Scale) -> Iterator[str]:
-    floor = CHART_TOP + CHART_HEIGHT
+    floor = CHART_TOP + panel.chart_height
     for height, label in panel.heights:
         y = up(height)
-        yield _line("axis" if height == 0 else "grid", LEFT, y, WIDTH - RIGHT, y)
-        yield _text(LEFT - 8, y + 4, "small end", label)
+        yield line("axis" if height == 0 else "grid", LEFT, y, WIDTH - RIGHT, y)
+        yield text(LEFT - 8, y + 4, "small end", label)
     for place, label in panel.ticks:
         x = across(place)
-        yield _line("axis", x, floor, x, floor + 4)
-        yield _text(x, floor + 19, "small middle", label)
-    yield _text((LEFT + WIDTH - RIGHT) / 2, floor + 39, "small middle", panel.axis)
+        yield line("axis", x, floor, x, floor + 4)
+        yield text(x, floor + 19, "small middle", label)
+    yield text((LEFT + WIDTH - RIGHT) / 2, floor + 39, "small middle", panel.axis)
 
 
 def _legend(marks: Stems | Bars) -> Iterator[str]:
@@ -179,30 +134,30 @@ def _legend(marks: Stems | Bars) -> Iterator[str]:
     for x, kind, series in ((LEFT, "first", marks.first), (LEFT + 190, "second", marks.second)):
         match marks:
             case Stems():
-                yield _line(f"stem {kind}", x + 6, y + 5, x + 6, y - 5)
+                yield line(f"stem {kind}", x + 6, y + 5, x + 6, y - 5)
                 yield _head(kind, x + 6, y - 5)
             case Bars():
                 yield _bar(kind, x, y - 8, 12, 12)
             case _:
                 assert_never(marks)
-        yield _text(x + 20, y + 3, "small", series.label)
+        yield text(x + 20, y + 3, "small", series.label)
 
 
-def _zone(zone: Zone, across: Scale) -> Iterator[str]:
+def _zone(zone: Zone, across: Scale, height: int) -> Iterator[str]:
     left, right = across(zone.start), across(zone.end)
     yield (
         f'<rect class="zone" x="{left:.2f}" y="{CHART_TOP}" width="{right - left:.2f}" '
-        f'height="{CHART_HEIGHT}"/>'
+        f'height="{height}"/>'
     )
-    yield _line("axis", left, CHART_TOP, left, CHART_TOP + CHART_HEIGHT, dashes="4 3")
+    yield line("axis", left, CHART_TOP, left, CHART_TOP + height, dashes="4 3")
     for row, words in enumerate(zone.words):
-        yield _text(right - 10, CHART_TOP + 22 + 18 * row, "small end", words)
+        yield text(right - 10, CHART_TOP + 22 + 18 * row, "small end", words)
 
 
 def _stems(stems: Stems, across: Scale, up: Scale) -> Iterator[str]:
     for kind, series in (("first", stems.first), ("second", stems.second)):
         for place, height in series.points:
-            yield _line(f"stem {kind}", across(place), up(0), across(place), up(height))
+            yield line(f"stem {kind}", across(place), up(0), across(place), up(height))
         for place, height in series.points:
             yield _head(kind, across(place), up(height))
 
@@ -218,7 +173,7 @@ def _bars(bars: Bars, across: Scale, up: Scale) -> Iterator[str]:
             if height > 0:
                 yield _bar(kind, across(place) + side * wide, y, wide - 1.5, up(0) - y)
     for place, words in bars.over:
-        yield _text(across(place) - 1, up(tallest[place]) - 6, "over middle", words)
+        yield text(across(place) - 1, up(tallest[place]) - 6, "over middle", words)
 
 
 def _head(kind: str, x: float, y: float) -> str:
@@ -235,22 +190,3 @@ def _bar(kind: str, x: float, y: float, width: float, height: float) -> str:
     return (
         f'<rect class="{look}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}"/>'
     )
-
-
-def _line(
-    kind: str, left: float, top: float, right: float, bottom: float, *, dashes: str = ""
-) -> str:
-    dashing = f' stroke-dasharray="{dashes}"' if dashes else ""
-    return (
-        f'<line class="{kind}" x1="{left:.2f}" y1="{top:.2f}" x2="{right:.2f}" '
-        f'y2="{bottom:.2f}"{dashing}/>'
-    )
-
-
-def _text(x: float, y: float, kind: str, words: str) -> str:
-    return f'<text class="{kind}" x="{x:.2f}" y="{y:.2f}">{escape(words)}</text>'
-
-
-def _scale(domain: tuple[float, float], target: tuple[float, float]) -> Scale:
-    factor = (target[1] - target[0]) / (domain[1] - domain[0])
-    return lambda value: target[0] + (value - domain[0]) * factor

@@ -1,0 +1,81 @@
+"""Files that commands read and write; no message holds anything of what is in them."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from lastbit.errors import InvalidParameter
+
+__all__ = ["check_folder", "rows_of", "save"]
+
+STANDARD_INPUT = Path("-")
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder that is not there before any work is done for it."""
+    if not out.parent.is_dir():
+        raise InvalidParameter(
+            "--out",
+            problem=f"names the folder {out.parent}, which does not exist",
+            remedy="create the folder, or name another",
+        )
+
+
+def save(out: Path, text: str) -> None:
+    """Write a file, replacing one of that name."""
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidParameter(
+            "--out",
+            problem=f"cannot be written at {out} ({error.strerror})",
+            remedy="name a file in a folder that you may write to",
+        ) from error
+
+
+def rows_of(path: Path, columns: tuple[int, ...]) -> list[tuple[int, list[str]]]:
+    """The rows of a CSV file with their line numbers, all of one of these widths; `-` is stdin.
+
+    Empty lines are skipped.
+    """
+    try:
+        rows = list(_read(path))
+    except OSError as error:
+        raise InvalidParameter(
+            "--file",
+            problem=f"cannot be read at {path} ({error.strerror})",
+            remedy="name a file that you may read, or - for standard input",
+        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidParameter(
+            "--file", problem=f"at {path} is no CSV text in UTF-8", remedy="convert it first"
+        ) from error
+    if not rows:
+        raise InvalidParameter("--file", problem=f"at {path} is empty", remedy="name another")
+    width = len(rows[0][1])
+    for number, row in rows:
+        if len(row) != width or width not in columns:
+            allowed = " or ".join(str(count) for count in columns)
+            raise InvalidParameter(
+                f"line {number} of --file",
+                problem=f"has {len(row)} {'column' if len(row) == 1 else 'columns'}",
+                remedy=f"write {allowed} in every line, separated by a comma",
+            )
+    return rows
+
+
+def _read(path: Path) -> Iterator[tuple[int, list[str]]]:
+    if path == STANDARD_INPUT:
+        yield from _numbered(csv.reader(sys.stdin))
+        return
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield from _numbered(csv.reader(file))
+
+
+def _numbered(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    for number, row in enumerate(reader, start=1):
+        if row:
+            yield number, row

@@ -1,0 +1,196 @@
+"""What the mechanisms that pick a candidate share: utilities, rates and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
+from lastbit.exact.rational import Number, positive, rational, whole
+from lastbit.mechanisms.additive import distance_parameter
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+
+__all__ = [
+    "ByRate",
+    "Utilities",
+    "candidate_count",
+    "declared_rate",
+    "exact_losses",
+    "exact_utilities",
+    "moves",
+    "utilities_of",
+]
+
+Utilities: TypeAlias = NDArray[Any] | list[Fraction]
+"""One utility a candidate: int64, uint64 or float64 in a vector, or rationals."""
+
+_EXTREME = Fraction(1 << 1000)
+_REMEDY = "pass one finite number a candidate"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ByRate:
+    """A choice that prefers utilities at a rate: the loss is 2 D rate, or D rate if monotone."""
+
+    sensitivity: Fraction
+    rate: Fraction
+    monotone: bool
+    neighbours: Neighbours
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Number,
+        epsilon: Number | None = None,
+        rate: Number | None = None,
+        monotone: bool = False,
+        neighbours: Neighbours = AS_DECLARED,
+    ) -> None:
+        distance = positive(sensitivity, "sensitivity")
+        exact = declared_rate(distance, epsilon=epsilon, rate=rate, monotone=monotone)
+        object.__setattr__(self, "sensitivity", distance)
+        object.__setattr__(self, "rate", exact)
+        object.__setattr__(self, "monotone", monotone)
+        object.__setattr__(self, "neighbours", neighbours)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The exact loss for utilities as far apart as the declared sensitivity."""
+        return moves(monotone=self.monotone) * self.sensitivity * self.rate
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What one release promises for the declared sensitivity."""
+        return PureDP(self.epsilon, neighbours=self.neighbours)
+
+    def guarantee_at(self, distance: Number) -> PureDP:
+        """What one release promises if no utility moves by more than the distance."""
+        loss = moves(monotone=self.monotone) * distance_parameter(distance) * self.rate
+        return PureDP(loss, neighbours=self.neighbours)
+
+
+# ---------------------------------------------------------------- what declarations mean
+
+
+def declared_rate(distance: Fraction, *, epsilon: object, rate: object, monotone: bool) -> Fraction:
+    """The rate itself, or the one that costs epsilon; refused unless exactly one is given."""
+    if (epsilon is None) == (rate is None):
+        raise InvalidParameter(
+            "epsilon", problem="or rate, exactly one, is needed", remedy="pass one of the two"
+        )
+    if rate is not None:
+        exact = positive(rate, "rate")
+        moves(monotone=monotone)
+    else:
+        exact = positive(epsilon, "epsilon") / (moves(monotone=monotone) * distance)
+    if not 1 / _EXTREME < exact < _EXTREME:
+        raise InvalidParameter(
+            "epsilon" if rate is None else "rate",
+            problem="makes a rate beyond 2**1000 or below 2**-1000",
+            remedy="rescale the utilities",
+        )
+    return exact
+
+
+def moves(*, monotone: object) -> int:
+    """How many sensitivities two candidates can move apart: one if all go in one direction."""
+    if not isinstance(monotone, bool):
+        raise WrongType("monotone", problem="is not a truth value", remedy="pass True or False")
+    return 1 if monotone else 2
+
+
+def candidate_count(value: object) -> int:
+    """A public number of candidates, at least one."""
+    return whole(value, "candidates", least=1)
+
+
+# ---------------------------------------------------------------- utilities
+
+
+def utilities_of(utilities: object) -> Utilities:
+    """One exact number a candidate, in a form for arrays where there is one.
+
+    Refused with a message that holds none of them, nor says which one was bad: they are data.
+
+    >>> utilities_of([1, 2.5])
+    array([1. , 2.5])
+    >>> utilities_of(["1/3", 0])
+    [Fraction(1, 3), Fraction(0, 1)]
+    >>> utilities_of([1, float("nan")])
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: utilities hold NaN or an infinity; pass one finite number ...
+    """
+    if isinstance(utilities, np.ma.MaskedArray):
+        raise WrongType("utilities", problem="are masked", remedy=_REMEDY)
+    if isinstance(utilities, list | tuple):
+        return _from_items(utilities)
+    if not hasattr(utilities, "__array__"):
+        raise WrongType("utilities", problem="are not a vector of numbers", remedy=_REMEDY)
+    array = np.asarray(utilities)
+    if array.ndim != 1:
+        raise InvalidParameter("utilities", problem="have not one dimension", remedy=_REMEDY)
+    match array.dtype.kind:
+        case "i":
+            return _filled(array.astype(np.int64))
+        case "u":
+            return _filled(array.astype(np.uint64))
+        case "f" if array.dtype.itemsize <= 8:
+            return _finite(array.astype(np.float64))
+        case "f" | "O" | "U":
+            return _from_items(list(array))
+    raise WrongType("utilities", problem="are not numbers", remedy=_REMEDY)
+
+
+def exact_utilities(utilities: Utilities) -> list[Fraction]:
+    """The same as rationals."""
+    if isinstance(utilities, list):
+        return utilities
+    return [Fraction(utility) for utility in utilities.tolist()]
+
+
+def exact_losses(utilities: list[Fraction]) -> list[Fraction]:
+    """How much worse than the best each candidate is."""
+    best = max(utilities)
+    return [best - utility for utility in utilities]
+
+
+def _from_items(items: list[Any] | tuple[Any, ...]) -> Utilities:
+    kinds = set(map(type, items))
+    if any(issubclass(kind, bool | np.bool_) for kind in kinds):
+        raise WrongType("utilities", problem="hold truth values", remedy=_REMEDY)
+    if all(issubclass(kind, int | np.integer) for kind in kinds) and _within(items, 1 << 63):
+        return _filled(np.array(items, np.int64))
+    if all(issubclass(kind, float | int) for kind in kinds) and _within(
+        (item for item in items if isinstance(item, int)), 1 << 53
+    ):
+        return _finite(np.array(items, np.float64))
+    try:
+        return [rational(item) for item in items]
+    except LastbitError:  # its message might quote the item
+        pass
+    raise InvalidParameter(
+        "utilities", problem="hold something that is no finite number", remedy=_REMEDY
+    )
+
+
+def _within(integers: Iterable[int], limit: int) -> bool:
+    return all(-limit <= integer < limit for integer in integers)
+
+
+def _filled(array: NDArray[Any]) -> NDArray[Any]:
+    if not array.size:
+        raise InvalidParameter("utilities", problem="are empty", remedy=_REMEDY)
+    return array
+
+
+def _finite(array: NDArray[np.float64]) -> NDArray[Any]:
+    if not np.isfinite(array).all():
+        raise InvalidParameter("utilities", problem="hold NaN or an infinity", remedy=_REMEDY)
+    return _filled(array)

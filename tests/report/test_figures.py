@@ -1,0 +1,98 @@
+"""Figures: their points are the library's own bounds, read back from the picture."""
+
+import math
+from fractions import Fraction
+from xml.etree import ElementTree
+
+import pytest
+
+from lastbit.laws import DiscreteLaplace
+from lastbit.mechanisms.gaussian import discrete_gaussian_delta
+from lastbit.mechanisms.poll import Poll
+from lastbit.privacy import PureDP, compositions, posterior_bounds
+from lastbit.report import (
+    composition_figure,
+    gaussian_curve_figure,
+    laplace_figure,
+    poll_figure,
+    posterior_figure,
+)
+from lastbit.report.curves import LEFT, TOP
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def strands(text: str, kind: int) -> list[list[tuple[float, float]]]:
+    """The pieces of one curve in pixels from the lower left corner, without the one by its name."""
+    found = []
+    for element in ElementTree.fromstring(text).iter(f"{SVG}polyline"):
+        if f"curve{kind}" in (element.get("class") or "").split():
+            pairs = (p.split(",") for p in element.get("points", "").split())
+            found.append([(float(x) - LEFT, float(y) - TOP) for x, y in pairs])
+    return found[:-1]
+
+
+def test_the_posterior_figure_shows_the_bounds():
+    text = posterior_figure(["1"])
+    above, below = strands(text, 0)
+    for strand, side in ((above, 1), (below, 0)):
+        for x, y in strand:
+            bound = posterior_bounds(Fraction(round(x * 100), 47000), PureDP(1))[side]
+            assert 470 - y == pytest.approx(470 * bound, abs=0.06)
+    assert "50 % becomes 26.9 % … 73.1 %" in text
+
+
+def test_the_poll_figure_shows_the_half_widths():
+    text = poll_figure(["1"])
+    (curve,) = strands(text, 0)
+    x, y = curve[-1]
+    n = round(10 ** (1 + 6 * x / 530))
+    assert n == 10**7
+    assert 10 ** (-4 * y / 400) == pytest.approx(Poll(epsilon=1).half_width(n), rel=1e-3)
+    assert "44,971 people for ±0.01" in text
+    assert "9,604 people for ±0.01" in text
+
+
+def test_the_laplace_figure_shows_the_law():
+    root = ElementTree.fromstring(laplace_figure(epsilon=1))
+    bars = [e for e in root.iter(f"{SVG}rect") if e.get("class") == "first"][1:]
+    tallest = max(float(e.get("height", "")) for e in bars)
+    ends = DiscreteLaplace(1).probability(0).ends
+    assert tallest == pytest.approx(270 * float(ends[0]) / 0.6, abs=0.01)
+    words = list(root.itertext())
+    assert words.count("e") == words.count("1/e") == 4
+
+
+def test_the_gaussian_figure_shows_the_exact_curve():
+    text = gaussian_curve_figure(standard_deviation=5)
+    (curve,) = strands(text, 0)
+    for x, y in curve[::50]:
+        epsilon = Fraction(round(x / 540 * 400), 400) * Fraction("1.4")
+        delta = discrete_gaussian_delta(epsilon, variance=Fraction(25), distance=1)
+        assert -14 * y / 400 == pytest.approx(math.log10(delta), abs=1e-3)
+
+
+def test_the_exact_curve_lies_below_the_bounds():
+    text = gaussian_curve_figure(standard_deviation=5)
+    exact = dict(strands(text, 0)[0])
+    for kind in (1, 2, 3):
+        (bound,) = strands(text, kind)
+        assert all(y < exact[x] for x, y in bound if x in exact)  # y grows downwards
+
+
+def test_the_composition_figure_shows_the_theorems():
+    text = composition_figure(epsilon="0.1", delta="1e-6", releases=100)
+    found = compositions([PureDP("0.1")] * 100, "1e-6")
+    names = ("basic", "advanced", "concentrated", "optimal")
+    ends = {name: strands(text, kind)[0][-1] for kind, name in enumerate(names)}
+    low, high = ends["optimal"][1], ends["basic"][1]
+    ratio = math.log(float(found["basic"].epsilon / found["optimal"].epsilon))
+    pixels = (low - high) / ratio
+    for name in ("advanced", "concentrated"):
+        apart = math.log(float(found[name].epsilon / found["optimal"].epsilon))
+        assert low - ends[name][1] == pytest.approx(pixels * apart, abs=0.05)
+
+
+def test_nothing_is_drawn_at_random():
+    assert posterior_figure() == posterior_figure()
+    assert laplace_figure() == laplace_figure()
