@@ -1,10 +1,12 @@
 """`lastbit figure`: pictures that are well formed, complete in themselves, and refused in time."""
 
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from lastbit.cli import files
 from tests.cli.running import refused, succeeded
 
 NAMES = ("posterior", "poll", "laplace", "gaussian-curve", "composition")
@@ -65,8 +67,8 @@ def test_settings_at_the_edge(arguments, tmp_path, monkeypatch):
     ("arguments", "words"),
     [
         (("posterior",), "--out"),
-        (("posterior", "--out", "p.png"), "draws SVG only; pass p.svg"),
-        (("poll", "--out", "p.PNG"), "draws SVG only"),
+        (("posterior", "--out", "p.pdf"), "draws SVG and PNG only; pass p.svg"),
+        (("poll", "--out", "p.PDF"), "draws SVG and PNG only"),
         (("poll", "--out", "nowhere/p.svg"), "does not exist"),
         (("posterior", "--epsilons", "nan", "--out", "p.svg"), "--epsilons is 'nan'"),
         (("posterior", "--epsilons", "", "--out", "p.svg"), "--epsilons"),
@@ -91,3 +93,17 @@ def test_refusals_name_the_remedy_and_write_nothing(arguments, words, tmp_path, 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_a_clean_error():
     assert "cannot be written" in refused("figure", "laplace", "--out", "/dev/full")
+
+
+def test_pixels(tmp_path, monkeypatch):
+    """PNG where the library and a font are there; a font is needed for the words only."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fonts").mkdir()
+    monkeypatch.setattr(files, "FONTS", (str(tmp_path / "fonts"),))
+    assert "no font to draw the words with" in refused("figure", "posterior", "--out", "p.png")
+    (tmp_path / "fonts" / "any.ttf").touch()
+    succeeded("figure", "posterior", "--out", "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n")
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert "or pass q.svg" in refused("figure", "posterior", "--out", "q.png")
+    assert not (tmp_path / "q.png").exists()

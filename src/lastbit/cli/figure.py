@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from lastbit.cli.files import check_folder, save
+from lastbit.cli.files import check_folder, rasterizer, save
 from lastbit.cli.numbers import EXACT, exact_number
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
@@ -17,13 +17,13 @@ __all__ = ["figure"]
 
 MOST_CURVES = 7
 LEAST, MOST = Fraction(1, 1000), Fraction(1000)
-RASTER = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps")
+OTHERS = (".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps")
 
 out_option = click.option(
     "--out",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     required=True,
-    help="Where the picture goes (SVG). A file of that name is replaced.",
+    help="Where the picture goes (SVG, or PNG by its ending). A file of that name is replaced.",
 )
 
 
@@ -132,17 +132,19 @@ def composition(epsilon: Fraction, delta: Fraction, releases: int, out: Path) ->
 def _draw(out: Path, picture: Callable[[], str]) -> None:
     from lastbit.cli.waiting import waiting
 
-    if out.suffix.lower() in RASTER:
+    if out.suffix.lower() in OTHERS:
         raise InvalidParameter(
             "--out",
-            problem=f"ends in {out.suffix}, and this program draws SVG only",
+            problem=f"ends in {out.suffix}, and this program draws SVG and PNG only",
             remedy=f"pass {out.with_suffix('.svg').name}; a browser prints or exports it as "
             f"{out.suffix.lstrip('.').upper()}",
         )
     check_folder(out)
+    in_pixels = rasterizer(out) if out.suffix.lower() == ".png" else None
     with option_names(), waiting("drawing"):
         text = picture()
-    save(out, text)
+        content = text if in_pixels is None else in_pixels(text)
+    save(out, content)
     click.echo(f"Picture: {out}")
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lastbit.errors import InvalidParameter
 
-__all__ = ["check_folder", "rows_of", "save"]
+__all__ = ["check_folder", "rasterizer", "rows_of", "save"]
+
+FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
+         "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
 
 STANDARD_INPUT = Path("-")
 
@@ -24,10 +27,29 @@ def check_folder(out: Path) -> None:
         )
 
 
-def save(out: Path, text: str) -> None:
+def rasterizer(out: Path) -> Callable[[str], bytes]:
+    """From SVG to PNG, by a library that only whoever wants pixels needs to have."""
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError:
+        raise InvalidParameter(
+            "--out",
+            problem="ends in .png, and drawing pixels needs another library",
+            remedy=f'pip install "lastbit[png]", or pass {out.with_suffix(".svg").name}',
+        ) from None
+    if not any(font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf")):
+        raise InvalidParameter(
+            "--out",
+            problem="ends in .png, and this machine has no font to draw the words with",
+            remedy="install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg",
+        )
+    return lambda picture: bytes(svg_to_bytes(svg_string=picture, zoom=2))
+
+
+def save(out: Path, content: str | bytes) -> None:
     """Write a file, replacing one of that name."""
     try:
-        out.write_text(text, encoding="utf-8")
+        out.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise InvalidParameter(
             "--out",
