@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -24,7 +25,7 @@ from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.privacy.guarantees import PureDP
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sampling.deterministic import Counting, Seeded
-from lastbit.sampling.draw import Sampler, drawn_with
+from lastbit.sampling.draw import Sampler, drawn, drawn_with
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import decimals, exp
 
@@ -428,6 +429,50 @@ def test_threads_get_no_answer_too_many() -> None:
         assert sum(threads.map(ask, range(500))) == 10
 
 
+def test_a_signal_handler_cannot_ask_in_the_midst_of_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would get one True too many: the answer it interrupts has looked at what is left."""
+    session = AboveThreshold(threshold=0, epsilon=1).start()
+    refused: list[str] = []
+
+    def handler(*_: object) -> None:
+        with pytest.raises(InvalidParameter, match="being asked already") as failure:
+            session.ask(10**6)
+        refused.append(str(failure.value))
+
+    def interrupted(sampler: Sampler, size: None) -> Any:
+        if not refused:
+            signal.raise_signal(signal.SIGUSR1)
+        return drawn(sampler, size)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        monkeypatch.setattr(above_threshold, "drawn", interrupted)
+        assert session.ask(10**6)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(refused) == 1
+    assert session.finished
+    with pytest.raises(InvalidParameter, match="after the last answer"):
+        session.ask(10**6)
+
+
+def test_an_interrupted_answer_leaves_the_session_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = AboveThreshold(threshold=0, epsilon=1).start()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(above_threshold, "drawn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.ask(10**6)
+    assert not session.finished
+    assert session.ask(10**6)
+    assert session.finished
+
+
 # ---------------------------------------------------------------- accuracy
 
 
@@ -474,7 +519,8 @@ def test_accuracy_grows_with_the_logarithm_of_the_queries() -> None:
         {"epsilon": None, "threshold_scale": 1, "query_scale": 0}, {"sensitivity": 0},
         {"sensitivity": -1}, {"threshold": float("nan")}, {"threshold": None}, {"count": 0},
         {"count": 1.5}, {"count": True}, {"monotone": 1}, {"grid": "1/3"},
-        {"monotone": True, "neighbours": CHANGE_ONE},
+        {"monotone": True, "neighbours": CHANGE_ONE}, {"neighbours": "x"}, {"neighbours": None},
+        {"monotone": True, "neighbours": 3}, {"neighbours": 3},
     ],
     ids=str,
 )  # fmt: skip
@@ -483,7 +529,12 @@ def test_bad_parameters(change: dict[str, Any]) -> None:
         AboveThreshold(**{"threshold": 0, "epsilon": 1, **change})
 
 
-@pytest.mark.parametrize("value", [1.5, float("nan"), True, "3", None, np.True_, [1], 1j])
+BAD_VALUES = [
+    1.5, float("nan"), True, "3", None, np.True_, [1], 1j, np.timedelta64(1), np.ma.masked,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", BAD_VALUES)
 def test_bad_values_are_refused_before_any_noise(
     value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,6 +559,39 @@ def test_bad_values_are_refused_before_any_noise(
 def test_bad_lists(values: object) -> None:
     with pytest.raises(InvalidParameter):
         AboveThreshold(threshold=0, epsilon=1).release(values)
+
+
+@pytest.mark.parametrize("grid", [None, "auto"])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({1: 2}, "no order"), ({1, 2}, "no order"), (frozenset({1}), "no order"),
+        ({1: 2}.keys(), "no order"), (np.array(3), "one dimension"), (np.array([[1]]), "dimension"),
+        (np.array(3, np.object_), "dimension"), (np.ma.array([1, 2], mask=[False, True]), "masked"),
+        (np.ma.array([1.0, 2.0]), "masked"), (np.timedelta64(1), "no list"),
+        (np.array([1], "m8[s]"), "number"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_lists_of_the_wrong_type(values: object, message: str, grid: Any) -> None:
+    mechanism = AboveThreshold(threshold=0, epsilon=1, grid=grid)
+    for question in (mechanism.release, mechanism.law):
+        with pytest.raises(WrongType, match=message):
+            question(values)
+
+
+def test_noise_beyond_all_tables_is_refused_before_any_is_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("noise was asked for")
+
+    monkeypatch.setattr(above_threshold, "drawn", never)
+    mechanism = AboveThreshold(threshold=0, threshold_scale=1, query_scale=2**600)
+    with pytest.raises(InvalidParameter, match="scale"):
+        mechanism.release([1])
+    with pytest.raises(InvalidParameter, match="scale"):
+        mechanism.start()
 
 
 def test_the_law_has_its_limits() -> None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.laws import ExpWeighted
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.selection import exact_utilities, utilities_of
-from lastbit.privacy import ADD_REMOVE, PureDP
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.choice import majorant
 from tests.laws.oracle import decimal, decimals, exp
@@ -254,3 +254,10 @@ def test_utilities_are_taken_exactly(utilities) -> None:
     ]
     assert exact_utilities(utilities_of(utilities)) == exact
     assert 0 <= Exponential(sensitivity=1, epsilon=1).release(utilities) < len(items)
+
+
+def test_one_person_changed_is_not_monotone():
+    with pytest.raises(InvalidParameter, match="monotone"):
+        Exponential(sensitivity=1, epsilon=1, monotone=True, neighbours=CHANGE_ONE)
+    with pytest.raises(WrongType, match="neighbours"):
+        Exponential(sensitivity=1, epsilon=1, neighbours="x")  # type: ignore[arg-type]

@@ -211,6 +211,10 @@ def test_accuracy_is_the_exact_tail() -> None:
         (dict(sensitivity=1), "exactly one"),
         (dict(sensitivity=1, standard_deviation=float("nan")), "standard_deviation"),
         (dict(sensitivity=1, variance=-1), "variance"),
+        (dict(sensitivity="1/2", rho=1), "sensitivity is below 1"),
+        (dict(sensitivity="1/2", epsilon=1, delta="1e-6"), "sensitivity is below 1"),
+        (dict(sensitivity=1, epsilon=1, delta=Fraction(1, 10**400)), "delta"),
+        (dict(sensitivity=1, rho=1, neighbours="x"), "neighbours"),
     ],
 )
 def test_bad_parameters(parameters: dict, name: str) -> None:

@@ -447,6 +447,50 @@ def test_arrays_tell_nothing_of_keys_that_are_not_shown() -> None:
     assert huge.release({"a": 2**80, "b": 5})["a"] > 2**79
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint16, ">i4", np.uint64, np.int64, object])
+def test_integer_keys_do_not_tell_how_wide_others_were(kind: Any) -> None:
+    hidden = 300 if kind is object else min(300, np.iinfo(kind).max)
+    keys, counts = certain().release_arrays(
+        np.array([5, hidden], kind), np.array([900, 1], np.int16)
+    )
+    assert keys.tolist() == [5]
+    assert keys.dtype == counts.dtype == np.dtype(np.int64)
+    assert keys.base is None
+    nothing, _ = certain().release_arrays(np.array([5], kind), [1])
+    assert nothing.dtype == np.int64
+
+
+def test_large_integer_keys_are_wide_only_if_they_are_shown() -> None:
+    keys = np.array([5, 2**63], np.uint64)
+    assert certain().release_arrays(keys, [900, 1])[0].dtype == np.int64
+    shown, _ = certain().release_arrays(keys, [1, 900])
+    assert shown.dtype == np.uint64
+    assert shown.tolist() == [2**63]
+
+
+def nested(depth: int) -> tuple[Any, ...]:
+    key: tuple[Any, ...] = ()
+    for _ in range(depth):
+        key = (key,)
+    return key
+
+
+def test_deep_keys() -> None:
+    assert certain().release_arrays([nested(32)], [900])[0].tolist() == [nested(32)]
+    for depth in (33, 1000, 300_000):
+        with pytest.raises(WrongType, match="nested"):
+            certain().release_arrays([nested(depth)], [900])
+        with pytest.raises(WrongType, match="keys"):
+            Histogram(keys=[nested(depth)], epsilon=1, keys_per_person=1)
+
+
+def test_masked_counts_are_refused() -> None:
+    masked: Any = np.ma.array(900, mask=True)
+    for mechanism in (certain(), Histogram(keys=["a"], epsilon=1, keys_per_person=1)):
+        with pytest.raises(WrongType, match="counts is masked"):
+            mechanism.release({"a": masked})
+
+
 def test_a_million_keys() -> None:
     keys = np.arange(10**6) * 7
     shown, counts = certain().release_arrays(keys, np.where(keys % 5 == 0, 1000, 1))
@@ -569,7 +613,7 @@ GOOD: Mapping[str, Any] = {"epsilon": 1, "delta": "1e-6", "keys_per_person": 1}
         {"epsilon": None}, {"scale": 1}, {"threshold": 9}, {"delta": None}, {"epsilon": 0},
         {"epsilon": -1}, {"epsilon": float("nan")}, {"delta": 0}, {"delta": 1}, {"delta": -1},
         {"delta": "x"}, {"keys_per_person": 0}, {"keys_per_person": 1.0}, {"keys_per_person": True},
-        {"neighbours": AS_DECLARED}, {"neighbours": "add-remove"},
+        {"neighbours": AS_DECLARED}, {"neighbours": "add-remove"}, {"neighbours": None},
         {"delta": None, "threshold": 1}, {"delta": None, "threshold": -5},
         {"delta": None, "threshold": 2.5},
     ],
@@ -585,13 +629,23 @@ def test_bad_parameters(change: dict[str, Any]) -> None:
     [
         {"keys": []}, {"keys": "ab"}, {"keys": ["a", "a"]}, {"keys": [[]]}, {"keys": 3},
         {"keys": [1, True]}, {"keys_per_person": 0}, {"per_key": 0}, {"per_key": 0.5},
-        {"epsilon": None}, {"scale": 1}, {"neighbours": AS_DECLARED},
+        {"epsilon": None}, {"scale": 1}, {"neighbours": AS_DECLARED}, {"keys": [([],)]},
+        {"keys": ["a", ("b", {})]}, {"keys": [np.ma.masked]}, {"neighbours": "x"},
+        {"neighbours": None},
     ],
     ids=str,
 )  # fmt: skip
 def test_bad_parameters_of_known_keys(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):
         Histogram(**{"keys": ["a"], "epsilon": 1, "keys_per_person": 1, **change})
+
+
+@pytest.mark.parametrize("neighbours", ["x", None, 3])
+def test_neighbours_are_a_relation(neighbours: Any) -> None:
+    with pytest.raises(WrongType, match="pass ADD_REMOVE or CHANGE_ONE"):
+        ThresholdedHistogram(**{**GOOD, "neighbours": neighbours})
+    with pytest.raises(WrongType, match="pass ADD_REMOVE or CHANGE_ONE"):
+        Histogram(keys=["a"], epsilon=1, keys_per_person=1, neighbours=neighbours)
 
 
 BAD_COUNTS = [-1, 1.0, float("nan"), True, "3", None, np.float64(1), np.True_, Fraction(1), [1]]
@@ -631,6 +685,13 @@ def test_bad_counts_are_refused_before_any_noise(
         (np.array(1), np.array(1)),
         ("ab", [1, 2]),
         (["a"], 3),
+        (np.ma.array([1, 2], mask=[False, True]), [1, 2]),
+        ([1, 2], np.ma.array([1, 2], mask=[False, True])),
+        (np.ma.array([1, 2]), np.array([1, 2])),
+        ([np.timedelta64(1)], [1]),
+        ([1], [np.timedelta64(900)]),
+        (np.array([1, 2], "m8[s]"), [1, 2]),
+        ([([],)], [1]),
     ],
     ids=str,
 )

@@ -144,3 +144,42 @@ def test_without_noise_floats_come_back_within_half_a_step(values: list[float]) 
     back = ground._value(steps)
     for x, y in zip(values, back.tolist(), strict=True):
         assert abs(Fraction(x) - Fraction(y)) <= max(ground.step / 2, abs(Fraction(x)) / 2**52)
+
+
+def test_numpy_does_not_choose_the_type_of_a_list() -> None:
+    """Mixed with floats, numpy would round 2**60 + 127 to a float, 128 away."""
+    ground = grid(-10)
+    for values in ([2**60 + 127, 0.5], [2**53 + 1, 0.5], [2**63 + 1, -1], [[2**60 + 1], [0.25]]):
+        flat = np.array(values, object).ravel()
+        expected = [round(Fraction(v) / ground.step) for v in flat]
+        assert np.asarray(ground._steps(values)).ravel().tolist() == expected
+    mixed = [np.uint64(2**63 + 3), np.int64(-1)]
+    assert np.asarray(ground._steps(mixed)).tolist() == [(2**63 + 3) * 1024, -1024]
+
+
+@pytest.mark.parametrize("top", [2**63 - 1, 2**63, 2**63 + 1, 2**64, 2**80])
+def test_integers_of_any_size_are_integers(top: int) -> None:
+    """Whether an input is refused must not depend on how large its integers are."""
+    ground = lattice(None, noise=Fraction(1), dimension=1)
+    assert np.asarray(ground._steps([top, 0])).tolist() == [top, 0]
+    assert np.asarray(ground._steps([])).dtype == np.int64
+
+
+@pytest.mark.parametrize("value", [np.array(5, np.uint64), np.array(5), np.array(2**63 - 1)])
+def test_arrays_without_a_dimension(value: np.ndarray) -> None:
+    steps = lattice(None, noise=Fraction(1), dimension=1)._steps(value)
+    assert isinstance(steps, np.ndarray)
+    assert _sum(steps, np.array(3)).shape == ()
+    assert int(_sum(steps, np.array(3))) == int(value) + 3
+
+
+def test_masked_arrays_and_times_are_refused() -> None:
+    for ground in (grid(0), lattice(None, noise=Fraction(1), dimension=9)):
+        for value in (
+            np.ma.array([1, 2], mask=[False, True]),
+            np.timedelta64(5, "s"),
+            [True, 5],
+            {1: 2},
+        ):
+            with pytest.raises(LastbitError, match="value"):
+                ground._steps(value)

@@ -14,11 +14,11 @@ from flint import fmpq_poly
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.mechanisms.noisy_max import NoisyArgmax, NoisyMaxLaw, ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlipLaw
 from lastbit.mechanisms.selection import utilities_of
-from lastbit.privacy import ADD_REMOVE, PureDP
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.laplace import digits
@@ -324,8 +324,8 @@ def test_errors_in_corner_cases() -> None:
     assert pick.expected_error_bound(candidates=1) == 0
     assert 0 <= pick.beta(10**30, candidates=10**6) < 1e-300
     assert pick.beta(0, candidates=10**6) == 1
-    wide = ReportNoisyMax(sensitivity=1, scale=Fraction(10**200))
-    assert wide.expected_error_bound(candidates=100) > 1e200
+    wide = ReportNoisyMax(sensitivity=1, scale=Fraction(10**150))
+    assert wide.expected_error_bound(candidates=100) > 1e150
 
 
 @given(
@@ -381,6 +381,42 @@ def test_a_used_mechanism_can_be_pickled() -> None:
 def test_bad_declarations(parameters: dict) -> None:
     with pytest.raises(LastbitError):
         ReportNoisyMax(**parameters)
+
+
+@pytest.mark.parametrize("neighbours", ["x", None, 3])
+@pytest.mark.parametrize("monotone", [False, True])
+def test_neighbours_are_a_relation(neighbours: Any, monotone: bool) -> None:
+    with pytest.raises(WrongType, match="pass ADD_REMOVE or CHANGE_ONE"):
+        ReportNoisyMax(sensitivity=1, epsilon=1, monotone=monotone, neighbours=neighbours)
+
+
+def test_one_record_changed_is_not_monotone() -> None:
+    for relation in (CHANGE_ONE, CHANGE_ONE.by("patient")):
+        with pytest.raises(InvalidParameter, match="monotone"):
+            ReportNoisyMax(sensitivity=1, epsilon=1, monotone=True, neighbours=relation)
+        assert ReportNoisyMax(sensitivity=1, epsilon=1, neighbours=relation).epsilon == 1
+    added = ReportNoisyMax(sensitivity=1, epsilon=1, monotone=True, neighbours=ADD_REMOVE)
+    assert added.guarantee.neighbours == ADD_REMOVE
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("scale", {"scale": 2**512 + 1}),
+        ("scale", {"scale": 2**20000}),
+        ("scale", {"scale": 2**100, "grid": Fraction(1, 2**500)}),
+        ("epsilon", {"epsilon": Fraction(1, 2**600)}),
+    ],
+    ids=range(4),
+)
+def test_noise_beyond_all_tables(name: str, parameters: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter, match=rf"{name} makes noise of more than 2\*\*512 steps"):
+        ReportNoisyMax(sensitivity=1, **parameters)
+
+
+def test_the_largest_noise() -> None:
+    assert ReportNoisyMax(sensitivity=1, scale=2**512).release([0, 2**600]) == 1
+    assert ReportNoisyMax(sensitivity=1, scale=2**500, grid="auto").release([0, 2**600]) == 1
 
 
 NOT_INTEGERS: list = [[73211.0], np.array([73211.5]), ["1/73211"], [1, 73211.0]]

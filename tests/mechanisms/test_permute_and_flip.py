@@ -15,12 +15,12 @@ from flint import fmpq, fmpq_poly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastbit.errors import LastbitError
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import rational
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip, PermuteAndFlipLaw
 from lastbit.mechanisms.selection import utilities_of
-from lastbit.privacy import ADD_REMOVE, PureDP
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.flips import Flips, _below, flips
@@ -436,3 +436,10 @@ def test_bad_questions() -> None:
             pick.beta(1, candidates=count)
         with pytest.raises(LastbitError):
             pick.expected_error_bound(candidates=count)
+
+
+def test_one_person_changed_is_not_monotone():
+    with pytest.raises(InvalidParameter, match="monotone"):
+        PermuteAndFlip(sensitivity=1, epsilon=1, monotone=True, neighbours=CHANGE_ONE)
+    with pytest.raises(WrongType, match="neighbours"):
+        PermuteAndFlip(sensitivity=1, epsilon=1, neighbours="x")  # type: ignore[arg-type]

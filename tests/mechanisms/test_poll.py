@@ -21,7 +21,7 @@ from lastbit.mechanisms.poll import (
     uncertainty_curve,
 )
 from lastbit.mechanisms.randomized_response import RandomizedResponse
-from lastbit.privacy import PureDP
+from lastbit.privacy import ADD_REMOVE, PureDP
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Seeded
 
@@ -289,6 +289,19 @@ def test_a_poll_from_answers_to_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(s.low <= 0.25 <= s.high for s in shares)
 
 
+@pytest.mark.parametrize("digits", [100, 1000])
+def test_confidence_close_to_one_or_to_zero(digits: int) -> None:
+    """z**2 lies between 2 L - 4 ln L and 2 L, L = ln(1/alpha) large: Mills' ratio, generously."""
+    poll, little = Poll(epsilon=1), Fraction(1, 10**digits)
+    exponent = digits * math.log(10)
+    per_square = poll.sample_size("1/10", confidence=1 - little) / float(100 * poll._planned(None))
+    assert 2 * exponent - 4 * math.log(exponent) < per_square < 2 * exponent
+    wide = poll.half_width(100, confidence=1 - little)
+    assert wide == pytest.approx(math.sqrt(per_square * float(poll._planned(None)) / 100), rel=1e-3)
+    assert poll.sample_size("1/10", confidence=little) == 1
+    assert 0 < poll.half_width(100, confidence=little) < 1e-99
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -306,6 +319,23 @@ def test_a_poll_from_answers_to_shares(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda poll: clopper_pearson(3, 2), "count is above n"),
         (lambda poll: uncertainty_curve([1], [0]), "sizes is below 1"),
         (lambda poll: uncertainty_curve([-1], [1]), "epsilon is negative"),
+        (lambda poll: poll.unbiased_share(1, 0), "n is below 1"),
+        (lambda poll: poll.unbiased_share(-1, 2), "count is below 0"),
+        (lambda poll: poll.unbiased_share(3, 2), "count is above n"),
+        (lambda poll: poll.unbiased_share(0.5, 2), "count is of type float"),
+        (
+            lambda poll: poll.estimate(np.ma.array([0, 1], mask=[False, True])),
+            "responses is masked",
+        ),
+        (lambda poll: poll.collect(np.ma.array([0, 1], mask=[False, True])), "value is masked"),
+        (
+            lambda poll: Poll(RandomizedResponse(epsilon=1, neighbours=ADD_REMOVE)),
+            "pass CHANGE_ONE",
+        ),
+        (
+            lambda poll: Poll(RandomizedResponse(epsilon=1, categories=2**32)).estimate_shares([0]),
+            "too many to list",
+        ),
         (lambda poll: Poll(), "exactly one"),
         (lambda poll: Poll(poll.response, epsilon=1), "exactly one"),
         (lambda poll: Poll(RandomizedResponse(keep="1/2")), "nothing can be learned"),

@@ -6,6 +6,7 @@ import math
 import pickle
 from fractions import Fraction
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,8 +22,10 @@ from lastbit.mechanisms.randomized_response import (
     Shift,
     moved,
     shifts,
+    whole_tail,
 )
-from lastbit.privacy import CHANGE_ONE, PureDP
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.sampling.draw import Sampler, drawn_with
@@ -319,8 +322,11 @@ WRONG = [
     (2, 0.0), (2, 1.0), (2, float("nan")), (2, np.array([0.0, 1.0])), (2, np.array([np.nan])),
     (2, "1"), (2, ["yes", "no"]), (2, None), (2, [None, 1]), (2, [0, "73211"]), (2, {0, 1}),
     (3, True), (3, np.True_), (3, [True, False]), (3, np.array([True])), (2, Fraction(1)),
-    (2, np.array(["2020-01-01"], "M8[D]")), (2, b"1"), (2, 1j), (2, []),
-    (2, np.array([True, 1], np.object_)),
+    (2, np.array(["2020-01-01"], "M8[D]")), (2, b"1"), (2, 1j), (2, np.array([])),
+    (2, np.array([True, 1], np.object_)), (2, np.timedelta64(1)), (3, [np.timedelta64(1)]),
+    (2, np.array([np.timedelta64(1)], np.object_)), (3, np.array([1], "m8[s]")),
+    (2, np.ma.array([0, 1], mask=[False, True])), (3, [np.ma.array([0, 1], mask=[False, True])]),
+    (2, np.ma.array([True])),
 ]  # fmt: skip
 
 
@@ -357,11 +363,41 @@ def test_bad_answers_are_refused_before_anything_is_drawn(
         ({"epsilon": 1, "categories": 1}, "categories is below 2"),
         ({"epsilon": 1, "categories": 2.0}, "whole number"),
         ({"epsilon": 1, "categories": 2**33}, "more than 2"),
+        ({"epsilon": 1, "neighbours": ADD_REMOVE}, "number of answers is shown; pass CHANGE_ONE"),
+        ({"keep": "3/4", "neighbours": ADD_REMOVE.by("person")}, "pass CHANGE_ONE"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         RandomizedResponse(**parameters)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("neighbours", ["x", None, 3, "change-one"])
+def test_neighbours_are_a_relation(neighbours: object) -> None:
+    with pytest.raises(WrongType, match="pass ADD_REMOVE or CHANGE_ONE"):
+        RandomizedResponse(epsilon=1, neighbours=neighbours)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("neighbours", [CHANGE_ONE, AS_DECLARED, AS_DECLARED.by("person")])
+def test_only_inputs_of_equal_length_are_neighbours(neighbours: Neighbours) -> None:
+    assert RandomizedResponse(epsilon=1, neighbours=neighbours).neighbours == neighbours
+    with pytest.raises(InvalidParameter, match="CHANGE_ONE"):
+        RandomizedResponse.from_truth("1/2", neighbours=ADD_REMOVE)
+
+
+@pytest.mark.parametrize("categories", [2, 3])
+@pytest.mark.parametrize("nobody", [[], (), [[]]])
+def test_no_answers(categories: int, nobody: Any) -> None:
+    out = RandomizedResponse(epsilon=1, categories=categories).release(nobody)
+    assert out.dtype == np.int64
+    assert out.shape == np.shape(nobody)
+
+
+def test_the_law_of_very_many_categories_is_not_listed() -> None:
+    mechanism = RandomizedResponse(epsilon=1, categories=2**32)
+    with pytest.raises(InvalidParameter, match="too many to list"):
+        mechanism.law(0)
+    assert 0 <= mechanism.release(7) < 2**32
 
 
 @pytest.mark.parametrize("probability", [1, -0.1, "1.5"])
@@ -415,6 +451,24 @@ def test_accuracy_decides_ties() -> None:
     assert RandomizedResponse(keep="1/2").accuracy(Fraction(1, 4) - Fraction(1, 10**30)) == 1
     with pytest.raises(InvalidParameter, match="beta is not between 0 and 1"):
         RandomizedResponse(keep="3/4").accuracy(0)
+
+
+@pytest.mark.parametrize("answers", [201, 1001, 100_001])
+def test_accuracy_decides_ties_of_many_answers(answers: int) -> None:
+    """P[B > n/2] = 1/2 for a fair coin and n odd: at the least difference the answer moves on."""
+    fair, half, little = RandomizedResponse(keep="1/2"), Fraction(1, 2), Fraction(1, 2**5000)
+    assert fair.accuracy(half, answers=answers) == answers // 2
+    assert fair.accuracy(half + little, answers=answers) == answers // 2
+    assert fair.accuracy(half - little, answers=answers) == answers // 2 + 1
+
+
+@given(st.integers(1, 30), st.data())
+def test_whole_tail_is_the_plain_sum(trials: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, trials))
+    chance = data.draw(st.fractions(0, 1, max_denominator=50).filter(lambda p: 0 < p < 1))
+    yes, no = chance.numerator, chance.denominator - chance.numerator
+    terms = (math.comb(trials, i) * yes**i * no ** (trials - i) for i in range(count, trials + 1))
+    assert whole_tail(count, trials, chance) == sum(terms)
 
 
 def test_values() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError
 from lastbit.privacy import (
     ADD_REMOVE,
     CHANGE_ONE,
@@ -19,6 +19,7 @@ from lastbit.privacy import (
     ProbabilisticDP,
     PureDP,
     RenyiDP,
+    best_composition,
 )
 from tests.privacy.truth import (
     MARGIN,
@@ -587,3 +588,27 @@ def test_everything_implies_nothing_promised(guarantee):
     if not isinstance(guarantee, MetricDP):
         assert guarantee.implies(ApproxDP(math.inf, 0))
         assert guarantee.implies(ApproxDP(0, 1))
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda: PureDP(1).to("ApproxDP"),  # type: ignore[arg-type]
+        lambda: PureDP(1).to(ApproxDP, foo=1),
+        lambda: ZCDP(1).to(RenyiDP, order=3),
+        lambda: ZCDP(1).to(RenyiDP),
+        lambda: ZCDP(1).to(ApproxDP),
+        lambda: MetricDP(1).to(PureDP),
+        lambda: PureDP(1).to(ZCDP, delta=0.1),
+        lambda: PureDP(1).implies(3),
+        lambda: best_composition([1], 0),  # type: ignore[list-item]
+        lambda: best_composition(None, 0),  # type: ignore[arg-type]
+    ],
+)
+def test_senseless_questions_get_clear_errors(convert):
+    with pytest.raises(LastbitError):
+        convert()
+
+
+def test_a_huge_loss_still_composes():
+    assert best_composition([PureDP(10**400)], 0).epsilon == 10**400

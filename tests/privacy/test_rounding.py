@@ -394,6 +394,7 @@ CHECKS = [
 # Public, and no number of theirs is rounded; each with the place that checks it.
 NO_NUMBER = {
     "convert.implies": "a truth value; never claims what is false: test_convert.py",
+    "neighbours.check_neighbours": "no number at all: test_neighbours.py",
     "guarantees.plus": "exact sums, infinity apart: test_guarantees.py",
     "guarantees.times": "exact products, infinity apart: test_guarantees.py",
     "guarantees.loss_parameter": "takes a number exactly: test_guarantees.py",

@@ -10,6 +10,7 @@ from numbers import Integral, Rational
 from typing import SupportsIndex, TypeAlias
 
 from flint import fmpq, fmpz
+from numpy import timedelta64
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 
@@ -52,6 +53,8 @@ def _exact(value: object, name: str) -> Fraction:
     match value:
         case bool():
             raise WrongType(name, problem="is a truth value", remedy=_REMEDY)
+        case timedelta64():  # numpy counts it among the integers
+            raise TypeError
         case Fraction():
             return value
         case Integral() | fmpz():
@@ -96,7 +99,7 @@ def whole(value: object, name: str = "value", *, least: int = 0) -> int:
     >>> whole(3), whole(2**70)
     (3, 1180591620717411303424)
     """
-    if isinstance(value, bool) or not isinstance(value, Integral | SupportsIndex):
+    if isinstance(value, bool | timedelta64) or not isinstance(value, Integral | SupportsIndex):
         kind = type(value).__name__
         raise WrongType(
             name, problem=f"is of type {kind}, not a whole number", remedy="pass an int"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -21,6 +21,7 @@ from lastbit.exact.rational import Number, positive, rational, whole
 from lastbit.laws import DiscreteLaplace
 from lastbit.mechanisms.additive import distance_parameter, probability
 from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.mechanisms.selection import check_monotone, moves
 from lastbit.privacy.guarantees import PureDP
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
 from lastbit.sampling.draw import drawn
@@ -92,10 +93,10 @@ class AboveThreshold:
         grid: Number | None = None,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        _check_monotone(monotone, neighbours)
+        check_monotone(monotone, neighbours)
         distance = positive(sensitivity, "sensitivity")
         most = whole(count, "count", least=1)
-        shifts = (1 if monotone else 2) * most
+        shifts = moves(monotone=monotone) * most
         raw = (threshold_scale is not None, query_scale is not None)
         if raw != ((False, False) if epsilon is not None else (True, True)):
             raise InvalidParameter(
@@ -136,7 +137,7 @@ class AboveThreshold:
 
     def _loss(self, distance: Fraction) -> Fraction:
         moved = self.lattice.l1_steps(distance) * self.lattice.step
-        shifts = (1 if self.monotone else 2) * self.count
+        shifts = moves(monotone=self.monotone) * self.count
         return moved / self.threshold_scale + shifts * moved / self.query_scale
 
     def start(self) -> AboveThresholdSession:
@@ -149,8 +150,9 @@ class AboveThreshold:
         The noise of all values is drawn at once, so that the work does not tell where it stopped.
         """
         steps = self._steps(values)
-        bar = self._bar() + int(drawn(laplace_sampler(self._scales()[0]), None))
-        noisy = _INTEGERS.noised(steps, laplace_sampler(self._scales()[1]))
+        threshold_noise, query_noise = map(laplace_sampler, self._scales())
+        bar = self._bar() + int(drawn(threshold_noise, None))
+        noisy = _INTEGERS.noised(steps, query_noise)
         above = np.asarray(noisy >= bar, np.bool_)
         last = np.flatnonzero(above)[self.count - 1 : self.count].tolist()
         answers: list[bool] = above.tolist()
@@ -216,11 +218,18 @@ class AboveThreshold:
         return ceil(self.threshold / self.lattice.step)
 
     def _steps(self, values: Any) -> NDArray[Any]:
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
-            if not self.lattice.rounds:
-                return values
-        elif isinstance(values, str | bytes) or not isinstance(values, Iterable):
-            raise WrongType("values", problem="is no list of numbers", remedy="pass a list")
+        remedy = "pass a list"
+        if isinstance(values, np.ma.MaskedArray):
+            raise WrongType("values", problem="is masked", remedy="pass what is not masked")
+        if isinstance(values, Mapping | Set):
+            raise WrongType("values", problem="has no order", remedy=remedy)
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise WrongType("values", problem="is no list of numbers", remedy=remedy)
+        if isinstance(values, np.ndarray):
+            if values.ndim != 1:
+                raise WrongType("values", problem="has not one dimension", remedy=remedy)
+            if values.dtype.kind in "iu" and not self.lattice.rounds:
+                return np.asarray(values)
         steps = [self.lattice.steps_of(value) for value in values]
         try:
             return np.array(steps, np.int64)
@@ -232,7 +241,8 @@ class AboveThresholdSession:
     """One run of `AboveThreshold`: the threshold's noise is drawn once, at the start.
 
     A session can neither be copied nor carried to another process, where the same noise would
-    answer for more than was paid for.
+    answer for more than was paid for. Threads wait for each other; a signal handler that asks
+    while an answer is being worked out is refused.
 
     >>> session = AboveThreshold(threshold=1000, epsilon=1).start()
     >>> session.ask(0), session.ask(10**6), session.finished
@@ -243,15 +253,15 @@ class AboveThresholdSession:
     lastbit.errors.InvalidParameter: value comes after the last answer; start a new session ...
     """
 
-    __slots__ = ("_bar", "_left", "_lock", "_mechanism", "_process", "_sampler")
+    __slots__ = ("_asking", "_bar", "_left", "_lock", "_mechanism", "_process", "_sampler")
 
     def __init__(self, mechanism: AboveThreshold) -> None:
-        threshold_scale, query_scale = mechanism._scales()
+        threshold_noise, self._sampler = map(laplace_sampler, mechanism._scales())
         self._mechanism = mechanism
-        self._bar = mechanism._bar() + int(drawn(laplace_sampler(threshold_scale), None))
-        self._sampler = laplace_sampler(query_scale)
+        self._bar = mechanism._bar() + int(drawn(threshold_noise, None))
         self._left = mechanism.count
-        self._lock = threading.Lock()
+        self._asking = False
+        self._lock = threading.RLock()
         self._process = os.getpid()
 
     @property
@@ -272,30 +282,32 @@ class AboveThresholdSession:
                 "session", problem="belongs to another process", remedy="start one here and pay"
             )
         with self._lock:
-            if not self._left:
+            if self._asking:  # the same thread, in the midst of an answer: only a signal does that
                 raise InvalidParameter(
-                    "value",
-                    problem="comes after the last answer",
-                    remedy="start a new session and pay again",
+                    "session",
+                    problem="is being asked already, by what this interrupts",
+                    remedy="ask when that answer is there",
                 )
-            above = step + int(drawn(self._sampler, None)) >= self._bar
-            self._left -= above
-            return above
+            try:
+                self._asking = True
+                return self._answer(step)
+            finally:
+                self._asking = False
+
+    def _answer(self, step: int) -> bool:
+        if not self._left:
+            raise InvalidParameter(
+                "value",
+                problem="comes after the last answer",
+                remedy="start a new session and pay again",
+            )
+        above = step + int(drawn(self._sampler, None)) >= self._bar
+        self._left -= above
+        return above
 
     def __reduce__(self) -> NoReturn:
         raise WrongType(
             "session", problem="cannot be copied", remedy="start a new session and pay again"
-        )
-
-
-def _check_monotone(monotone: object, neighbours: Neighbours) -> None:
-    if not isinstance(monotone, bool):
-        raise WrongType("monotone", problem="is not True or False", remedy="pass one of them")
-    if monotone and neighbours.relation == "change-one":
-        raise InvalidParameter(
-            "monotone",
-            problem="does not hold if one record changes: a count may rise and another fall",
-            remedy="pass monotone=False, or ADD_REMOVE and then guarantee.changed_one()",
         )
 
 

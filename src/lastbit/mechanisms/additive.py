@@ -12,6 +12,7 @@ from lastbit.laws import Law, OnGrid, Shifted
 from lastbit.mechanisms.lattice import Lattice
 
 __all__ = [
+    "check_whole_sensitivity",
     "distance_parameter",
     "error_bound",
     "error_probability",
@@ -44,7 +45,10 @@ def moved_law(noise: Law, lattice: Lattice, value: object) -> Shifted | OnGrid:
 
 
 def error_bound(noise: Law, lattice: Lattice, beta: object) -> Fraction:
-    """The least a with P[abs(error) > a] <= beta.
+    """The least a with P[abs(error) > a] <= beta, for the exact release.
+
+    A float release is the nearest float to the exact one: beyond 2**53 steps it may be off by half
+    a unit in its last place more.
 
     Theorem  P[abs(X) > k] <= beta iff P[X <= k] >= 1 - beta/2, since X is symmetric; rounding to
              the grid moves a value by at most half a step more
@@ -63,6 +67,16 @@ def error_probability(noise: Law, lattice: Lattice, error: object) -> float:
 
 def _rounding(lattice: Lattice) -> Fraction:
     return lattice.step / 2 if lattice.rounds else Fraction(0)
+
+
+def check_whole_sensitivity(sensitivity: Fraction, lattice: Lattice) -> None:
+    """On the integers a sensitivity below 1 would say that no input ever changes."""
+    if not lattice.rounds and sensitivity < 1:
+        raise InvalidParameter(
+            "sensitivity",
+            problem="is below 1, and no two different integers are that close",
+            remedy='pass a whole number, or grid="auto" for floats',
+        )
 
 
 def distance_parameter(value: object, name: str = "distance") -> Fraction:

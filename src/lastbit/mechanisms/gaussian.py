@@ -17,6 +17,7 @@ from lastbit.exact.rounding import upper
 from lastbit.laws import DiscreteGaussian, OnGrid, Shifted
 from lastbit.laws.gaussian import tail_weight, theta
 from lastbit.mechanisms.additive import (
+    check_whole_sensitivity,
     distance_parameter,
     error_bound,
     error_probability,
@@ -24,17 +25,18 @@ from lastbit.mechanisms.additive import (
     probability,
     unprepared,
 )
-from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.mechanisms.lattice import Lattice, array_of, lattice
 from lastbit.privacy.calibrate import least_noise
 from lastbit.privacy.convert import delta_upper
 from lastbit.privacy.guarantees import ZCDP, ApproxDP, Loss
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 from lastbit.sampling.draw import Sampler
 from lastbit.sampling.gaussian import gaussian_sampler
 
 __all__ = ["Gaussian", "discrete_gaussian_delta"]
 
 Method = Literal["exact", "classical", "zcdp"]
+LEAST_DELTA = Fraction(1, 1 << 1000)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -109,13 +111,13 @@ class Gaussian:
             grounds = lattice(grid, noise=_root(distance**2 / (2 * loss)), dimension=dimension)
             noise = (grounds.l2_steps(distance) * grounds.step) ** 2 / (2 * loss)
         else:
-            target = ApproxDP(
-                positive(epsilon, "epsilon"), probability(delta, "delta"), neighbours=neighbours
-            )
+            target = ApproxDP(positive(epsilon, "epsilon"), _level(delta), neighbours=neighbours)
             method = method or ("exact" if dimension == 1 else "zcdp")
             noise, grounds = _calibrated(distance, target, method, grid, dimension)
         if grounds is None:
             grounds = lattice(grid, noise=_root(noise) or Fraction(1), dimension=dimension)
+        check_whole_sensitivity(distance, grounds)
+        check_neighbours(neighbours)
         object.__setattr__(self, "sensitivity", distance)
         object.__setattr__(self, "variance", noise)
         object.__setattr__(self, "lattice", grounds)
@@ -158,7 +160,7 @@ class Gaussian:
 
     def epsilon(self, delta: Number) -> Loss:
         """The least epsilon whose delta is at most this, by bisection on the curve, rounded up."""
-        level = probability(delta, "delta")
+        level = _level(delta)
         if self.variance == 0:
             return math.inf
         if self.delta(0) <= level:
@@ -204,13 +206,8 @@ class Gaussian:
     def _check_dimension(self, value: Any) -> None:
         """The curve for one coordinate promises nothing for a vector, so vectors are declared."""
         self._refuse_no_noise()
-        size = np.size(value)
-        if size > self.lattice.dimension:
-            raise InvalidParameter(
-                "value",
-                problem="has more coordinates than were declared",
-                remedy=f"construct the mechanism with dimension={size}",
-            )
+        if not isinstance(value, int | float | np.generic | str) and value is not None:
+            self.lattice.check_dimension(array_of(value))
 
 
 def discrete_gaussian_delta(epsilon: Fraction, *, variance: Fraction, distance: int) -> float:
@@ -241,6 +238,15 @@ def discrete_gaussian_delta(epsilon: Fraction, *, variance: Fraction, distance: 
             here = tail_weight(first, variance)
         delta = (here - arb_of(epsilon).exp() * beyond) / theta(variance)
         return min(max(upper(delta), 0.0), 1.0)
+
+
+def _level(delta: object) -> Fraction:
+    level = probability(delta, "delta")
+    if level < LEAST_DELTA:
+        raise InvalidParameter(
+            "delta", problem="is below 2**-1000", remedy="pass a larger one, or rho= instead"
+        )
+    return level
 
 
 def _delta_at(far: Fraction, variance: Fraction, grounds: Lattice, epsilon: Fraction) -> float:

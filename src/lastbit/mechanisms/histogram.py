@@ -26,10 +26,11 @@ from lastbit.mechanisms.keyed_counts import (
     narrowed,
     numbers_of,
     order_of,
+    shallow,
 )
 from lastbit.mechanisms.lattice import Lattice
 from lastbit.privacy.guarantees import ProbabilisticDP, PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, Neighbours
+from lastbit.privacy.neighbours import ADD_REMOVE, Neighbours, check_neighbours
 from lastbit.sampling.laplace import laplace_sampler
 
 __all__ = ["Histogram", "ThresholdedHistogram", "ThresholdedLaw"]
@@ -279,7 +280,7 @@ def _set(instance: object, **values: object) -> None:
 
 def _people(neighbours: Neighbours) -> int:
     """How many persons' keys differ between two neighbours."""
-    relation = getattr(neighbours, "relation", None)
+    relation = check_neighbours(neighbours).relation
     if relation in ("add-remove", "change-one"):
         return 1 if relation == "add-remove" else 2
     problem = "is neither add-remove nor change-one, and the sensitivity depends on which"
@@ -302,12 +303,22 @@ def _one_of(name: str, value: object, other_name: str, other: object) -> None:
 def _declared(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     listed = isinstance(keys, Iterable) and not isinstance(keys, str | bytes)
     declared = tuple(keys) if listed else ()
-    if not all(isinstance(key, Hashable) for key in declared) or not listed:
+    if not all(map(_hashable, declared)) or not listed:
         raise WrongType("keys", problem="is no list of keys", remedy="pass, say, a list of text")
     if not declared or len(set(declared)) != len(declared):
         problem = "are none, or two are equal"
         raise InvalidParameter("keys", problem=problem, remedy="pass each key once")
     return declared
+
+
+def _hashable(key: object) -> bool:
+    if not shallow(key):
+        return False
+    try:
+        hash(key)
+    except (TypeError, RecursionError):  # a tuple says it is hashable, whatever it holds
+        return False
+    return True
 
 
 # -- probabilities --

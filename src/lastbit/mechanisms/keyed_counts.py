@@ -22,9 +22,11 @@ __all__ = [
     "numbers_of",
     "order_of",
     "plain",
+    "shallow",
 ]
 
 _PLAIN = (str, bytes, int, date, NoneType)
+_DEEPEST = 32
 
 
 def mapping_of(counts: Mapping[Any, int]) -> Mapping[Any, int]:
@@ -36,18 +38,24 @@ def mapping_of(counts: Mapping[Any, int]) -> Mapping[Any, int]:
 
 def count_of(value: object) -> int:
     """One count: a whole number from 0 up."""
-    return value if type(value) is int and value >= 0 else whole(value, "counts")
+    if type(value) is int and value >= 0:
+        return value
+    _refuse_masked("counts", value)
+    if isinstance(value, np.timedelta64):  # numpy takes it for an integer
+        raise WrongType("counts", problem="is a time span", remedy="pass whole numbers")
+    return whole(value, "counts")
 
 
 def counts_of(counts: Any) -> NDArray[Any]:
     """A list of counts as a vector."""
+    _refuse_masked("counts", counts)
     if not isinstance(counts, list | tuple | np.ndarray) or getattr(counts, "ndim", 1) != 1:
         raise WrongType("counts", problem="is no list of counts", remedy="pass whole numbers")
     if not isinstance(counts, np.ndarray) or counts.dtype.kind not in "iu":
         return numbers_of([count_of(count) for count in counts])
     if counts.size and counts.min() < 0:
         raise InvalidParameter("counts", problem="is below 0", remedy="pass counts from 0 up")
-    return counts
+    return np.asarray(counts)
 
 
 def numbers_of(values: list[int]) -> NDArray[Any]:
@@ -60,10 +68,11 @@ def numbers_of(values: list[int]) -> NDArray[Any]:
 
 def labels_of(keys: Any) -> NDArray[Any]:
     """A list of keys as a vector, each in its one spelling."""
+    _refuse_masked("keys", keys)
     if not isinstance(keys, list | tuple | np.ndarray) or getattr(keys, "ndim", 1) != 1:
         raise WrongType("keys", problem="is no list of keys", remedy="pass, say, a list of text")
     if isinstance(keys, np.ndarray) and keys.dtype.kind in "iuUS":
-        return keys
+        return np.asarray(keys)
     return np.fromiter((plain(key) for key in keys), np.object_, len(keys))
 
 
@@ -72,11 +81,29 @@ def plain(key: Any) -> Any:
     if type(key) in _PLAIN:
         return key
     if type(key) is tuple:
-        return tuple(plain(part) for part in key)
-    if isinstance(key, np.str_ | np.bytes_ | np.integer):
+        if not shallow(key):
+            problem = f"holds a tuple in which more than {_DEEPEST} others are nested"
+            raise WrongType("keys", problem=problem, remedy="turn the keys into text first")
+        return tuple(map(plain, key))
+    if isinstance(key, np.str_ | np.bytes_ | np.integer) and not isinstance(key, np.timedelta64):
         return key.item()
     problem = "holds one that is not text, bytes, a whole number, a date, None or a tuple"
     raise WrongType("keys", problem=problem, remedy="turn the keys into text first")
+
+
+def shallow(key: object) -> bool:
+    """Whether a key can be hashed and compared without exhausting the stack."""
+    level = [key]
+    for _ in range(_DEEPEST + 1):
+        level = [part for parts in level if isinstance(parts, tuple) for part in parts]
+        if not level:
+            return True
+    return False
+
+
+def _refuse_masked(name: str, value: object) -> None:
+    if isinstance(value, np.ma.MaskedArray):
+        raise WrongType(name, problem="is masked", remedy="pass what is not masked")
 
 
 def order_of(labels: NDArray[Any]) -> NDArray[np.intp]:
@@ -104,6 +131,9 @@ def narrowed(array: NDArray[Any]) -> NDArray[Any]:
     """Without what the width of its cells would tell about keys that are not in it."""
     if array.dtype.kind in "US":
         return np.array(array.tolist(), array.dtype.kind)
+    if array.dtype.kind in "iu":
+        wide = array.size and int(array.max()) >= 1 << 63
+        return array.astype(np.uint64 if wide else np.int64)
     if array.dtype.kind == "O" and all(type(item) is int for item in array):
         return numbers_of(array.tolist())
     return array

@@ -10,6 +10,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact.rational import Number, positive
 from lastbit.laws import DiscreteLaplace, OnGrid, Shifted
 from lastbit.mechanisms.additive import (
+    check_whole_sensitivity,
     distance_parameter,
     error_bound,
     error_probability,
@@ -18,7 +19,7 @@ from lastbit.mechanisms.additive import (
 )
 from lastbit.mechanisms.lattice import Lattice, lattice
 from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 from lastbit.sampling.draw import Sampler
 from lastbit.sampling.laplace import laplace_sampler
 
@@ -78,6 +79,8 @@ class Laplace:
             loss = positive(epsilon, "epsilon")
             grounds = lattice(grid, noise=distance / loss, dimension=dimension)
             noise = grounds.l1_steps(distance) * grounds.step / loss
+        check_whole_sensitivity(distance, grounds)
+        check_neighbours(neighbours)
         object.__setattr__(self, "sensitivity", distance)
         object.__setattr__(self, "scale", noise)
         object.__setattr__(self, "lattice", grounds)

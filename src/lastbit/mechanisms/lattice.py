@@ -16,7 +16,7 @@ from lastbit.exact.rational import positive, rational, whole
 from lastbit.sampling.bits import Bits
 from lastbit.sampling.draw import Sampler, drawn
 
-__all__ = ["Lattice", "lattice"]
+__all__ = ["Lattice", "array_of", "lattice"]
 
 # Rounding to the grid may move a value by this much of the noise scale, and no more.
 FINENESS = 1 << 20
@@ -80,29 +80,24 @@ class Lattice:
 
     # -- in --
     def _steps(self, value: object) -> int | NDArray[Any]:
-        if isinstance(value, bool | np.bool_):
-            raise WrongType("value", problem="is a truth value", remedy="pass a number")
+        if isinstance(value, bool | np.bool_ | np.timedelta64):
+            raise WrongType("value", problem="is no plain number", remedy="pass a number")
         if not self.rounds:
             return _integers(value)
         if isinstance(value, float) and abs(value) < _ORDINARY:
             return round(math.ldexp(value, -self._exponent()))  # both exact: see the law above
         if isinstance(value, int | float | np.integer | np.floating):
             return round(rational(value, "value") / self.step)
-        array = _array(value)
-        if array.size > self.dimension:
-            raise InvalidParameter(
-                "value",
-                problem="has more coordinates than were declared",
-                remedy=f"construct the mechanism with dimension={array.size} or more",
-            )
+        array = array_of(value)
+        self.check_dimension(array)
         if array.dtype.kind == "O":
             return self._one_by_one(array)
         if not np.isfinite(array).all():
             raise InvalidParameter(
                 "value", problem="holds NaN or an infinity", remedy="clean or clamp the data first"
             )
-        floats = array.astype(np.float64)
         with np.errstate(all="ignore"):
+            floats = array.astype(np.float64)
             scaled = np.rint(np.ldexp(floats, -self._exponent()))
         # floats hold integers up to 2**53 only, and int64 holds no more than 63 bits
         exact = array.dtype.itemsize <= 8 and (
@@ -111,6 +106,15 @@ class Lattice:
         if not exact or not (np.abs(scaled) < 2.0**62).all():
             return self._one_by_one(array)
         return scaled.astype(np.int64)
+
+    def check_dimension(self, array: NDArray[Any]) -> None:
+        """Refuse more coordinates than were declared."""
+        if array.size > self.dimension:
+            raise InvalidParameter(
+                "value",
+                problem="has more coordinates than were declared",
+                remedy=f"construct the mechanism with dimension={array.size}",
+            )
 
     def _one_by_one(self, array: NDArray[Any]) -> NDArray[Any]:
         """In exact arithmetic, for what numpy's own cannot hold."""
@@ -143,7 +147,7 @@ def lattice(grid: object, *, noise: Fraction, dimension: object) -> Lattice:
     coordinates = whole(dimension, "dimension", least=1)
     if grid is None:
         return Lattice(step=Fraction(1), rounds=False, dimension=coordinates)
-    if grid == "auto":
+    if isinstance(grid, str) and grid == "auto":
         grid = _power_below(noise / (FINENESS * coordinates))
     step = positive(grid, "grid")
     if step != _power_below(step) or not _LEAST_STEP <= step <= 1 / _LEAST_STEP:
@@ -169,28 +173,60 @@ def _integers(value: object) -> int | NDArray[Any]:
         return int(value)
     if isinstance(value, float | np.floating | str | Fraction) or value is None:
         raise WrongType("value", problem="is not an integer", remedy=remedy)
-    array = _array(value)
-    if array.dtype.kind == "i":
+    array = array_of(value)
+    if array.dtype.kind == "i" or (array.dtype.kind == "f" and not array.size):
         return array.astype(np.int64)
     if array.dtype.kind == "u":
         return array.astype(np.int64) if array.dtype.itemsize < 8 else array.astype(np.object_)
-    if array.dtype.kind == "O" and all(
-        isinstance(v, int | np.integer) and not isinstance(v, bool) for v in array.flat
-    ):
+    if array.dtype.kind == "O" and all(isinstance(v, int | np.integer) for v in array.flat):
         return _objects([int(v) for v in array.flat], array)
     raise WrongType("value", problem="does not hold integers", remedy=remedy)
 
 
-def _array(value: object) -> NDArray[Any]:
-    try:
+def array_of(value: object) -> NDArray[Any]:
+    """Numbers in an array that holds each of them exactly.
+
+    numpy would make floats of a list of large integers beside floats, and so move them: what is
+    not an array yet becomes int64 or float64 only if every number in it is one.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise WrongType("value", problem="is masked", remedy="fill or drop what is masked first")
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
         array = np.asarray(value)
-    except ValueError:
-        raise InvalidParameter(
-            "value", problem="is ragged", remedy="pass an array of one shape"
-        ) from None
-    if array.dtype.kind not in "iufO" or (array.dtype.kind == "O" and array.ndim == 0):
+    elif isinstance(value, list | tuple):
+        array = _from_items(value)
+    else:
         raise WrongType("value", problem="is not a number or an array", remedy="pass numbers")
+    if array.dtype.kind == "O":
+        array = _from_items(array.tolist()) if array.ndim else array
+    if array.dtype.kind not in "iufO" or (array.dtype.kind == "O" and array.ndim == 0):
+        raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
     return array
+
+
+def _from_items(items: Any) -> NDArray[Any]:
+    try:
+        array = np.array(items, np.object_)
+    except ValueError:
+        raise _ragged() from None
+    kinds = {type(item) for item in array.flat}
+    if any(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
+        raise _ragged()
+    if any(issubclass(kind, bool | np.bool_ | np.timedelta64) for kind in kinds):
+        raise WrongType("value", problem="holds truth values or times", remedy="pass numbers")
+    numbers: list[Any] = array.ravel().tolist()
+    integers: list[Any] = [item for item in numbers if isinstance(item, int | np.integer)]
+    if len(integers) == array.size and all(-(1 << 63) <= i < 1 << 63 for i in integers):
+        return array.astype(np.int64)
+    if all(issubclass(kind, int | float) for kind in kinds) and all(
+        abs(i) <= 1 << 53 for i in integers
+    ):
+        return array.astype(np.float64)
+    return array
+
+
+def _ragged() -> InvalidParameter:
+    return InvalidParameter("value", problem="is ragged", remedy="pass an array of one shape")
 
 
 def _objects(numbers: list[int], like: NDArray[Any]) -> NDArray[Any]:
@@ -199,15 +235,16 @@ def _objects(numbers: list[int], like: NDArray[Any]) -> NDArray[Any]:
     return out.reshape(like.shape)
 
 
-def _sum(steps: NDArray[Any], noise: NDArray[Any]) -> Any:
+def _sum(steps: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
     """Exact sums: int64 unless one of them leaves it, which is a fact about the release only."""
     if steps.dtype == np.int64 and noise.dtype == np.int64:
-        total = steps + noise
+        total = np.asarray(steps + noise)
         if not ((steps ^ total) & (noise ^ total) < 0).any():
             return total
-    total = steps.astype(np.object_) + noise.astype(np.object_)
-    fits = all(-(1 << 63) <= int(t) < 1 << 63 for t in total.flat)
-    return total.astype(np.int64) if fits else total
+    sums = [int(a) + int(b) for a, b in zip(steps.flat, noise.flat, strict=True)]
+    wide = _objects(sums, steps)
+    fits = all(-(1 << 63) <= t < 1 << 63 for t in sums)
+    return wide.astype(np.int64) if fits else wide
 
 
 def _nearest(number: Fraction) -> float:

@@ -23,6 +23,7 @@ from lastbit.mechanisms.permute_and_flip import failures
 from lastbit.mechanisms.selection import (
     Utilities,
     candidate_count,
+    check_monotone,
     exact_losses,
     exact_utilities,
     moves,
@@ -32,7 +33,7 @@ from lastbit.privacy.guarantees import PureDP
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
 from lastbit.sampling.bits import Bits
 from lastbit.sampling.draw import Sampler, Size, drawn_fresh
-from lastbit.sampling.laplace import digits
+from lastbit.sampling.laplace import MOST_SCALE, digits
 
 __all__ = ["NoisyArgmax", "NoisyMaxLaw", "ReportNoisyMax"]
 
@@ -94,6 +95,7 @@ class ReportNoisyMax:
     ) -> None:
         distance = positive(sensitivity, "sensitivity")
         factor = moves(monotone=monotone)
+        check_monotone(monotone, neighbours)
         if (epsilon is None) == (scale is None):
             raise InvalidParameter(
                 "epsilon", problem="or scale, exactly one, is needed", remedy="pass one of the two"
@@ -106,6 +108,12 @@ class ReportNoisyMax:
             loss = positive(epsilon, "epsilon")
             grounds = lattice(grid, noise=factor * distance / loss, dimension=1)
             noise = factor * grounds.l1_steps(distance) * grounds.step / loss
+        if noise > MOST_SCALE * grounds.step:  # the tables grow with it
+            raise InvalidParameter(
+                "epsilon" if scale is None else "scale",
+                problem="makes noise of more than 2**512 steps",
+                remedy='measure in a larger unit, or pass grid="auto"',
+            )
         object.__setattr__(self, "sensitivity", distance)
         object.__setattr__(self, "scale", noise)
         object.__setattr__(self, "lattice", grounds)

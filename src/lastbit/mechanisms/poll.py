@@ -24,6 +24,7 @@ from lastbit.mechanisms.randomized_response import (
     RandomizedResponse,
     binomial_tail,
     categories_in,
+    check_listed,
 )
 from lastbit.privacy.guarantees import PureDP
 
@@ -124,9 +125,11 @@ class Poll:
         self, responses: Any, *, confidence: Number = "0.95", method: Method = "exact"
     ) -> tuple[PollResult, ...]:
         """The share of every category; each interval has the confidence by itself, not all."""
+        check_listed(self.response.categories)
         level, counts = _confidence(confidence), self._counts(responses)
         total = sum(counts)
-        return tuple(self._result(count, total, level, method) for count in counts)
+        results = {count: self._result(count, total, level, method) for count in set(counts)}
+        return tuple(results[count] for count in counts)
 
     def variance(self, mean: Number) -> Fraction:
         """v: the exact variance of one response, as an estimate of a share of this mean."""
@@ -161,7 +164,10 @@ class Poll:
 
     def unbiased_share(self, count: int, n: int) -> Fraction:
         """The exact estimate of a category's share that `count` of n responses name."""
-        return self._from_response_share(Fraction(count, n))
+        named, total = whole(count, "count"), whole(n, "n", least=1)
+        if named > total:
+            raise InvalidParameter("count", problem="is above n", remedy="pass count out of n")
+        return self._from_response_share(Fraction(named, total))
 
     def _counts(self, responses: Any) -> list[int]:
         answers = categories_in(responses, self.response.categories, "responses")
@@ -304,8 +310,17 @@ def _surely_at_most(level: Fraction, at: float, count: int, trials: int) -> bool
 
 
 def _normal_quantile(confidence: Fraction) -> Real:
-    """The z with P[abs(Z) <= z] = confidence for Z normal: sqrt(2) erfinv(confidence)."""
-    return Real(2).sqrt() * Real(lambda: arb_of(confidence).erfinv())
+    """The z with P[abs(Z) <= z] = confidence for Z normal: sqrt(2) erfinv(confidence).
+
+    A confidence close to 1 could not be told from 1 by a ball: there it is erfcinv of the rest.
+    """
+
+    def inverse() -> arb:
+        if 2 * confidence > 1:
+            return arb_of(1 - confidence).erfcinv()
+        return arb_of(confidence).erfinv()
+
+    return Real(2).sqrt() * Real(inverse)
 
 
 def _half_width(variance: Fraction, n: int, confidence: Fraction) -> float:

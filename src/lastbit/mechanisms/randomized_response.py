@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpz
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, Undecidable, WrongType
+from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
 from lastbit.exact.ball import arb_of, floor_ceil, working_precision
 from lastbit.exact.rational import Number, positive, rational, whole
 from lastbit.exact.real import Real, refine
@@ -20,7 +20,7 @@ from lastbit.exact.rounding import upper
 from lastbit.laws import Weighted
 from lastbit.laws.law import least
 from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 from lastbit.sampling.bernoulli import Coin, coin
 from lastbit.sampling.bits import Bits
 from lastbit.sampling.draw import Sampler, drawn
@@ -32,6 +32,7 @@ __all__ = ["RandomizedResponse"]
 # A coin of this denominator is decided by one word: there is never a tie to refine.
 GRID = 1 << WORD_BITS
 MOST_CATEGORIES = 1 << 32
+MOST_LISTED = 10**6  # where something is worked out for each category
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,8 +50,9 @@ class RandomizedResponse:
     Differs  keep is rounded down, never to nearest; the coins are exact
     Checked  tests/mechanisms/test_randomized_response.py; proof: docs/theory/randomized-response.md
 
-    The neighbours of an array are arrays with one answer changed. Asking the same person again
-    costs again: keep what was released rather than release twice.
+    The neighbours of an array are arrays with one answer changed. That somebody answered at all is
+    not hidden, since the number of answers is shown: ADD_REMOVE is refused. Asking the same person
+    again costs again: keep what was released rather than release twice.
 
     >>> survey = RandomizedResponse(epsilon=1)
     >>> survey.guarantee
@@ -84,6 +86,7 @@ class RandomizedResponse:
             raise InvalidParameter(
                 "epsilon", problem="or keep, exactly one, is needed", remedy="pass one of the two"
             )
+        relation = _relation(neighbours)
         count = _count(categories)
         if keep is not None:
             kept = _kept(keep, count)
@@ -94,7 +97,7 @@ class RandomizedResponse:
         object.__setattr__(self, "keep", kept)
         object.__setattr__(self, "categories", count)
         object.__setattr__(self, "epsilon", loss)
-        object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "neighbours", relation)
 
     @classmethod
     def from_truth(
@@ -139,7 +142,8 @@ class RandomizedResponse:
         return moved(answers, drawn(sampler, size), self.categories)
 
     def law(self, value: int) -> Weighted:
-        """The exact law of release(value); False is 0 and True is 1."""
+        """The exact law of release(value); False is 0 and True is 1. At most 10**6 categories."""
+        check_listed(self.categories)
         answer = categories_in(value, self.categories, "value")
         if isinstance(answer, np.ndarray):
             raise WrongType("value", problem="is an array", remedy="pass one answer")
@@ -167,6 +171,28 @@ class RandomizedResponse:
 
 
 # ---------------------------------------------------------------- parameters
+
+
+def _relation(neighbours: object) -> Neighbours:
+    """A relation between inputs of equal length: others are told apart by how much comes out."""
+    relation = check_neighbours(neighbours)
+    if relation.relation == "add-remove":
+        raise InvalidParameter(
+            "neighbours",
+            problem="is add-remove, but the number of answers is shown",
+            remedy="pass CHANGE_ONE: one answer changed",
+        )
+    return relation
+
+
+def check_listed(categories: int) -> None:
+    """Refuse to work something out for each of very many categories."""
+    if categories > MOST_LISTED:
+        raise InvalidParameter(
+            "categories",
+            problem="are too many to list them all",
+            remedy=f"merge or hash them into at most {MOST_LISTED}",
+        )
 
 
 def _count(categories: object) -> int:
@@ -243,7 +269,7 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
         if categories > 2:
             raise WrongType(name, problem="is a truth value", remedy=remedy)
         return bool(value)
-    if isinstance(value, int | np.integer):
+    if _is_integer(value):
         if not 0 <= value < categories:
             _refuse_category(name, remedy)
         return int(value)
@@ -253,6 +279,10 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
         raise InvalidParameter(
             name, problem="is ragged", remedy="pass an array of one shape"
         ) from None
+    if _masked(value):
+        raise WrongType(name, problem="is masked", remedy="pass what is not masked")
+    if not array.size and isinstance(value, list | tuple):
+        return array.astype(np.int64)  # numpy makes floats of no numbers
     match array.dtype.kind:
         case "b" if categories == 2:
             return array
@@ -260,15 +290,28 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
             raise WrongType(name, problem="holds truth values", remedy=remedy)
         case "i" | "u":
             pass
-        case "O" if array.ndim and all(
-            isinstance(v, int | np.integer) and not isinstance(v, bool) for v in array.flat
-        ):
+        case "O" if array.ndim and all(map(_is_integer, array.flat)):
             pass
         case _:
             raise WrongType(name, problem="does not hold categories", remedy=remedy)
     if array.size and not (array.min() >= 0 and array.max() < categories):
         _refuse_category(name, remedy)
     return array.astype(np.int64, copy=False)
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number; numpy counts time spans among them, we do not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def _masked(value: object) -> bool:
+    """Whether an array in it has a mask, which `np.asarray` drops."""
+    if not isinstance(value, list | tuple):
+        return isinstance(value, np.ma.MaskedArray)
+    kinds = set(map(type, value))
+    return any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in kinds) and any(
+        map(_masked, value)
+    )
 
 
 def _refuse_category(name: str, remedy: str) -> NoReturn:
@@ -326,8 +369,9 @@ def shifts(
 
 # ---------------------------------------------------------------- binomial tails
 
-# Up to so many trials the tail is summed as a rational: then ties are decided too.
+# Up to so many trials the tail is summed as a rational at once, else if balls cannot decide.
 _FEW = 200
+_DECISIVE = 512
 
 
 def binomial_tail(count: int, trials: int, probability: Fraction) -> Real:
@@ -344,12 +388,45 @@ def binomial_tail(count: int, trials: int, probability: Fraction) -> Real:
 
 
 def _at_most(level: Fraction, count: int, trials: int, probability: Fraction) -> bool:
-    """Whether P[B >= count] <= level."""
+    """Whether P[B >= count] <= level; equality, which no ball decides, is decided by rationals."""
     if trials > _FEW:
         tail = binomial_tail(count, trials, probability)
-        return refine(lambda precision: tail.ball(precision) <= level, limit=1024)
-    rest = 1 - probability
-    return level >= sum(
-        math.comb(trials, i) * probability**i * rest ** (trials - i)
-        for i in range(count, trials + 1)
+        try:
+            return refine(lambda precision: tail.ball(precision) <= level, limit=_DECISIVE)
+        except PrecisionExhausted:
+            pass
+    tail_numerator = whole_tail(count, trials, probability)
+    return (
+        tail_numerator * level.denominator
+        <= level.numerator * fmpz(probability.denominator) ** trials
     )
+
+
+def whole_tail(count: int, trials: int, probability: Fraction) -> fmpz:
+    """The integer P[B >= count] times the denominator of the probability, to the power of trials.
+
+    Theorem  with the probability u/(u+w), it is the sum of C(n, i) u**i w**(n-i) over i >= count.
+             Neighbouring terms have the ratio (n-i) u / ((i+1) w), so it is the first term times
+             1 + a sum of products of ratios, which binary splitting adds up
+
+    >>> whole_tail(2, 3, Fraction(1, 2))
+    4
+    """
+    yes = fmpz(probability.numerator)
+    no = probability.denominator - yes
+    _, below, added = _split(count, trials, trials, yes, no)
+    first = fmpz.bin_uiui(trials, count) * yes**count * no ** (trials - count)
+    return first * (below + added) // below
+
+
+def _split(start: int, stop: int, trials: int, yes: fmpz, no: fmpz) -> tuple[fmpz, fmpz, fmpz]:
+    """Products of the ratios' numerators and denominators; the sum of all partial products."""
+    if stop - start < 1:
+        return fmpz(1), fmpz(1), fmpz(0)
+    if stop - start == 1:
+        above = (trials - start) * yes
+        return above, (start + 1) * no, above
+    middle = (start + stop) // 2
+    above, below, added = _split(start, middle, trials, yes, no)
+    above_then, below_then, added_then = _split(middle, stop, trials, yes, no)
+    return above * above_then, below * below_then, added * below_then + above * added_then

@@ -14,12 +14,13 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import Number, positive, rational, whole
 from lastbit.mechanisms.additive import distance_parameter
 from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
 __all__ = [
     "ByRate",
     "Utilities",
     "candidate_count",
+    "check_monotone",
     "declared_rate",
     "exact_losses",
     "exact_utilities",
@@ -53,6 +54,7 @@ class ByRate:
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         distance = positive(sensitivity, "sensitivity")
+        check_monotone(monotone, neighbours)
         exact = declared_rate(distance, epsilon=epsilon, rate=rate, monotone=monotone)
         object.__setattr__(self, "sensitivity", distance)
         object.__setattr__(self, "rate", exact)
@@ -103,6 +105,21 @@ def moves(*, monotone: object) -> int:
     if not isinstance(monotone, bool):
         raise WrongType("monotone", problem="is not a truth value", remedy="pass True or False")
     return 1 if monotone else 2
+
+
+def check_monotone(monotone: object, neighbours: object) -> None:
+    """Refuse a declaration that cannot be true: one person changed moves utilities both ways.
+
+    Taking a person's record away may lower one utility, and what is put in its place may raise
+    another: under change-one the utilities do not all move in one direction.
+    """
+    relation = check_neighbours(neighbours).relation
+    if monotone is True and relation == "change-one":
+        raise InvalidParameter(
+            "monotone",
+            problem="cannot be where one record is changed: some values rise, others fall",
+            remedy="pass monotone=False, or neighbours=ADD_REMOVE",
+        )
 
 
 def candidate_count(value: object) -> int:

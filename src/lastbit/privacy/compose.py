@@ -10,7 +10,7 @@ from typing import Any
 
 from flint import arb
 
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact.ball import arb_of, working_precision
 from lastbit.exact.rational import rational
 from lastbit.exact.rounding import upper
@@ -32,6 +32,7 @@ __all__ = ["added", "best_composition", "compositions", "optimal_delta", "optima
 
 # Exact optimal composition looks at every total loss; beyond this many it is not tried.
 MOST_LOSSES = 50_000
+MOST_LOSS = 10**9
 
 
 def added(one: Guarantee, other: Guarantee) -> Any:
@@ -104,6 +105,8 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
              pure ones, sums, then the best order; approximate ones are added on top
     Checked  tests/privacy/test_compose.py
     """
+    if not isinstance(guarantees, Iterable):
+        raise WrongType("guarantees", problem="are no list", remedy="pass a list of guarantees")
     parts = list(guarantees)
     level = rational(delta, "delta")
     if not 0 <= level < 1:
@@ -111,6 +114,10 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
     if not parts:
         raise InvalidParameter("guarantees", problem="are empty", remedy="pass at least one")
     for part in parts:
+        if not isinstance(part, Guarantee):
+            raise WrongType(
+                "guarantees", problem="hold something else", remedy="pass, say, PureDP(1)"
+            )
         if part.neighbours != parts[0].neighbours:
             raise IncompatibleGuarantees(_different_neighbours(parts[0], part))
         if isinstance(part, MetricDP | RenyiDP):
@@ -209,7 +216,7 @@ def optimal_delta(parts: Sequence[tuple[Loss, Fraction]], epsilon: Fraction) -> 
 
 def _outcomes(parts: Sequence[tuple[Loss, Fraction]]) -> list[tuple[Fraction, arb]] | None:
     """Total losses of a product of randomised responses with their masses, largest loss first."""
-    if any(isinstance(e, float) for e, _ in parts):
+    if any(e > MOST_LOSS for e, _ in parts):
         return None
     counts = Counter(e for e, _ in parts if e)
     if math.prod(n + 1 for n in counts.values()) > MOST_LOSSES:

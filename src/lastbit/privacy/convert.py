@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from flint import arb
@@ -29,6 +30,13 @@ __all__ = ["converted", "delta_upper", "epsilon_upper", "implies"]
 
 Kind = TypeVar("Kind")
 PRECISION = 160
+PARAMETERS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "ApproxDP": frozenset({"epsilon", "delta"}),
+        "RenyiDP": frozenset({"alpha"}),
+        "PureDP": frozenset({"distance"}),
+    }
+)
 
 
 def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> Kind:
@@ -47,9 +55,20 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
     >>> converted(PureDP(1), ZCDP)
     ZCDP(rho='0.5')
     """
+    if not isinstance(kind, type):
+        raise WrongType("kind", problem="is no kind of guarantee", remedy="pass, say, ApproxDP")
+    unknown = set(parameters) - PARAMETERS.get(kind.__name__, frozenset())
+    if unknown:
+        raise InvalidParameter(
+            min(unknown), problem="has no meaning in this conversion", remedy="leave it out"
+        )
     match guarantee, kind.__name__:
         case ((PureDP() | ZCDP()), "RenyiDP"):
             return _renyi(guarantee, **parameters)  # type: ignore[return-value]
+        case MetricDP(), "PureDP" if not parameters:
+            raise InvalidParameter(
+                "distance", problem="is needed", remedy="pass distance=, how far apart inputs are"
+            )
         case MetricDP(), "PureDP":
             return guarantee.at(**parameters)  # type: ignore[return-value]
         case _, "ApproxDP" if parameters and not isinstance(guarantee, MetricDP):

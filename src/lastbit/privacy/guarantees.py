@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import Number, rational, shown, whole
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
 __all__ = [
     "ApproxDP",
@@ -72,10 +72,7 @@ def _writable(number: Fraction, name: str) -> Fraction:
 
 
 def _set(guarantee: object, **parameters: object) -> None:
-    if not isinstance(parameters["neighbours"], Neighbours):
-        raise WrongType(
-            "neighbours", problem="is no relation", remedy="pass ADD_REMOVE or CHANGE_ONE"
-        )
+    check_neighbours(parameters["neighbours"])
     for name, value in parameters.items():
         object.__setattr__(guarantee, name, value)
 
@@ -294,7 +291,7 @@ class RenyiDP(_Guarantee):
     def __init__(
         self, alpha: Number, epsilon: Number, *, neighbours: Neighbours = AS_DECLARED
     ) -> None:
-        order = rational(alpha, "alpha")
+        order = _writable(rational(alpha, "alpha"), "alpha")
         if order <= 1:
             raise InvalidParameter("alpha", problem="is not above 1", remedy="pass an order > 1")
         _set(self, alpha=order, epsilon=loss_parameter(epsilon), neighbours=neighbours)
@@ -324,7 +321,7 @@ class MetricDP(_Guarantee):
         *,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        distance = rational(per, "per")
+        distance = _writable(rational(per, "per"), "per")
         if distance <= 0:
             raise InvalidParameter("per", problem="is not above 0", remedy="pass a distance")
         if not isinstance(unit, str) or not unit:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, WrongType
 
-__all__ = ["ADD_REMOVE", "AS_DECLARED", "CHANGE_ONE", "Neighbours"]
+__all__ = ["ADD_REMOVE", "AS_DECLARED", "CHANGE_ONE", "Neighbours", "check_neighbours"]
 
 Relation = Literal["add-remove", "change-one", "as-declared"]
 _WORDS = (
@@ -46,6 +46,15 @@ class Neighbours:
 
     def __str__(self) -> str:
         return dict(_WORDS)[self.relation].format(self.unit)
+
+
+def check_neighbours(value: object) -> Neighbours:
+    """A neighbour relation, and nothing else."""
+    if not isinstance(value, Neighbours):
+        raise WrongType(
+            "neighbours", problem="is no relation", remedy="pass ADD_REMOVE or CHANGE_ONE"
+        )
+    return value
 
 
 ADD_REMOVE = Neighbours("add-remove")
