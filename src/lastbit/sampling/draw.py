@@ -19,7 +19,7 @@ Size: TypeAlias = int | tuple[int, ...] | None
 Prepared = TypeVar("Prepared")
 
 # Large enough that threads seldom meet at the interpreter's lock, small enough for the caches.
-BLOCK = 1 << 18
+BLOCK = 1 << 19
 _AHEAD = 256
 _MOST_POOLS = 64
 _MOST_DIMENSIONS = 64  # numpy's own limit
@@ -81,11 +81,14 @@ def _blocks(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
     if count <= BLOCK:
         return sampler.draw(bits, count)
     into = getattr(sampler, "into", None)
+    first = None if into is not None else sampler.draw(bits, BLOCK)
     try:
-        out: NDArray[Any] = np.empty(count, np.int64)
+        out: NDArray[Any] = np.empty(count, np.int64 if first is None else first.dtype)
     except MemoryError:
         raise _too_many("needs more memory than there is") from None
-    for start in range(0, count, BLOCK):
+    if first is not None:
+        out[:BLOCK] = first
+    for start in range(0 if first is None else BLOCK, count, BLOCK):
         piece = out[start : start + BLOCK]
         if into is not None and piece.dtype == np.int64:
             block = into(bits, piece)
@@ -93,9 +96,8 @@ def _blocks(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
                 continue
         else:
             block = sampler.draw(bits, piece.size)
-        if block.dtype != out.dtype:
-            # truth values need less, integers beyond int64 need more
-            out = out.astype(block.dtype)
+        if block.dtype != out.dtype:  # integers beyond int64
+            out = out.astype(np.object_)
         out[start : start + BLOCK] = block
     return out
 

@@ -187,13 +187,18 @@ class Cells:
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
-        cell = np.empty(size, np.int64)
+        out = np.empty(size, np.int64)
+        wide = self.into(bits, out)
+        return out if wide is None else wide
+
+    def into(self, bits: Bits, cell: NDArray[np.int64]) -> NDArray[Any] | None:
+        """Overwrite an array with draws, or return them where int64 cannot hold them."""
         self.body.fill(bits, cell)
-        rest = random_bits(bits, size, self.cell_bits)
+        rest = random_bits(bits, cell.size, self.cell_bits)
         places = np.flatnonzero(cell == _RESIDUAL)
         cell[places] = 0
         out = self._assembled(cell, rest)
-        room = capacity(size, *self.remainder_share)
+        room = capacity(cell.size, *self.remainder_share)
         while room:
             now, places = places[:room], places[room:]
             found = self._remainder(bits, _proposals(room), now.size)
@@ -203,7 +208,7 @@ class Cells:
             places = np.concatenate([now[found.size :], places])
             if not places.size:
                 break
-        return out
+        return None if out is cell else out
 
     def _assembled(self, cell: NDArray[np.int64], rest: NDArray[Any]) -> NDArray[Any]:
         """The values cell * 2**b + rest, in Python integers where int64 could overflow."""
