@@ -18,8 +18,10 @@ __all__ = ["Sampler", "Size", "cached", "drawn", "drawn_fresh", "stream"]
 Size: TypeAlias = int | tuple[int, ...] | None
 Prepared = TypeVar("Prepared")
 
-# Large enough that threads seldom meet at the interpreter's lock, small enough for the caches.
-BLOCK = 1 << 19
+# Large enough that threads seldom meet at the interpreter's lock, small enough for the caches;
+# samplers that need many temporary arrays take the smaller one.
+BLOCK = 1 << 18
+SMALL_BLOCK = 1 << 16
 _AHEAD = 256
 _MOST_POOLS = 64
 _MOST_DIMENSIONS = 64  # numpy's own limit
@@ -32,8 +34,8 @@ class Sampler(Protocol):
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws; the bytes taken depend on `size` alone.
 
-        A sampler may also have `into(bits, out)`: the same into a given int64 array, or, where that
-        cannot hold them, into a new array that is returned.
+        A sampler may also have `into(bits, out, scratch)`: the same into a given int64 array, or,
+        where that cannot hold them, into a new array that is returned.
         """
         ...
 
@@ -78,27 +80,29 @@ def _life(bits: Bits) -> Life | None:
 
 def _blocks(sampler: Sampler, bits: Bits, count: int) -> NDArray[Any]:
     """`count` draws, block by block, so that only the result needs memory."""
-    if count <= BLOCK:
-        return sampler.draw(bits, count)
     into = getattr(sampler, "into", None)
-    first = None if into is not None else sampler.draw(bits, BLOCK)
+    block = SMALL_BLOCK if into is None else BLOCK
+    if count <= block:
+        return sampler.draw(bits, count)
+    first = None if into is not None else sampler.draw(bits, block)
     try:
         out: NDArray[Any] = np.empty(count, np.int64 if first is None else first.dtype)
     except MemoryError:
         raise _too_many("needs more memory than there is") from None
+    scratch = np.empty(block if first is None else 0, np.int64)
     if first is not None:
-        out[:BLOCK] = first
-    for start in range(0 if first is None else BLOCK, count, BLOCK):
-        piece = out[start : start + BLOCK]
+        out[:block] = first
+    for start in range(0 if first is None else block, count, block):
+        piece = out[start : start + block]
         if into is not None and piece.dtype == np.int64:
-            block = into(bits, piece)
-            if block is None:
+            drawn_block = into(bits, piece, scratch[: piece.size])
+            if drawn_block is None:
                 continue
         else:
-            block = sampler.draw(bits, piece.size)
-        if block.dtype != out.dtype:  # integers beyond int64
+            drawn_block = sampler.draw(bits, piece.size)
+        if drawn_block.dtype != out.dtype:  # integers beyond int64
             out = out.astype(np.object_)
-        out[start : start + BLOCK] = block
+        out[start : start + block] = drawn_block
     return out
 
 

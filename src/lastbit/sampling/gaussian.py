@@ -105,10 +105,10 @@ class Direct:
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
         out = np.empty(size, np.int64)
-        self.into(bits, out)
+        self.table.fill(bits, out)
         return out
 
-    def into(self, bits: Bits, out: NDArray[np.int64]) -> None:
+    def into(self, bits: Bits, out: NDArray[np.int64], _: NDArray[np.int64]) -> None:
         """Overwrite `out` with draws."""
         self.table.fill(bits, out)
 
@@ -188,10 +188,12 @@ class Cells:
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
         out = np.empty(size, np.int64)
-        wide = self.into(bits, out)
+        wide = self.into(bits, out, out)
         return out if wide is None else wide
 
-    def into(self, bits: Bits, cell: NDArray[np.int64]) -> NDArray[Any] | None:
+    def into(
+        self, bits: Bits, cell: NDArray[np.int64], _: NDArray[np.int64]
+    ) -> NDArray[Any] | None:
         """Overwrite an array with draws, or return them where int64 cannot hold them."""
         self.body.fill(bits, cell)
         rest = random_bits(bits, cell.size, self.cell_bits)

@@ -113,16 +113,17 @@ class Digits:
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         """`size` independent draws."""
         out = np.empty(size, np.int64)
-        wide = self.into(bits, out)
+        wide = self.into(bits, out, np.empty_like(out))
         return out if wide is None else wide
 
-    def into(self, bits: Bits, out: NDArray[np.int64]) -> NDArray[Any] | None:
+    def into(
+        self, bits: Bits, out: NDArray[np.int64], digit: NDArray[np.int64]
+    ) -> NDArray[Any] | None:
         """Overwrite `out` with draws, or return them where int64 cannot hold them."""
         if self.wide:
             return self._wide(bits, out.size)
         (lowest, _), *others = self.places
         lowest.fill(bits, out)
-        digit = np.empty_like(out)
         for i, (place, shift) in enumerate(others):
             place.fill(bits, digit)
             if i == len(others) - 1 and out.size and int(digit.max()) >> (62 - shift):
