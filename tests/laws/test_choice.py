@@ -147,9 +147,9 @@ def test_a_million_candidates() -> None:
 )
 def test_what_has_no_order_is_refused(values: object) -> None:
     with pytest.raises(WrongType, match="are not a sequence"):
-        choice_function(values)  # type: ignore[arg-type]
+        choice_function(values)  # type: ignore[call-overload]
     with pytest.raises(WrongType, match="are not a sequence"):
-        choice_exp(values)  # type: ignore[arg-type]
+        choice_exp(values)  # type: ignore[call-overload]
 
 
 def test_the_callers_array_is_neither_changed_nor_read_again() -> None:

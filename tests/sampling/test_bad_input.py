@@ -259,10 +259,10 @@ def test_one_of_variance_and_standard_deviation(call):
 @pytest.mark.usefixtures("no_randomness")
 def test_a_wrong_type_is_a_type_error_too():
     for call in (
-        lambda: discrete_laplace(None),  # type: ignore[arg-type]
-        lambda: uniform_below(3.0),  # type: ignore[arg-type]
-        lambda: bernoulli("1/3", size="3"),  # type: ignore[arg-type]
-        lambda: choice(5),  # type: ignore[arg-type]
+        lambda: discrete_laplace(None),  # type: ignore[call-overload]
+        lambda: uniform_below(3.0),  # type: ignore[call-overload]
+        lambda: bernoulli("1/3", size="3"),  # type: ignore[call-overload]
+        lambda: choice(5),  # type: ignore[call-overload]
     ):
         with pytest.raises(WrongType) as refusal:
             call()
@@ -273,7 +273,7 @@ def test_a_wrong_type_is_a_type_error_too():
 def test_the_gaussian_takes_no_nameless_parameter():
     """Variance or standard deviation: a bare number would not say."""
     with pytest.raises(TypeError):
-        discrete_gaussian(5)  # type: ignore[call-arg]
+        discrete_gaussian(5)  # type: ignore[call-overload]
 
 
 @pytest.mark.usefixtures("no_randomness")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import NoReturn, overload
 
 import numpy as np
 from flint import arb
@@ -17,13 +17,17 @@ from lastbit.exact.rational import Number, rational
 from lastbit.exact.real import Real, refine
 from lastbit.laws import Bernoulli
 from lastbit.sampling.bits import Bits
-from lastbit.sampling.draw import Size, cached, drawn
+from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
 
 __all__ = ["Coin", "bernoulli", "bernoulli_exp"]
 
 
-def bernoulli(p: Number, size: Size = None) -> Any:
+@overload
+def bernoulli(p: Number, size: None = None) -> bool: ...
+@overload
+def bernoulli(p: Number, size: Shape) -> NDArray[np.bool_]: ...
+def bernoulli(p: Number, size: Size = None) -> bool | NDArray[np.bool_]:
     """Exact coins: True with probability p.
 
     Law      P[X = True] = p, a rational number
@@ -37,10 +41,14 @@ def bernoulli(p: Number, size: Size = None) -> Any:
     >>> bernoulli("1/3", size=(2, 5)).shape
     (2, 5)
     """
-    return drawn(cached(_bernoulli, p), size)
+    return drawn(cached(_bernoulli, p), size)  # type: ignore[no-any-return]
 
 
-def bernoulli_exp(gamma: Number | Real, size: Size = None) -> Any:
+@overload
+def bernoulli_exp(gamma: Number | Real, size: None = None) -> bool: ...
+@overload
+def bernoulli_exp(gamma: Number | Real, size: Shape) -> NDArray[np.bool_]: ...
+def bernoulli_exp(gamma: Number | Real, size: Size = None) -> bool | NDArray[np.bool_]:
     """Exact coins: True with probability exp(-gamma).
 
     Law      P[X = True] = exp(-gamma), gamma >= 0 a rational or a computable real
@@ -54,7 +62,7 @@ def bernoulli_exp(gamma: Number | Real, size: Size = None) -> Any:
     >>> bernoulli_exp(Real(2).sqrt(), size=10).dtype
     dtype('bool')
     """
-    return drawn(cached(_bernoulli_exp, gamma), size)
+    return drawn(cached(_bernoulli_exp, gamma), size)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=64, typed=True)

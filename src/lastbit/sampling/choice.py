@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from flint import arb
@@ -17,7 +17,7 @@ from lastbit.exact.ball import arb_of
 from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
 from lastbit.exact.rational import Number, positive, rational
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.draw import Size, drawn_fresh
+from lastbit.sampling.draw import Shape, Size, drawn_fresh
 from lastbit.sampling.uniform import UniformBelow
 from lastbit.sampling.uniform_real import LazyUniform
 
@@ -33,7 +33,11 @@ _FEW = 256  # so few candidates that the sum of their weights can stay below 2**
 _CHUNK = 1 << 14
 
 
-def choice(weights: Numbers, size: Size = None) -> Any:
+@overload
+def choice(weights: Numbers, size: None = None) -> int: ...
+@overload
+def choice(weights: Numbers, size: Shape) -> NDArray[np.int64]: ...
+def choice(weights: Numbers, size: Size = None) -> int | NDArray[np.int64]:
     """Exact draws of an index, with probability proportional to its rational weight.
 
     Law      P[X = i] = weights[i] / sum(weights)
@@ -52,10 +56,16 @@ def choice(weights: Numbers, size: Size = None) -> Any:
         ...
     lastbit.errors.InvalidParameter: weights[1] is negative; pass weights from 0 up
     """
-    return drawn_fresh(wheel(weights), size)
+    return drawn_fresh(wheel(weights), size)  # type: ignore[no-any-return]
 
 
-def choice_exp(exponents: Numbers, size: Size = None, *, rate: Number = 1) -> Any:
+@overload
+def choice_exp(exponents: Numbers, size: None = None, *, rate: Number = 1) -> int: ...
+@overload
+def choice_exp(exponents: Numbers, size: Shape, *, rate: Number = 1) -> NDArray[np.int64]: ...
+def choice_exp(
+    exponents: Numbers, size: Size = None, *, rate: Number = 1
+) -> int | NDArray[np.int64]:
     """Exact draws of an index, with probability proportional to exp(rate * exponents[index]).
 
     Law      P[X = i] = exp(rate e_i) / sum(exp(rate e_j)): the exponential mechanism
@@ -74,7 +84,8 @@ def choice_exp(exponents: Numbers, size: Size = None, *, rate: Number = 1) -> An
         ...
     lastbit.errors.InvalidParameter: exponents are empty; pass at least one
     """
-    return drawn_fresh(majorant(exponents, positive(rate, "rate")), size)
+    sampler = majorant(exponents, positive(rate, "rate"))
+    return drawn_fresh(sampler, size)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,9 +13,10 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import whole
 from lastbit.sampling.bits import Bits, KeyStream, Life, secure_bits
 
-__all__ = ["Sampler", "Size", "cached", "drawn", "drawn_fresh", "stream"]
+__all__ = ["Sampler", "Shape", "Size", "cached", "drawn", "drawn_fresh", "stream"]
 
-Size: TypeAlias = int | tuple[int, ...] | None
+Shape: TypeAlias = int | tuple[int, ...]
+Size: TypeAlias = Shape | None
 Prepared = TypeVar("Prepared")
 
 # Large enough that threads seldom meet at the interpreter's lock, small enough for the caches;

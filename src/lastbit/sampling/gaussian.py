@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from flint import arb
@@ -19,7 +19,7 @@ from lastbit.exact.exponential import exp_negative
 from lastbit.exact.rational import Number, positive
 from lastbit.laws.gaussian import DiscreteGaussian, theta
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.draw import Sampler, Size, cached, drawn
+from lastbit.sampling.draw import Sampler, Shape, Size, cached, drawn
 from lastbit.sampling.inversion import (
     GUIDE_BITS,
     WORD_BITS,
@@ -38,12 +38,26 @@ _CELLS_PER_DEVIATION = 32
 _RESIDUAL = 32767  # no cell has this number: a draw gives up long before (see LazyUniform)
 
 
+@overload
+def discrete_gaussian(
+    *,
+    variance: Number | None = None,
+    standard_deviation: Number | None = None,
+    size: None = None,
+) -> int: ...
+@overload
+def discrete_gaussian(
+    *,
+    variance: Number | None = None,
+    standard_deviation: Number | None = None,
+    size: Shape,
+) -> NDArray[Any]: ...
 def discrete_gaussian(
     *,
     variance: Number | None = None,
     standard_deviation: Number | None = None,
     size: Size = None,
-) -> Any:
+) -> int | NDArray[Any]:
     """Exact draws from the discrete Gaussian law, given its variance or its standard deviation.
 
     Law      P[X = k] proportional to exp(-k**2 / (2 variance)) on the integers
@@ -67,8 +81,8 @@ def discrete_gaussian(
     if variance is not None and standard_deviation is not None:
         _refuse("and standard_deviation are both given")
     if variance is not None:
-        return drawn(cached(_by_variance, variance), size)
-    return drawn(cached(_by_deviation, standard_deviation), size)
+        return drawn(cached(_by_variance, variance), size)  # type: ignore[no-any-return]
+    return drawn(cached(_by_deviation, standard_deviation), size)  # type: ignore[no-any-return]
 
 
 def _refuse(problem: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from flint import arb
@@ -16,7 +16,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import arb_of
 from lastbit.exact.rational import Number, positive
 from lastbit.sampling.bits import Bits
-from lastbit.sampling.draw import Size, cached, drawn
+from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
 
 __all__ = ["Digits", "discrete_laplace", "geometric", "laplace_sampler"]
@@ -28,7 +28,11 @@ DIGIT_BITS = 8
 MOST_SCALE = 1 << 512
 
 
-def geometric(scale: Number, size: Size = None) -> Any:
+@overload
+def geometric(scale: Number, size: None = None) -> int: ...
+@overload
+def geometric(scale: Number, size: Shape) -> NDArray[Any]: ...
+def geometric(scale: Number, size: Size = None) -> int | NDArray[Any]:
     """Exact draws from the geometric law on 0, 1, 2, ...
 
     Law      P[X = k] = (1-q) * q**k, q = exp(-1/scale)
@@ -46,10 +50,14 @@ def geometric(scale: Number, size: Size = None) -> Any:
         ...
     lastbit.errors.InvalidParameter: scale is negative; pass a number above 0
     """
-    return drawn(cached(_geometric, scale), size)
+    return drawn(cached(_geometric, scale), size)  # type: ignore[no-any-return]
 
 
-def discrete_laplace(scale: Number, size: Size = None) -> Any:
+@overload
+def discrete_laplace(scale: Number, size: None = None) -> int: ...
+@overload
+def discrete_laplace(scale: Number, size: Shape) -> NDArray[Any]: ...
+def discrete_laplace(scale: Number, size: Size = None) -> int | NDArray[Any]:
     """Exact draws from the discrete Laplace law.
 
     Law      P[X = k] = (1-q)/(1+q) * q**abs(k), q = exp(-1/scale)
@@ -68,7 +76,7 @@ def discrete_laplace(scale: Number, size: Size = None) -> Any:
     >>> isinstance(discrete_laplace(2**40), int)
     True
     """
-    return drawn(cached(_laplace, scale), size)
+    return drawn(cached(_laplace, scale), size)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=32, typed=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lastbit.exact.ball import arb_of
 from lastbit.exact.rational import whole
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.draw import Size, cached, drawn
+from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.uniform_real import LazyUniform
 
 __all__ = ["UniformBelow", "random_bits", "uniform_below"]
@@ -23,7 +23,11 @@ LIMB_BITS = 32
 _SPARE_BITS = 44
 
 
-def uniform_below(n: int, size: Size = None) -> Any:
+@overload
+def uniform_below(n: int, size: None = None) -> int: ...
+@overload
+def uniform_below(n: int, size: Shape) -> NDArray[Any]: ...
+def uniform_below(n: int, size: Size = None) -> int | NDArray[Any]:
     """Exact uniform draws from 0 ... n-1.
 
     Law      P[X = k] = 1/n
@@ -44,7 +48,7 @@ def uniform_below(n: int, size: Size = None) -> Any:
         ...
     lastbit.errors.InvalidParameter: n is below 1; pass a whole number from 1 up
     """
-    return drawn(cached(_uniform, n), size)
+    return drawn(cached(_uniform, n), size)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=64, typed=True)
