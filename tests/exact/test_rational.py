@@ -146,7 +146,7 @@ NO_NUMBERS: list[object] = [
     np.array([1.5]),
     np.datetime64("2020-01-01"),
     np.timedelta64(3, "s"),
-    np.timedelta64("NaT"),
+    np.timedelta64("NaT", "s"),
     int,
     float,
     Fraction,

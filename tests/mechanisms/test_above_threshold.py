@@ -530,7 +530,7 @@ def test_bad_parameters(change: dict[str, Any]) -> None:
 
 
 BAD_VALUES = [
-    1.5, float("nan"), True, "3", None, np.True_, [1], 1j, np.timedelta64(1), np.ma.masked,
+    1.5, float("nan"), True, "3", None, np.True_, [1], 1j, np.timedelta64(1, "s"), np.ma.masked,
 ]  # fmt: skip
 
 
@@ -568,7 +568,7 @@ def test_bad_lists(values: object) -> None:
         ({1: 2}, "no order"), ({1, 2}, "no order"), (frozenset({1}), "no order"),
         ({1: 2}.keys(), "no order"), (np.array(3), "one dimension"), (np.array([[1]]), "dimension"),
         (np.array(3, np.object_), "dimension"), (np.ma.array([1, 2], mask=[False, True]), "masked"),
-        (np.ma.array([1.0, 2.0]), "masked"), (np.timedelta64(1), "no list"),
+        (np.ma.array([1.0, 2.0]), "masked"), (np.timedelta64(1, "s"), "no list"),
         (np.array([1], "m8[s]"), "number"),
     ],
     ids=str,

@@ -323,8 +323,8 @@ WRONG = [
     (2, "1"), (2, ["yes", "no"]), (2, None), (2, [None, 1]), (2, [0, "73211"]), (2, {0, 1}),
     (3, True), (3, np.True_), (3, [True, False]), (3, np.array([True])), (2, Fraction(1)),
     (2, np.array(["2020-01-01"], "M8[D]")), (2, b"1"), (2, 1j), (2, np.array([])),
-    (2, np.array([True, 1], np.object_)), (2, np.timedelta64(1)), (3, [np.timedelta64(1)]),
-    (2, np.array([np.timedelta64(1)], np.object_)), (3, np.array([1], "m8[s]")),
+    (2, np.array([True, 1], np.object_)), (2, np.timedelta64(1, "s")), (3, [np.timedelta64(1, "s")]),
+    (2, np.array([np.timedelta64(1, "s")], np.object_)), (3, np.array([1], "m8[s]")),
     (2, np.ma.array([0, 1], mask=[False, True])), (3, [np.ma.array([0, 1], mask=[False, True])]),
     (2, np.ma.array([True])),
 ]  # fmt: skip
