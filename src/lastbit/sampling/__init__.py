@@ -34,6 +34,7 @@ see docs/known-limits.md. Scalar draws come from a pool made ahead, before any d
 | `uniform_real.py` | a uniform real, known as far as anybody asked |
 | `inversion.py` | lazy inversion with guide tables |
 | `uniform.py`, `bernoulli.py`, `laplace.py`, `gaussian.py`, `choice.py` | the laws |
+| `flips.py`, `distances.py` | coins of many candidates; how far below the best each one is |
 | `draw.py` | one, many, or a stream; pools; blocks |
 | `deterministic.py` | sources that are not random, for tests only; nothing imports it |
 """

@@ -17,6 +17,7 @@ from lastbit.exact.ball import arb_of
 from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
 from lastbit.exact.rational import Number, positive, rational
 from lastbit.sampling.bits import Bits, words
+from lastbit.sampling.distances import Exponents, distances_below
 from lastbit.sampling.draw import Shape, Size, drawn_fresh
 from lastbit.sampling.uniform import UniformBelow
 from lastbit.sampling.uniform_real import LazyUniform
@@ -156,7 +157,7 @@ class Majorant:
     wheel: Wheel
     weights: NDArray[np.int64]
     accept_low: NDArray[np.float64]
-    exponents: Numbers
+    exponents: Exponents
     greatest: Fraction
     rate: Fraction
     scale_bits: int
@@ -232,8 +233,9 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
             "rate", problem="is beyond 2**1000 or below 2**-1000", remedy="rescale the exponents"
         )
     with np.errstate(all="ignore"):  # a distance too large for a float counts as 512
-        own = tuple(exponents) if array is None else array.copy()  # whatever the caller does later
-        distances, greatest = _distances(own, array)
+        # a copy, whatever the caller does with the original later
+        own = _exact(exponents) if array is None else array.copy()
+        distances, greatest = distances_below(own)
         distances *= rate.numerator / rate.denominator
     scale_bits = _SCALE_BITS - (distances.size.bit_length() if distances.size <= _FEW else 0)
     weights = np.empty(distances.size, np.int64)
@@ -253,24 +255,8 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
     return Majorant(sums, weights, accept, own, greatest, rate, scale_bits)
 
 
-def _distances(values: Numbers, array: NDArray[Any] | None) -> tuple[NDArray[np.float64], Fraction]:
-    """Greatest exponent minus each, rounded once and correctly to floats."""
-    if array is not None and array.dtype.kind == "f":
-        return array.max() - array, rational(float(array.max()))
-    if array is not None and int(array.min()) > -(1 << 61) and int(array.max()) < 1 << 61:
-        whole = array.astype(np.int64)
-        return (whole.max() - whole).astype(np.float64), Fraction(int(whole.max()))
-    exact = [rational(value, f"exponents[{i}]") for i, value in enumerate(values)]
-    most = max(exact)
-    return np.array([_nearest(most - e) for e in exact], np.float64), most
-
-
-def _nearest(number: Fraction) -> float:
-    """The nearest float; a distance beyond all floats is as good as the largest."""
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return 1.7976931348623157e308
+def _exact(exponents: Numbers) -> list[Fraction]:
+    return [rational(value, f"exponents[{i}]") for i, value in enumerate(exponents)]
 
 
 def _array(values: object, name: str) -> NDArray[Any] | None:

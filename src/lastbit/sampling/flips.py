@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -15,11 +14,10 @@ from lastbit.exact.ball import arb_of
 from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
 from lastbit.exact.rational import rational
 from lastbit.sampling.bits import Bits, words
+from lastbit.sampling.distances import Exponents, distances_below
 from lastbit.sampling.uniform_real import LazyUniform
 
 __all__ = ["Flips", "flips"]
-
-Exponents: TypeAlias = NDArray[Any] | Sequence[Fraction]
 
 _BLOCK = 1 << 14
 _LOW_HALF = np.uint64((1 << 32) - 1)
@@ -93,7 +91,7 @@ class Flips:
 def flips(exponents: Exponents, rate: Fraction) -> Flips:
     """The coins of candidates: floats or integers in a numpy vector, or a sequence of rationals."""
     with np.errstate(all="ignore"):  # a distance beyond all floats counts as 512
-        distances, greatest = _distances(exponents)
+        distances, greatest = distances_below(exponents)
         distances *= rate.numerator / rate.denominator
         np.minimum(distances, LARGEST_ARGUMENT, out=distances)
         sure = np.empty(distances.size, np.int64)
@@ -105,26 +103,6 @@ def flips(exponents: Exponents, rate: Fraction) -> Flips:
             sure[piece] = y * (1.0 - slack)  # the cast rounds down, as nothing is negative
             never[piece] = np.ceil(y * (1.0 + slack))
     return Flips(sure, never, exponents, greatest, rate)
-
-
-def _distances(exponents: Exponents) -> tuple[NDArray[np.float64], Fraction]:
-    """Greatest exponent minus each, rounded once and correctly to floats."""
-    if not isinstance(exponents, np.ndarray):
-        most = max(exponents)
-        return np.array([_nearest(most - e) for e in exponents], np.float64), most
-    greatest = exponents.max()
-    if exponents.dtype.kind == "f":
-        return greatest - exponents, Fraction(float(greatest))
-    # modulo 2**64 the difference of two 64-bit integers is exact, as it lies in 0 ... 2**64 - 1
-    apart = greatest.astype(np.uint64) - exponents.astype(np.uint64)
-    return apart.astype(np.float64), Fraction(int(greatest))
-
-
-def _nearest(number: Fraction) -> float:
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return float("inf")
 
 
 def _one_of(bits: Bits, heads: NDArray[np.bool_]) -> NDArray[Any]:
