@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import Ball
 from lastbit.exact.rounding import upper
+from lastbit.laws import DiscreteLaplace
 from lastbit.mechanisms import above_threshold, lattice
 from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.privacy.guarantees import PureDP
@@ -605,3 +606,34 @@ def test_the_law_has_its_limits() -> None:
         AboveThreshold(threshold=0, epsilon=1).accuracy(1, queries=1)
     with pytest.raises(InvalidParameter):
         AboveThreshold(threshold=0, epsilon=1).guarantee_at(-1)
+
+
+@pytest.mark.parametrize("grid", [None, "1/8"])
+def test_beta_and_accuracy_agree(grid) -> None:
+    """The error that accuracy allows for a beta is exceeded with at most that probability."""
+    mechanism = AboveThreshold(sensitivity=1, epsilon=1, threshold=0, grid=grid)
+    for level in ("0.5", "0.05", "1e-6"):
+        error = mechanism.accuracy(level, queries=20)
+        assert mechanism.beta(error, queries=20) <= float(level)
+        assert mechanism.beta(2 * error, queries=20) < mechanism.beta(error, queries=20)
+    assert mechanism.beta(0, queries=1) == 1.0
+    # the truth for one query: P[abs(R - N) > a], summed over both laws, is never above
+    bar = DiscreteLaplace(mechanism.threshold_scale / mechanism.lattice.step)
+    noise = DiscreteLaplace(mechanism.query_scale / mechanism.lattice.step)
+    weights = [float(upper(bar.probability(k))) for k in range(-80, 81)]
+    tails = [float(upper(noise.probability(k))) for k in range(-200, 201)]
+    for steps in (2, 6, 15):
+        exact = sum(
+            w * t
+            for r, w in zip(range(-80, 81), weights, strict=True)
+            for n, t in zip(range(-200, 201), tails, strict=True)
+            if abs(r - n) > steps
+        )
+        far = (steps + Fraction(mechanism.lattice.rounds, 2)) * mechanism.lattice.step
+        assert mechanism.beta(far, queries=1) >= min(exact, 1.0) - 1e-3
+
+
+@pytest.mark.parametrize("error", [-1, float("nan"), "x"])
+def test_bad_errors(error) -> None:
+    with pytest.raises(LastbitError, match="error"):
+        AboveThreshold(sensitivity=1, epsilon=1, threshold=0).beta(error, queries=1)

@@ -708,3 +708,13 @@ def test_bad_beta(beta: Any) -> None:
         certain().accuracy("0.1", keys=0)
     with pytest.raises(InvalidParameter):
         certain().beta(-1)
+
+
+def test_guarantees_for_several_people():
+    mechanism = ThresholdedHistogram(epsilon=1, delta="1e-6", keys_per_person=1)
+    assert mechanism.guarantee_at(0) == ProbabilisticDP(0, 0, neighbours=ADD_REMOVE)
+    assert mechanism.guarantee_at(1) == mechanism.guarantee
+    assert mechanism.guarantee_at(3) == mechanism.guarantee.group(3)
+    assert isinstance(mechanism.guarantee_at(2), ApproxDP)
+    with pytest.raises(InvalidParameter, match="distance"):
+        mechanism.guarantee_at(-1)

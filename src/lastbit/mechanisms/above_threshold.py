@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
+from math import ceil, floor
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.ball import DEFAULT_PRECISION, Ball, working_precision
 from lastbit.exact.rational import Number, positive, rational, whole
+from lastbit.exact.rounding import upper
 from lastbit.laws import DiscreteLaplace
 from lastbit.mechanisms.additive import distance_parameter, probability
 from lastbit.mechanisms.lattice import Lattice, lattice
@@ -208,6 +209,30 @@ class AboveThreshold:
             for share in shares
         )
         return (steps + Fraction(self.lattice.rounds, 2)) * self.lattice.step
+
+    def beta(self, error: Number, *, queries: int) -> float:
+        """At most so likely is any of so many answers wrong by more than the error; rounded up.
+
+        Theorem  as for `accuracy`: P[abs(R) > m] + queries P[abs(N) > n] for the best m + n = error
+        """
+        number = whole(queries, "queries", least=1)
+        far = distance_parameter(error, "error") / self.lattice.step
+        steps = floor(far - Fraction(self.lattice.rounds, 2))
+        if steps < 0:
+            return 1.0
+        bar, noise = map(DiscreteLaplace, self._scales())
+
+        def chance(m: int) -> float:
+            return upper((1 - bar.cdf(m)) * 2 + (1 - noise.cdf(steps - m)) * (2 * number))
+
+        low, high = 0, steps  # the sum is convex in m; any m gives a true bound
+        while high - low > 2:
+            third = (high - low) // 3
+            if chance(low + third) <= chance(high - third):
+                high -= third
+            else:
+                low += third
+        return min(1.0, *(chance(m) for m in range(low, high + 1)))
 
     # -- in steps of the lattice --
     def _scales(self) -> tuple[Fraction, Fraction]:

@@ -29,7 +29,7 @@ from lastbit.mechanisms.keyed_counts import (
     shallow,
 )
 from lastbit.mechanisms.lattice import Lattice
-from lastbit.privacy.guarantees import ProbabilisticDP, PureDP
+from lastbit.privacy.guarantees import ApproxDP, ProbabilisticDP, PureDP
 from lastbit.privacy.neighbours import ADD_REMOVE, Neighbours, check_neighbours
 from lastbit.sampling.laplace import laplace_sampler
 
@@ -234,6 +234,13 @@ class ThresholdedHistogram:
     def guarantee(self) -> ProbabilisticDP:
         """What one release promises; `post_processed()` is what survives processing."""
         return ProbabilisticDP(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    def guarantee_at(self, distance: int) -> ProbabilisticDP | ApproxDP:
+        """What one release promises to so many people together; from two on approximately."""
+        people = whole(distance, "distance")
+        if people == 0:
+            return ProbabilisticDP(0, 0, neighbours=self.neighbours)
+        return self.guarantee if people == 1 else self.guarantee.group(people)
 
     def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
         """The keys whose noisy count reaches the threshold, with that count, ordered by key."""
