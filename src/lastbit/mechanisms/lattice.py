@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.rational import positive, rational, whole
-from lastbit.sampling.bits import Bits
 from lastbit.sampling.draw import Sampler, drawn
 
 __all__ = ["Lattice", "array_of", "lattice"]
@@ -63,13 +62,6 @@ class Lattice:
         if isinstance(steps, int):
             return self._value(steps + drawn(sampler, None))
         return self._value(_sum(steps, drawn(sampler, steps.shape)))
-
-    def noised_with(self, value: object, sampler: Sampler, bits: Bits) -> Any:
-        """The same from a given source of bits, for tests."""
-        steps = self._steps(value)
-        if isinstance(steps, int):
-            return self._value(steps + int(sampler.draw(bits, 1)[0]))
-        return self._value(_sum(steps, sampler.draw(bits, steps.size).reshape(steps.shape)))
 
     def steps_of(self, value: object) -> int:
         """The integer at which a single value lies on the lattice."""
