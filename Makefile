@@ -13,7 +13,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check anchors bench lint types contracts docs reference format lock clean
+.PHONY: help demo test check anchors bench utility lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ check: lint types contracts docs anchors test ## everything CI runs; the tests c
 
 bench: $(READY) ## run the benchmarks
 	@$(BIN)/python bench/run.py $(ARGS)
+
+utility: $(READY) ## how far off private medians are; draws docs/utility.md (minutes; ARGS=--figures draws only)
+	@$(BIN)/python bench/utility.py $(ARGS)
 
 lint: $(READY) ## style and likely bugs (ruff)
 	@$(BIN)/ruff check .

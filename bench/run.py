@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from types import ModuleType
 
+import beyond
 import mechanisms
 import report
 import sampling
@@ -17,7 +18,11 @@ from measure import Measurement, Step, pinned, quietest_core
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-BENCHMARKS: dict[str, ModuleType] = {"sampling": sampling, "mechanisms": mechanisms}
+BENCHMARKS: dict[str, ModuleType] = {
+    "sampling": sampling,
+    "mechanisms": mechanisms,
+    "beyond": beyond,
+}
 
 
 def main() -> None:

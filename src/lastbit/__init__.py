@@ -6,24 +6,36 @@
 PureDP(epsilon='0.5')
 >>> noisy_count = noise.release(1234)
 
-Mechanisms (`lastbit.mechanisms`), guarantees and their calculus (`lastbit.privacy`), exact
-samplers on cryptographic bits (`lastbit.sampling`), exact probability laws (`lastbit.laws`) and
-exact numbers (`lastbit.exact`). The first three are also here. Every room explains itself:
+Mechanisms (`lastbit.mechanisms`), guarantees and their calculus (`lastbit.privacy`), how far
+statistics move (`lastbit.sensitivity`), exact samplers on cryptographic bits (`lastbit.sampling`),
+places (`lastbit.geo`), exact probability laws (`lastbit.laws`) and exact numbers
+(`lastbit.exact`). The first four are also here. Every room explains itself:
 `help(lastbit.privacy)`. Errors: `lastbit.errors`.
 """
 
-from lastbit import errors, exact, laws, mechanisms, privacy, sampling
+from lastbit import errors, exact, geo, laws, mechanisms, privacy, sampling, sensitivity
 from lastbit.mechanisms import (
+    BOTTOM,
     AboveThreshold,
     Exponential,
     Gaussian,
     Histogram,
     Laplace,
     PermuteAndFlip,
+    PlanarLaplace,
+    PolarLaplace,
     Poll,
+    ProposeTestRelease,
     RandomizedResponse,
     ReportNoisyMax,
+    SmoothNoise,
+    SmoothStatistic,
+    StableValue,
     ThresholdedHistogram,
+    private_median,
+    private_quantile,
+    private_trimmed_mean,
+    private_variance,
 )
 from lastbit.privacy import (
     ADD_REMOVE,
@@ -47,8 +59,17 @@ from lastbit.sampling import (
     discrete_gaussian,
     discrete_laplace,
     geometric,
+    planar_laplace,
+    rounded,
     stream,
     uniform_below,
+)
+from lastbit.sensitivity import (
+    distance_to_instability,
+    global_sensitivity,
+    local_sensitivity,
+    propose,
+    smooth_sensitivity,
 )
 
 __version__ = "0.1.0"
@@ -57,6 +78,7 @@ __all__ = [
     "ADD_REMOVE",
     "AboveThreshold",
     "ApproxDP",
+    "BOTTOM",
     "CHANGE_ONE",
     "Exponential",
     "Gaussian",
@@ -65,12 +87,18 @@ __all__ = [
     "MetricDP",
     "Neighbours",
     "PermuteAndFlip",
+    "PlanarLaplace",
+    "PolarLaplace",
     "Poll",
     "ProbabilisticDP",
+    "ProposeTestRelease",
     "PureDP",
     "RandomizedResponse",
     "RenyiDP",
     "ReportNoisyMax",
+    "SmoothNoise",
+    "SmoothStatistic",
+    "StableValue",
     "ThresholdedHistogram",
     "ZCDP",
     "__version__",
@@ -82,14 +110,27 @@ __all__ = [
     "compositions",
     "discrete_gaussian",
     "discrete_laplace",
+    "distance_to_instability",
     "errors",
     "exact",
+    "geo",
     "geometric",
+    "global_sensitivity",
     "laws",
+    "local_sensitivity",
     "mechanisms",
+    "planar_laplace",
     "posterior_bounds",
     "privacy",
+    "private_median",
+    "private_quantile",
+    "private_trimmed_mean",
+    "private_variance",
+    "propose",
+    "rounded",
     "sampling",
+    "sensitivity",
+    "smooth_sensitivity",
     "stream",
     "uniform_below",
 ]

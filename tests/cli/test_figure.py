@@ -9,7 +9,16 @@ import pytest
 from lastbit.cli import files
 from tests.cli.running import refused, succeeded
 
-NAMES = ("posterior", "poll", "laplace", "gaussian-curve", "composition")
+NAMES = (
+    "posterior",
+    "poll",
+    "laplace",
+    "gaussian-curve",
+    "composition",
+    "smooth-sensitivity",
+    "admissible",
+    "planar",
+)
 DOCS = Path(__file__).parents[2] / "docs" / "figures"
 
 
@@ -53,6 +62,13 @@ def test_the_figures_in_the_docs_are_up_to_date(name, tmp_path, monkeypatch):
         ("composition", "--epsilon", "5", "--releases", "10"),
         ("composition", "--epsilon", "1/1000", "--delta", "1e-30"),
         ("composition", "--delta", "1/2", "--releases", "20"),
+        ("smooth-sensitivity", "--epsilons", "0.01,100"),
+        ("smooth-sensitivity", "--epsilons", "7/3"),
+        ("admissible", "--epsilon", "100"),
+        ("admissible", "--epsilon", "1/100", "--delta", "1e-30"),
+        ("admissible", "--delta", "1/10"),
+        ("planar", "--within", "1"),
+        ("planar", "--within", "100000"),
     ],
 )
 def test_settings_at_the_edge(arguments, tmp_path, monkeypatch):
@@ -81,6 +97,10 @@ def test_settings_at_the_edge(arguments, tmp_path, monkeypatch):
         (("gaussian-curve", "--standard-deviation", "0", "--out", "p.svg"), "not from 1/2"),
         (("composition", "--delta", "0", "--out", "p.svg"), "--delta is not from"),
         (("composition", "--releases", "1", "--out", "p.svg"), "--releases"),
+        (("admissible", "--delta", "1/2", "--out", "p.svg"), "--delta is not from"),
+        (("admissible", "--epsilon", "0", "--out", "p.svg"), "--epsilon is not from"),
+        (("planar", "--within", "0", "--out", "p.svg"), "--within is not from"),
+        (("smooth-sensitivity", "--epsilons", "0", "--out", "p.svg"), "not from 1/100 to 100"),
         (("histogram", "--out", "p.svg"), "No such command"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lastbit.exact.ball import arb_of, floor_ceil, working_precision
+from lastbit.laws.ideal import IdealLaplace, StudentT
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Counting, Seeded
@@ -16,6 +17,8 @@ from lastbit.sampling.draw import Sampler
 from lastbit.sampling.gaussian import Cells, gaussian
 from lastbit.sampling.inversion import Inversion
 from lastbit.sampling.laplace import Digits, digits
+from lastbit.sampling.planar import Shells, planar_sampler
+from lastbit.sampling.rounded import RoundedSampler, rounded_sampler
 from lastbit.sampling.uniform import UniformBelow
 
 SAMPLERS: dict[str, Sampler] = {
@@ -35,6 +38,10 @@ SAMPLERS: dict[str, Sampler] = {
     "gaussian 2**40": gaussian(Fraction(2**80)),
     "choice": wheel([1, 2, 3, "1/7"]),
     "choice_exp": majorant(np.linspace(-3, 3, 1000), Fraction(1)),
+    "planar 1": planar_sampler(Fraction(1)),
+    "planar 1/1000": planar_sampler(Fraction(1, 1000)),
+    "rounded laplace": rounded_sampler(IdealLaplace(), "0.3", 1000),
+    "rounded student": rounded_sampler(StudentT(3), "0.3", 1000),
 }
 
 
@@ -59,6 +66,14 @@ def test_the_work_of_choice_exp_does_not_depend_on_the_exponents() -> None:
         assert len({work(majorant(v, Fraction(1)), 64, 1) for v in vectors}) == 1
 
 
+def test_the_work_of_rounded_draws_does_not_depend_on_where_they_lie() -> None:
+    """Location and scale may be private: the words are those of the size alone."""
+    places = [("0.3", "1"), ("-12345", "1000"), ("1/7", "1/1000"), ("1e12", "1048576")]
+    for size in (1, 256):
+        samplers = [rounded_sampler(StudentT(3), *place) for place in places]
+        assert len({work(sampler, size, 1) for sampler in samplers}) == 1
+
+
 def test_a_sampler_that_rejects_would_be_seen() -> None:
     class Rejecting:
         def draw(self, bits, size: int):
@@ -78,7 +93,10 @@ def tables(sampler: Sampler) -> Iterator[Inversion]:
             yield from (table for table, _ in sampler.places)
         case Cells():
             yield from (sampler.body, sampler.remainder)
-        case UniformBelow():
+        case Shells():
+            yield from (table for table, _ in sampler.digits.places)
+            yield sampler.centre.table
+        case UniformBelow() | RoundedSampler():
             return
         case _ if hasattr(sampler, "table"):
             yield sampler.table

@@ -23,7 +23,8 @@ from lastbit.mechanisms.selection import utilities_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Replay, Seeded
-from lastbit.sampling.flips import Flips, _below, flips
+from lastbit.sampling.flips import Flips, flips
+from lastbit.sampling.uniform import below_each
 from tests.laws.oracle import Refused, decimal, decimals, exp
 from tests.mechanisms.divergence import mass
 from tests.mechanisms.selection import (
@@ -252,7 +253,7 @@ def test_one_of_k(pairs: list[tuple[int, int]]) -> None:
     ]
     expected = [k * (2 * w + 1) >> 65 if k * w >> 64 != k * (w + 1) - 1 >> 64 else k * w >> 64
                 for k, w in pairs]  # fmt: skip
-    assert _below(Replay([words, *more]), counts).tolist() == expected
+    assert below_each(Replay([words, *more]), counts).tolist() == expected
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 2**20 + 7, 2**32 - 1])
@@ -263,11 +264,11 @@ def test_one_of_k_at_the_edges(k: int) -> None:
         tape = [np.array([w], np.uint64)]
         if (x << 64) % k:
             low = Replay([*tape, np.array([0], np.uint64)])
-            assert _below(low, np.array([k], np.uint64)).tolist() == [x - 1]
+            assert below_each(low, np.array([k], np.uint64)).tolist() == [x - 1]
             tape.append(np.array([2**64 - 1], np.uint64))
-        assert _below(Replay(tape), np.array([k], np.uint64)).tolist() == [x]
+        assert below_each(Replay(tape), np.array([k], np.uint64)).tolist() == [x]
         before = Replay([np.array([w - 1], np.uint64)])
-        assert _below(before, np.array([k], np.uint64)).tolist() == [x - 1]
+        assert below_each(before, np.array([k], np.uint64)).tolist() == [x - 1]
 
 
 def test_which_of_the_heads_is_taken() -> None:

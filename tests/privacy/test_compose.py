@@ -64,6 +64,38 @@ def test_basic_composition_adds_up_exactly(one, d1, other, d2):
         assert (here + there).at(distance) == here.at(distance) + there.at(distance)
 
 
+slacks = st.fractions(min_value=0, max_value=5)
+
+
+@given(epsilons, epsilons, slacks, slacks, st.fractions(min_value=0, max_value=99))
+@example(Fraction(1), Fraction(1), Fraction(0), Fraction(0), Fraction(0))
+def test_slacks_add_up_at_every_distance(one, other, s, t, distance):
+    here, there = MetricDP(one, 2, "m", slack=s), MetricDP(other, 3, "m", slack=t)
+    both = here + there
+    assert both.at(distance) == here.at(distance) + there.at(distance)
+    assert both.per == 2
+    assert min(s, t) <= both.slack <= max(s, t)
+    back = there + here
+    assert both.implies(back)
+    assert back.implies(both)
+
+
+def test_mutants_of_the_slack_of_a_sum():
+    """The plain mean, the sum and the first slack promise something else."""
+    here, there = MetricDP(1, 2, "m", slack=1), MetricDP(1, 3, "m", slack=3)
+    truth = here.at(1) + there.at(1)
+    assert (here + there).at(1) == truth
+    for wrong in (2, 4, 1):
+        assert MetricDP((here + there).epsilon, 2, "m", slack=wrong).at(1) != truth
+
+
+def test_the_slack_of_nothing_and_of_everything():
+    assert MetricDP(0, slack=2) + MetricDP(0, slack=3) == MetricDP(0)
+    assert MetricDP(0, slack=2) + MetricDP(1, slack=3) == MetricDP(1, slack=3)
+    assert MetricDP(math.inf, slack=2) + MetricDP(1, slack=3) == MetricDP(math.inf)
+    assert MetricDP(1, slack=3) + MetricDP(math.inf, slack=2) == MetricDP(math.inf)
+
+
 @given(st.lists(epsilons, min_size=2, max_size=5))
 def test_the_sum_does_not_depend_on_the_order(losses):
     for kind in (PureDP, ZCDP):

@@ -438,6 +438,7 @@ sample = st.one_of(
     st.builds(ZCDP, densities),
     st.builds(RenyiDP, orders, epsilons),
     st.builds(MetricDP, epsilons, st.just(3)),
+    st.builds(MetricDP, epsilons, st.just(3), slack=st.fractions(0, 5)),
 )
 
 
@@ -485,7 +486,11 @@ def weakened(guarantee: Guarantee, draw: st.DrawFn, *, along: bool) -> Guarantee
                 guarantee.to(ApproxDP, epsilon=draw(epsilons)),
             ]
         case _:
-            ways = [MetricDP(guarantee.epsilon * more, guarantee.per)]
+            slack = guarantee.slack
+            ways = [
+                MetricDP(guarantee.epsilon * more, guarantee.per, slack=slack),
+                MetricDP(guarantee.epsilon, guarantee.per, slack=slack * more),
+            ]
     return draw(st.sampled_from(ways))
 
 
@@ -581,6 +586,36 @@ def test_what_is_not_implied():
     assert not PureDP(1, neighbours=ADD_REMOVE).implies(PureDP(1, neighbours=CHANGE_ONE))
     assert not PureDP(1).implies(PureDP(1, neighbours=ADD_REMOVE))
     assert MetricDP(1, 2, "m").implies(MetricDP(2, 3, "m"))
+
+
+@given(epsilons, epsilons, st.fractions(0, 5), st.fractions(0, 5))
+def test_metric_implication_is_that_of_all_distances(one, other, s, t):
+    """Straight lines: near 0 and far away decide, and nothing between says otherwise."""
+    here, there = MetricDP(one, 2, "m", slack=s), MetricDP(other, 3, "m", slack=t)
+    distances = [
+        Fraction(1, 10**30),
+        Fraction(1, 7),
+        Fraction(1),
+        Fraction(10**3),
+        Fraction(10**30),
+    ]
+    below = [here.at(d).epsilon <= there.at(d).epsilon for d in distances]
+    if here.implies(there):
+        assert all(below)
+    elif here.epsilon / 2 > there.epsilon / 3:
+        assert not below[-1]
+    else:
+        assert not below[0]
+
+
+def test_metric_implication_with_a_slack():
+    assert MetricDP(1).implies(MetricDP(1, slack=1))
+    assert not MetricDP(1, slack=1).implies(MetricDP(1))
+    assert MetricDP(1, slack=2).implies(MetricDP(2, slack=1))
+    assert not MetricDP(1, slack=3).implies(MetricDP(2, slack=1))
+    assert MetricDP(0, slack=9).implies(MetricDP(0))
+    assert MetricDP(10**400).implies(MetricDP(math.inf))
+    assert not MetricDP(math.inf).implies(MetricDP(10**400))
 
 
 @given(sample)

@@ -34,6 +34,14 @@ def test_what_needs_no_rounding_is_exact(epsilon, size):
     assert ApproxDP(epsilon, 0).group(size) == ApproxDP(size * epsilon, 0)
 
 
+@given(epsilons, sizes, st.fractions(0, 5), st.fractions(Fraction(1, 9), 9))
+def test_a_group_that_moves_pays_the_slack_for_every_unit(epsilon, size, slack, distance):
+    """One step a unit, each with its own rounding: k times the loss of one at that distance."""
+    one = MetricDP(epsilon, 7, "m", slack=slack)
+    assert one.group(size).at(distance) == one.at(distance).group(size)
+    assert one.group(size).slack == slack
+
+
 @given(epsilons, deltas, sizes)
 @example(Fraction(1), Fraction(1, 10**9), 2)
 @example(Fraction(1, 10**6), Fraction(1, 10**30), 40)

@@ -54,6 +54,14 @@ guarantees: st.SearchStrategy[Guarantee] = st.one_of(
     st.builds(ZCDP, losses, neighbours=relations),
     st.builds(RenyiDP, orders, losses, neighbours=relations),
     st.builds(MetricDP, losses, st.fractions(Fraction(1, 99), 99), units, neighbours=relations),
+    st.builds(
+        MetricDP,
+        losses,
+        st.fractions(Fraction(1, 99), 99),
+        units,
+        slack=st.fractions(0, 9),
+        neighbours=relations,
+    ),
 )
 
 
@@ -180,6 +188,38 @@ def test_metric_privacy_at_a_distance():
             place.at(bad)
 
 
+def test_a_slack_is_added_to_every_distance_but_none():
+    place = MetricDP("0.5", per=200, unit="m", slack=4, neighbours=ADD_REMOVE)
+    assert place.at(0) == PureDP(0, neighbours=ADD_REMOVE)
+    assert place.at(96) == PureDP("1/4", neighbours=ADD_REMOVE)
+    assert place.at("1e-400").epsilon > Fraction(1, 100)
+    assert MetricDP(math.inf, slack=3).at(0) == PureDP(0)
+    assert MetricDP(0, slack=3).at(7) == PureDP(0)
+    assert place != MetricDP("0.5", per=200, unit="m", neighbours=ADD_REMOVE)
+
+
+@pytest.mark.parametrize("bad", [-1, math.inf, math.nan, "m", True, None, "1e-9000"])
+def test_a_slack_is_a_distance(bad):
+    with pytest.raises(InvalidParameter, match=r"^slack "):
+        MetricDP(1, slack=bad)
+
+
+def test_a_slack_is_shown_and_written_only_if_there_is_one():
+    plain, loose = MetricDP(1, 200, "m"), MetricDP(1, 200, "m", slack="0.5")
+    assert repr(plain) == "MetricDP(epsilon=1, per=200, unit='m')"
+    assert repr(loose) == "MetricDP(epsilon=1, per=200, unit='m', slack='0.5')"
+    assert str(loose) == "Metric privacy: ε = 1, per = 200, unit = m, slack = 0.5"
+    assert "slack" not in plain.to_dict()
+    assert "slack" not in plain._repr_html_()
+    assert loose.to_dict()["slack"] == "1/2"
+    written_before = (
+        '{"kind": "MetricDP", "epsilon": "1", "per": "200", "unit": "m", '
+        '"neighbours": {"relation": "as-declared", "unit": "record"}}'
+    )
+    assert from_json(written_before) == plain
+    assert from_json(loose.to_json()) == loose
+
+
 # ---------------------------------------------------------------- values
 
 
@@ -294,6 +334,8 @@ RECORD = {"relation": "as-declared", "unit": "record"}
             {"kind": "RenyiDP", "alpha": "1", "epsilon": "1", "neighbours": RECORD},
             {"kind": "MetricDP", "epsilon": "1", "per": "0", "unit": "m", "neighbours": RECORD},
             {"kind": "MetricDP", "epsilon": "1", "per": "1", "unit": 5, "neighbours": RECORD},
+            {"kind": "MetricDP", "epsilon": "1", "slack": "-1", "neighbours": RECORD},
+            {"kind": "MetricDP", "epsilon": "1", "slack": "inf", "neighbours": RECORD},
             {"kind": "Neighbours", "relation": "add-remove", "neighbours": RECORD},
             {"kind": "_Guarantee", "neighbours": RECORD},
             {"kind": "__import__", "neighbours": RECORD},
@@ -356,7 +398,9 @@ def test_a_unit_cannot_write_html(unit):
 @given(guarantees)
 def test_html_shows_every_parameter(guarantee):
     page = Tags(guarantee._repr_html_())
-    symbols = type(guarantee).symbols
+    symbols = dict(type(guarantee).symbols)
+    if isinstance(guarantee, MetricDP) and not guarantee.slack:
+        del symbols["slack"]
     assert page.tags.count("tr") == len(symbols) + 1
     assert all(symbol in page.text for symbol in symbols.values())
 

@@ -274,6 +274,17 @@ CHECKS = [
         ),
     ),
     Check(
+        of="compose.added",
+        name="metric with slack, at a distance",
+        inputs=st.tuples(losses, losses, losses, losses, losses),
+        claim=lambda e, s, f, t, x: (
+            added(MetricDP(e, 2, slack=s), MetricDP(f, 3, slack=t)).at(x).epsilon
+        ),
+        truth=lambda e, s, f, t, x: (
+            decimal(e) * decimal(x + s) / 2 + decimal(f) * decimal(x + t) / 3
+        ),
+    ),
+    Check(
         of="compose.optimal_delta",
         name="brute force",
         inputs=st.tuples(parts, shares),
@@ -364,6 +375,13 @@ CHECKS = [
         inputs=st.tuples(losses, losses, losses),
         claim=lambda e, p, x: MetricDP(e, p).at(x).epsilon,
         truth=lambda e, p, x: decimal(e) * decimal(x) / decimal(p),
+    ),
+    Check(
+        of="guarantees.at",
+        name="metric with slack",
+        inputs=st.tuples(losses, losses, losses, losses),
+        claim=lambda e, p, s, x: MetricDP(e, p, slack=s).at(x).epsilon,
+        truth=lambda e, p, s, x: decimal(e) * decimal(x + s) / decimal(p),
     ),
     Check(
         of="posterior.posterior_bounds",

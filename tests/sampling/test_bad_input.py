@@ -19,6 +19,8 @@ from lastbit import (
     discrete_gaussian,
     discrete_laplace,
     geometric,
+    planar_laplace,
+    rounded,
     stream,
     uniform_below,
 )
@@ -172,6 +174,43 @@ CASES: list[tuple[str, str, Call, list[Any]]] = [
         [*NO_NUMBERS, *NOT_FINITE, *NEGATIVE, *ZERO, 2**1000, Fraction(1, 2**1000)],
     ),
     (
+        "planar_laplace",
+        "rate",
+        planar_laplace,
+        [*NO_NUMBERS, *NOT_FINITE, *NEGATIVE, *ZERO, "1e-9", Fraction(1, 2**22 + 1)],
+    ),
+    (
+        "rounded",
+        "law",
+        rounded,
+        [*(bad for bad in NO_NUMBERS if not isinstance(bad, str)), "normal", "", "LAPLACE", 5],
+    ),
+    (
+        "rounded",
+        "location",
+        lambda bad: rounded("laplace", location=bad),
+        [*NO_NUMBERS, *NOT_FINITE, Real(1) / 0, Real(-1).sqrt(), Real(50).exp().exp()],
+    ),
+    (
+        "rounded",
+        "scale",
+        lambda bad: rounded("laplace", scale=bad),
+        [*NO_NUMBERS, *NOT_FINITE, *NEGATIVE, *ZERO],
+    ),
+    (
+        "rounded",
+        "scale",
+        lambda bad: rounded("laplace", scale=bad),
+        [Real(0), Real(2).sqrt() - 2, Real(1) / 0, Real(50).exp().exp(), (-Real(50).exp()).exp()],
+    ),
+    ("rounded", "scale", lambda bad: rounded("laplace", scale=2**bad), [65536, 10**6]),
+    (
+        "rounded",
+        "grid",
+        lambda bad: rounded("laplace", grid=bad),
+        [*NO_NUMBERS, *NOT_FINITE, *NEGATIVE, *ZERO, Real(1)],
+    ),
+    (
         "stream",
         "total",
         lambda bad: list(stream(uniform_below, 5, total=bad)),
@@ -195,6 +234,8 @@ SIZED: dict[str, Call] = {
     "discrete_gaussian": lambda bad: discrete_gaussian(variance=5, size=bad),
     "choice": lambda bad: choice([1, 2], size=bad),
     "choice_exp": lambda bad: choice_exp([1, 2], size=bad),
+    "planar_laplace": lambda bad: planar_laplace("1/3", size=bad),
+    "rounded": lambda bad: rounded("laplace", size=bad),
 }
 CASES.extend((name, "size", call, NO_SIZE) for name, call in SIZED.items())
 

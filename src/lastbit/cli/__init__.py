@@ -14,6 +14,8 @@ Commands import what they need inside their bodies, so that `lastbit --help` sta
 | `mechanism_explained.py` | law, theorem, noise, error, probabilities: public parameters only |
 | `mechanism_answer.py` | the release as text and as JSON |
 | `poll.py` | `lastbit poll`: plan, estimate, simulate |
+| `median.py`, `columns.py` | `lastbit median`, and the column of a file that it reads |
+| `geo.py`, `geo_points.py` | `lastbit geo`, and the places in files that it reads and writes |
 | `convert.py`, `compose.py` | guarantees from kind to kind, and several together |
 | `promises.py` | guarantees as people type them: "pure 0.1 x 100" |
 | `figure.py` | `lastbit figure`: pictures of the theory |

@@ -10,8 +10,10 @@ from lastbit import __version__
 from lastbit.cli.compose import compose
 from lastbit.cli.convert import convert
 from lastbit.cli.figure import figure
+from lastbit.cli.geo import geo
 from lastbit.cli.leak import leak
 from lastbit.cli.mechanism import mechanism
+from lastbit.cli.median import median
 from lastbit.cli.poll import poll
 from lastbit.errors import LastbitError
 
@@ -55,6 +57,8 @@ def main() -> None:
 main.add_command(leak)
 main.add_command(mechanism)
 main.add_command(poll)
+main.add_command(median)
+main.add_command(geo)
 main.add_command(convert)
 main.add_command(compose)
 main.add_command(figure)

@@ -129,6 +129,55 @@ def composition(epsilon: Fraction, delta: Fraction, releases: int, out: Path) ->
     _draw(out, lambda: composition_figure(epsilon=loss, delta=level, releases=releases))
 
 
+@figure.command(epilog="Example: lastbit figure smooth-sensitivity --out smooth.svg")
+@click.option(
+    "--epsilons",
+    default="0.1,0.5,2",
+    show_default=True,
+    metavar="NUMBERS",
+    help="The privacy losses to compare, from 1/100 to 100, at most six.",
+)
+@out_option
+def smooth_sensitivity(epsilons: str, out: Path) -> None:
+    """How far one record moves a median, near and far."""
+    from lastbit.report import smooth_sensitivity_figure
+
+    losses = _numbers(epsilons, least=Fraction(1, 100), most=Fraction(100), count=MOST_CURVES - 1)
+    _draw(out, lambda: smooth_sensitivity_figure(losses))
+
+
+@figure.command(epilog="Example: lastbit figure admissible --epsilon 1 --out admissible.svg")
+@click.option("--epsilon", type=EXACT, default="1", show_default=True, help="The privacy loss.")
+@click.option(
+    "--delta", type=EXACT, default="1e-6", show_default=True, help="For the noises that need it."
+)
+@out_option
+def admissible(epsilon: Fraction, delta: Fraction, out: Path) -> None:
+    """The error of a private median, noise by noise."""
+    from lastbit.report import admissible_figure
+
+    loss = _between("--epsilon", epsilon, Fraction(1, 100), Fraction(100))
+    level = _between("--delta", delta, Fraction(1, 10**30), Fraction(1, 10))
+    _draw(out, lambda: admissible_figure(epsilon=loss, delta=level))
+
+
+@figure.command(epilog="Example: lastbit figure planar --within 200 --out planar.svg")
+@click.option(
+    "--within",
+    type=EXACT,
+    default="200",
+    show_default=True,
+    help="The distance, in metres, at which the odds may change by the factors.",
+)
+@out_option
+def planar(within: Fraction, out: Path) -> None:
+    """How far a private place is from the true one."""
+    from lastbit.report import planar_figure
+
+    distance = _between("--within", within, Fraction(1), Fraction(100_000))
+    _draw(out, lambda: planar_figure(within=distance))
+
+
 def _draw(out: Path, picture: Callable[[], str]) -> None:
     from lastbit.cli.waiting import waiting
 

@@ -21,26 +21,57 @@ to work with, and the ball says what came of it.
 | `Weighted(weights)` | proportional to the rational weights[k] |
 | `ExpWeighted(exponents)` | proportional to exp(exponents[k]) |
 | `Shifted(law, by)`, `OnGrid(law, step)` | those of X + by and of step * X |
+| `Clamped(law, low, high)` | those of X moved into an interval |
+| `Rounded(ideal, location, scale, grid)` | of a real number rounded to a grid |
+| `DiscretePlanarLaplace(rate)` | proportional to exp(-rate sqrt(i**2 + j**2)) on pairs (i, j) |
+
+Real-valued laws (`IdealLaplace`, `IdealGaussian`, `IdealCauchy`, `PolynomialTail`, `StudentT`,
+`Logistic`, `Gumbel`) give the same answers for intervals; they are drawn only through `Rounded`.
 
 The room lies between `exact` and `privacy`: a law needs exact numbers and nothing else, and both
 the samplers and the privacy-loss computations need laws.
 """
 
+from lastbit.laws.clamped import Clamped
 from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
 from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.ideal import (
+    Gumbel,
+    Ideal,
+    IdealCauchy,
+    IdealGaussian,
+    IdealLaplace,
+    Logistic,
+    PolynomialTail,
+    StudentT,
+)
 from lastbit.laws.laplace import DiscreteLaplace, Geometric
 from lastbit.laws.law import Law
+from lastbit.laws.planar import DiscretePlanarLaplace, ScatteredPoint
+from lastbit.laws.rounded import Rounded
 from lastbit.laws.shifted import OnGrid, Shifted
 
 __all__ = [
     "Bernoulli",
+    "Clamped",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "DiscretePlanarLaplace",
     "ExpWeighted",
     "Geometric",
+    "Gumbel",
+    "Ideal",
+    "IdealCauchy",
+    "IdealGaussian",
+    "IdealLaplace",
     "Law",
+    "Logistic",
     "OnGrid",
+    "PolynomialTail",
+    "Rounded",
+    "ScatteredPoint",
     "Shifted",
+    "StudentT",
     "Uniform",
     "Weighted",
 ]

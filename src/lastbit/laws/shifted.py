@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from flint import arb
@@ -24,7 +24,7 @@ class Shifted(Law):
     """
 
     law: Law
-    by: int
+    by: int = field(repr=False)  # it may be a secret
 
     def mass(self, value: int) -> arb:
         return self.law.mass(value - self.by)

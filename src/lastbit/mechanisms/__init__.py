@@ -19,30 +19,61 @@ declared sensitivity. Then:
 | `Histogram` | counts of declared keys | pure |
 | `ThresholdedHistogram` | counts of keys found in the data | probabilistic |
 | `AboveThreshold` | which queries of a stream exceed a threshold | pure |
+| `SmoothNoise`, `SmoothStatistic` | medians, noise fit to the data | pure, approximate |
+| `ProposeTestRelease` | a number with noise for a bound that was tested, or ⊥ | approximate |
+| `StableValue` | an answer that no near database changes, or ⊥ | approximate |
+| `PlanarLaplace`, `PolarLaplace` | points: exact, or floats with a certificate | metric |
 
 The theorem stands in each docstring, the proof in docs/theory/. `lattice.py` is the way from floats
-to integers and back, `additive.py` what Laplace and Gaussian noise have in common.
+to integers and back, `additive.py` what Laplace and Gaussian noise have in common, `admissible.py`
+what noise a smooth bound needs.
 """
 
 from lastbit.mechanisms.above_threshold import AboveThreshold
+from lastbit.mechanisms.bottom import BOTTOM, Bottom
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.histogram import Histogram, ThresholdedHistogram
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.noisy_max import ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
+from lastbit.mechanisms.planar import PlanarLaplace
+from lastbit.mechanisms.polar import PolarLaplace
 from lastbit.mechanisms.poll import Poll
+from lastbit.mechanisms.propose_test_release import Passed, ProposeTestRelease
 from lastbit.mechanisms.randomized_response import RandomizedResponse
+from lastbit.mechanisms.smooth_noise import SmoothNoise
+from lastbit.mechanisms.smooth_statistic import (
+    SmoothStatistic,
+    private_median,
+    private_quantile,
+    private_trimmed_mean,
+    private_variance,
+)
+from lastbit.mechanisms.stable_value import StableValue
 
 __all__ = [
     "AboveThreshold",
+    "BOTTOM",
+    "Bottom",
     "Exponential",
     "Gaussian",
     "Histogram",
     "Laplace",
+    "Passed",
     "PermuteAndFlip",
+    "PlanarLaplace",
+    "PolarLaplace",
     "Poll",
+    "ProposeTestRelease",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "SmoothNoise",
+    "SmoothStatistic",
+    "StableValue",
     "ThresholdedHistogram",
+    "private_median",
+    "private_quantile",
+    "private_trimmed_mean",
+    "private_variance",
 ]

@@ -15,7 +15,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.rational import positive, rational, whole
 from lastbit.sampling.draw import Sampler, drawn
 
-__all__ = ["Lattice", "array_of", "lattice"]
+__all__ = ["Lattice", "array_of", "lattice", "nearest", "power_below"]
 
 # Rounding to the grid may move a value by this much of the noise scale, and no more.
 FINENESS = 1 << 20
@@ -78,7 +78,7 @@ class Lattice:
             return _integers(value)
         if isinstance(value, float) and abs(value) < _ORDINARY:
             return round(math.ldexp(value, -self._exponent()))  # both exact: see the law above
-        if isinstance(value, int | float | np.integer | np.floating):
+        if isinstance(value, int | float | Fraction | np.integer | np.floating):
             return round(rational(value, "value") / self.step)
         array = array_of(value)
         self.check_dimension(array)
@@ -122,9 +122,9 @@ class Lattice:
         if not self.rounds:
             return steps
         if isinstance(steps, int):
-            return _nearest(steps * self.step)
+            return nearest(steps * self.step)
         if steps.dtype.kind == "O":
-            floats = np.array([_nearest(int(s) * self.step) for s in steps.flat], np.float64)
+            floats = np.array([nearest(int(s) * self.step) for s in steps.flat], np.float64)
             return floats.reshape(steps.shape)
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(steps.astype(np.float64), self._exponent())
@@ -140,9 +140,9 @@ def lattice(grid: object, *, noise: Fraction, dimension: object) -> Lattice:
     if grid is None:
         return Lattice(step=Fraction(1), rounds=False, dimension=coordinates)
     if isinstance(grid, str) and grid == "auto":
-        grid = _power_below(noise / (FINENESS * coordinates))
+        grid = power_below(noise / (FINENESS * coordinates))
     step = positive(grid, "grid")
-    if step != _power_below(step) or not _LEAST_STEP <= step <= 1 / _LEAST_STEP:
+    if step != power_below(step) or not _LEAST_STEP <= step <= 1 / _LEAST_STEP:
         raise InvalidParameter(
             "grid",
             problem="is not a power of two between 2**-500 and 2**500",
@@ -151,7 +151,7 @@ def lattice(grid: object, *, noise: Fraction, dimension: object) -> Lattice:
     return Lattice(step=step, rounds=True, dimension=coordinates)
 
 
-def _power_below(number: Fraction) -> Fraction:
+def power_below(number: Fraction) -> Fraction:
     """The largest power of two that is not above a number."""
     exponent = number.numerator.bit_length() - number.denominator.bit_length()
     power = Fraction(2) ** exponent
@@ -239,7 +239,8 @@ def _sum(steps: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
     return wide.astype(np.int64) if fits else wide
 
 
-def _nearest(number: Fraction) -> float:
+def nearest(number: Fraction) -> float:
+    """The float nearest to a number, or an infinity beyond all floats."""
     try:
         return number.numerator / number.denominator
     except OverflowError:

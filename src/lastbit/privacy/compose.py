@@ -39,7 +39,8 @@ def added(one: Guarantee, other: Guarantee) -> Any:
     """Basic composition of two guarantees of one kind: the parameters add up.
 
     Theorem  paper 003 Propositions 3 and 8; for probabilistic ones the bad sets unite; Renyi
-             divergences of one order add up, hence concentrated ones do
+             divergences of one order add up, hence concentrated ones do; metric ones add up at
+             every distance
     Checked  tests/privacy/test_compose.py
     """
     if not hasattr(other, "neighbours"):
@@ -66,11 +67,26 @@ def added(one: Guarantee, other: Guarantee) -> Any:
             loss = plus(one.epsilon, other.epsilon)
             return RenyiDP(one.alpha, loss, neighbours=one.neighbours)
         case MetricDP(), MetricDP():
-            if one.unit != other.unit:
-                raise IncompatibleGuarantees(f"{one.unit} and {other.unit} do not add up")
-            total = plus(one.epsilon, times(one.per / other.per, other.epsilon))
-            return MetricDP(total, one.per, one.unit, neighbours=one.neighbours)
+            return _metric_sum(one, other)
     raise AssertionError(one)
+
+
+def _metric_sum(one: MetricDP, other: MetricDP) -> MetricDP:
+    """The sum at every distance: r1 (d + s1) + r2 (d + s2) = (r1 + r2) (d + s), rates r = e/per.
+
+    So s = (r1 s1 + r2 s2)/(r1 + r2), the mean of the slacks; where nothing or everything is lost at
+    any distance above 0 no slack makes a difference, and 0 stands for it.
+    """
+    if one.unit != other.unit:
+        raise IncompatibleGuarantees(f"{one.unit} and {other.unit} do not add up")
+    more = times(one.per / other.per, other.epsilon)  # both losses for the same distance
+    total = plus(one.epsilon, more)
+    slack = Fraction(0)
+    if total and isinstance(total, Fraction):
+        lost = plus(times(one.slack, one.epsilon), times(other.slack, more))
+        assert isinstance(lost, Fraction)  # parts of a finite sum
+        slack = lost / total
+    return MetricDP(total, one.per, one.unit, slack=slack, neighbours=one.neighbours)
 
 
 def _different_neighbours(one: Guarantee, other: Guarantee) -> str:

@@ -51,6 +51,7 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
     | approximate | approximate | `epsilon=` or `delta=` | sharpens paper 003 Prop. 9 |
     | probabilistic | approximate | | paper 003 Prop. 5 |
     | concentrated, Renyi | approximate | `delta=` or `epsilon=` | CKS20 Prop. 12, best order |
+    | metric | pure | `distance=` | its own slack included |
 
     >>> converted(PureDP(1), ZCDP)
     ZCDP(rho='0.5')
@@ -323,9 +324,18 @@ def implies(one: Guarantee, other: Guarantee) -> bool:
 
 
 def _metric_implies(one: Any, other: Any) -> bool:
+    """Two losses that are straight lines in the distance: compared at both ends of (0, infinity).
+
+    r1 (d + s1) <= r2 (d + s2) for all d > 0 iff r1 <= r2 and r1 s1 <= r2 s2.
+    """
     if not isinstance(one, MetricDP) or not isinstance(other, MetricDP):
         return False
-    return one.unit == other.unit and one.epsilon * other.per <= other.epsilon * one.per
+    if one.unit != other.unit:
+        return False
+    if isinstance(one.epsilon, float) or isinstance(other.epsilon, float):
+        return isinstance(other.epsilon, float)
+    mine, yours = one.epsilon / one.per, other.epsilon / other.per
+    return mine <= yours and mine * one.slack <= yours * other.slack
 
 
 def _renyi_implies(one: Guarantee, other: RenyiDP) -> bool:

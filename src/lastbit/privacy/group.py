@@ -27,7 +27,7 @@ def grouped(guarantee: Guarantee, size: int) -> Guarantee:
     """What one unit's guarantee promises to `size` units together.
 
     Law      pure: k epsilon. Approximate: (k epsilon, delta (e**(k epsilon) - 1)/(e**epsilon - 1)).
-             Concentrated: k**2 rho
+             Concentrated: k**2 rho. Metric: k epsilon, for k units that move by d each
     Theorem  go from x to y in k steps, one unit each, and apply the guarantee to every step
     Source   paper 003 Propositions 1 and 6, equation (28); Bun, Steinke 2016 Proposition 27
     Differs  probabilistic becomes approximate: the bad sets of the steps belong to different laws,
@@ -53,6 +53,7 @@ def grouped(guarantee: Guarantee, size: int) -> Guarantee:
                 times(Fraction(size), guarantee.epsilon),
                 guarantee.per,
                 guarantee.unit,
+                slack=guarantee.slack,
                 neighbours=guarantee.neighbours,
             )
         case RenyiDP():

@@ -301,17 +301,27 @@ class RenyiDP(_Guarantee):
 class MetricDP(_Guarantee):
     """Metric privacy.
 
-    P[M(x) in S] <= exp(epsilon * d(x, y) / per) P[M(y) in S] for all x, y: the loss grows with the
-    distance, `epsilon` for every `per` units of it (geo-indistinguishability for d in metres).
+    P[M(x) in S] <= exp(epsilon * (d(x, y) + slack) / per) P[M(y) in S] for all x, y with
+    d(x, y) > 0: the loss grows with the distance, `epsilon` for every `per` units of it
+    (geo-indistinguishability for d in metres). Inputs at distance 0 lose nothing. `slack` is a
+    distance too: that by which rounding the inputs to a grid can move two of them apart.
 
     >>> MetricDP(1, per=200, unit="m").at(500)
     PureDP(epsilon='2.5')
+    >>> MetricDP(1, per=200, unit="m", slack=2).at(198)
+    PureDP(epsilon=1)
     """
 
-    symbols: ClassVar[dict[str, str]] = {"epsilon": "ε", "per": "per", "unit": "unit"}
+    symbols: ClassVar[dict[str, str]] = {
+        "epsilon": "ε",
+        "per": "per",
+        "unit": "unit",
+        "slack": "slack",
+    }
     epsilon: Loss
     per: Fraction
     unit: str
+    slack: Fraction
 
     def __init__(
         self,
@@ -319,6 +329,7 @@ class MetricDP(_Guarantee):
         per: Number = 1,
         unit: str = "unit",
         *,
+        slack: Number = 0,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         distance = _writable(rational(per, "per"), "per")
@@ -326,20 +337,29 @@ class MetricDP(_Guarantee):
             raise InvalidParameter("per", problem="is not above 0", remedy="pass a distance")
         if not isinstance(unit, str) or not unit:
             raise WrongType("unit", problem="is no name", remedy='pass, say, "m"')
+        further = _writable(rational(slack, "slack"), "slack")
+        if further < 0:
+            raise InvalidParameter("slack", problem="is negative", remedy="pass a distance")
         _set(
             self,
             epsilon=loss_parameter(epsilon),
             per=distance,
             unit=unit,
+            slack=further,
             neighbours=neighbours,
         )
+
+    def _parameters(self) -> list[tuple[str, Any]]:
+        """Without a slack of 0: most metric guarantees have none, and older JSON names none."""
+        return [part for part in _Guarantee._parameters(self) if part != ("slack", 0)]
 
     def at(self, distance: object) -> PureDP:
         """The pure guarantee for inputs so far apart."""
         far = rational(distance, "distance")
         if far < 0:
             raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
-        return PureDP(times(far / self.per, self.epsilon), neighbours=self.neighbours)
+        reach = far + self.slack if far else far
+        return PureDP(times(reach / self.per, self.epsilon), neighbours=self.neighbours)
 
 
 Guarantee: TypeAlias = PureDP | ApproxDP | ProbabilisticDP | ZCDP | RenyiDP | MetricDP

@@ -14,6 +14,8 @@ and by lightness as well as by hue.
 | `plots.py` | panels of stems or bars for two series |
 | `curves.py` | charts of named curves, on linear or logarithmic axes |
 | `figures.py` | figures of the theory, worked out exactly: beliefs, polls, noise, composition |
+| `noise_figures.py` | the same for noise that follows made-up data, and for places |
+| `maps.py` | maps of true and noisy places |
 """
 
 from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
@@ -24,6 +26,12 @@ from lastbit.report.figures import (
     poll_figure,
     posterior_figure,
 )
+from lastbit.report.maps import PlaceMap, place_map
+from lastbit.report.noise_figures import (
+    admissible_figure,
+    planar_figure,
+    smooth_sensitivity_figure,
+)
 from lastbit.report.plots import Bars, Panel, Series, Stems, Zone, picture
 
 __all__ = [
@@ -33,15 +41,20 @@ __all__ = [
     "Curve",
     "Mark",
     "Panel",
+    "PlaceMap",
     "Series",
     "Stems",
     "Zone",
+    "admissible_figure",
     "chart",
     "composition_figure",
     "gaussian_curve_figure",
     "laplace_figure",
     "picture",
+    "place_map",
+    "planar_figure",
     "poll_figure",
     "posterior_figure",
     "powers_of_ten",
+    "smooth_sensitivity_figure",
 ]

@@ -14,6 +14,8 @@ the docstring and everything within the bound is decided by exact arithmetic.
 | `discrete_gaussian(variance=...)` | an integer, P proportional to exp(-k**2/(2 variance)) |
 | `choice(weights)` | an index, P proportional to a rational weight |
 | `choice_exp(exponents)` | an index, P proportional to exp(exponent) |
+| `planar_laplace(rate)` | a pair (i, j), P proportional to exp(-rate sqrt(i**2 + j**2)) |
+| `rounded(law, location=, scale=, grid=)` | a real number of that law, rounded to the grid |
 
 `size=` gives an array; `stream` gives arrays one after the other in bounded memory. Results are
 int64, and Python integers (an object array) where the law reaches beyond int64: nothing wraps.
@@ -22,9 +24,12 @@ How it is done. A draw is an inversion, X = least j with U < F(j), of a uniform 
 are revealed only as far as the answer needs them: sixteen nearly always do (`inversion.py`). Large
 scales are drawn digit by digit (`laplace.py`) or cell by cell (`gaussian.py`). Candidates with
 exponential weights are drawn from integer weights a trace too large, and corrected (`choice.py`).
+Real-valued laws are drawn with certified polynomials, and by balls where those do not decide
+(`pieces.py`, `rounded.py`).
 
 What a clock can see. The number of random words and of rounds depends on the parameters and the
-size alone, except on refinement paths taken with probability below 2**-40 a draw; a test counts.
+size alone, except on refinement paths taken with probability below 2**-39 a draw; a test counts.
+`rounded` takes such a path with about 2**-17, since its location and scale may be anything.
 Memory access does depend on what is drawn (table look-ups), and so may the time of a cache miss:
 see docs/known-limits.md. Scalar draws come from a pool made ahead, before any data was seen.
 
@@ -33,7 +38,8 @@ see docs/known-limits.md. Scalar draws come from a pool made ahead, before any d
 | `bits.py` | the only door to entropy: AES-256-CTR keystreams, safe across forks and threads |
 | `uniform_real.py` | a uniform real, known as far as anybody asked |
 | `inversion.py` | lazy inversion with guide tables |
-| `uniform.py`, `bernoulli.py`, `laplace.py`, `gaussian.py`, `choice.py` | the laws |
+| `uniform.py`, `bernoulli.py`, `laplace.py`, `gaussian.py`, `choice.py`, `planar.py` | the laws |
+| `rounded.py`, `pieces.py` | ideal, then rounded; the polynomials that do most of the work |
 | `flips.py`, `distances.py` | coins of many candidates; how far below the best each one is |
 | `draw.py` | one, many, or a stream; pools; blocks |
 | `deterministic.py` | sources that are not random, for tests only; nothing imports it |
@@ -44,6 +50,8 @@ from lastbit.sampling.choice import choice, choice_exp
 from lastbit.sampling.draw import stream
 from lastbit.sampling.gaussian import discrete_gaussian
 from lastbit.sampling.laplace import discrete_laplace, geometric
+from lastbit.sampling.planar import planar_laplace
+from lastbit.sampling.rounded import rounded
 from lastbit.sampling.uniform import uniform_below
 
 __all__ = [
@@ -54,6 +62,8 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "geometric",
+    "planar_laplace",
+    "rounded",
     "stream",
     "uniform_below",
 ]

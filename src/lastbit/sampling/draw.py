@@ -162,7 +162,7 @@ def stream(
 def _streamed(draw: Callable[[int], NDArray[Any]], left: int, most: int) -> Iterator[NDArray[Any]]:
     while left:
         piece = draw(min(left, most))
-        left -= piece.size
+        left -= len(piece)
         yield piece
 
 

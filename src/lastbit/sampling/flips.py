@@ -15,13 +15,12 @@ from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
 from lastbit.exact.rational import rational
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.distances import Exponents, distances_below
+from lastbit.sampling.uniform import below_each
 from lastbit.sampling.uniform_real import LazyUniform
 
 __all__ = ["Flips", "flips"]
 
 _BLOCK = 1 << 14
-_LOW_HALF = np.uint64((1 << 32) - 1)
-_HALF = np.uint64(32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,24 +107,6 @@ def flips(exponents: Exponents, rate: Fraction) -> Flips:
 def _one_of(bits: Bits, heads: NDArray[np.bool_]) -> NDArray[Any]:
     """For each row the position of one of its heads, all alike."""
     upto = np.cumsum(heads, axis=1, dtype=np.int64)
-    rank = _below(bits, upto[:, -1].astype(np.uint64))
+    rank = below_each(bits, upto[:, -1].astype(np.uint64))
     chosen: NDArray[Any] = np.argmax(upto > rank[:, np.newaxis], axis=1)
     return chosen
-
-
-def _below(bits: Bits, counts: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """floor(k U) for every k below 2**32: the upper half of a product of 128 bits."""
-    word = words(bits, counts.size, np.uint64)
-    lower = (word & _LOW_HALF) * counts
-    higher = (word >> _HALF) * counts + (lower >> _HALF)  # at most 2**64 - 2**32
-    rank = (higher >> _HALF).view(np.int64)
-    fraction = (higher << _HALF) | (lower & _LOW_HALF)
-    # one unit more of U adds k to the fraction: does that carry?
-    for i in np.flatnonzero(fraction > ~counts + np.uint64(1)):
-        rank[i] += _carries(bits, int(word[i]), Fraction(int(rank[i]) + 1, int(counts[i])))
-    return rank
-
-
-def _carries(bits: Bits, word: int, edge: Fraction) -> bool:
-    """Whether a uniform that starts with this word is not below the edge."""
-    return not LazyUniform(bits, word, 64).below(lambda: arb_of(edge))

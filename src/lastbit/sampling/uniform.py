@@ -16,11 +16,13 @@ from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.uniform_real import LazyUniform
 
-__all__ = ["UniformBelow", "random_bits", "uniform_below"]
+__all__ = ["UniformBelow", "below_each", "random_bits", "uniform_below"]
 
 LIMB_BITS = 32
 # So many bits beyond those of n make a tie less likely than 2**-44.
 _SPARE_BITS = 44
+_LOW_HALF = np.uint64((1 << 32) - 1)
+_HALF = np.uint64(32)
 
 
 @overload
@@ -97,6 +99,31 @@ class UniformBelow:
         uniform = LazyUniform(bits, _value(limbs, self.limb_bits), count)
         x = self.n * uniform.word >> count
         return x if uniform.below(lambda: arb_of(Fraction(x + 1, self.n))) else x + 1
+
+
+def below_each(bits: Bits, counts: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """For every k of an array a uniform integer from 0 to k-1, each from 64 bits of its own.
+
+    Law      P[X = x] = 1/k, for every k from 1 to 2**32 - 1 (0 where k is 0)
+    Theorem  X = floor(k U). The upper half of a product of 128 bits is X unless one unit more in
+             the last place of U would carry; then more bits of U decide. That happens with
+             probability below k/2**64 < 2**-32
+    Checked  tests/mechanisms/test_permute_and_flip.py
+    """
+    word = words(bits, counts.size, np.uint64)
+    lower = (word & _LOW_HALF) * counts
+    higher = (word >> _HALF) * counts + (lower >> _HALF)  # at most 2**64 - 2**32
+    rank = (higher >> _HALF).view(np.int64)
+    fraction = (higher << _HALF) | (lower & _LOW_HALF)
+    # one unit more of U adds k to the fraction: does that carry?
+    for i in np.flatnonzero(fraction > ~counts + np.uint64(1)):
+        rank[i] += _carries(bits, int(word[i]), Fraction(int(rank[i]) + 1, int(counts[i])))
+    return rank
+
+
+def _carries(bits: Bits, word: int, edge: Fraction) -> bool:
+    """Whether a uniform that starts with this word is not below the edge."""
+    return not LazyUniform(bits, word, 64).below(lambda: arb_of(edge))
 
 
 def random_bits(bits: Bits, size: int, count: int) -> NDArray[Any]:

@@ -39,11 +39,15 @@ class LazyUniform:
         """Whether U < bound, for a bound that can be enclosed at any working precision."""
         while True:
             with working_precision(self.count + 64):
-                low, high = floor_ceil(bound() * arb(2) ** self.count)
-            if self.word < low:
-                return True
-            if self.word >= high:
-                return False
+                ball = bound()
+                if ball >= 1 or ball <= 0:
+                    return bool(ball >= 1)
+                if ball.is_finite() and abs(ball) < 2:  # else it says nothing of a number of [0, 1)
+                    low, high = floor_ceil(ball * arb(2) ** self.count)
+                    if self.word < low:
+                        return True
+                    if self.word >= high:
+                        return False
             self._extend()
 
     def _extend(self) -> None:

@@ -1,0 +1,138 @@
+"""`lastbit median`: a private median, or another quantile, of one column of a file."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lastbit.cli.columns import numbers_of
+from lastbit.cli.numbers import EXACT, exact_text
+from lastbit.cli.refusals import option_names
+from lastbit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lastbit.cli.page import Part
+    from lastbit.mechanisms.smooth_statistic import SmoothStatistic
+
+__all__ = ["median"]
+
+NOISES = ("student", "cauchy", "laplace", "gaussian")
+RELATIONS = ("change-one", "add-remove")
+
+
+@click.command(
+    epilog="Example: lastbit median visits.csv minutes --lower 0 --upper 500 --epsilon 1"
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("column")
+@click.option("--lower", type=EXACT, required=True, help="No value counts as less than this.")
+@click.option("--upper", type=EXACT, required=True, help="No value counts as more than this.")
+@click.option("--epsilon", type=EXACT, required=True, help="The privacy loss: 1, 0.5, 1/3 ...")
+@click.option(
+    "--delta", type=EXACT, default=None, help="Needed for laplace and gaussian noise: 1e-9."
+)
+@click.option(
+    "--quantile",
+    type=EXACT,
+    default="1/2",
+    show_default=True,
+    help="The share of the data that lies below: 0.9 for the ninth decile.",
+)
+@click.option(
+    "--noise",
+    type=click.Choice(NOISES),
+    default="student",
+    show_default=True,
+    help="cauchy and student promise pure privacy, laplace and gaussian need --delta.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(RELATIONS),
+    default="change-one",
+    show_default=True,
+    help="change-one: the number of rows is public. add-remove: it is not.",
+)
+@click.option("--grid", type=EXACT, default=None, help="A power of two to round to: 1/1024, 8.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def median(
+    file: Path,
+    column: str,
+    lower: Fraction,
+    upper: Fraction,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    quantile: Fraction,
+    noise: str,
+    neighbours: str,
+    grid: Fraction | None,
+    as_json: bool,
+) -> None:
+    """A private median of one COLUMN of a CSV FILE (- is standard input).
+
+    The noise follows the data's own smooth sensitivity, which is small where values lie close
+    together around the median: far less noise than for the worst data between the bounds. Values
+    outside the bounds count as the nearer bound; how many there were is not told. The bounds, the
+    grid and all options must be chosen without looking at the data.
+    """
+    from lastbit.cli.page import show, show_json
+    from lastbit.cli.waiting import waiting
+    from lastbit.mechanisms.smooth_statistic import SmoothStatistic
+    from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
+    from lastbit.sensitivity import Quantile
+
+    if not 0 <= quantile <= 1:
+        raise InvalidParameter(
+            "--quantile",
+            problem="lies outside [0, 1]",
+            remedy="pass, say, 0.9 for the ninth decile",
+        )
+    with option_names(), waiting("reading and sorting"):
+        mechanism = SmoothStatistic(
+            Quantile(quantile),
+            epsilon=epsilon,
+            delta=delta,
+            lower=lower,
+            upper=upper,
+            noise=noise,
+            grid="auto" if grid is None else grid,
+            neighbours=CHANGE_ONE if neighbours == "change-one" else ADD_REMOVE,
+        )
+        value = mechanism.release(numbers_of(file, column))
+    if as_json:
+        show_json(
+            {
+                "value": value,
+                "quantile": str(quantile),
+                "lower": str(lower),
+                "upper": str(upper),
+                "grid": str(mechanism.noise.grid),
+                "noise": noise,
+                "guarantee": mechanism.guarantee.to_dict(),
+            }
+        )
+        return
+    show(*_page(mechanism, column, quantile, value, noise))
+
+
+def _page(
+    mechanism: SmoothStatistic, column: str, quantile: Fraction, value: float, noise: str
+) -> tuple[Part, ...]:
+    from lastbit.cli.page import Facts, Heading, Words
+    from lastbit.cli.promises import promise_text
+
+    name = "Median" if quantile == Fraction(1, 2) else f"Quantile {exact_text(quantile)}"
+    rows = (
+        ("promise", promise_text(mechanism.guarantee)),
+        ("neighbours", str(mechanism.noise.neighbours)),
+        ("bounds", f"{exact_text(mechanism.lower)} to {exact_text(mechanism.upper)}"),
+        ("noise", f"{noise}, as wide as the smooth sensitivity asks for"),
+        ("rounded to", f"multiples of {exact_text(mechanism.noise.grid)}"),
+    )
+    words = (
+        "How far off it may be depends on the data and would itself have to be paid for, so it is "
+        "not shown."
+    )
+    return Heading(f"{name} of {column}", f"{value!r}"), Facts(rows), Words(words)

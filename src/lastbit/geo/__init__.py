@@ -1,0 +1,37 @@
+"""Location privacy: places on the Earth, noise in metres, a promise in metres.
+
+`Geo` takes latitudes and longitudes in degrees (WGS84) and gives back noisy ones. The promise is
+about distances on the ground: whoever sees a released place can hardly tell apart two true places
+that are at most `within` metres from each other, and the loss grows with the distance.
+
+Degrees become metres by a linear map of a public region. The map is chosen so that it never makes
+two places look further apart than they are: proved from the ellipsoid by ball arithmetic, for every
+pair of places of the region. So noise that hides distances in the plane hides them on the ground.
+
+    >>> from lastbit.geo import Geo
+    >>> berlin = Geo(epsilon="ln(4)/200m", region=(52.3, 13.0, 52.7, 13.8))  # S, W, N, E
+    >>> latitude, longitude = berlin.release((52.5163, 13.3777))    # or a list, or an (n, 2) array
+    >>> berlin.radius("0.95") < 700         # metres that 95 % of the releases stay within
+    True
+    >>> float(berlin.guarantee_of(10).at(200).epsilon) < 13.87      # ten places of one person
+    True
+
+The region is public. Taken from the data it would tell where the outermost person is; a point
+outside of it is moved to its edge before anything else, and nobody is told.
+
+| file | holds |
+|---|---|
+| `ellipsoid.py` | metres per degree of latitude and of longitude on WGS84, enclosed |
+| `region.py` | public regions: a box of degrees, or the box around a disc |
+| `plane.py` | the map from degrees to metres and back, what it shortens and what it stretches |
+| `places.py` | pairs (latitude, longitude) as people pass them, checked |
+| `spelling.py` | "ln(4)/200m", "1 per 200 m", "10 km", read exactly |
+| `location.py` | `Geo`: release, guarantee, radius, traces |
+"""
+
+from lastbit.geo.location import Geo
+from lastbit.geo.plane import LocalMap
+from lastbit.geo.region import Region
+from lastbit.geo.spelling import parse_epsilon
+
+__all__ = ["Geo", "LocalMap", "Region", "parse_epsilon"]

@@ -1,0 +1,316 @@
+"""The planar Laplace mechanism in plain floats, with a certificate of what the floats cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact.ball import arb_of, working_precision
+from lastbit.exact.rational import Number, positive, rational
+from lastbit.exact.rounding import upper
+from lastbit.mechanisms.additive import distance_parameter, probability
+from lastbit.mechanisms.lattice import array_of, nearest, power_below
+from lastbit.privacy.guarantees import MetricDP, PureDP
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
+from lastbit.sampling.draw import drawn
+from lastbit.sampling.polar import PLACES, RADIUS_ERROR, PolarNoise, least, survival
+
+__all__ = ["PolarBounds", "PolarLaplace", "polar_bounds"]
+
+_ROUNDING = Fraction(1, 1 << 53)
+_PRECISION = 192
+_EXTREME = Fraction(2) ** 300
+
+Floats = NDArray[np.float64]
+Figures = dict[str, Fraction]
+
+
+# ---------------------------------------------------------------- the certificate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolarBounds:
+    """How far the floats stray from the ideal, and what that costs; every figure rounded up.
+
+    The generator is within delta_0 of uniform reals, which moves the radius by omega_r and the
+    direction by omega_angle. The computed noise is off by delta_n, its sum with the input by
+    delta_sum, an input that was no float by delta_input: all together by delta_t. `ratio` and
+    `distance` are R and D of paper 000; `excess` is the loss beyond rate times distance.
+    """
+
+    delta_0: Fraction
+    omega_r: Fraction
+    omega_angle: Fraction
+    delta_n: Fraction
+    delta_sum: Fraction
+    delta_input: Fraction
+    delta_t: Fraction
+    ratio: Fraction
+    distance: Fraction
+    excess: Fraction
+
+
+def polar_bounds(
+    *,
+    rate: Fraction,
+    cell: Fraction,
+    half_width: Fraction,
+    inputs: Fraction,
+    reach: Fraction,
+    delta_0: Fraction = Fraction(1, 1 << (PLACES + 1)),
+) -> PolarBounds | None:
+    """The certificate, or None where the floats are too coarse for cells of this size.
+
+    Theorem  for inputs at distance d > 0 the loss is at most rate d + excess, the answer "outside"
+             included. `reach` bounds the inputs' coordinates. Proof: docs/theory/polar.md
+    Source   paper 000, Theorem 4.5 and section 6, corrected
+    Differs  C**-1 by its modulus of continuity; rate and diagonal in the exponent; sums counted
+    Checked  tests/mechanisms/test_polar.py
+    """
+    if reach > cell * 2**52:  # below that, every multiple of the cell is a float
+        return None
+    with working_precision(_PRECISION):
+        distance = _up(arb(2).sqrt() * arb_of(half_width + cell / 2 + inputs))
+        wide = _strays(rate, distance + cell, reach, delta_0)
+        if 2 * wide["delta_t"] >= cell:
+            return None
+        # only what lies within 2 delta_t of the releasable square still has to be close
+        near = _strays(rate, distance + 2 * wide["delta_t"], reach, delta_0)
+        delta_t = near["delta_t"]
+        ratio = 8 * cell * delta_t / (cell - 2 * delta_t) ** 2
+        growth = (arb_of(rate) * (arb(2).sqrt() * arb_of(cell) + arb_of(delta_t))).exp()
+        excess = _up((arb_of(ratio) * growth).log1p())
+    return PolarBounds(delta_0=delta_0, distance=distance, ratio=ratio, excess=excess, **near)
+
+
+def _strays(rate: Fraction, far: Fraction, reach: Fraction, step: Fraction) -> Figures:
+    """The errors of points whose radius is at most `far`, exact and computed alike."""
+    radius = _modulus(rate * far, step) / rate
+    angle = _up(2 * arb.pi() * arb_of(far * step))
+    diagonal = _up(arb(2).sqrt()) * _ROUNDING
+    noise = RADIUS_ERROR / rate + 10 * _ROUNDING * (far + 1 / rate)
+    floats = {"delta_sum": diagonal * (reach + far + 1 / rate), "delta_input": diagonal * reach}
+    total = _up(arb_of(radius**2 + angle**2).sqrt()) + noise + sum(floats.values())
+    strays = {"omega_r": radius, "omega_angle": angle, "delta_n": noise, "delta_t": total}
+    return strays | floats
+
+
+def _modulus(far: Fraction, delta_0: Fraction) -> Fraction:
+    """The most that C**-1 moves over an interval of length delta_0 below C(far), for rate 1.
+
+    Theorem  the greater of C**-1(delta_0) and far - C**-1(C(far) - delta_0): C**-1 is concave up to
+             C(1) and convex beyond, so its increments over a fixed length fall, then rise
+    """
+    step, last = arb_of(delta_0), survival(far)
+    at_zero = least(lambda t: 1 - survival(t) >= step)
+    at_end = least(lambda t: t >= far or survival(far - t) - last >= step)
+    return max(at_zero, min(at_end, far))
+
+
+def _up(ball: arb) -> Fraction:
+    return Fraction(upper(ball))
+
+
+# ---------------------------------------------------------------- the mechanism
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PolarLaplace:
+    """Moves points of the plane by Laplace noise drawn in polar floats, and rounds to squares.
+
+    Law      release(x) = the nearest multiple of `cell` to x + r (cos, sin), r = C**-1(u)/rate,
+             C(x) = 1 - (1+x) e**-x, a uniform direction, every step in floats; (inf, inf), that is
+             outside, unless it lies within `half_width` of the centre in both coordinates
+    Theorem  inputs at distance d > 0 cost at most rate d + excess, excess = ln(1 + R exp(rate
+             (sqrt(2) cell + delta_t))), R = 8 cell delta_t/(cell - 2 delta_t)**2: the ideal and
+             the computed point are at most delta_t apart, or both lie outside. So a cell's true
+             probability lies between the ideal ones of the cell shrunk and grown by delta_t
+    Source   paper 000 (Gazeau, Miller, Palamidessi 2013), Theorem 4.5 and section 6
+    Differs  its errors are corrected, its missing terms counted (docs/theory/polar.md). Inputs
+             farther than `inputs` from the centre in a coordinate are first moved to the edge of
+             that square, which brings no two of them further apart
+    Checked  tests/mechanisms/test_polar.py
+
+    `epsilon` is the loss at distance `within`, everything counted; the rate is worked out from it
+    and rounded down. Or pass `rate`, the ideal loss for one unit of distance. `centre`,
+    `half_width` and `inputs` (half_width if not given) are public multiples of `cell`.
+
+    >>> noise = PolarLaplace(epsilon=1, within=200, unit="m", cell=4, half_width=2000, inputs=1000)
+    >>> noise.guarantee_at(200).epsilon <= 1 and noise.certificate()["excess"] < 1e-5
+    True
+    >>> x, y = noise.release((312.5, -80.25))
+    >>> x % 4 == y % 4 == 0 or x == y == float("inf")
+    True
+    """
+
+    rate: Fraction
+    within: Fraction
+    unit: str
+    cell: Fraction
+    half_width: Fraction
+    inputs: Fraction
+    centre: tuple[Fraction, Fraction]
+    bounds: PolarBounds = field(repr=False)
+    neighbours: Neighbours
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        rate: Number | None = None,
+        within: Number = 1,
+        unit: str = "unit",
+        cell: Number,
+        half_width: Number,
+        inputs: Number | None = None,
+        centre: tuple[Number, Number] = (0, 0),
+        neighbours: Neighbours = AS_DECLARED,
+    ) -> None:
+        if (epsilon is None) == (rate is None):
+            problem = "or rate, exactly one, is needed"
+            raise InvalidParameter("epsilon", problem=problem, remedy="pass one of the two")
+        side = _moderate(cell, "cell")
+        if side != power_below(side):
+            raise InvalidParameter("cell", problem="is no power of two", remedy="pass, say, 4")
+        half = _multiple(positive(half_width, "half_width"), side, "half_width")
+        allowed = half if inputs is None else _multiple(positive(inputs, "inputs"), side, "inputs")
+        if not isinstance(centre, tuple | list) or len(centre) != 2:
+            raise WrongType("centre", problem="is no point", remedy="pass (x, y)")
+        middle = tuple(_multiple(part, side, "centre") for part in centre)
+        near = _moderate(within, "within")
+        check_neighbours(neighbours)
+        reach = max(map(abs, middle)) + max(half, allowed)
+
+        def certified(a: Fraction) -> PolarBounds | None:
+            return polar_bounds(rate=a, cell=side, half_width=half, inputs=allowed, reach=reach)
+
+        if rate is not None:
+            slope = _moderate(rate, "rate")
+            bounds = certified(slope)
+        else:
+            slope, bounds = _calibrated(_moderate(epsilon, "epsilon"), near, certified)
+        if bounds is None:  # L <= 2 delta_t, or the floats cost as much as the distance
+            remedy = "pass a smaller half_width or inputs, a larger cell, less loss for a distance"
+            raise InvalidParameter("cell", problem="is too small for floats", remedy=remedy)
+        MetricDP(1, per=near, unit=unit)  # refuses a unit that is no name
+        values = (slope, near, unit, side, half, allowed, middle, bounds, neighbours)
+        for name, value in zip(self.__slots__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def guarantee(self) -> MetricDP:
+        """What one release promises: rate (d + slack), and rate slack = excess."""
+        loss, slack = self.rate * self.within, self.bounds.excess / self.rate
+        return MetricDP(loss, self.within, self.unit, slack=slack, neighbours=self.neighbours)
+
+    def guarantee_at(self, distance: Number) -> PureDP:
+        """What one release promises for inputs at most so far apart."""
+        return self.guarantee.at(distance_parameter(distance))
+
+    def certificate(self) -> Figures:
+        """Every figure of the proof, and the loss at `within` they lead to; each rounded up."""
+        figures = {name: getattr(self.bounds, name) for name in self.bounds.__slots__}
+        loss = self.rate * self.within + self.bounds.excess
+        return {"rate": self.rate, **figures, "epsilon_upper": loss}
+
+    def release(self, value: Any) -> Any:
+        """A private version of a point (a tuple) or of an array of shape (n, 2)."""
+        points = self._points(value)
+        sampler = PolarNoise(nearest(1 / self.rate))
+        if points.ndim == 1:
+            noise = drawn(sampler, None)
+            return tuple(self._rounded(points + np.array([noise.real, noise.imag])).tolist())
+        shift: NDArray[np.complex128] = drawn(sampler, len(points))
+        return self._rounded(points + shift.view(np.float64).reshape(-1, 2))
+
+    def accuracy(self, beta: Number) -> Fraction:
+        """An a with P[the release is inside, and farther than a from the input] <= beta.
+
+        For inputs within the square of inputs; from others, the point they are moved to counts.
+
+        Theorem  the ideal radius exceeds r with probability (1 + rate r) exp(-rate r); the floats
+                 add delta_t, rounding half a cell's diagonal. Not the least a, but near it
+        """
+        level = probability(beta, "beta")
+        with working_precision(_PRECISION):
+            radius = least(lambda t: survival(t) <= arb_of(level))
+        return radius / self.rate + self._rounding()
+
+    def beta(self, error: Number) -> float:
+        """P[the release is inside, and farther than `error` from the input], rounded up."""
+        radius = distance_parameter(error, "error") - self._rounding()
+        if radius <= 0:
+            return 1.0
+        with working_precision(_PRECISION):
+            return min(upper(survival(self.rate * radius)), 1.0)
+
+    def _rounding(self) -> Fraction:
+        return self.bounds.delta_t + _up(arb_of(self.cell**2 / 2).sqrt())
+
+    def _points(self, value: object) -> Floats:
+        """The input as the nearest floats, moved to the edge of the square of inputs."""
+        array = array_of(value)
+        if array.shape[-1:] != (2,) or array.ndim > 2:
+            remedy = "pass (x, y) or shape (n, 2)"
+            raise InvalidParameter("value", problem="is no point of the plane", remedy=remedy)
+        if array.dtype.kind == "O":
+            if any(isinstance(v, str | bytes) for v in array.flat):
+                raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
+            numbers = [nearest(rational(v, "value")) for v in array.flat]
+            array = np.reshape(numbers, array.shape)
+        elif not np.isfinite(array).all():
+            problem = "holds NaN or an infinity"
+            raise InvalidParameter("value", problem=problem, remedy="clean or clamp the data first")
+        with np.errstate(over="ignore"):
+            floats = array.astype(np.float64)
+        low, high = ([float(c + s * self.inputs) for c in self.centre] for s in (-1, 1))
+        return np.clip(floats, low, high)
+
+    def _rounded(self, points: Floats) -> Floats:
+        """Multiples of the cell: the quotient by a power of two and its rounding are exact."""
+        steps = np.rint(points * float(1 / self.cell)) + 0.0  # -0.0 would tell the side of 0
+        low, high = ([(c + s * self.half_width) / self.cell for c in self.centre] for s in (-1, 1))
+        among = (steps >= np.array(low, float)) & (steps <= np.array(high, float))
+        inside = among.all(axis=-1, keepdims=True)
+        return np.where(inside, steps * float(self.cell), np.inf)
+
+
+def _calibrated(
+    epsilon: Fraction, within: Fraction, certified: Callable[[Fraction], PolarBounds | None]
+) -> tuple[Fraction, PolarBounds | None]:
+    """The greatest rate found whose loss at `within` is at most epsilon, and its proof."""
+    low, high = epsilon / within / 2, epsilon / within
+    best = certified(low)
+    if best is None or low * within + best.excess > epsilon:
+        return low, None
+    for _ in range(30):
+        middle = (low + high) / 2
+        bounds = certified(middle)
+        if bounds is not None and middle * within + bounds.excess <= epsilon:
+            low, best = middle, bounds
+        else:
+            high = middle
+    return low, best
+
+
+def _moderate(value: object, name: str) -> Fraction:
+    """A number so far from 0 and infinity that no float over- or underflows."""
+    number = positive(value, name)
+    if not 1 / _EXTREME <= number <= _EXTREME:
+        problem = "is not between 2**-300 and 2**300"
+        raise InvalidParameter(name, problem=problem, remedy="change the unit of distance")
+    return number
+
+
+def _multiple(value: object, cell: Fraction, name: str) -> Fraction:
+    number = rational(value, name)
+    if (number / cell).denominator != 1:
+        raise InvalidParameter(name, problem="is no multiple of the cell", remedy="round it to one")
+    return number

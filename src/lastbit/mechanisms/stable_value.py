@@ -1,0 +1,113 @@
+"""Releasing values that are stable: the answer itself, without noise, or no answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact.ball import Ball
+from lastbit.exact.rational import Number, positive, whole
+from lastbit.laws import DiscreteLaplace
+from lastbit.mechanisms.additive import probability
+from lastbit.mechanisms.bottom import BOTTOM
+from lastbit.privacy.guarantees import ApproxDP
+from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
+from lastbit.sampling.draw import drawn
+from lastbit.sampling.laplace import laplace_sampler
+from lastbit.sensitivity.distance import Stability
+
+__all__ = ["StableValue", "check_same", "least_above", "passes"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class StableValue:
+    """Releases an answer as it is if no database near by has another one, else ⊥.
+
+    Law      d is the distance to the nearest database with another answer (at least 1), X discrete
+             Laplace of scale 1/epsilon: the answer is released iff d + X > threshold
+    Theorem  (epsilon, delta), where delta = P[1 + X > threshold]. If neighbours x, y have the same
+             answer, d moves by at most 1 between them, and whether d + X > threshold is a function
+             of an epsilon-private number. If their answers differ, d = 1 for both: each releases
+             its answer with probability delta, and ⊥ with the same probability. The threshold is
+             the least integer with P[1 + X > threshold] <= delta
+    Source   paper 004, releasing stable values; Vadhan 2017, Proposition 3.3
+    Differs  discrete noise and its exact tail in place of 1 + ln(1/delta)/epsilon; d counts from 1,
+             so the threshold is one more than that of propose-test-release
+    Checked  tests/mechanisms/test_stable_value.py; proof: docs/theory/stable-values.md
+
+    >>> from lastbit.privacy import ADD_REMOVE
+    >>> from lastbit.sensitivity import distance_to_instability
+    >>> votes = ["yes"] * 90 + ["no"] * 10
+    >>> mode = distance_to_instability("mode", votes, neighbours=ADD_REMOVE)
+    >>> stable = StableValue(epsilon=1, delta="1e-6", neighbours=ADD_REMOVE)
+    >>> stable.threshold, stable.release(mode)
+    (14, 'yes')
+    >>> stable.guarantee
+    ApproxDP(epsilon=1, delta='1e-06', neighbours=Neighbours(relation='add-remove', unit='record'))
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    threshold: int
+    neighbours: Neighbours
+
+    def __init__(
+        self, *, epsilon: Number, delta: Number, neighbours: Neighbours = AS_DECLARED
+    ) -> None:
+        loss, chance = positive(epsilon, "epsilon"), probability(delta, "delta")
+        object.__setattr__(self, "epsilon", loss)
+        object.__setattr__(self, "delta", chance)
+        object.__setattr__(self, "threshold", 1 + least_above(loss, chance))
+        object.__setattr__(self, "neighbours", check_neighbours(neighbours))
+
+    @property
+    def guarantee(self) -> ApproxDP:
+        """What one release promises."""
+        return ApproxDP(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    def release(self, stability: Stability) -> Any:
+        """The answer, or ⊥."""
+        if not isinstance(stability, Stability):
+            raise WrongType(
+                "stability",
+                problem="is no answer with its distance",
+                remedy="pass distance_to_instability(...) or Stability(answer, distance)",
+            )
+        check_same(stability.neighbours, self.neighbours)
+        return stability.answer if self._test(stability.distance) else BOTTOM
+
+    def release_probability(self, distance: int) -> Ball:
+        """The probability that an answer so stable is released; public: it depends on no data."""
+        return passes(whole(distance, "distance", least=1), self.threshold, self.epsilon)
+
+    def _test(self, distance: int) -> bool:
+        noise: int = drawn(laplace_sampler(1 / self.epsilon), None)
+        return distance + noise > self.threshold
+
+
+def least_above(epsilon: Fraction, delta: Fraction) -> int:
+    """The least integer T with P[X > T] <= delta, X discrete Laplace of scale 1/epsilon.
+
+    Theorem  P[X > T] <= delta iff P[X <= T] >= 1 - delta: the quantile of 1 - delta, which the law
+             decides with balls
+    """
+    return DiscreteLaplace(1 / epsilon).quantile(1 - delta)
+
+
+def passes(distance: int, threshold: int, epsilon: Fraction) -> Ball:
+    """P[distance + X > threshold]."""
+    # X is symmetric: P[X > t] = P[X <= -t-1], without cancellation where it is small
+    return DiscreteLaplace(1 / epsilon).cdf(distance - threshold - 1)
+
+
+def check_same(of_data: Neighbours, of_mechanism: Neighbours) -> None:
+    """Refuse what was worked out for one relation or unit in a promise about another."""
+    if of_data == of_mechanism or AS_DECLARED.relation in (of_data.relation, of_mechanism.relation):
+        return
+    raise InvalidParameter(
+        "neighbours",
+        problem=f"differ: worked out for {of_data}, promised for {of_mechanism}",
+        remedy="use one relation and one unit for both",
+    )

@@ -1,0 +1,246 @@
+"""Planar Laplace draws on the integer points, by rejection from squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, overload
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact.ball import arb_of
+from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
+from lastbit.exact.rational import Number, positive
+from lastbit.sampling.bernoulli import Coin, coin
+from lastbit.sampling.bits import Bits, words
+from lastbit.sampling.draw import Shape, Size, cached, drawn
+from lastbit.sampling.laplace import Digits, digits
+from lastbit.sampling.uniform import UniformBelow, below_each
+from lastbit.sampling.uniform_real import LazyUniform
+
+__all__ = ["Shells", "coordinates", "planar_laplace", "planar_sampler"]
+
+MOST_STEPS = 1 << 22
+# Two integers side by side: one draw to the machinery, a tuple to whoever asks for a single one.
+POINT = np.dtype([("i", np.int64), ("j", np.int64)])
+_MOST_DIMENSIONS = 63
+_SIDE = np.uint64(3)
+_UNIFORM_SHIFT = np.uint64(11)
+# `below_each` takes numbers below 2**32: so far reach the shells that it serves.
+_FAR_SHELL = 1 << 31
+# Temporary arrays of this many proposals stay in the caches.
+_BLOCK = 1 << 15
+
+
+@overload
+def planar_laplace(rate: Number, size: None = None) -> tuple[int, int]: ...
+@overload
+def planar_laplace(rate: Number, size: Shape) -> NDArray[np.int64]: ...
+def planar_laplace(rate: Number, size: Size = None) -> tuple[int, int] | NDArray[np.int64]:
+    """Exact draws from the planar Laplace law on the integer points.
+
+    Law      P[X = (i, j)] proportional to exp(-rate sqrt(i**2 + j**2))
+    Theorem  see `Shells`
+    Source   Andres et al. 2013 for the continuous law
+    Differs  on the lattice and exact. One point is a tuple; with a size, the two coordinates are
+             the last axis of an array. A noise 1/rate above 2**22 steps is refused
+    Checked  tests/sampling/test_planar.py
+
+    >>> planar_laplace("1/1000", size=(5, 3)).shape
+    (5, 3, 2)
+    >>> planar_laplace(1000)
+    (0, 0)
+    >>> planar_laplace("1e-9")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: rate is below 2**-22; pass the loss for a larger step
+    """
+    sampler = cached(_planar, rate)
+    if size is None:
+        return drawn(sampler, None)  # type: ignore[no-any-return]
+    if isinstance(size, tuple) and len(size) > _MOST_DIMENSIONS:
+        problem = f"has more than {_MOST_DIMENSIONS} dimensions"
+        raise InvalidParameter("size", problem=problem, remedy="pass fewer")
+    return coordinates(drawn(sampler, size))
+
+
+def planar_sampler(rate: Fraction) -> Shells:
+    """The prepared sampler of a rate, for mechanisms."""
+    return _planar(rate)
+
+
+def coordinates(points: NDArray[Any]) -> NDArray[np.int64]:
+    """Drawn points as plain integers, the two coordinates along a new last axis."""
+    return np.ascontiguousarray(points).ravel().view(np.int64).reshape(*points.shape, 2)
+
+
+@lru_cache(maxsize=32, typed=True)
+def _planar(rate: Number) -> Shells:
+    exact = positive(rate, "rate")
+    if exact * MOST_STEPS < 1:
+        remedy = "pass the loss for a larger step"
+        raise InvalidParameter("rate", problem="is below 2**-22", remedy=remedy)
+    return shells(exact)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shells:
+    """Proposals from squares around 0, accepted according to how much further out they lie.
+
+    Law      P[X = x] = exp(-a abs(x))/Z on the integer points, a the rate
+    Theorem  Shell k holds the points with max(abs(i), abs(j)) = k: one for k = 0, else 8k. Propose
+             x with probability proportional to exp(-a k), accept with exp(-a (abs(x) - k)), which
+             is at most 1 as abs(x) >= k: accepted points have the law. *Shell*: the weights are 1
+             and 8k q**k, q = exp(-a), with sum 1 + 8q/(1-q)**2. So k = 0 with probability
+             (1-q)**2/((1-q)**2 + 8q), a coin; else k = 1 + G + H, both geometric of scale 1/a:
+             P[G + H = k-1] = k (1-q)**2 q**(k-1). *Place*: m uniform from -k to k-1 and one of
+             four quarter turns of (k, m): every point of the shell once, since each turn leaves
+             out the corner with which the next begins. More than 64 bits are needed for m with
+             probability below 2k/2**64: below 2**-39 even for the smallest rate.
+             *Accept*: U < p = exp(-d), d = a e, e = abs(x) - k = m**2/(sqrt(k**2 + m**2) + k)
+             without cancellation. In floats, u = 2**-53: k and m are exact (below 2**40, see
+             below); m**2 is off by u relatively, the root by 2u, the divisor by 3u, e by 5u, the
+             float of a and the product add 2u, and second orders are covered by taking 8u. So y,
+             exp_negative of that float, is off relatively by at most (8 d + 16) u
+             (`exp_negative`: 8u), and with the roundings of the bounds themselves
+             y (1 - s) <= p <= y (1 + s), s = (16 d + 32) u. The first 53 bits w of U decide unless
+             2**53 y (1 - s) < w + 1 and w < 2**53 y (1 + s): a share below 2**-46, since
+             (16 d + 32) exp(-d) <= 32; more bits of U and balls decide those. Where d > 512, 512
+             stands for it: nothing is surely accepted then. For a > 2**64 that number stands for
+             it: as k < 2**40, d > 512 unless m = 0, d = 0.
+             *Range*: a geometric draw gives up when 2**16 bits do not decide it (`LazyUniform`),
+             so G < 45500/a + 8/a < 2**38 and k < 2**40
+    Source   rejection from the maximum norm; Andres et al. 2013 for the continuous law
+    Differs  the acceptance, at least 0.77 (pi/4 for small a), makes the number of words random;
+             here it is constant for a size: so many proposals are drawn that, except with
+             probability 2**-48, enough are accepted; then another batch is drawn
+    Checked  tests/sampling/test_planar.py
+    """
+
+    rate: Fraction
+    centre: Coin
+    digits: Digits
+
+    def draw(self, bits: Bits, size: int) -> NDArray[Any]:
+        """`size` independent points."""
+        out = np.empty(size, POINT)
+        done = 0
+        while done < size:
+            found = self._batch(bits, _proposals(size), size - done)
+            out[done : done + found.size] = found
+            done += found.size
+        return out
+
+    def _batch(self, bits: Bits, count: int, need: int) -> NDArray[Any]:
+        """The first `need` accepted ones of `count` proposals, or all if fewer."""
+        parts: list[NDArray[Any]] = []
+        for start in range(0, count, _BLOCK):
+            part = self._accepted(bits, min(_BLOCK, count - start), need)
+            need -= part.size
+            parts.append(part)
+        return np.concatenate(parts)
+
+    def _accepted(self, bits: Bits, count: int, need: int) -> NDArray[Any]:
+        shell, across = self._proposed(bits, count)
+        word = words(bits, count, np.uint64)
+        side = (word & _SIDE).view(np.int64)  # bits that the uniform below does not use
+        uniform = (word >> _UNIFORM_SHIFT).view(np.int64)
+        low, high = self._acceptance(shell, across)
+        accept = uniform + 1 <= low
+        for n in np.flatnonzero((uniform < high) & ~accept):
+            if np.count_nonzero(accept[:n]) >= need:
+                break  # what comes later is not used: leave it undecided
+            accept[n] = self._decided(bits, int(shell[n]), int(across[n]), int(uniform[n]))
+        chosen = np.flatnonzero(accept)[:need]
+        return turned(shell[chosen], across[chosen], side[chosen])
+
+    def _proposed(self, bits: Bits, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The shells k, and along one side of each a place m from -k to k-1."""
+        shell = self.digits.draw(bits, count).astype(np.int64, copy=False)
+        shell += self.digits.draw(bits, count).astype(np.int64, copy=False)
+        shell += 1
+        shell[self.centre.draw(bits, count)] = 0
+        far = np.flatnonzero(shell >= _FAR_SHELL)
+        lengths = (2 * shell).astype(np.uint64)
+        lengths[far] = 0
+        across = below_each(bits, lengths)
+        for n in far:
+            across[n] = UniformBelow(2 * int(shell[n])).draw(bits, 1)[0]
+        across -= shell
+        return shell, across
+
+    def _acceptance(
+        self, shell: NDArray[np.int64], across: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Floats that enclose 2**53 times the probability of accepting each proposal."""
+        k, square = shell.astype(np.float64), across.astype(np.float64)
+        square *= square
+        divisor = k * k
+        divisor += square
+        np.sqrt(divisor, out=divisor)
+        divisor += k
+        np.maximum(divisor, 1.0, out=divisor)  # 0 at the point 0 only
+        square /= divisor
+        square *= _nearest(min(self.rate, Fraction(1 << 64)))
+        np.minimum(square, LARGEST_ARGUMENT, out=square)
+        slack = square * (16.0 * 2.0**-53)
+        slack += 32.0 * 2.0**-53
+        y = exp_negative(square)
+        y *= 2.0**53
+        slack *= y
+        return y - slack, y + slack
+
+    def _decided(self, bits: Bits, shell: int, across: int, uniform: int) -> bool:
+        """Accept or not, exactly."""
+        if across == 0:
+            return True
+        square = across * across
+
+        def probability() -> arb:
+            further = square / (arb(shell * shell + square).sqrt() + shell)
+            return (-arb_of(self.rate) * further).exp()
+
+        return LazyUniform(bits, uniform, 53).below(probability)
+
+
+def shells(rate: Fraction) -> Shells:
+    """The tables of a rate."""
+
+    def centre() -> arb:
+        q = (-arb_of(rate)).exp()
+        none = (-arb_of(rate)).expm1() ** 2
+        return none / (none + 8 * q)
+
+    return Shells(rate, coin(centre), digits(1 / rate, signed=False))
+
+
+def turned(
+    shell: NDArray[np.int64], across: NDArray[np.int64], side: NDArray[np.int64]
+) -> NDArray[Any]:
+    """The points (k, m) after `side` quarter turns: (k, m), (-m, k), (-k, -m), (m, -k)."""
+    odd = (side & 1).astype(np.bool_)
+    out = np.empty(shell.size, POINT)
+    sign = 1 - (side & 2)  # a half turn changes both signs
+    out["i"] = np.where(odd, -across, shell) * sign
+    out["j"] = np.where(odd, shell, across) * sign
+    return out
+
+
+def _proposals(size: int) -> int:
+    """So many proposals that, at an acceptance of at least 0.77, `size` are surely accepted.
+
+    Hoeffding's bound puts the chance of failure below 2**-48; then another batch is drawn.
+    """
+    need = 0.77
+    # P[Bin(m, need) < size] <= exp(-2 (need m - size)**2 / m)
+    margin = 17.0  # > 48 ln 2 / 2
+    root = (margin**0.5 + (margin + 4 * need * size) ** 0.5) / (2 * need)
+    return int(root * root) + 1
+
+
+def _nearest(number: Fraction) -> float:
+    return number.numerator / number.denominator

@@ -1,0 +1,77 @@
+"""How far a statistic moves when one record does.
+
+The global sensitivity asks it for all data, the local one for the data at hand, and noise fitted to
+the local one would tell of the data. What lies between is in this room: smooth upper bounds, which
+hardly change between neighbours, and distances, which say how far the data are from data where the
+answer is fragile. Every number is exact, or rounded so that what is claimed holds for the number
+itself. All of it, the global sensitivity aside, is as secret as the data.
+
+| file | holds |
+|---|---|
+| `values.py` | data on a public integer grid between public bounds, one record at a time |
+| `statistics.py` | count, sum, mean, variance, quantiles, trimmed mean, interquartile range |
+| `worst_case.py` | `global_sensitivity`: any two neighbours |
+| `local.py` | `local_sensitivity`: these data and their neighbours |
+| `near.py` | `sensitivity_at`: all data within k steps; the two properties all else rests on |
+| `windows.py` | the widest windows of sorted records, plain and discounted, in O(n log n) |
+| `smooth.py` | `smooth_sensitivity`, and `from_distance` for one's own statistic |
+| `beyond.py` | `distance_beyond`: how far to data whose local sensitivity exceeds a bound |
+| `proposal.py` | `propose`: these distances for several bounds, for propose-test-release |
+| `distance.py` | `distance_to_instability`: how far to data with another answer |
+"""
+
+from lastbit.sensitivity.beyond import distance_beyond
+from lastbit.sensitivity.distance import (
+    Stability,
+    distance_to_instability,
+    for_argmax,
+    for_function,
+    for_mode,
+    for_quantile,
+    for_threshold,
+)
+from lastbit.sensitivity.local import local_sensitivity
+from lastbit.sensitivity.near import sensitivity_at
+from lastbit.sensitivity.proposal import Proposal, propose
+from lastbit.sensitivity.smooth import SmoothBound, from_distance, smooth_sensitivity
+from lastbit.sensitivity.statistics import (
+    Count,
+    InterquartileRange,
+    Mean,
+    Quantile,
+    Statistic,
+    Sum,
+    TrimmedMean,
+    Variance,
+)
+from lastbit.sensitivity.values import Records, records
+from lastbit.sensitivity.worst_case import global_sensitivity
+
+__all__ = [
+    "Count",
+    "InterquartileRange",
+    "Mean",
+    "Proposal",
+    "Quantile",
+    "Records",
+    "SmoothBound",
+    "Stability",
+    "Statistic",
+    "Sum",
+    "TrimmedMean",
+    "Variance",
+    "distance_beyond",
+    "distance_to_instability",
+    "for_argmax",
+    "for_function",
+    "for_mode",
+    "for_quantile",
+    "for_threshold",
+    "from_distance",
+    "global_sensitivity",
+    "local_sensitivity",
+    "propose",
+    "records",
+    "sensitivity_at",
+    "smooth_sensitivity",
+]

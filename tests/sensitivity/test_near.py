@@ -1,0 +1,120 @@
+"""The two properties on which everything beyond global sensitivity rests."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from lastbit.errors import LastbitError
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.sensitivity.near import sensitivity_at
+from lastbit.sensitivity.statistics import Count, InterquartileRange, Mean, Quantile, Statistic
+from tests.sensitivity.databases import (
+    BOUNDS,
+    LARGEST,
+    ORDERED,
+    QUESTIONS,
+    TRIMMED,
+    Database,
+    databases,
+    local,
+    neighbours_of,
+    nested,
+    within,
+)
+
+Table = dict[Database, list[Fraction]]
+
+
+def table(statistic: Statistic, relation: Neighbours) -> Table:
+    return {
+        database: [
+            sensitivity_at(statistic, list(database), distance=k, **BOUNDS, neighbours=relation)
+            for k in range(LARGEST + 3)
+        ]
+        for database in databases(relation)
+    }
+
+
+def covers(found: Table, statistic: Statistic, relation: Neighbours) -> bool:
+    """(A): U_k >= LS of every database within k steps; from (B) it would follow, but is tried."""
+    return all(
+        row[k] >= local(statistic, near, relation)
+        for database, row in found.items()
+        if len(database) <= 4
+        for k, shell in enumerate(within(database, 3, relation))
+        for near in shell
+    )
+
+
+def slides(found: Table, relation: Neighbours) -> bool:
+    """(B): U_k(x) <= U_(k+1)(x')."""
+    return all(
+        all(a <= b for a, b in zip(row, found[near][1:], strict=False))
+        for database, row in found.items()
+        for near in neighbours_of(database, relation)
+        if near in found
+    )
+
+
+@pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
+def test_all_small_databases(statistic: Statistic, relation: Neighbours) -> None:
+    found = table(statistic, relation)
+    assert all(row[0] >= local(statistic, rows, relation) for rows, row in found.items())
+    assert all(nested(row) for row in found.values())
+    assert covers(found, statistic, relation)
+    assert slides(found, relation)
+
+
+@pytest.mark.parametrize("statistic", [*ORDERED, *TRIMMED, Mean()], ids=str)
+def test_no_more_than_needed_under_change_one(statistic: Statistic) -> None:
+    """U_k is the greatest local sensitivity within k steps, not only a bound on it."""
+    for database in databases(CHANGE_ONE, 4):
+        greatest = Fraction(0)
+        for k, shell in enumerate(within(database, 5, CHANGE_ONE)):
+            greatest = max([greatest, *(local(statistic, near, CHANGE_ONE) for near in shell)])
+            assert sensitivity_at(statistic, list(database), distance=k, **BOUNDS) == greatest
+
+
+@pytest.mark.parametrize("level", ["0", "1/2", "1"])
+def test_a_window_one_too_short_is_rejected(level: str) -> None:
+    found = table(Quantile(level), CHANGE_ONE)
+    short = {rows: [Fraction(0), *row[:-1]] for rows, row in found.items()}
+    assert not covers(short, Quantile(level), CHANGE_ONE)
+    frozen = {rows: [row[0]] * len(row) for rows, row in found.items()}
+    assert not slides(frozen, CHANGE_ONE)
+
+
+def test_forgotten_padding_is_rejected() -> None:
+    """Without the bounds beyond the data, the extremes seem not to move."""
+    found: Table = {rows: [Fraction(max(rows) - min(rows))] * 9 for rows in databases(CHANGE_ONE)}
+    assert not covers(found, Quantile("1/2"), CHANGE_ONE)
+    assert not slides(found, CHANGE_ONE)
+
+
+@pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
+def test_a_bound_halved_is_rejected(statistic: Statistic, relation: Neighbours) -> None:
+    if statistic == Count() and relation == CHANGE_ONE:
+        return  # nothing moves it
+    found = table(statistic, relation)
+    assert not covers(
+        {rows: [u / 2 for u in row] for rows, row in found.items()}, statistic, relation
+    )
+
+
+@pytest.mark.parametrize("relation", [CHANGE_ONE, ADD_REMOVE], ids=str)
+def test_one_quartile_is_not_enough(relation: Neighbours) -> None:
+    for level in ("1/4", "3/4"):
+        found = table(Quantile(level), relation)
+        assert not covers(found, InterquartileRange(), relation)
+
+
+@pytest.mark.parametrize("distance", [-1, 1.5, True, "2", None])
+def test_a_bad_distance_is_refused(distance: object) -> None:
+    with pytest.raises(LastbitError, match="distance"):
+        sensitivity_at("median", [1], distance=distance, lower=0, upper=1)  # type: ignore[arg-type]
+
+
+def test_far_distances() -> None:
+    assert sensitivity_at("median", [1, 2], distance=10**30, lower=0, upper=4) == 4
