@@ -45,6 +45,9 @@ from lastbit.mechanisms.propose_test_release import ProposeTestRelease
 from lastbit.mechanisms.smooth_statistic import SmoothStatistic
 from lastbit.privacy import CHANGE_ONE
 from lastbit.report.curves import Axis, Chart, Curve, chart, powers_of_ten
+from lastbit.sampling.bits import secure_bits
+from lastbit.sampling.counted import counted
+from lastbit.sampling.uniform import below_each
 from lastbit.sensitivity import Quantile, propose, smooth_sensitivity
 
 RUNS = 1000
@@ -63,7 +66,7 @@ DRAWN = (
     "global Laplace",
     "smooth Cauchy",
     "smooth Laplace (δ)",
-    "exponential 2^16",
+    "exponential gaps",
     "propose-test (δ)",
     "diffprivlib",
     "OpenDP",
@@ -147,6 +150,19 @@ def selected(points: Floats) -> Release:
     return release
 
 
+def gaps(setting: Setting, data: Floats, runs: int) -> Floats:
+    """The exponential mechanism over all points of a fine grid, gap by gap."""
+    mechanism = lb.ExponentialQuantile(
+        setting.level, epsilon=setting.epsilon, lower=LOWER, upper=UPPER, neighbours=CHANGE_ONE
+    )
+    # as mechanism.release(data), with the sorting done once for all runs
+    parts = mechanism._runs(mechanism._records(data))
+    bits = secure_bits()
+    which = counted(parts.counts, parts.distances, mechanism.rate).draw(bits, runs)
+    among = below_each(bits, parts.counts[which].astype(np.uint64))
+    return (parts.starts[which] + among) * float(mechanism.grid)
+
+
 def tested(setting: Setting, data: Floats, runs: int) -> Floats:
     """Propose-test-release; NaN where it answers ⊥."""
     ask = ProposeTestRelease(
@@ -166,6 +182,7 @@ METHODS: dict[str, Release] = {
     "exponential 2^10": selected(candidates()),
     "exponential 2^16": selected(candidates(FINE)),
     "exponential 0..500": selected(np.arange(LOWER, UPPER + 1)),
+    "exponential gaps": gaps,
 }
 
 

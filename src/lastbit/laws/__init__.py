@@ -22,6 +22,7 @@ to work with, and the ball says what came of it.
 | `ExpWeighted(exponents)` | proportional to exp(exponents[k]) |
 | `Shifted(law, by)`, `OnGrid(law, step)` | those of X + by and of step * X |
 | `Clamped(law, low, high)` | those of X moved into an interval |
+| `Stepped(starts, counts, distances, rate)` | constant on runs of integers |
 | `Rounded(ideal, location, scale, grid)` | of a real number rounded to a grid |
 | `DiscretePlanarLaplace(rate)` | proportional to exp(-rate sqrt(i**2 + j**2)) on pairs (i, j) |
 
@@ -50,6 +51,7 @@ from lastbit.laws.law import Law
 from lastbit.laws.planar import DiscretePlanarLaplace, ScatteredPoint
 from lastbit.laws.rounded import Rounded
 from lastbit.laws.shifted import OnGrid, Shifted
+from lastbit.laws.stepped import Stepped
 
 __all__ = [
     "Bernoulli",
@@ -71,6 +73,7 @@ __all__ = [
     "Rounded",
     "ScatteredPoint",
     "Shifted",
+    "Stepped",
     "StudentT",
     "Uniform",
     "Weighted",

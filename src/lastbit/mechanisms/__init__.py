@@ -19,6 +19,7 @@ declared sensitivity. Then:
 | `Histogram` | counts of declared keys | pure |
 | `ThresholdedHistogram` | counts of keys found in the data | probabilistic |
 | `AboveThreshold` | which queries of a stream exceed a threshold | pure |
+| `ExponentialQuantile` | medians and quantiles, out of a fine grid | pure |
 | `SmoothNoise`, `SmoothStatistic` | medians, noise fit to the data | pure, approximate |
 | `ProposeTestRelease` | a number with noise for a bound that was tested, or ⊥ | approximate |
 | `StableValue` | an answer that no near database changes, or ⊥ | approximate |
@@ -32,6 +33,7 @@ what noise a smooth bound needs.
 from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.mechanisms.bottom import BOTTOM, Bottom
 from lastbit.mechanisms.exponential import Exponential
+from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.histogram import Histogram, ThresholdedHistogram
 from lastbit.mechanisms.laplace import Laplace
@@ -57,6 +59,7 @@ __all__ = [
     "BOTTOM",
     "Bottom",
     "Exponential",
+    "ExponentialQuantile",
     "Gaussian",
     "Histogram",
     "Laplace",

@@ -22,7 +22,7 @@ from lastbit.sampling.draw import Shape, Size, drawn_fresh
 from lastbit.sampling.uniform import UniformBelow
 from lastbit.sampling.uniform_real import LazyUniform
 
-__all__ = ["Majorant", "Wheel", "choice", "choice_exp"]
+__all__ = ["Majorant", "Wheel", "choice", "choice_exp", "summed"]
 
 Numbers: TypeAlias = Sequence[Number] | NDArray[np.number[Any]]
 
@@ -191,16 +191,16 @@ def wheel(weights: Numbers) -> Wheel:
     array = _array(weights, "weights")
     if array is not None and array.dtype.kind in "iu" and int(array.max(initial=0)) < 1 << 62:
         _refuse_negative(np.flatnonzero(array < 0))
-        return _summed(array.astype(np.int64), 62)
+        return summed(array.astype(np.int64), 62)
     exact = [rational(w, f"weights[{i}]") for i, w in enumerate(weights)]
     _refuse_negative([i for i, w in enumerate(exact) if w < 0])
     common = lcm(*(w.denominator for w in exact))
     whole = np.empty(len(exact), np.object_)
     whole[:] = [int(w * common) for w in exact]
-    return _summed(whole, max(whole, default=0).bit_length())
+    return summed(whole, max(whole, default=0).bit_length())
 
 
-def _summed(weights: NDArray[Any], most_bits: int, *, public_bits: int = 0) -> Wheel:
+def summed(weights: NDArray[Any], most_bits: int, *, public_bits: int = 0) -> Wheel:
     """Running sums of weights of at most so many bits: limb by limb, then the carries."""
     parts = [np.cumsum(part) for part in _split(weights, max(2, -(-most_bits // _LIMB)))]
     for i in range(len(parts) - 1, 0, -1):
@@ -251,7 +251,7 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
         accept[piece] = y * (1.0 - slack) / weight * 2.0**53 - 1.0
     # the exponents are often the data itself: nothing but their number may show in the work
     public_bits = scale_bits + 1 + weights.size.bit_length()
-    sums = _summed(weights, scale_bits + 1, public_bits=public_bits)
+    sums = summed(weights, scale_bits + 1, public_bits=public_bits)
     return Majorant(sums, weights, accept, own, greatest, rate, scale_bits)
 
 
