@@ -8,12 +8,12 @@ PureDP(epsilon='0.5')
 
 Mechanisms (`lastbit.mechanisms`), guarantees and their calculus (`lastbit.privacy`), how far
 statistics move (`lastbit.sensitivity`), exact samplers on cryptographic bits (`lastbit.sampling`),
-places (`lastbit.geo`), exact probability laws (`lastbit.laws`) and exact numbers
-(`lastbit.exact`). The first four are also here. Every room explains itself:
-`help(lastbit.privacy)`. Errors: `lastbit.errors`.
+places (`lastbit.geo`), proofs about float code (`lastbit.verify`), exact probability laws
+(`lastbit.laws`) and exact numbers (`lastbit.exact`). The first four are also here. Every room
+explains itself: `help(lastbit.privacy)`. Errors: `lastbit.errors`.
 """
 
-from lastbit import errors, exact, geo, laws, mechanisms, privacy, sampling, sensitivity
+from lastbit import errors, exact, geo, laws, mechanisms, privacy, sampling, sensitivity, verify
 from lastbit.mechanisms import (
     BOTTOM,
     AboveThreshold,
@@ -29,8 +29,10 @@ from lastbit.mechanisms import (
     ProposeTestRelease,
     RandomizedResponse,
     ReportNoisyMax,
+    RoundedLaplace,
     SmoothNoise,
     SmoothStatistic,
+    Snapping,
     StableValue,
     ThresholdedHistogram,
     private_median,
@@ -98,8 +100,10 @@ __all__ = [
     "RandomizedResponse",
     "RenyiDP",
     "ReportNoisyMax",
+    "RoundedLaplace",
     "SmoothNoise",
     "SmoothStatistic",
+    "Snapping",
     "StableValue",
     "ThresholdedHistogram",
     "ZCDP",
@@ -135,4 +139,5 @@ __all__ = [
     "smooth_sensitivity",
     "stream",
     "uniform_below",
+    "verify",
 ]

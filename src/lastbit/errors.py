@@ -6,7 +6,13 @@
     ├── IncompatibleGuarantees (also a ValueError)  two promises that do not combine as they are
     ├── Undecidable           (also ArithmeticError) two balls overlap: neither < nor >= is proved
     ├── PrecisionExhausted    (also ArithmeticError) more precision was asked for than is allowed
-    └── EntropyUnavailable    (also RuntimeError)   the operating system gave no random bytes
+    ├── EntropyUnavailable    (also RuntimeError)   the operating system gave no random bytes
+    ├── Untraceable           (also TypeError)      code does more than arithmetic with its input
+    ├── Overflow              (also ArithmeticError) a number does not fit into a format
+    ├── NoBound               (also ArithmeticError) code may overflow, or divide by 0
+    ├── NotMonotone           (also ValueError)     code neither rises nor falls with its uniform
+    ├── TooManyOutputs        (also ValueError)     code has more outputs than can be listed
+    └── NotCertified          (also ValueError)     no promise can be proved of this code
 
 Each message names the parameter and the way out. No message holds a value of anybody's data: the
 parameters named here (scales, weights, sizes) are public by definition, and long ones are cut.
@@ -19,8 +25,14 @@ __all__ = [
     "IncompatibleGuarantees",
     "InvalidParameter",
     "LastbitError",
+    "NoBound",
+    "NotCertified",
+    "NotMonotone",
+    "Overflow",
     "PrecisionExhausted",
+    "TooManyOutputs",
     "Undecidable",
+    "Untraceable",
     "WrongType",
 ]
 
@@ -67,6 +79,30 @@ class PrecisionExhausted(LastbitError, ArithmeticError):
 
 class EntropyUnavailable(LastbitError, RuntimeError):
     """The operating system's random source failed; nothing was drawn."""
+
+
+class Untraceable(LastbitError, TypeError):
+    """Code does something with an input that is no arithmetic; the message says where."""
+
+
+class Overflow(LastbitError, ArithmeticError):
+    """A number lies beyond the largest of a format: a machine would answer infinity."""
+
+
+class NoBound(LastbitError, ArithmeticError):
+    """No bound can be given: the code may overflow or divide by 0 somewhere in the box."""
+
+
+class NotMonotone(LastbitError, ValueError):
+    """Code whose output does not rise or fall with its uniform; the message names two uniforms."""
+
+
+class TooManyOutputs(LastbitError, ValueError):
+    """Code with more outputs than may be enumerated."""
+
+
+class NotCertified(LastbitError, ValueError):
+    """No promise can be proved for this code with these parameters; the message says why."""
 
 
 def _rebuild(

@@ -18,6 +18,10 @@ Commands import what they need inside their bodies, so that `lastbit --help` sta
 | `geo.py`, `geo_points.py` | `lastbit geo`, and the places in files that it reads and writes |
 | `convert.py`, `compose.py` | guarantees from kind to kind, and several together |
 | `promises.py` | guarantees as people type them: "pure 0.1 x 100" |
+| `verify.py`, `verify_answer.py` | `lastbit verify`, and what it prints and writes |
+| `verify_loading.py`, `verify_code.py` | somebody's function: found and imported, then judged |
+| `verify_shipped.py` | the mechanisms that lastbit ships, judged |
+| `check.py` | `lastbit check`: certificates, by the second program |
 | `figure.py` | `lastbit figure`: pictures of the theory |
 | `page.py`, `numbers.py` | how pages and numbers look, and numbers as they are read |
 | `files.py`, `refusals.py`, `waiting.py` | files, errors in the words of options, a sign of life |

@@ -7,6 +7,7 @@ from typing import IO, Any
 import click
 
 from lastbit import __version__
+from lastbit.cli.check import check
 from lastbit.cli.compose import compose
 from lastbit.cli.convert import convert
 from lastbit.cli.figure import figure
@@ -15,6 +16,7 @@ from lastbit.cli.leak import leak
 from lastbit.cli.mechanism import mechanism
 from lastbit.cli.median import median
 from lastbit.cli.poll import poll
+from lastbit.cli.verify import verify
 from lastbit.errors import LastbitError
 
 __all__ = ["main"]
@@ -62,3 +64,5 @@ main.add_command(geo)
 main.add_command(convert)
 main.add_command(compose)
 main.add_command(figure)
+main.add_command(verify)
+main.add_command(check)

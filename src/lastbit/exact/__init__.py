@@ -24,6 +24,8 @@ promises.
 | `ball.py` | balls whose undecidable comparisons raise; the working precision |
 | `real.py` | computable reals, and `refine` |
 | `exponential.py` | e**-x over arrays, with a proved error bound |
+| `logarithm.py` | ln over floats, correctly rounded |
+| `turn.py` | cos and sin of parts of a turn, with a proved error bound |
 """
 
 from lastbit.exact.ball import Ball

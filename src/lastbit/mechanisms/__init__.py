@@ -23,6 +23,7 @@ declared sensitivity. Then:
 | `SmoothNoise`, `SmoothStatistic` | medians, noise fit to the data | pure, approximate |
 | `ProposeTestRelease` | a number with noise for a bound that was tested, or ⊥ | approximate |
 | `StableValue` | an answer that no near database changes, or ⊥ | approximate |
+| `Snapping`, `RoundedLaplace` | numbers in floats, with a certificate | pure |
 | `PlanarLaplace`, `PolarLaplace` | points: exact, or floats with a certificate | metric |
 
 The theorem stands in each docstring, the proof in docs/theory/. `lattice.py` is the way from floats
@@ -44,6 +45,7 @@ from lastbit.mechanisms.polar import PolarLaplace
 from lastbit.mechanisms.poll import Poll
 from lastbit.mechanisms.propose_test_release import Passed, ProposeTestRelease
 from lastbit.mechanisms.randomized_response import RandomizedResponse
+from lastbit.mechanisms.rounded_laplace import RoundedLaplace
 from lastbit.mechanisms.smooth_noise import SmoothNoise
 from lastbit.mechanisms.smooth_statistic import (
     SmoothStatistic,
@@ -52,6 +54,7 @@ from lastbit.mechanisms.smooth_statistic import (
     private_trimmed_mean,
     private_variance,
 )
+from lastbit.mechanisms.snapping import Snapping
 from lastbit.mechanisms.stable_value import StableValue
 
 __all__ = [
@@ -71,8 +74,10 @@ __all__ = [
     "ProposeTestRelease",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "RoundedLaplace",
     "SmoothNoise",
     "SmoothStatistic",
+    "Snapping",
     "StableValue",
     "ThresholdedHistogram",
     "private_median",

@@ -16,9 +16,13 @@ and by lightness as well as by hue.
 | `figures.py` | figures of the theory, worked out exactly: beliefs, polls, noise, composition |
 | `noise_figures.py` | the same for noise that follows made-up data, and for places |
 | `maps.py` | maps of true and noisy places |
+| `claims.py`, `derivation_trees.py` | certificates in words, and their steps as trees |
+| `derivations.py`, `proofs.py` | the same as an HTML page, and in LaTeX |
 """
 
+from lastbit.report.claims import Claim, claim_of
 from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
+from lastbit.report.derivations import certificate_page
 from lastbit.report.figures import (
     composition_figure,
     gaussian_curve_figure,
@@ -33,11 +37,13 @@ from lastbit.report.noise_figures import (
     smooth_sensitivity_figure,
 )
 from lastbit.report.plots import Bars, Panel, Series, Stems, Zone, picture
+from lastbit.report.proofs import certificate_latex
 
 __all__ = [
     "Axis",
     "Bars",
     "Chart",
+    "Claim",
     "Curve",
     "Mark",
     "Panel",
@@ -46,7 +52,10 @@ __all__ = [
     "Stems",
     "Zone",
     "admissible_figure",
+    "certificate_latex",
+    "certificate_page",
     "chart",
+    "claim_of",
     "composition_figure",
     "gaussian_curve_figure",
     "laplace_figure",

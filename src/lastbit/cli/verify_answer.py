@@ -1,0 +1,151 @@
+"""What `lastbit verify` found: printed, and written as certificate, page and proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lastbit.cli.files import check_folder, save
+from lastbit.errors import InvalidParameter, LastbitError
+
+__all__ = ["Files", "Outcome", "answer", "file_options"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A certificate, the headline, one word for programs, and the exit status."""
+
+    certificate: Mapping[str, Any]
+    title: str
+    verdict: str
+    word: str
+    status: int
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the certificate, the page and the LaTeX go, if anywhere."""
+
+    certificate: Path | None
+    html: Path | None
+    latex: Path | None
+
+    def check(self) -> None:
+        """Refuse folders that are not there, and one file for two things, before any work."""
+        given = [(f"--{name}", path) for name, path in self._named() if path is not None]
+        for option, path in given:
+            with _named(option):
+                check_folder(path)
+        if len({path.absolute() for _, path in given}) < len(given):
+            raise InvalidParameter(
+                given[-1][0], problem="names a file twice", remedy="name different files"
+            )
+
+    def write(self, certificate: Mapping[str, Any]) -> list[tuple[str, Path]]:
+        """Write what was asked for."""
+        import json
+
+        from lastbit.report.derivations import certificate_page
+        from lastbit.report.proofs import certificate_latex
+
+        name = None if self.certificate is None else self.certificate.name
+        texts: dict[str, Callable[[], str]] = {
+            "certificate": lambda: json.dumps(certificate, indent=1, ensure_ascii=False) + "\n",
+            "html": lambda: certificate_page(certificate, file=name),
+            "latex": lambda: certificate_latex(certificate),
+        }
+        written = []
+        for kind, path in self._named():
+            if path is not None:
+                with _named(f"--{kind}"):
+                    save(path, texts[kind]())
+                written.append((kind, path))
+        return written
+
+    def _named(self) -> tuple[tuple[str, Path | None], ...]:
+        return (("certificate", self.certificate), ("html", self.html), ("latex", self.latex))
+
+
+def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where things are written, and --json."""
+    for option in reversed(
+        (
+            click.option(
+                "--certificate", type=FILE, help="Where the certificate goes; lastbit check reads."
+            ),
+            click.option("--html", type=FILE, help="Where a page with the proof goes."),
+            click.option("--latex", type=FILE, help="Where the proof goes as LaTeX."),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def _named(option: str) -> Iterator[None]:
+    """The errors of files, said of another option than --out."""
+    try:
+        yield
+    except InvalidParameter as error:
+        name = option if error.parameter == "--out" else error.parameter
+        raise InvalidParameter(name, problem=error.problem, remedy=error.remedy) from error
+
+
+def answer(outcome: Outcome, files: Files, *, as_json: bool) -> None:
+    """Check the certificate by the second program, write, print, and end with the status."""
+    from lastbit.cli.page import show_json
+    from lastbit.verify.check import problem_of
+
+    problem = problem_of(outcome.certificate)
+    if problem is not None:
+        raise LastbitError(f"the second program rejects what the first found: {problem}; report it")
+    written = files.write(outcome.certificate)
+    if as_json:
+        show_json(
+            {
+                "verdict": outcome.word,
+                "kind": outcome.certificate["kind"],
+                "claim": outcome.certificate["claim"],
+                "assumptions": outcome.certificate["assumptions"],
+                "digest": outcome.certificate["digest"],
+                "written": {kind: str(path) for kind, path in written},
+            }
+        )
+    else:
+        _show(outcome, written)
+    click.get_current_context().exit(outcome.status)
+
+
+def _show(outcome: Outcome, written: list[tuple[str, Path]]) -> None:
+    from lastbit.cli.page import Facts, Heading, Part, Words, show
+    from lastbit.report.claims import claim_of
+
+    claim = claim_of(outcome.certificate)
+    kinds = {"certificate": "certificate", "html": "page", "latex": "LaTeX"}
+    facts = (*claim.facts, *((kinds[kind], str(path)) for kind, path in written))
+    parts: list[Part] = [
+        Heading(outcome.title, outcome.verdict),
+        *(Words(sentence) for sentence in claim.sentences),
+        *(Words(words) for words in outcome.words),
+        Facts(facts),
+    ]
+    places = dict(written)
+    if "certificate" in places:
+        parts.append(
+            Words(
+                "Accepted by the second program. Anybody can check it again, and read on which "
+                f"assumptions it holds: lastbit check {places['certificate']}"
+            )
+        )
+    else:
+        parts.append(Words("Accepted by the second program. Pass --certificate to keep the proof."))
+    show(*parts)

@@ -1,0 +1,288 @@
+"""What a certificate claims, in words.
+
+Only the certificate is read, and nothing in it is checked: `lastbit.verify.check` does that first.
+Numbers are rounded the safe way: a bound on a loss up, a probability that refutes down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact.rational import shown
+from lastbit.verify.arithmetic import Rejected, number
+from lastbit.verify.language import expression_from_json
+from lastbit.verify.notation import decimal
+from lastbit.verify.notation import text as expression_text
+
+__all__ = ["Claim", "claim_of", "long", "probability_text", "short", "uniform_text"]
+
+LONGEST = 24
+LARGEST = 10**1000
+MOST_DIGITS = 24
+SMALL = 10**6
+LOSS_DIGITS = 21
+MOST_CODE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim as a reader sees it: a title, the number it comes to, sentences, and facts."""
+
+    title: str
+    verdict: str
+    sentences: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def claim_of(certificate: Mapping[str, Any]) -> Claim:
+    """The claim of a certificate that `check` accepts; any other may be refused.
+
+    >>> from lastbit.verify.snapping import snapping_bound
+    >>> claim_of(snapping_bound(epsilon=1, bound=64).certificate()).verdict
+    'ε ≤ 1 + 3.12...e-14'
+    """
+    kinds: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Claim]] = {
+        "error-bound": _error_bound,
+        "law": _law,
+        "refutation": _refutation,
+        "snapping": _snapping,
+        "rounding": _rounding,
+    }
+    try:
+        return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
+    except (Rejected, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidParameter(
+            "certificate", problem="has no claim that can be read", remedy="write it anew"
+        ) from error
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def short(x: Fraction, *, up: bool) -> str:
+    """A number as a person would write it, or by seven digits, rounded up or down.
+
+    >>> short(Fraction(7, 10), up=True), short(Fraction(10**30 + 1, 3), up=True)
+    ('0.7', '3.333334e+29')
+    """
+    if max(abs(x.numerator), x.denominator) < LARGEST:
+        plain = shown(x).strip("'")
+        if len(plain) <= LONGEST and "..." not in plain:
+            return plain
+    return decimal(x, up=up)
+
+
+def long(x: Fraction, *, up: bool) -> str:
+    """A number with 21 digits, rounded up or down: losses differ where floats end.
+
+    >>> long(Fraction(1, 3), up=True), long(Fraction(2), up=True)
+    ('0.333333333333333333334', '2')
+    """
+    context = Context(prec=LOSS_DIGITS, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    near = context.divide(Decimal(x.numerator), Decimal(x.denominator)).normalize(context)
+    return f"{near:f}" if -5 < near.adjusted() < LOSS_DIGITS else f"{near:e}"
+
+
+def probability_text(p: Fraction) -> str:
+    """An exact probability, over a power of two where it is one; long ones by seven digits.
+
+    >>> probability_text(Fraction(3, 2**60)), probability_text(Fraction(0))
+    ('3/2**60 (2.602085e-18)', '0')
+    """
+    if p.denominator == 1:
+        return str(p)
+    near = decimal(p, up=False)
+    if p.denominator & (p.denominator - 1) == 0 and p.denominator > SMALL:
+        below = f"2**{p.denominator.bit_length() - 1}"
+    else:
+        below = str(p.denominator)
+    if len(str(p.numerator)) > MOST_DIGITS or len(below) > MOST_DIGITS:
+        return f"{near} (exact in the certificate)"
+    return f"{p.numerator}/{below} ({near})"
+
+
+def _above(total: Fraction, ideal: Fraction) -> str:
+    """A loss as what it should be and what the floats add."""
+    return f"{short(ideal, up=True)} + {decimal(total - ideal, up=True)}"
+
+
+def _float(text: str) -> str:
+    return repr(float.fromhex(text))
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def _snapping(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
+    epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
+    loss, delta = number(claim["loss"]), number(claim["delta"])
+    with_delta = f", δ ≤ {decimal(delta, up=True)}" if delta else ""
+    sentences = (
+        f"The snapping mechanism in {claim['format']}, with ε = {short(epsilon, up=True)} and "
+        f"results within ±{short(bound, up=True)}: for every two inputs at most 1 apart and for "
+        "every output, the logarithm of the ratio of its two probabilities is at most "
+        f"{_above(loss, epsilon)}" + (", but for outputs that δ pays for." if delta else "."),
+        "It holds for all inputs of the format, not only for some that were tried.",
+    )
+    facts = (
+        ("mechanism", "snapping: clamp, add noise, round to the grid, clamp"),
+        ("format", str(claim["format"])),
+        ("ε of the noise", short(epsilon, up=True)),
+        ("bound", f"±{short(bound, up=True)}"),
+        ("inputs apart", str(claim["distance"])),
+        ("loss, all counted", long(loss, up=True)),
+        ("floats add", decimal(loss - epsilon, up=True)),
+        ("delta", decimal(delta, up=True)),
+    )
+    verdict = f"ε ≤ {_above(loss, epsilon)}{with_delta}"
+    return Claim("The snapping mechanism", verdict, sentences, facts)
+
+
+def _rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
+    epsilon, cell = number(claim["epsilon"]), number(claim["cell"])
+    distance = number(claim["sensitivity"])
+    low, high = (short(number(end), up=True) for end in claim["region"])
+    ideal = epsilon - number(body["excess"])
+    total = f"{_above(epsilon, ideal)}"
+    sentences = (
+        f"The code's sum is rounded to the nearest multiple of {short(cell, up=True)}, and what "
+        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in that "
+        f"region at most {short(distance, up=True)} apart and for every result, the logarithm of "
+        f"the ratio of its two probabilities is at most {total}.",
+        f"In exact arithmetic the noise would cost {short(ideal, up=True)}; the rest is the price "
+        "of the floats and of the generator.",
+    )
+    programs = tuple(
+        ("code" if len(claim["programs"]) == 1 else f"code, sign {sign}", _code(rows))
+        for rows, sign in zip(claim["programs"], ("+1", "-1"), strict=False)
+    )
+    facts = (
+        *programs,
+        ("noise", f"Laplace noise of scale {short(number(body['scale']), up=True)}"),
+        ("rounded to", f"multiples of {short(cell, up=True)}"),
+        ("region", f"[{low}, {high}]"),
+        ("values apart", short(distance, up=True)),
+        *_query(claim, body),
+        ("uniform", uniform_text(claim["uniform"])),
+        ("loss, all counted", long(epsilon, up=True)),
+    )
+    return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
+    x, y = (_float(text) for text in claim["inputs"])
+    first, second = (x, y) if claim["direction"] == "forward" else (y, x)
+    p, q = (number(text) for text in claim["probabilities"])
+    output = _float(claim["output"])
+    if claim["loss"] == "infinite":
+        verdict, loss = "the loss is infinite", "infinite"
+        told = f"From {second} it never comes: whoever sees it knows that the input was not that."
+    else:
+        low, high = (number(end) for end in claim["loss"])
+        verdict = f"loss {long(high, up=True)}"
+        loss = f"between {long(low, up=False)} and {long(high, up=True)}"
+        told = f"No output tells {x} and {y} better apart."
+    sentences = (
+        f"The exact privacy loss between the inputs {x} and {y} is {loss}.",
+        f"The output {output} comes with probability {probability_text(p)} from the input {first}, "
+        f"and with probability {probability_text(q)} from {second}. {told}",
+        "This is about these two inputs only.",
+    )
+    cells = [sum(len(branch["cells"]) for branch in law) for law in body["laws"]]
+    facts = (*_about(claim), ("cells", f"{cells[0]} from {x}, {cells[1]} from {y}"))
+    return Claim(f"The exact loss of {claim['function']}", verdict, sentences, facts)
+
+
+def _refutation(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
+    x, y = (_float(text) for text in claim["inputs"])
+    low, high = (_float(text) for text in claim["outputs"])
+    p, q = (number(text) for text in claim["probabilities"])
+    outputs = f"The output is {low}" if low == high else f"The output lies from {low} to {high}"
+    if claim["loss"] == "infinite":
+        verdict = "the loss is infinite"
+        told = (
+            f"Whoever sees such an output knows that the input was not {y}. No ε whatever holds, "
+            f"unless with a δ of {decimal(p, up=False)} or more."
+        )
+    else:
+        loss = decimal(number(claim["loss"]), up=False)
+        verdict = f"loss ≥ {loss}"
+        told = f"The logarithm of their ratio is at least {loss}."
+    sentences = (
+        f"{outputs} with probability {probability_text(p)} from the input {x}, and with "
+        f"probability {probability_text(q)} from the input {y}. {told}",
+    )
+    facts = (*_about(claim), ("outputs", f"{low} to {high}"))
+    return Claim(f"{claim['function']} tells two inputs apart", verdict, sentences, facts)
+
+
+def _error_bound(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
+    error = decimal(number(claim["error"]), up=True)
+    least, most = (number(end) for end in claim["computed"])
+    sentences = (
+        f"For all inputs in these ranges the machine's result is at most {error} away from the "
+        "exact one.",
+    )
+    facts = (
+        ("code", _code(claim["expression"])),
+        *_ranges(claim["ranges"]),
+        ("result from", f"{decimal(least, up=False)} to {decimal(most, up=True)}"),
+        ("error", error),
+    )
+    return Claim("How far float code strays", f"error ≤ {error}", sentences, facts)
+
+
+def _query(claim: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The query whose own error is counted, if there is one."""
+    if body["query"] is None:
+        return (("query", "exact, or its floats are the values"),)
+    stated = body["query"]["claim"]
+    return (
+        ("query", _code(stated["expression"])),
+        *_ranges(stated["ranges"]),
+        ("query's own error", decimal(number(claim["query_error"]), up=True)),
+    )
+
+
+def _ranges(ranges: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (f"{name} from", f"{short(number(low), up=False)} to {short(number(high), up=True)}")
+        for name, (low, high) in sorted(ranges.items())
+    )
+
+
+def _about(claim: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    parameters = ", ".join(
+        f"{name} = {_float(text)}" for name, text in sorted(claim["parameters"].items())
+    )
+    sign = "none" if claim["signs"] is None else "fair, +1 or -1"
+    given = (("parameters", parameters),) if parameters else ()
+    return (
+        ("function", str(claim["function"])),
+        *given,
+        ("inputs", " and ".join(_float(text) for text in claim["inputs"])),
+        ("uniform", uniform_text(claim["uniform"])),
+        ("sign", sign),
+    )
+
+
+def uniform_text(model: Mapping[str, Any]) -> str:
+    """The model of a generator, in words."""
+    if model["model"] == "full":
+        return (
+            f"all floats of (0, 1) with {model['significand']} bits, down to "
+            f"2**{model['least_exponent']}"
+        )
+    offset = f"k + {model['offset']}" if model["offset"] != "0" else "k"
+    start = f", k from {model['first']} on" if model["first"] else ""
+    return f"({offset})/2**{model['bits']}{start}, all alike"
+
+
+def _code(rows: Any) -> str:
+    text = expression_text(expression_from_json(rows))
+    return text if len(text) <= MOST_CODE else text[: MOST_CODE - 1] + "…"

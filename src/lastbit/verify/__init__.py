@@ -1,0 +1,86 @@
+"""Judges mechanisms by proof: what does code written in floats truly promise?
+
+Published mechanisms are proved over the reals and run in floats. This room takes the code as it is
+and says what holds of *it*, with a certificate that a second, small program checks again.
+
+| question | answer |
+|---|---|
+| how far does this code stray from its formula? | `trace` it, then `analyse`: a derivation |
+| what is the exact law of this code, its exact loss for two inputs? | `exact_law`, `exact_loss` |
+| is this code private at all? | `refute`: two inputs, an output set, both exact probabilities |
+| what does rounding and truncating make of it? | `rounding_certificate`, `least_cell` |
+| what does the snapping mechanism promise, for all inputs? | `snapping_bound` |
+| all of it for binary16, for every pair of inputs | `exhaustive` |
+| is this certificate right? | `check`; `lastbit check` on the command line |
+
+How it is done. Code is run on marked inputs and becomes an expression (`trace.py`, `language.py`).
+The error semantics derives, rule by rule, an interval for the real value, one for the computed
+value and a bound on their distance (`semantics.py`, `rules.py`). Where code is monotone in its
+random number, every output's preimage is an interval of bit patterns, found by bisection with the
+code itself (`law.py`): no model of its arithmetic is needed, and its law is a table of rationals.
+
+| files | hold |
+|---|---|
+| `formats.py`, `uniforms.py` | number formats; generators of uniform floats |
+| `language.py`, `notation.py`, `evaluation.py` | expressions, on paper and evaluated |
+| `trace.py`, `traced.py` | from Python code to expressions |
+| `semantics.py`, `rules.py`, `mean.py`, `splitting.py`, `intervals.py`, `derivation.py` | errors |
+| `law.py`, `witness.py`, `running.py`, `exhaustive.py` | exact laws, losses, refutations |
+| `rounding.py`, `rounded_code.py`, `declared.py`, `modulus.py` | paper 000, corrected |
+| `snapping.py` | paper 002, corrected |
+| `certificate.py` | certificates as JSON |
+| `check.py`, `check_*.py`, `arithmetic.py` | the second program; standard library only |
+"""
+
+from lastbit.verify.arithmetic import Rejected
+from lastbit.verify.certificate import read, save
+from lastbit.verify.check import check, problem_of
+from lastbit.verify.declared import DeclaredAnalysis, declared_certificate
+from lastbit.verify.exhaustive import exhaustive
+from lastbit.verify.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed
+from lastbit.verify.law import ExactLaw, ExactLoss, exact_law, exact_loss
+from lastbit.verify.rounded_code import certified_code, largest_region, least_cell
+from lastbit.verify.rounding import RoundingAnalysis, rounding_certificate
+from lastbit.verify.running import Code
+from lastbit.verify.semantics import analyse, error_certificate
+from lastbit.verify.snapping import SnappingBound, snapping_bound
+from lastbit.verify.trace import clamp, round_to, trace
+from lastbit.verify.uniforms import FullPrecision, Grid
+from lastbit.verify.witness import Refutation, refute
+
+__all__ = [
+    "BINARY16",
+    "BINARY32",
+    "BINARY64",
+    "Binary",
+    "Code",
+    "DeclaredAnalysis",
+    "ExactLaw",
+    "ExactLoss",
+    "Fixed",
+    "FullPrecision",
+    "Grid",
+    "Refutation",
+    "Rejected",
+    "RoundingAnalysis",
+    "SnappingBound",
+    "analyse",
+    "certified_code",
+    "check",
+    "clamp",
+    "declared_certificate",
+    "error_certificate",
+    "exact_law",
+    "exact_loss",
+    "exhaustive",
+    "largest_region",
+    "least_cell",
+    "problem_of",
+    "read",
+    "refute",
+    "round_to",
+    "rounding_certificate",
+    "save",
+    "snapping_bound",
+    "trace",
+]

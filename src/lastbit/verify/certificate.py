@@ -1,0 +1,57 @@
+"""Certificates: what is claimed, on which assumptions, and what a second program needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lastbit.errors import InvalidParameter
+from lastbit.verify.arithmetic import digest
+
+__all__ = ["BITS_ASSUMPTION", "certificate", "read", "save"]
+
+VERSION = 1
+BITS_ASSUMPTION = (
+    "The random bits are those of a cryptographic generator: the claim is computational, against "
+    "whoever cannot tell them from random ones (paper 003, Definition 4)."
+)
+
+
+def certificate(
+    kind: str, claim: Mapping[str, Any], assumptions: Sequence[str], body: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A certificate as plain JSON values, sealed by a digest against accidents.
+
+    The digest finds a changed digit; it proves nothing. `check` re-derives the claim.
+    """
+    plain = {
+        "lastbit": "certificate",
+        "version": VERSION,
+        "kind": kind,
+        "claim": dict(claim),
+        "assumptions": list(assumptions),
+        "body": dict(body),
+    }
+    sealed: dict[str, Any] = json.loads(json.dumps(plain))
+    sealed["digest"] = digest(sealed)
+    return sealed
+
+
+def save(sealed: Mapping[str, Any], path: Path) -> None:
+    """Write a certificate, one number a line where it helps a reader."""
+    path.write_text(json.dumps(sealed, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The JSON object in a file."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise InvalidParameter(
+            "certificate", problem="is no JSON object", remedy="pass a file that lastbit wrote"
+        )
+    return value

@@ -1,0 +1,152 @@
+"""The second program: re-derives what a certificate claims, in its own arithmetic.
+
+This file and those named `check_*.py` import nothing of lastbit but `arithmetic.py`, and that
+nothing but the standard library: integers, fractions, decimals. A certificate's numbers are never
+believed; each is worked out again from its premises, and the claim from the last of them. What the
+checkers believe instead is written in their docstrings, rule by rule, and in sentences which a
+certificate must carry word for word (`beliefs`): whoever leaves one out claims more than is proved.
+It may carry others too. The time taken grows with the size of the file, not with its numbers; only
+the functions that a law or a refutation names can take as long as they like.
+
+| kind | claims | checked in |
+|---|---|---|
+| error-bound | how far float code strays from its real meaning | `check_errors.py` |
+| law | the exact loss of running code for two inputs | `check_law.py` |
+| refutation | an output set that two inputs reach with these probabilities | `check_law.py` |
+| snapping | the loss of the snapping mechanism for all inputs | `check_snapping.py` |
+| rounding | the loss of float noise that is truncated and rounded | `check_rounding.py` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lastbit.verify.arithmetic import Rejected, digest, require
+from lastbit.verify.check_errors import check_error_bound
+from lastbit.verify.check_law import check_law, check_refutation
+from lastbit.verify.check_rounding import check_rounding
+from lastbit.verify.check_snapping import check_snapping
+
+__all__ = ["beliefs", "check", "problem_of"]
+
+_FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
+_MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+_BITS = (
+    "The random bits are those of a cryptographic generator: the claim is computational, against "
+    "whoever cannot tell them from random ones (paper 003, Definition 4)."
+)
+_RUN = (
+    "The code draws its uniform as the model says, and its sign, if any, fairly and apart from it.",
+    "The floats of the machine that checks are those of the machine that runs the code.",
+    _BITS,
+)
+_LAW = (
+    "Between two boundaries the output neither rises nor falls: the code is monotone in its "
+    "uniform there. The producer probed it; the checker runs the code at the boundaries only.",
+    *_RUN,
+)
+_REFUTATION = (
+    "The code is monotone in its uniform between the splits named; the checker runs it at the ends "
+    "of the preimages only.",
+    *_RUN,
+)
+_ERROR_BOUND = (
+    "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
+    "one, without fusing or extended precision; the inputs are numbers of the format.",
+    "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
+)
+_SNAPPING = (
+    "The mechanism computes clamp(round(clamp(x) + s * (LN(u) / epsilon))) in this format, each "
+    "operation rounded to nearest, ties to even; LN is the correctly rounded logarithm.",
+    "round goes to the nearest multiple of the grid, ties to even; clamp to [-bound, bound].",
+    "The sign s is fair and independent of u; P(u < a) = a for every a of the format between its "
+    "least normal number and 1, and no u is less than that number.",
+    "Neighbouring databases have query values, as computed, at most 1 apart.",
+    _BITS,
+)
+_ROUNDING = (
+    "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
+    "extended precision; the logarithm is within the stated ulps and monotone.",
+    "The code computes the sum, rounds it to the nearest multiple of the cell and then moves what "
+    "lies beyond the region to its nearer end; zero is released without a sign. The values are "
+    "numbers of the format in the region.",
+    "The uniform, and the sign if there is one, are drawn as the model says, independently of the "
+    "value. Where the logarithm of 0 arises the code goes on with an infinity.",
+    _BITS,
+)
+_DECLARED = (
+    "The ideal noise, the code's meaning in the reals at a uniform real, has a density p with "
+    "p(x) <= exp(rate |x - y|) p(y): declared, not proved."
+)
+
+
+def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a proof of this kind rests on and nothing here checks."""
+    match kind:
+        case "error-bound":
+            return _ERROR_BOUND
+        case "law":
+            return _LAW
+        case "refutation":
+            return _REFUTATION
+        case "snapping":
+            return _SNAPPING
+        case "rounding":
+            return (*_ROUNDING, _DECLARED) if "rate" in claim else _ROUNDING
+    raise Rejected("its kind is unknown")
+
+
+def check(certificate: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless the certificate proves its claim."""
+    try:
+        _check(certificate)
+    except _MALFORMED as error:
+        raise Rejected(f"it is malformed ({type(error).__name__})") from error
+
+
+def _check(certificate: Mapping[str, Any]) -> None:
+    require(isinstance(certificate, Mapping), "it is no JSON object")
+    require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
+    require(certificate["lastbit"] == "certificate", "it is no certificate")
+    version = certificate["version"]
+    require(type(version) is int and version == 1, "its version is unknown")
+    require(certificate["digest"] == digest(certificate), "it was changed after it was written")
+    kind, claim, body = (certificate[part] for part in ("kind", "claim", "body"))
+    require(isinstance(claim, Mapping) and isinstance(body, Mapping), "claim or body is missing")
+    assumptions = certificate["assumptions"]
+    require(
+        isinstance(assumptions, list) and all(isinstance(a, str) and a for a in assumptions),
+        "its assumptions are not written out",
+    )
+    unsaid = set(beliefs(kind, claim)) - set(assumptions)
+    require(not unsaid, "its assumptions leave out what the proof rests on")
+    match kind:
+        case "error-bound":
+            check_error_bound(claim, body)
+        case "law":
+            check_law(claim, body)
+        case "refutation":
+            check_refutation(claim, body)
+        case "snapping":
+            check_snapping(claim, body)
+        case "rounding":
+            check_rounding(claim, body)
+
+
+def problem_of(certificate: Mapping[str, Any]) -> str | None:
+    """Why a certificate is rejected; None if it is accepted."""
+    try:
+        check(certificate)
+    except Rejected as problem:
+        return str(problem)
+    return None

@@ -1,0 +1,286 @@
+"""Rounded float noise of any declared law: monotone code whose ideal density ratio is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact.rational import Number, positive
+from lastbit.privacy.guarantees import PureDP
+from lastbit.verify.arithmetic import Rejected, written
+from lastbit.verify.certificate import certificate
+from lastbit.verify.check_declared import direction_of_noise
+from lastbit.verify.check_machine import draw_error, quotient_error
+from lastbit.verify.check_shape import Interval
+from lastbit.verify.derivation import Derivation
+from lastbit.verify.evaluation import real_value
+from lastbit.verify.formats import BINARY64, Format
+from lastbit.verify.language import Add, Expression, Variable, expression_to_json
+from lastbit.verify.modulus import (
+    Generator,
+    NotCertified,
+    check_cell,
+    generator_of,
+    library_grid,
+)
+from lastbit.verify.rounding import (
+    ASSUMPTIONS,
+    Code,
+    Ulps,
+    cell_of,
+    general_excess,
+    region_of,
+    traced,
+)
+from lastbit.verify.semantics import NoBound, analyse, error_certificate
+
+__all__ = ["DeclaredAnalysis", "declared_certificate"]
+
+_PRECISION = 192
+_MOST_ROUNDS = 20
+_DECLARED = (
+    "The ideal noise, the code's meaning in the reals at a uniform real, has a density p with "
+    "p(x) <= exp(rate |x - y|) p(y): declared, not proved."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredAnalysis:
+    """What rounded and truncated float noise of a declared law loses at most.
+
+    Law      `epsilon` = rate * sensitivity + excess, excess = ln(1 + R exp(rate * cell)), R = 4
+             delta_t/(cell - 2 delta_t). `pieces` bound the whole way from the real uniform to the
+             float sum, so delta_n holds the generator's part too
+    Theorem  docs/theory/rounding.md, the general form
+    Source   paper 000, Theorem 4.5, corrected
+    Checked  tests/verify/test_declared.py; a second program, `check_declared.py`
+    """
+
+    program: Expression
+    format: Format
+    ulps: tuple[tuple[str, Fraction], ...]
+    uniform: Generator
+    cell: Fraction
+    region: Interval
+    rate: Fraction
+    sensitivity: Fraction
+    pieces: tuple[Derivation, ...]
+    ends: tuple[Derivation, Derivation]
+    delta_round: Fraction
+
+    @property
+    def delta_n(self) -> Fraction:
+        """How far the computed sum is from the ideal one, generator included."""
+        return max(piece.error for piece in self.pieces)
+
+    @property
+    def delta_t(self) -> Fraction:
+        """The same, with the rounding of the quotient by the cell."""
+        return self.delta_n + self.delta_round
+
+    @property
+    def excess(self) -> Fraction:
+        """What the floats cost."""
+        ratio = 4 * self.delta_t / (self.cell - 2 * self.delta_t)
+        return general_excess(self.rate * self.cell, ratio)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The loss proved for the code."""
+        return self.rate * self.sensitivity + self.excess
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What one release promises for the declared sensitivity."""
+        return PureDP(self.epsilon)
+
+    def certificate(self) -> dict[str, Any]:
+        """The claim and its proof, for `lastbit.verify.check`."""
+        off = {"u": draw_error(self.uniform.written())}
+        proofs = [self._proof(piece, off) for piece in self.pieces]
+        claim = {
+            "programs": [expression_to_json(self.program)],
+            "format": self.format.json(),
+            "ulps": proofs[0]["claim"]["ulps"],
+            "uniform": self.uniform.written(),
+            "cell": written(self.cell),
+            "region": [written(end) for end in self.region],
+            "rate": written(self.rate),
+            "sensitivity": written(self.sensitivity),
+            "query_error": "0",
+            "epsilon": written(self.epsilon),
+        }
+        figures = ("delta_n", "delta_round", "delta_t", "excess")
+        body = {
+            **{name: written(getattr(self, name)) for name in figures},
+            "pieces": [
+                {
+                    "u": proof["claim"]["ranges"]["u"],
+                    "error": proof["claim"]["error"],
+                    "proof": proof["body"],
+                }
+                for proof in proofs
+            ],
+            "ends": [
+                {
+                    "u": proof["claim"]["ranges"]["u"][0],
+                    "real": proof["claim"]["real"],
+                    "proof": proof["body"],
+                }
+                for proof in (self._proof(end, {}) for end in self.ends)
+            ],
+            "query": None,
+        }
+        return certificate("rounding", claim, (*ASSUMPTIONS, _DECLARED), body)
+
+    def _proof(self, derivation: Derivation, errors: Mapping[str, Number]) -> dict[str, Any]:
+        ulps = dict(self.ulps)
+        return error_certificate(derivation, errors=errors, format=self.format, ulps=ulps)
+
+
+def declared_certificate(
+    noise: Code,
+    *,
+    rate: Number,
+    sensitivity: Number,
+    cell: Number,
+    region: tuple[Number, Number],
+    uniform: Generator | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    format: Format = BINARY64,
+    ulps: Ulps | None = None,
+) -> DeclaredAnalysis:
+    """What noise of a law that you know loses, if it is rounded to the cell and kept in the region.
+
+    `rate` is your claim: the ideal density changes by at most exp(rate d) over a distance d. The
+    code must be monotone in its uniform u, step by step.
+
+    >>> import math
+    >>> from lastbit.verify.uniforms import Grid
+    >>> def logistic(u):
+    ...     return math.log(u) - math.log(1 - u)
+    >>> found = declared_certificate(
+    ...     logistic, rate=1, sensitivity=1, cell="1/4", region=(-8, 8), uniform=Grid(53, first=1)
+    ... )
+    >>> 1 < found.epsilon < 1 + Fraction(1, 10**6)
+    True
+    """
+    size, ends = cell_of(cell), region_of(region)
+    if any((end / size).denominator != 1 for end in ends):
+        problem = "has an end that is no multiple of the cell"
+        raise InvalidParameter("region", problem=problem, remedy="round it to one")
+    programs = traced(noise, "u", parameters=parameters)
+    if len(programs) != 1:
+        raise NotCertified("code with a sign must be Laplace noise; write it with u alone")
+    program = Add(Variable("value"), programs[0])
+    try:
+        direction = direction_of_noise(expression_to_json(program))
+    except Rejected as problem:
+        raise NotCertified(f"the code cannot be followed (Condition 2): {problem}") from None
+    generator = generator_of(uniform, format, default=library_grid)
+    check_cell(format, ends, size)
+    accuracy = {name: positive(error, "ulps") for name, error in (ulps or {}).items()}
+    search = _Search(programs[0], program, direction, format, accuracy, generator, size, ends)
+    pieces, cuts = search.stable()
+    return DeclaredAnalysis(
+        program=program,
+        format=format,
+        ulps=tuple(sorted(accuracy.items())),
+        uniform=generator,
+        cell=size,
+        region=ends,
+        rate=positive(rate, "rate"),
+        sensitivity=positive(sensitivity, "sensitivity"),
+        pieces=pieces,
+        ends=cuts,
+        delta_round=search.quotient,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Looks for cuts beyond which the ideal noise leads to an end (Condition 3)."""
+
+    noise: Expression
+    program: Expression
+    direction: int
+    format: Format
+    ulps: Ulps
+    uniform: Generator
+    cell: Fraction
+    region: Interval
+
+    @property
+    def quotient(self) -> Fraction:
+        return quotient_error(self.format.json(), self.region, self.cell)
+
+    def stable(self) -> tuple[tuple[Derivation, ...], tuple[Derivation, Derivation]]:
+        stray = Fraction(0)
+        for _ in range(_MOST_ROUNDS):
+            far = self.region[1] - self.region[0] - self.cell / 2 + stray
+            low, high = self._cut(far, below=True), self._cut(far, below=False)
+            try:
+                pieces = tuple(self._judged(part, draws=True) for part in _pieces(low, high))
+                ends = (self._judged((low, low)), self._judged((high, high)))
+            except NoBound as problem:
+                raise NotCertified(f"the code has no error bound there: {problem}") from None
+            delta_t = max(piece.error for piece in pieces) + self.quotient
+            if 2 * delta_t >= self.cell:
+                raise NotCertified(
+                    "the floats stray by half a cell or more; pass a larger cell, a smaller region "
+                    "or a finer uniform"
+                )
+            if delta_t <= stray:
+                return pieces, ends
+            stray = delta_t * Fraction(1025, 1024)
+        raise NotCertified("the region grows with its own error (Condition 3)")
+
+    def _cut(self, far: Fraction, *, below: bool) -> Fraction:
+        """A uniform near 0, or near 1, at which the ideal noise is farther out than `far`."""
+        sign = -self.direction if below else self.direction
+
+        def reaches(t: Fraction) -> bool:
+            value = real_value(self.noise, {"u": t if below else 1 - t}, precision=_PRECISION)
+            return (value.ends[0] if sign > 0 else -value.ends[1]) > far
+
+        t = _largest(reaches, draw_error(self.uniform.written()))
+        return t if below else 1 - t
+
+    def _judged(self, u: Interval, *, draws: bool = False) -> Derivation:
+        errors = {"u": draw_error(self.uniform.written())} if draws else {}
+        ranges = {"u": u, "value": self.region}
+        return analyse(self.program, ranges, errors=errors, format=self.format, ulps=self.ulps)
+
+
+def _largest(reaches: Callable[[Fraction], bool], least: Fraction) -> Fraction:
+    """The largest number of five bits below 1/2 that reaches far enough, and is not too small."""
+    t = Fraction(1, 4)
+    while not reaches(t):
+        t /= 2
+        if t <= 2 * least:
+            raise NotCertified(
+                "the uniform is too coarse for noise as far as the region is wide; pass a smaller "
+                "region or a finer uniform"
+            )
+    step = t / 2
+    for _ in range(4):
+        if reaches(t + step):
+            t += step
+        step /= 2
+    return t
+
+
+def _pieces(low: Fraction, high: Fraction) -> list[Interval]:
+    """From one cut to the other, finer towards both."""
+    points = [low]
+    while points[-1] * 4 < Fraction(1, 2) and len(points) < 6:
+        points.append(points[-1] * 4)
+    points.append(Fraction(1, 2))
+    mirrored = [high]
+    while (1 - mirrored[-1]) * 4 < Fraction(1, 2) and len(mirrored) < 6:
+        mirrored.append(1 - (1 - mirrored[-1]) * 4)
+    return list(pairwise([*points, *reversed(mirrored)]))

@@ -1,0 +1,255 @@
+"""Whole mechanisms as code: is the rounding there, and which rounding would do?"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact.rational import Number, positive, rational
+from lastbit.verify.language import (
+    Add,
+    Clamp,
+    Constant,
+    Divide,
+    Expression,
+    Multiply,
+    Piecewise,
+    RoundTo,
+)
+from lastbit.verify.modulus import NotCertified
+from lastbit.verify.rounding import Code, RoundingAnalysis, certified_sums, traced
+
+__all__ = ["certified_code", "largest_region", "least_cell"]
+
+_MOST_HALVINGS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Code taken apart: clamp(round(total to the cell), low, high)."""
+
+    total: Expression
+    cell: Fraction
+    low: Fraction | None
+    high: Fraction | None
+
+
+def certified_code(
+    code: Code,
+    *,
+    sensitivity: Number,
+    region: tuple[Number, Number] | None = None,
+    parameters: dict[str, Any] | None = None,
+    **settings: Any,
+) -> RoundingAnalysis:
+    """What a mechanism written as code of `value` and u (and sign) loses at most.
+
+    The code must round its sum to multiples of a step, and clamp the result; or `region` says to
+    which ends results are moved afterwards. Other settings as in `rounding_certificate`. It is also
+    run, near 0: `np.rint` gives -0.0 there, which tells the side; add 0.0.
+
+    >>> import math
+    >>> def naive(value, u, sign):
+    ...     return value + sign * math.log(u)
+    >>> certified_code(naive, sensitivity=1, region=(-8, 8))
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.NotCertified: the code does not round its result; ...
+    >>> def rounded(value, u, sign):
+    ...     return 0.25 * round((value + sign * math.log(u)) / 0.25)
+    >>> float(certified_code(rounded, sensitivity=1, region=(-8, 8)).epsilon)
+    1.000000000000...
+    """
+    parts = [_parts(one) for one in traced(code, "value", "u", parameters=parameters)]
+    first = parts[0]
+    if any((p.cell, p.low, p.high) != (first.cell, first.low, first.high) for p in parts):
+        raise NotCertified("the code rounds or clamps differently for the two signs")
+    ends = region
+    if first.low is not None and first.high is not None:
+        if region is not None and tuple(rational(e, "region") for e in region) != (
+            first.low,
+            first.high,
+        ):
+            raise NotCertified("the code clamps its result to another region than the one given")
+        ends = (first.low, first.high)
+    if ends is None:
+        raise NotCertified(
+            "the code does not clamp its result; pass region, and move what lies beyond to its ends"
+        )
+    totals = tuple(p.total for p in parts)
+    found = certified_sums(
+        totals, sensitivity=sensitivity, cell=first.cell, region=ends, **settings
+    )
+    if found.region[0] <= 0 <= found.region[1]:
+        _check_zero(code, found, dict(parameters or {}))
+    return found
+
+
+def _check_zero(code: Code, found: RoundingAnalysis, parameters: Mapping[str, Any]) -> None:
+    """Refuse code that gives -0.0: it cuts the cell over 0 in two, which the proof does not count.
+
+    Around 0 results are looked at from both sides, for noise of every size.
+    """
+    signs: tuple[dict[str, float], ...] = ({},)
+    if len(found.programs) == 2:
+        signs = ({"sign": 1.0}, {"sign": -1.0})
+    powers = [2.0**-k for k in range(1, 53)]
+    near = [0.5 + s * p / 2 for s in (-1, 1) for p in powers if p < 1]
+    for value in (0.0, float(found.cell) / 8, -float(found.cell) / 8):
+        for u in (*powers, *(1 - p for p in powers), *near):
+            for sign in signs:
+                if _is_negative_zero(code, {"value": value, "u": u, **sign, **parameters}):
+                    raise NotCertified(
+                        "the code gives -0.0, which tells on which side of 0 the sum lay; "
+                        "add 0.0 to its result"
+                    )
+
+
+def _is_negative_zero(code: Code, arguments: Mapping[str, Any]) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            output = float(code(**arguments))
+    except (ArithmeticError, ValueError):  # the logarithm of 0
+        return False
+    return output == 0 and math.copysign(1.0, output) < 0
+
+
+def _parts(expression: Expression) -> _Parts:
+    """The code's outermost steps: clamps, then the rounding, on every path."""
+    match expression:
+        case Clamp():
+            inner = _parts(expression.argument)
+            lows = [end for end in (inner.low, expression.low) if end is not None]
+            highs = [end for end in (inner.high, expression.high) if end is not None]
+            low, high = max(lows, default=None), min(highs, default=None)
+            return _Parts(inner.total, inner.cell, low, high)
+        case Piecewise():
+            one, other = _parts(expression.then), _parts(expression.otherwise)
+            if (one.cell, one.low, one.high) != (other.cell, other.low, other.high):
+                raise NotCertified("the code rounds or clamps differently on its paths")
+            total = Piecewise(expression.condition, one.total, other.total)
+            return _Parts(total, one.cell, one.low, one.high)
+        case RoundTo():
+            return _Parts(expression.argument, expression.step, None, None)
+        case (
+            Add(left=rounded, right=Constant(value=nothing))
+            | Add(left=Constant(value=nothing), right=rounded)
+        ) if nothing == 0:
+            return _parts(rounded)
+        case (
+            Multiply(left=Constant(value=step), right=RoundTo() as rounded)
+            | Multiply(left=RoundTo() as rounded, right=Constant(value=step))
+        ) if rounded.step == 1 and step > 0:
+            quotient = rounded.argument
+            if isinstance(quotient, Divide) and quotient.right == Constant(step):
+                return _Parts(quotient.left, step, None, None)
+        case Divide(
+            left=RoundTo(argument=Multiply(left=total, right=Constant(value=factor)), step=unit),
+            right=Constant(value=divisor),
+        ) if unit == 1 and factor == divisor > 0:
+            # the product is rounded just as the quotient by 1/factor would be
+            return _Parts(total, 1 / factor, None, None)
+    raise NotCertified(
+        "the code does not round its result; without rounding the last bits of float noise tell "
+        "the value. Return step * round(x / step), or pass the noise and a cell"
+    )
+
+
+# ---------------------------------------------------------------- the other way round
+
+
+def least_cell(
+    certified: Callable[[Fraction], RoundingAnalysis],
+    *,
+    epsilon: Number,
+    region: tuple[Number, Number],
+) -> RoundingAnalysis:
+    """The least power of two, as a cell, for which the loss is at most epsilon.
+
+    `certified` maps a cell to its analysis. What is returned was certified as it is; that it is the
+    least rests on the loss falling as the cell grows.
+    """
+    target = positive(epsilon, "epsilon")
+    coarsest = _common_power(region)
+
+    def meets(halvings: int) -> RoundingAnalysis | None:
+        return _within(target, lambda: certified(coarsest / 2**halvings))
+
+    return _last(meets, "region", "is too wide for this epsilon, whatever the cell")
+
+
+def largest_region(
+    certified: Callable[[Fraction], RoundingAnalysis], *, epsilon: Number, cell: Number
+) -> RoundingAnalysis:
+    """The largest region (-k cell, k cell) for which the loss is at most epsilon.
+
+    `certified` maps an end k cell to the analysis of (-k cell, k cell).
+    """
+    target, step = positive(epsilon, "epsilon"), positive(cell, "cell")
+
+    def meets(doublings: int) -> RoundingAnalysis | None:
+        return _within(target, lambda: certified(step * 2**doublings))
+
+    best = _last(meets, "cell", "is too small for this epsilon, whatever the region")
+    low = int(best.region[1] / step)
+    high = 2 * low
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = _within(target, lambda k=middle: certified(step * k))  # type: ignore[misc]
+        if found is None:
+            high = middle
+        else:
+            low, best = middle, found
+    return best
+
+
+def _last(
+    meets: Callable[[int], RoundingAnalysis | None], name: str, problem: str
+) -> RoundingAnalysis:
+    """What the last of 0, 1, 2, ... gives at which a condition holds that once fails for good."""
+    best = meets(0)
+    if best is None:
+        raise InvalidParameter(name, problem=problem, remedy="ask for a larger epsilon")
+    low, high = 0, 1
+    while high <= _MOST_HALVINGS:
+        found = meets(high)
+        if found is None:
+            break
+        low, high, best = high, 2 * high, found
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = meets(middle)
+        if found is None:
+            high = middle
+        else:
+            low, best = middle, found
+    return best
+
+
+def _within(target: Fraction, analysis: Callable[[], RoundingAnalysis]) -> RoundingAnalysis | None:
+    try:
+        found = analysis()
+    except NotCertified:
+        return None
+    return found if found.epsilon <= target else None
+
+
+def _common_power(region: tuple[Number, Number]) -> Fraction:
+    """The largest power of two of which both ends are multiples."""
+    ends = [rational(end, "region") for end in region]
+    powers = []
+    for end in ends:
+        if end.denominator & (end.denominator - 1):
+            problem = "has an end that is no multiple of a power of two"
+            raise InvalidParameter("region", problem=problem, remedy="pass whole numbers")
+        if end:
+            powers.append(Fraction(end.numerator & -end.numerator, end.denominator))
+    if not powers:
+        raise InvalidParameter("region", problem="is empty", remedy="pass low < high")
+    return min(powers)

@@ -1,0 +1,439 @@
+"""Float noise that is rounded and truncated: what it truly costs, for code as it is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact.ball import arb_of, working_precision
+from lastbit.exact.rational import Number, positive, rational
+from lastbit.exact.rounding import upper
+from lastbit.privacy.guarantees import PureDP
+from lastbit.verify.arithmetic import written
+from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
+from lastbit.verify.check_machine import draw_error, quotient_error
+from lastbit.verify.check_shape import Interval
+from lastbit.verify.derivation import Derivation
+from lastbit.verify.formats import BINARY64, Format
+from lastbit.verify.language import Add, Expression, Variable, expression_to_json
+from lastbit.verify.modulus import (
+    Cut,
+    Generator,
+    NotCertified,
+    Side,
+    check_cell,
+    cut_beyond,
+    every_float,
+    generator_of,
+    pieces,
+    sides,
+)
+from lastbit.verify.semantics import NoBound, analyse, error_certificate
+from lastbit.verify.trace import trace
+from lastbit.verify.uniforms import FullPrecision
+
+__all__ = [
+    "ASSUMPTIONS",
+    "Query",
+    "RoundingAnalysis",
+    "cell_of",
+    "certified_sums",
+    "general_excess",
+    "laplace_excess",
+    "region_of",
+    "rounding_certificate",
+    "traced",
+]
+
+Code: TypeAlias = Callable[..., Any]
+Ulps: TypeAlias = Mapping[str, Number]
+
+_PRECISION = 192
+_MOST_ROUNDS = 20
+
+ASSUMPTIONS = (
+    "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
+    "extended precision; the logarithm is within the stated ulps and monotone.",
+    "The code computes the sum, rounds it to the nearest multiple of the cell and then moves what "
+    "lies beyond the region to its nearer end; zero is released without a sign. The values are "
+    "numbers of the format in the region.",
+    "The uniform, and the sign if there is one, are drawn as the model says, independently of the "
+    "value. Where the logarithm of 0 arises the code goes on with an infinity.",
+    BITS_ASSUMPTION,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query in floats: its code, and the ranges of its inputs. The error is worked out."""
+
+    function: Code
+    ranges: Mapping[str, tuple[Number, Number]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A side of the noise with its cut and the derivations of all pieces between."""
+
+    side: Side
+    cut: Cut
+    pieces: tuple[Derivation, ...]
+
+    @property
+    def error(self) -> Fraction:
+        return max(piece.error for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundingAnalysis:
+    """What rounded and truncated float noise loses at most; every figure rounded up.
+
+    Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal` = sensitivity/scale, the
+             floats the rest. The generator is off by `delta_0` in u (relatively, if the model is),
+             which moves the noise by `omega`; the computed sum is off by `delta_n`, its addition
+             included; the quotient by the cell moves an edge by `delta_round`; together `delta_t`.
+             `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
+             `general` the excess by its corrected theorem, `excess` the better one
+    Theorem  docs/theory/rounding.md
+    Source   paper 000, Theorem 4.5 and section 5, corrected
+    Checked  tests/verify/test_rounding.py; a second program, `check_rounding.py`
+    """
+
+    programs: tuple[Expression, ...]
+    format: Format
+    ulps: tuple[tuple[str, Fraction], ...]
+    uniform: Generator
+    cell: Fraction
+    region: Interval
+    scale: Fraction
+    declared: Fraction
+    query: Derivation | None
+    branches: tuple[_Branch, _Branch]
+    delta_round: Fraction
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """How far apart two computed values can be: the declared distance, the error twice."""
+        return self.declared + 2 * self.query_error
+
+    @property
+    def query_error(self) -> Fraction:
+        """How far the computed query may be from the exact one."""
+        return Fraction(0) if self.query is None else self.query.error
+
+    @property
+    def ideal(self) -> Fraction:
+        """The loss in exact arithmetic."""
+        return self.sensitivity / self.scale
+
+    @property
+    def delta_0(self) -> Fraction:
+        """How far a draw is from the real number it stands for; relative for full precision."""
+        if isinstance(self.uniform, FullPrecision):
+            return Fraction(1, 1 << (self.uniform.significand - 1))
+        return draw_error(self.uniform.written())
+
+    @property
+    def omega(self) -> Fraction:
+        """How far the generator's error moves the noise."""
+        return max(branch.cut.omega for branch in self.branches)
+
+    @property
+    def lipschitz(self) -> Fraction:
+        """The greatest slope of the noise between the cuts: about 2 scale exp(diameter/scale)."""
+        slopes = (abs(b.side.log[0] * b.side.slope) / b.cut.t for b in self.branches)
+        return max(slopes)
+
+    @property
+    def delta_n(self) -> Fraction:
+        """How far the computed sum is from the exact one of the same uniform."""
+        return max(branch.error for branch in self.branches)
+
+    @property
+    def delta_t(self) -> Fraction:
+        """How far the computed sum is from the ideal one."""
+        return self.omega + self.delta_n + self.delta_round
+
+    @property
+    def ratio(self) -> Fraction:
+        """R = 4 delta_t/(cell - 2 delta_t)."""
+        return 4 * self.delta_t / (self.cell - 2 * self.delta_t)
+
+    @property
+    def general(self) -> Fraction:
+        """The excess by the corrected theorem of paper 000, for any ideal law of this loss."""
+        return general_excess(self.cell / self.scale, self.ratio)
+
+    @property
+    def excess(self) -> Fraction:
+        """The excess for Laplace noise, by the exact ratio; never above `general`."""
+        return laplace_excess(self.cell / self.scale, self.delta_t / self.scale)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The loss proved for the code."""
+        return self.ideal + self.excess
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What one release promises for the declared sensitivity."""
+        return PureDP(self.epsilon)
+
+    def certificate(self) -> dict[str, Any]:
+        """The claim and its proof, for `lastbit.verify.check`."""
+        claim = {
+            "programs": [expression_to_json(program) for program in self.programs],
+            "format": self.format.json(),
+            "ulps": self._proof(self.branches[0].pieces[0])["claim"]["ulps"],
+            "uniform": self.uniform.written(),
+            "cell": written(self.cell),
+            "region": [written(end) for end in self.region],
+            "sensitivity": written(self.declared),
+            "query_error": written(self.query_error),
+            "epsilon": written(self.epsilon),
+        }
+        figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
+        body = {
+            **{name: written(getattr(self, name)) for name in figures},
+            "branches": [self._written(branch) for branch in self.branches],
+            "query": None if self.query is None else self._proof(self.query),
+        }
+        return certificate("rounding", claim, ASSUMPTIONS, body)
+
+    def _written(self, branch: _Branch) -> dict[str, Any]:
+        found = [self._proof(piece) for piece in branch.pieces]
+        return {
+            "program": branch.side.program,
+            "interval": [written(end) for end in branch.side.interval],
+            "cut": written(branch.cut.u),
+            "omega": written(branch.cut.omega),
+            "pieces": [
+                {
+                    "u": proof["claim"]["ranges"]["u"],
+                    "error": proof["claim"]["error"],
+                    "proof": proof["body"],
+                }
+                for proof in found
+            ],
+        }
+
+    def _proof(self, derivation: Derivation) -> dict[str, Any]:
+        whole = error_certificate(derivation, format=self.format, ulps=dict(self.ulps))
+        return {"claim": whole["claim"], "body": whole["body"]}
+
+
+def rounding_certificate(
+    noise: Code,
+    *,
+    sensitivity: Number,
+    cell: Number,
+    region: tuple[Number, Number],
+    uniform: Generator | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    query: Query | None = None,
+    format: Format = BINARY64,
+    ulps: Ulps | None = None,
+) -> RoundingAnalysis:
+    """How much privacy is left if this noise is added, rounded to the cell and kept in the region.
+
+    `noise` is ordinary code of a uniform u, or of u and a fair sign. Inputs lie in the region.
+
+    Theorem  for two inputs at most `sensitivity` apart every result is at most exp(epsilon) times
+             as likely from one as from the other. `NotCertified` where that cannot be proved
+    Source   paper 000, section 4: Condition 1 (the ideal law), 2 (monotone code) and 3 (the code is
+             close to its meaning wherever the result can lie in the region) are checked
+    Checked  tests/verify/test_rounding.py
+
+    >>> import math
+    >>> def noise(u, sign):
+    ...     return sign * 2.0 * math.log(u)
+    >>> found = rounding_certificate(noise, sensitivity=1, cell="1/16", region=(-100, 100))
+    >>> found.scale, found.epsilon > Fraction(1, 2), found.epsilon < Fraction(1, 2) + 10**-10
+    (Fraction(2, 1), True, True)
+    """
+    programs = tuple(
+        Add(Variable("value"), part) for part in traced(noise, "u", parameters=parameters)
+    )
+    return certified_sums(
+        programs,
+        sensitivity=sensitivity,
+        cell=cell,
+        region=region,
+        uniform=uniform,
+        query=query,
+        format=format,
+        ulps=ulps,
+    )
+
+
+def certified_sums(
+    programs: tuple[Expression, ...],
+    *,
+    sensitivity: Number,
+    cell: Number,
+    region: tuple[Number, Number],
+    uniform: Generator | None = None,
+    query: Query | None = None,
+    format: Format = BINARY64,
+    ulps: Ulps | None = None,
+) -> RoundingAnalysis:
+    """The same for the whole sum of `value` and noise: one expression, or one for each sign."""
+    size, ends = cell_of(cell), region_of(region)
+    if any((end / size).denominator != 1 for end in ends):
+        problem = "has an end that is no multiple of the cell"
+        raise InvalidParameter("region", problem=problem, remedy="round it to one")
+    distance = positive(sensitivity, "sensitivity")
+    generator = generator_of(uniform, format, default=every_float)
+    check_cell(format, ends, size)
+    accuracy = {name: rational(error, "ulps") for name, error in (ulps or {}).items()}
+    found, scale = sides([expression_to_json(program) for program in programs], ends)
+    known = _Known(programs, format, accuracy, generator, size, ends)
+    return RoundingAnalysis(
+        programs=programs,
+        format=format,
+        ulps=tuple(sorted(accuracy.items())),
+        uniform=generator,
+        cell=size,
+        region=ends,
+        scale=scale,
+        declared=distance,
+        query=None if query is None else _query(query, format, accuracy),
+        branches=known.stable(found),
+        delta_round=known.quotient,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the search for the cuts needs, the same in every round."""
+
+    programs: tuple[Expression, ...]
+    format: Format
+    ulps: Ulps
+    uniform: Generator
+    cell: Fraction
+    region: Interval
+
+    @property
+    def quotient(self) -> Fraction:
+        return quotient_error(self.format.json(), self.region, self.cell)
+
+    def stable(self, found: tuple[Side, ...]) -> tuple[_Branch, _Branch]:
+        """The sides cut where everything beyond leads to an end (Condition 3).
+
+        Theorem  the cuts must lie beyond diameter - cell/2 + delta_t, and delta_t grows with them.
+                 A round takes the delta_t of the last one; it is done when its own is no greater
+        """
+        diameter = self.region[1] - self.region[0]
+        stray = Fraction(0)
+        for _ in range(_MOST_ROUNDS):
+            far = max(diameter - self.cell / 2, Fraction(0)) + stray
+            one, other = (self._branch(side, far) for side in found)
+            delta_t = (
+                max(one.cut.omega, other.cut.omega) + max(one.error, other.error) + self.quotient
+            )
+            if 2 * delta_t >= self.cell:
+                raise NotCertified(
+                    "the floats stray by half a cell or more; pass a larger cell, a smaller region "
+                    "or a finer uniform"
+                )
+            if delta_t <= stray:
+                return one, other
+            stray = delta_t * Fraction(1025, 1024)
+        raise NotCertified("the region grows with its own error (Condition 3); pass a smaller one")
+
+    def _branch(self, side: Side, far: Fraction) -> _Branch:
+        form = self.format.json()
+        cut = cut_beyond(side, far, region=self.region, uniform=self.uniform, form=form)
+        if cut is None:
+            raise NotCertified(
+                "the uniform is too coarse for noise as far as the region is wide; pass a smaller "
+                "region, or a generator and code with full precision near 0"
+            )
+        try:
+            parts = tuple(
+                analyse(
+                    self.programs[side.program],
+                    {"u": part, "value": self.region},
+                    format=self.format,
+                    ulps=self.ulps,
+                )
+                for part in pieces(side, cut, form)
+            )
+        except NoBound as problem:
+            raise NotCertified(f"the code has no error bound there: {problem}") from None
+        return _Branch(side, cut, parts)
+
+
+def general_excess(cell: Fraction, ratio: Fraction) -> Fraction:
+    """ln(1 + ratio exp(cell)) for scale 1, rounded up; by another spelling where cell is large."""
+    with working_precision(_PRECISION):
+        rim, exponent = arb_of(ratio), arb_of(cell)
+        if cell > 40:
+            return Fraction(upper(exponent + (rim + (-exponent).exp()).log()))
+        return Fraction(upper((rim * exponent.exp()).log1p()))
+
+
+def laplace_excess(cell: Fraction, stray: Fraction) -> Fraction:
+    """ln(sinh((cell + 2 stray)/2) / sinh((cell - 2 stray)/2)) for scale 1, rounded up.
+
+    Theorem  what a cell grown by the stray holds of a Laplace law is at most this much, as a
+             logarithm, above what the shrunk cell holds. Cells beside the mode attain it; the mass
+             of [c-w, c+w] over sinh w does not grow with w, so the cell over the mode costs no
+             more; a half-line costs 2 stray, which is less. Proof: docs/theory/rounding.md
+    """
+    with working_precision(_PRECISION):
+        wide, narrow = (-(-arb_of(cell + s * stray)).expm1() for s in (2, -2))
+        return Fraction(upper(arb_of(2 * stray) + (wide / narrow).log()))
+
+
+def traced(
+    code: object, *data: str, parameters: Mapping[str, Any] | None = None
+) -> tuple[Expression, ...]:
+    """Code of these inputs as one expression, or as one for each value of its input `sign`."""
+    given = dict(parameters or {})
+    if not callable(code):
+        raise WrongType("code", problem="is no function", remedy="pass a plain function")
+    inputs = {
+        name
+        for name, parameter in inspect.signature(code).parameters.items()
+        if name not in given and parameter.default is parameter.empty
+    }
+    if inputs == set(data):
+        return (trace(code, *data, parameters=given),)
+    if inputs == {*data, "sign"}:
+        return tuple(trace(code, *data, parameters=given | {"sign": s}) for s in (1.0, -1.0))
+    names = ", ".join(data)
+    problem = f"takes other inputs than {names}, or {names} and sign"
+    raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")
+
+
+def _query(query: Query, format: Format, ulps: Ulps | None) -> Derivation:
+    try:
+        return analyse(trace(query.function), query.ranges, format=format, ulps=ulps)
+    except NoBound as problem:
+        raise NotCertified(f"the query has no error bound: {problem}") from None
+
+
+def cell_of(cell: Number) -> Fraction:
+    """A cell above 0; 0 is no rounding at all."""
+    size = rational(cell, "cell")
+    if size == 0:
+        raise NotCertified(
+            "without rounding the last bits of float noise tell the value; pass a cell above 0"
+        )
+    return positive(size, "cell")
+
+
+def region_of(region: object) -> Interval:
+    """Two ends in order."""
+    if not isinstance(region, tuple | list) or len(region) != 2:
+        raise WrongType("region", problem="is no pair", remedy="pass (low, high)")
+    low, high = (rational(end, "region") for end in region)
+    if low >= high:
+        raise InvalidParameter("region", problem="is empty", remedy="pass low < high")
+    return low, high

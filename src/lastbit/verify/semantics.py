@@ -1,0 +1,276 @@
+"""How far float code strays from its real meaning: e_R ⇓ e_F over a box of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact.rational import Number, rational, whole
+from lastbit.verify.arithmetic import written
+from lastbit.verify.certificate import certificate
+from lastbit.verify.derivation import Box, Derivation, Judgement, steps_to_json
+from lastbit.verify.formats import BINARY64, Binary, Fixed, Format, Overflow
+from lastbit.verify.intervals import hull
+from lastbit.verify.language import (
+    Condition,
+    Expression,
+    Piecewise,
+    Sample,
+    Table,
+    Variable,
+    expression_to_json,
+    names,
+    rule_of,
+    table,
+)
+from lastbit.verify.mean import mean_error
+from lastbit.verify.rules import Machine, NoBound, input_step, step
+from lastbit.verify.splitting import split
+
+__all__ = ["NoBound", "ROUNDED", "analyse", "error_certificate"]
+
+ROUNDED: Final = "rounded"
+"""The error of an input that is a real number rounded to the nearest of the format."""
+
+DEFAULT_ULPS: Final = (("exp", Fraction(1)), ("ln", Fraction(1)), ("sqrt", Fraction(1, 2)))
+
+
+def analyse(
+    expression: Expression,
+    ranges: Mapping[str, tuple[Number, Number]],
+    *,
+    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    format: Format = BINARY64,
+    ulps: Mapping[str, Number] | None = None,
+    pieces: int = 1,
+) -> Derivation:
+    """Where the real and the machine's value lie, and how far they may be apart.
+
+    Law      conclusion.real holds the real value and conclusion.computed the machine's, for all
+             real inputs in `ranges` and all inputs of the machine (numbers of the format) within
+             `errors` of them; abs(computed - real) <= conclusion.error
+    Theorem  by induction over the steps, each by its rule (`rules.py`); where it is sharper, by
+             carrying all roundings to the result at once (`mean.py`); SPLIT takes the worse of two
+             halves. All ends are exact rationals, rounded outward.
+    Source   paper 002, Figure 1
+    Differs  rules for operands of any sign (the paper divides negative bounds the wrong way), with
+             underflow, and refusing overflow, division by 0 and ln of what may not be above 0;
+             steps of the format instead of a relative error
+    Checked  tests/verify/test_semantics.py; a second program re-derives every number,
+             `check_errors.py`; proof: docs/theory/error-semantics.md
+
+    Inputs are exact unless `errors` says otherwise: a bound, or ROUNDED. `ulps` is how far ln, exp
+    and sqrt may be off (default 1, 1 and 1/2: an assumption on the library, unless 1/2 is what
+    correctly rounding code proves). More `pieces` cost time and sharpen the bound.
+
+    >>> from lastbit.verify.trace import trace
+    >>> area = trace(lambda x, y: x * y + 1.0)
+    >>> found = analyse(area, {"x": (1, 2), "y": (-1, 3)})
+    >>> print(found.conclusion)
+    real [-1, 7], computed [-1, 7], error ≤ 8.881785e-16
+    """
+    machine = Machine(_format(format), _ulps(ulps, format))
+    box = _box(expression, ranges)
+    slack = _errors(errors, box, machine.format)
+    work = _Work(table(expression), machine, slack)
+    return split(work.over, box, most=whole(pieces, "pieces", least=1))
+
+
+def error_certificate(
+    derivation: Derivation,
+    *,
+    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    format: Format = BINARY64,
+    ulps: Mapping[str, Number] | None = None,
+) -> dict[str, Any]:
+    """A certificate of kind "error-bound", from a derivation made with the same arguments."""
+    machine = Machine(_format(format), _ulps(ulps, format))
+    slack = _errors(errors, derivation.box, machine.format)
+    steps = steps_to_json(derivation)
+    claim = {
+        "expression": expression_to_json(derivation.expression),
+        "ranges": {name: [written(low), written(high)] for name, low, high in derivation.box},
+        "errors": {
+            name: ROUNDED if error is None else written(error) for name, error in slack.items()
+        },
+        "format": machine.format.json(),
+        "ulps": {name: written(value) for name, value in machine.ulps.items()},
+        "real": [written(end) for end in derivation.conclusion.real],
+        "computed": [written(end) for end in derivation.conclusion.computed],
+        "error": written(derivation.conclusion.error),
+    }
+    assumptions = [
+        "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
+        "one, without fusing or extended precision; the inputs are numbers of the format.",
+        "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
+    ]
+    return certificate("error-bound", claim, assumptions, steps)
+
+
+class _Work:
+    """One expression on one machine: its judgement over any box."""
+
+    __slots__ = ("errors", "machine", "steps")
+
+    def __init__(
+        self, steps: Table, machine: Machine, errors: Mapping[str, Fraction | None]
+    ) -> None:
+        self.steps = steps
+        self.machine = machine
+        self.errors = errors
+
+    def over(self, box: Box) -> Derivation:
+        return self._goal(len(self.steps.expressions) - 1, box)
+
+    def _goal(self, root: int, box: Box) -> Derivation:
+        """The step-by-step judgement, or the one by MEAN if it is sharper."""
+        found: dict[int, Derivation] = {}
+        roundings: dict[int, Fraction | None] = {}
+        for index in _needed(self.steps, root):
+            try:
+                found[index], roundings[index] = self._step(index, found, box)
+            except Overflow as problem:
+                raise NoBound(f"{problem}; narrow the ranges") from None
+        plain = found[root]
+        judgements = {index: part.conclusion for index, part in found.items()}
+        error = mean_error(self.steps, root, judgements, roundings)
+        if error >= plain.error:
+            return plain
+        conclusion = Judgement(plain.conclusion.real, plain.conclusion.computed, error)
+        return Derivation("MEAN", plain.expression, conclusion, tuple(found.values()), box)
+
+    def _step(
+        self, index: int, found: Mapping[int, Derivation], box: Box
+    ) -> tuple[Derivation, Fraction | None]:
+        """A step's derivation and its own rounding; None if only its whole error is known."""
+        node, below = self.steps.expressions[index], self.steps.below[index]
+        rounding: Fraction | None
+        if isinstance(node, Piecewise):
+            premises = self._branches(node.condition, below, box)
+            conclusion, rounding = _union(premises), None
+        elif isinstance(node, Variable | Sample):
+            low, high = next((low, high) for name, low, high in box if name == node.name)
+            premises = ()
+            conclusion = input_step((low, high), self.errors[node.name], self.machine)
+            rounding = conclusion.error
+        else:
+            premises = tuple(found[place] for place in below)
+            judged = [premise.conclusion for premise in premises]
+            square = len(below) == 2 and below[0] == below[1]
+            conclusion, rounding = step(node, judged, self.machine, square=square)
+        return Derivation(rule_of(node), node, conclusion, premises, box), rounding
+
+    def _branches(
+        self, condition: Condition, below: tuple[int, ...], box: Box
+    ) -> tuple[Derivation, ...]:
+        if self.errors[condition.name] != 0:
+            raise NoBound("a branch on an input with an error may go two ways; make it exact")
+        if not self.machine.format.holds(condition.bound):
+            raise NoBound("a branch compares with a number that is not in the format")
+        parts = zip(_narrowed(condition, box), below, strict=True)
+        return tuple(self._goal(place, part) for part, place in parts if part is not None)
+
+
+def _needed(steps: Table, root: int) -> list[int]:
+    """The steps below one, but for those inside a case distinction: each branch has its own box."""
+    found = {root}
+    for index in range(root, -1, -1):
+        if index in found and not isinstance(steps.expressions[index], Piecewise):
+            found.update(steps.below[index])
+    return sorted(found)
+
+
+def _narrowed(condition: Condition, box: Box) -> tuple[Box | None, Box | None]:
+    """The closed boxes that hold all inputs where a condition is true, and where it is false."""
+    low, high = next((low, high) for name, low, high in box if name == condition.name)
+    at, strict = condition.bound, condition.relation == "<"
+    if condition.relation == "==":
+        then = (at, at) if low <= at <= high else None
+        otherwise = (low, high) if not low == at == high else None
+    else:
+        then = (low, min(high, at)) if (low < at if strict else low <= at) else None
+        otherwise = (max(low, at), high) if (high >= at if strict else high > at) else None
+    return _replaced(box, condition.name, then), _replaced(box, condition.name, otherwise)
+
+
+def _replaced(box: Box, name: str, ends: tuple[Fraction, Fraction] | None) -> Box | None:
+    if ends is None:
+        return None
+    return tuple((n, *ends) if n == name else (n, low, high) for n, low, high in box)
+
+
+def _union(parts: tuple[Derivation, ...]) -> Judgement:
+    first, *rest = (part.conclusion for part in parts)
+    for other in rest:
+        first = Judgement(
+            hull(first.real, other.real),
+            hull(first.computed, other.computed),
+            max(first.error, other.error),
+        )
+    return first
+
+
+def _format(format: object) -> Format:
+    if not isinstance(format, Binary | Fixed):
+        raise WrongType("format", problem="is no number format", remedy="pass BINARY64")
+    return format
+
+
+def _ulps(given: Mapping[str, Number] | None, format: Format) -> dict[str, Fraction]:
+    ulps = dict(DEFAULT_ULPS)
+    most = (
+        Fraction(2 ** (format.significand - 2)) if isinstance(format, Binary) else Fraction(2**20)
+    )
+    for name, value in (given or {}).items():
+        if name not in ulps:
+            raise InvalidParameter(
+                "ulps", problem="names an unknown function", remedy="pass ln, exp or sqrt"
+            )
+        ulps[name] = rational(value, "ulps")
+        if not Fraction(1, 2) <= ulps[name] <= most:
+            raise InvalidParameter(
+                "ulps", problem="is below 1/2 or absurdly large", remedy="pass 1/2 or more"
+            )
+    return ulps
+
+
+def _box(expression: Expression, ranges: Mapping[str, tuple[Number, Number]]) -> Box:
+    wanted = names(expression)
+    unknown = set(ranges) - set(wanted)
+    missing = [name for name in wanted if name not in ranges]
+    if unknown or missing:
+        raise InvalidParameter(
+            "ranges",
+            problem="lacks an input, or has one that is not used: "
+            + ", ".join(missing or sorted(unknown)),
+            remedy="pass (low, high) for " + (", ".join(wanted) or "nothing"),
+        )
+    box = []
+    for name in wanted:
+        try:
+            low, high = ranges[name]
+        except (TypeError, ValueError):
+            raise WrongType(name, problem="has no range", remedy="pass (low, high)") from None
+        ends = rational(low, name), rational(high, name)
+        if ends[0] > ends[1]:
+            raise InvalidParameter(name, problem="has an empty range", remedy="pass low <= high")
+        box.append((name, *ends))
+    return tuple(box)
+
+
+def _errors(
+    given: Mapping[str, Number | Literal["rounded"]] | None, box: Box, format: Format
+) -> dict[str, Fraction | None]:
+    errors: dict[str, Fraction | None] = {name: Fraction(0) for name, _, _ in box}
+    for name, value in (given or {}).items():
+        if name not in errors:
+            raise InvalidParameter(
+                "errors", problem="names an input that is not used", remedy="leave it out"
+            )
+        errors[name] = None if value == ROUNDED else rational(value, name)
+        bound = errors[name]
+        if bound is not None and bound < 0:
+            raise InvalidParameter(name, problem="has a negative error", remedy="pass 0 or more")
+    return errors

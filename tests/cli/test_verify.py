@@ -1,0 +1,380 @@
+"""`lastbit verify`: somebody's code and the shipped mechanisms, judged and certified."""
+
+from __future__ import annotations
+
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from lastbit.cli import verify_shipped
+from lastbit.cli.verify import UNIFORMS
+from lastbit.cli.verify_code import UNIFORMS as KNOWN_UNIFORMS
+from lastbit.cli.verify_code import pairs_of
+from lastbit.cli.verify_loading import Loaded, current_folder, loaded
+from lastbit.errors import InvalidParameter
+from lastbit.mechanisms.rounded_laplace import rounded_bounds
+from lastbit.verify.check import problem_of
+from tests.cli.running import lastbit, refused, succeeded
+
+CODE = '''
+import math
+import random
+
+import numpy as np
+
+NOT_A_FUNCTION = 3
+
+def naive(value, u):
+    """The inverse of the cumulative law, as in many a numpy script."""
+    centred = u - 0.5
+    return value - np.sign(centred) * np.log(1 - 2 * np.abs(centred))
+
+def signed(x, v, s, scale=1.0):
+    return x + s * (scale * math.log(v))
+
+def rounded(x, v, s):
+    return min(max(0.25 * round((x + s * math.log(v)) / 0.25), -4.0), 4.0)
+
+def coin(value, u, *, keep=0.75):
+    return 1.0 if u < (keep if value > 0 else 1 - keep) else 0.0
+
+def tent(value, u):
+    return float(round(min(u, 1 - u) * 8 + (value > 0)))
+
+def blind(value, u):
+    return 3.0 * u
+
+def impure(value, u):
+    return value + random.random()
+
+def whole(value, u):
+    return int(value)
+
+def raises(value, u):
+    return [][0]
+
+def demanding(value, u, *, epsilon):
+    return value
+
+def one(value):
+    return value
+
+def four(value, u, sign, more):
+    return value
+
+def loop(value, u):
+    return value + int(u * 4)
+'''
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sketches.py").write_text(CODE, "utf-8")
+    monkeypatch.delitem(sys.modules, "sketches", raising=False)
+    return tmp_path
+
+
+def judged(status: int, *arguments: str) -> str:
+    """What is printed, folded to one line, with this exit status."""
+    result = lastbit("verify", *arguments)
+    assert result.exit_code == status, result.output
+    assert result.stderr == ""
+    assert max(len(line) for line in result.stdout.splitlines()) <= 80
+    return " ".join(result.stdout.split())
+
+
+def read(name: str) -> dict:
+    return json.loads(Path(name).read_text("utf-8"))
+
+
+# ---------------------------------------------------------------- somebody's function
+
+
+def test_naive_laplace_is_refuted_by_a_concrete_witness() -> None:
+    files = ("--certificate", "out.json", "--html", "out.html", "--latex", "out.tex")
+    words = judged(1, "sketches:naive", "--epsilon", "1", "--inputs", "0", "1", *files)
+    assert "REFUTED: sketches:naive loses more than ε = 1" in words
+    assert "with probability 0 from the input" in words
+    whole = read("out.json")
+    assert whole["kind"] == "refutation"
+    low, high = (repr(float.fromhex(end)) for end in whole["claim"]["outputs"])
+    assert f"lies from {low} to {high}" in words or f"The output is {low}" in words
+    assert set(whole["claim"]["inputs"]) == {(0.0).hex(), (1.0).hex()}
+    assert "ACCEPTED" in succeeded("check", "out.json")
+    assert "the loss is infinite" in Path("out.html").read_text("utf-8")
+    assert r"\begin{tabular}" in Path("out.tex").read_text("utf-8")
+
+
+def test_the_same_rounded_is_certified() -> None:
+    arguments = ("--grid", "1/4", "--region", "-8", "8", "--certificate", "out.json")
+    words = judged(0, "sketches:naive", "--epsilon", "1.000001", *arguments)
+    assert "CERTIFIED ε ≤ 1 + 3.525e-8" in words
+    assert "The code itself does not round." in words
+    assert 1 < Fraction(read("out.json")["claim"]["epsilon"]) < Fraction("1.000001")
+    assert "ACCEPTED" in succeeded("check", "out.json")
+
+
+def test_a_proof_that_does_not_reach_epsilon_says_so() -> None:
+    arguments = ("--grid", "1/4", "--region", "-4", "4", "--certificate", "out.json")
+    words = judged(1, "sketches:signed", "--epsilon", "1", *arguments)
+    assert "ABOVE ε: sketches:signed is certified, but for ε = 1 +" in words
+    assert problem_of(read("out.json")) is None
+
+
+def test_code_that_rounds_is_taken_as_it_is() -> None:
+    promise = ("sketches:rounded", "--epsilon", "1.0001", "--region", "-4", "4")
+    words = judged(0, *promise, "--grid", "0.25")
+    assert "CERTIFIED" in words and "does not round" not in words
+    assert "--grid is not what the code rounds to, 0.25" in refused(
+        "verify", *promise, "--grid", "0.5"
+    )
+    # the same by its exact law: 33 outputs
+    words = judged(0, "sketches:rounded", "--epsilon", "1.0001", "--inputs", "0", "1")
+    assert "WITHIN ε, these inputs" in words
+
+
+def test_few_outputs_have_an_exact_loss() -> None:
+    arguments = ("--inputs", "0", "1", "--certificate", "out.json", "--html", "out.html")
+    words = judged(0, "sketches:coin", "--epsilon", "1.0987", *arguments)
+    assert "between 1.09861228866810969139 and 1.0986122886681096914" in words
+    assert "3/4 (0.75) from the input 0.0, and with probability 1/4 (0.25) from 1.0" in words
+    assert read("out.json")["kind"] == "law"
+    assert "<svg" in Path("out.html").read_text("utf-8")
+    words = judged(1, "sketches:coin", "--epsilon", "1.0986", "--inputs", "0", "1")
+    assert words.startswith("REFUTED: sketches:coin loses more than ε = 1.0986")
+    words = judged(0, "sketches:coin", "--epsilon", "0.1", "--parameter", "keep=0.52")
+    assert "4 pairs, of which this is the worst" in words
+    assert "parameters keep = 0.52" in words
+
+
+def test_the_worst_pair_counts() -> None:
+    pairs = ("--inputs", "1", "2", "--inputs", "0", "1", "--inputs", "2", "3")
+    words = judged(1, "sketches:coin", "--epsilon", "1", *pairs)
+    assert "between the inputs 0.0 and 1.0" in words
+
+
+def test_generators_and_splits() -> None:
+    once = ("--inputs", "0", "1", "--split", "0.5", "--uniform", "grid53-open")
+    words = judged(1, "sketches:tent", "--epsilon", "1", *once)
+    assert "the loss is infinite" not in words and "never comes" in words
+    assert "k/2**53, k from 1 on" in words.replace("(k)", "k")
+    message = refused("verify", "sketches:tent", "--epsilon", "1", "--inputs", "0", "1")
+    assert "pass --split with the points" in message
+    message = refused(
+        "verify", "sketches:signed", "--epsilon", "1", "--inputs", "0", "1", "--uniform", "grid53"
+    )
+    assert "fails at the uniform 0.0" in message and "--uniform grid53-open" in message
+    assert UNIFORMS == KNOWN_UNIFORMS
+
+
+def test_json() -> None:
+    result = lastbit("verify", "sketches:coin", "--epsilon", "1", "--inputs", "0", "1", "--json")
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout)
+    assert answer["verdict"] == "refuted" and answer["kind"] == "law"
+    assert answer["claim"]["probabilities"] == ["3/4", "1/4"]
+    assert answer["written"] == {}
+
+
+def test_a_shipped_function_with_its_parameters() -> None:
+    code = "lastbit.mechanisms.snapping:snapped"
+    parameters = ("--parameter", "epsilon=1", "--parameter", "bound=4")
+    words = judged(0, code, "--epsilon", "1.000001", "--inputs", "3", "4", *parameters)
+    assert "WITHIN ε" in words and "bound = 4.0, epsilon = 1.0" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nowhere_at_all:f", "--epsilon", "1"), "nowhere_at_all, which was not found"),
+        (("sketches.deeper:f", "--epsilon", "1"), "sketches.deeper"),
+        (("sketches:nothing", "--epsilon", "1"), "has no function nothing"),
+        (("sketches:NOT_A_FUNCTION", "--epsilon", "1"), "has no function NOT_A_FUNCTION"),
+        (("sketches:_hidden", "--epsilon", "1"), "is not named as module:function"),
+        (("a:b:c", "--epsilon", "1"), "is not named as module:function"),
+        (("sketches:one", "--epsilon", "1"), "does not take a value and a uniform"),
+        (("sketches:four", "--epsilon", "1"), "does not take a value and a uniform"),
+        (("sketches:demanding", "--epsilon", "1"), "needs a value for epsilon"),
+        (("sketches:impure", "--epsilon", "1"), "two outputs for the same arguments"),
+        (("sketches:whole", "--epsilon", "1"), "returns int, no float"),
+        (("sketches:raises", "--epsilon", "1"), "raises IndexError"),
+        (("sketches:coin", "--epsilon", "nan"), "--epsilon"),
+        (("sketches:coin", "--epsilon", "0"), "--epsilon"),
+        (("sketches:coin", "--epsilon", "-1"), "--epsilon"),
+        (("sketches:coin", "--epsilon", "one"), "--epsilon"),
+        (("sketches:coin",), "--epsilon"),
+        (("sketches:coin", "--epsilon", "1", "--sensitivity", "0"), "--sensitivity"),
+        (("sketches:coin", "--epsilon", "1", "--sensitivity", "1e400"), "beyond floats"),
+        (("sketches:coin", "--epsilon", "1", "--inputs", "0", "2"), "further apart"),
+        (("sketches:coin", "--epsilon", "1", "--inputs", "1", "1"), "are equal"),
+        (("sketches:coin", "--epsilon", "1", "--inputs", "inf", "1"), "--inputs"),
+        (("sketches:coin", "--epsilon", "1", "--split", "1"), "--split is not between 0 and 1"),
+        (("sketches:coin", "--epsilon", "1", "--uniform", "other"), "--uniform"),
+        (("sketches:coin", "--epsilon", "1", "--parameter", "keep"), "name=number"),
+        (("sketches:coin", "--epsilon", "1", "--parameter", "keep=x"), "--parameter keep"),
+        (("sketches:coin", "--epsilon", "1", "--parameter", "hold=1"), "names hold"),
+        (("sketches:coin", "--epsilon", "1", "--grid", "1"), "--region is missing"),
+        (("sketches:coin", "--epsilon", "1", "--region", "0", "1"), "--grid is missing"),
+        (("sketches:naive", "--epsilon", "1", "--grid", "0", "--region", "-1", "1"), "above 0"),
+        (("sketches:naive", "--epsilon", "1", "--grid", "-1", "--region", "-1", "1"), "--grid"),
+        (("sketches:naive", "--epsilon", "1", "--grid", "1", "--region", "1", "-1"), "--region"),
+        (("sketches:naive", "--epsilon", "1", "--grid", "1", "--region", "0", "1.5"), "--region"),
+        (("sketches:loop", "--epsilon", "1", "--grid", "1", "--region", "0", "1"), "sketches.py"),
+        (
+            ("sketches:naive", "--epsilon", "1", "--grid", "1", "--region", "0", "1",
+             "--inputs", "0", "1"),
+            "--inputs or --split",
+        ),
+        (("foo", "--epsilon", "1"), "say snapping or rounding"),
+    ],
+)  # fmt: skip
+def test_refusals(arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused("verify", *arguments)
+
+
+@pytest.mark.parametrize("option", ["--certificate", "--html", "--latex"])
+def test_files_that_cannot_be_written(option: str, folder: Path) -> None:
+    coin = ("verify", "sketches:coin", "--epsilon", "2", "--inputs", "0", "1")
+    assert f"{option} names the folder" in refused(*coin, option, "nowhere/out")
+    (folder / "taken").mkdir()
+    assert option in refused(*coin, option, "taken")
+    assert "names a file twice" in refused(*coin, "--html", "same", "--latex", "same")
+
+
+def test_code_that_cannot_be_imported(folder: Path) -> None:
+    (folder / "broken_sketch.py").write_text("import math\nraise RuntimeError('secret')\n")
+    (folder / "quitting_sketch.py").write_text("raise SystemExit(3)\n")
+    (folder / "lacking_sketch.py").write_text("import a_module_that_is_not_there\n")
+    for name in ("broken_sketch", "quitting_sketch", "lacking_sketch"):
+        message = refused("verify", f"{name}:f", "--epsilon", "1")
+        assert "whose code raises" in message and "secret" not in message
+
+
+def test_nothing_found_proves_nothing() -> None:
+    message = refused("verify", "sketches:blind", "--epsilon", "1", "--inputs", "0", "1")
+    assert "nothing is proved" in message and "--grid and --region" in message
+
+
+def test_the_path_is_left_as_it_was() -> None:
+    before = list(sys.path)
+    refused("verify", "sketches:nothing", "--epsilon", "1")
+    judged(0, "sketches:coin", "--epsilon", "2", "--inputs", "0", "1")
+    assert sys.path == before
+
+
+def test_pairs_are_neighbours() -> None:
+    for apart in (Fraction(1), Fraction(1, 10), Fraction(10**6, 7)):
+        pairs = pairs_of((), apart)
+        assert len(pairs) == 4
+        assert all(0 < Fraction(y) - Fraction(x) <= apart for x, y in pairs)
+    with pytest.raises(InvalidParameter, match="further apart"):
+        pairs_of(((Fraction(0), Fraction(2)),), Fraction(1))
+
+
+def test_arguments_may_have_any_names() -> None:
+    with current_folder():
+        found = loaded("sketches:signed", {"scale": 2.0})
+        assert isinstance(found, Loaded) and found.signs == (-1, 1)
+        assert found.plain()(1.0, 1.0, -1) == found(1.0, 1.0, -1) == 1.0
+        assert loaded("sketches:coin", {}).signs is None
+
+
+# ---------------------------------------------------------------- shipped mechanisms
+
+
+def test_snapping(folder: Path) -> None:
+    files = ("--certificate", "s.json", "--html", "s.html", "--latex", "s.tex")
+    words = judged(0, "snapping", "--epsilon", "0.7", "--bound", "32", *files)
+    assert "CERTIFIED ε ≤ 0.7 + 2.036e-14" in words
+    assert "nearest to what you wrote" in words
+    whole = read("s.json")
+    assert Fraction(whole["claim"]["epsilon"]) == Fraction(0.7)
+    assert problem_of(whole) is None
+    page = Path("s.html").read_text("utf-8")
+    assert "OVER BOTH" in page and "lastbit check s.json" in page
+    ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    assert r"\textsc{Below}" in Path("s.tex").read_text("utf-8")
+    assert {p.name for p in folder.iterdir()} >= {"s.json", "s.html", "s.tex"}
+
+
+def test_snapping_in_other_formats_and_with_delta() -> None:
+    words = judged(0, "snapping", "--epsilon", "1", "--bound", "8", "--format", "binary16")
+    assert "in binary16" in words and "nearest to what" not in words
+    words = judged(0, "snapping", "--epsilon", "1", "--bound", "1024")
+    assert "δ > 0" in words and "but for outputs that δ pays for" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--epsilon", "nan", "--bound", "1"), "--epsilon"),
+        (("--epsilon", "0", "--bound", "1"), "--epsilon"),
+        (("--epsilon", "1000", "--bound", "1"), "--epsilon"),
+        (("--epsilon", "1", "--bound", "-1"), "--bound"),
+        (("--epsilon", "1", "--bound", "1e30"), "--bound"),
+        (("--epsilon", "1"), "--bound"),
+        (("--epsilon", "1", "--bound", "1", "--format", "binary8"), "--format"),
+    ],
+)
+def test_snapping_refuses(arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused("verify", "snapping", *arguments)
+
+
+NOISE = ("rounding", "--epsilon", "1/2", "--sensitivity", "1")
+
+
+def test_rounding() -> None:
+    arguments = ("--grid", "1/16", "--region", "-100", "100", "--certificate", "r.json")
+    words = judged(0, *NOISE, *arguments)
+    assert "CERTIFIED ε ≤ 0.5 +" in words and "RoundedLaplace(sensitivity=1" in words
+    whole = read("r.json")
+    assert whole["assumptions"][-1] == verify_shipped.STANDS_FOR
+    assert problem_of(whole) is None
+    own = rounded_bounds(scale=Fraction(2), cell=Fraction(1, 16), bound=Fraction(100))
+    assert own is not None
+    proved = Fraction(whole["body"]["excess"])
+    # two proofs of one thing, made in different ways
+    assert own.excess / 3 < proved < 3 * own.excess
+
+
+def test_the_least_grid_and_the_largest_region() -> None:
+    target = ("--target", "0.500001", "--certificate", "r.json")
+    judged(0, *NOISE, "--region", "-100", "100", *target)
+    claim = read("r.json")["claim"]
+    least = Fraction(claim["cell"])
+    assert Fraction(claim["epsilon"]) <= Fraction("0.500001")
+    half = str(least / 2)
+    words = judged(1, *NOISE, "--region", "-100", "100", "--grid", half, "--target", "0.500001")
+    assert words.startswith("ABOVE the target")
+    judged(0, *NOISE, "--grid", "1/16", *target)
+    assert Fraction(read("r.json")["claim"]["region"][1]) > 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--grid and --region are not both given"),
+        (("--grid", "1/16"), "are not both given"),
+        (("--target", "1"), "are not both given"),
+        (("--grid", "0", "--region", "-1", "1"), "without rounding"),
+        (("--grid", "1/10", "--region", "-1", "1"), "--grid is no power of two"),
+        (("--grid", "1/16", "--region", "0", "1"), "--region is not symmetric"),
+        (("--grid", "1/16", "--region", "1", "-1"), "--region"),
+        (("--grid", "1/16", "--region", "-1", "1", "--target", "0"), "--target"),
+        (("--grid", "1/16", "--target", "0.1"), "larger epsilon"),
+        (("--grid", "1e-30", "--region", "-1", "1"), "--grid"),
+    ],
+)
+def test_rounding_refuses(arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused("verify", *NOISE, *arguments)
+
+
+def test_every_help_has_an_example_and_says_that_code_is_run() -> None:
+    for name in ("module:function", "snapping", "rounding"):
+        assert "Example: lastbit verify" in succeeded("verify", name, "--help")
+    assert "Its code is run" in " ".join(succeeded("verify", "a:b", "--help").split())

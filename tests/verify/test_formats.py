@@ -1,0 +1,176 @@
+"""Formats against the machine's own rounding, and against brute force."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lastbit.errors import LastbitError
+from lastbit.verify.check_formats import number_format
+from lastbit.verify.formats import (
+    BINARY16,
+    BINARY32,
+    BINARY64,
+    Binary,
+    Fixed,
+    Overflow,
+    floor_log2,
+    format_from_json,
+    nearest_whole,
+)
+
+TINY = Binary(3, -2, 2)
+SMALL = Fixed(2, 3)
+FORMATS = (BINARY16, BINARY32, BINARY64, TINY, SMALL, Fixed(20, 30))
+
+
+def every_number(format) -> list[Fraction]:
+    """All numbers of a small format, by definition."""
+    if isinstance(format, Fixed):
+        count = 2 ** (format.fraction_bits + format.integer_bits)
+        return [k * format.least for k in range(-count + 1, count)]
+    p = format.significand
+    found = {
+        m * Fraction(2) ** (e - p + 1)
+        for e in range(format.least_exponent, format.greatest + 1)
+        for m in range(-(2**p) + 1, 2**p)
+    }
+    return sorted(found)
+
+
+@pytest.mark.parametrize("format", [TINY, SMALL, Fixed(0, 4), Binary(2, -3, 1)])
+def test_rounding_is_to_the_nearest_by_brute_force(format):
+    numbers = every_number(format)
+    assert format.largest == numbers[-1]
+    assert all(format.holds(x) and format.rounded(x) == x for x in numbers)
+    fine = format.least / 8
+    x = -format.largest
+    while x <= format.largest:
+        near = format.rounded(x)
+        distance = min(abs(n - x) for n in numbers)
+        assert abs(near - x) == distance
+        ties = [n for n in numbers if abs(n - x) == distance]
+        if len(ties) == 2:
+            even = [n for n in ties if (n / format.ulp(x)) % 2 == 0]
+            assert near in even
+        assert format.holds(x) == (distance == 0)
+        x += fine
+
+
+@pytest.mark.parametrize("format", [TINY, SMALL, Binary(2, -3, 1)])
+def test_the_bound_on_rounding_holds_and_is_reached(format):
+    """Over all intervals with ends on a grid eight times as fine."""
+    fine = format.least / 8
+    count = int(min(format.largest, 3) / fine)
+    moved = [abs(format.rounded(k * fine) - k * fine) for k in range(count + 1)]
+    for i in range(0, count, 5):
+        for j in range(i, count, 7):
+            bound = format.rounding_error(i * fine, j * fine)
+            assert max(moved[i : j + 1]) <= bound
+            assert format.rounding_error(-j * fine, -i * fine) == bound
+    whole = format.rounding_error(Fraction(0), Fraction(3))
+    assert whole == max(moved)
+
+
+@given(st.fractions(), st.integers(-1100, 1100))
+@example(Fraction(1), -1075)
+@example(Fraction(3), -1075)
+@example(Fraction(2**54 - 1), 970)
+def test_binary64_is_pythons(number, exponent):
+    x = number * Fraction(2) ** exponent
+    try:
+        wanted = x.numerator / x.denominator
+    except OverflowError:
+        with pytest.raises(Overflow):
+            BINARY64.rounded(x)
+        return
+    assert BINARY64.rounded(x) == Fraction(wanted)
+
+
+@pytest.mark.parametrize(("format", "kind"), [(BINARY16, np.float16), (BINARY32, np.float32)])
+def test_the_small_ones_are_numpys(format, kind):
+    @given(st.floats(-60000, 60000))
+    def same(x):
+        assert Fraction(float(kind(x))) == format.rounded(Fraction(x))
+
+    same()
+    assert Fraction(float(np.finfo(kind).max)) == format.largest
+    assert Fraction(float(np.finfo(kind).smallest_subnormal)) == format.least
+    assert Fraction(float(np.finfo(kind).tiny)) == format.least_normal
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@given(a=st.fractions(-7, 7), b=st.fractions(-7, 7), part=st.fractions(0, 1))
+def test_nothing_moves_farther_than_the_bound(format, a, b, part):
+    low, high = min(a, b), max(a, b)
+    x = low + part * (high - low)
+    assert abs(format.rounded(x) - x) <= format.rounding_error(low, high)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@given(x=st.fractions(-7, 7), y=st.fractions(-7, 7))
+def test_the_checkers_formats_are_the_same(format, x, y):
+    theirs = number_format(format.json())
+    low, high = min(x, y), max(x, y)
+    assert theirs.nearest(x) == format.rounded(x)
+    assert theirs.step(x) == format.ulp(x)
+    assert theirs.half((low, high)) == format.rounding_error(low, high)
+    assert theirs.largest == format.largest
+    assert theirs.least == format.least
+    if isinstance(format, Binary):
+        assert theirs.least_normal == format.least_normal
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_overflow_is_refused_at_the_right_place(format):
+    step = format.ulp(format.largest)
+    assert format.rounded(format.largest + step / 4) == format.largest
+    for beyond in (format.largest + step, -format.largest - step):
+        with pytest.raises(Overflow):
+            format.rounded(beyond)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_json_comes_back(format):
+    assert format_from_json(format.json()) == format
+
+
+@pytest.mark.parametrize(
+    "written", [{}, {"binary": [53, -1022]}, {"float": [1, 2]}, {"fixed": ["1", 2]}, {"binary": 3}]
+)
+def test_other_json_is_refused(written):
+    with pytest.raises(LastbitError):
+        format_from_json(written)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Binary(1, -5, 5),
+        lambda: Binary(53, 5, 5),
+        lambda: Binary(True, -5, 5),
+        lambda: Binary(53.0, -5, 5),  # type: ignore[arg-type]
+        lambda: Fixed(-1, 5),
+        lambda: Fixed(3, 0),
+        lambda: Binary(10**5, -5, 5),
+        lambda: Fixed(10**9, 5),
+    ],
+)
+def test_absurd_formats_are_refused(make):
+    with pytest.raises(LastbitError):
+        make()
+
+
+@given(st.fractions().filter(bool), st.integers(-300, 300))
+def test_floor_log2(number, exponent):
+    x = number * Fraction(2) ** exponent
+    e = floor_log2(x)
+    assert Fraction(2) ** e <= abs(x) < Fraction(2) ** (e + 1)
+
+
+def test_ties_go_to_even():
+    assert [nearest_whole(Fraction(k, 2)) for k in (-3, -1, 1, 3, 5)] == [-2, 0, 0, 2, 2]
+    assert math.isclose(float(BINARY64.unit_roundoff), 2.0**-53)
