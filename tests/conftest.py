@@ -1,5 +1,7 @@
 """Settings of the whole suite: a fixed Hypothesis profile and a floor under the number of tests."""
 
+import re
+
 import pytest
 from hypothesis import settings
 
@@ -14,6 +16,11 @@ settings.load_profile("repeatable")
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m take their share away
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if re.search(r"0x[0-9a-f]{8}", item.nodeid):
+            raise pytest.UsageError(
+                f"{item.nodeid} names an address: it has another name each time"
+            )
     if config.getoption("lf", default=False) or set(config.args) != set(config.getini("testpaths")):
         return  # only a part was asked for
     if len(items) < FEWEST_TESTS:

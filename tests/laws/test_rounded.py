@@ -122,7 +122,9 @@ UNSURE = Real(2).sqrt() + 2**300 - 2**300  # at 128 bits, anything within 2**172
 
 
 @pytest.mark.parametrize("ideal", LAWS, ids=str)
-@pytest.mark.parametrize("place", [(UNSURE, 1), (0, UNSURE), (UNSURE, UNSURE)], ids=str)
+@pytest.mark.parametrize(
+    "place", [(UNSURE, 1), (0, UNSURE), (UNSURE, UNSURE)], ids=["location", "scale", "both"]
+)
 def test_what_a_precision_does_not_show_is_left_open(ideal: Ideal, place: tuple) -> None:
     """A ball of all probabilities, not an error; with more bits, the right answer."""
     law = Rounded(ideal, *place)

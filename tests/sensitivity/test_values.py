@@ -194,7 +194,7 @@ def test_what_is_no_flat_list_of_numbers_is_refused(data: Any) -> None:
         [12345, Decimal("sNaN")],
         Shy(),
     ],
-    ids=repr,
+    ids=lambda bad: type(bad).__name__,
 )
 def test_no_value_in_a_message(data: Any) -> None:
     with pytest.raises(InvalidParameter) as caught:
