@@ -15,6 +15,7 @@ from typing import Any
 from lastbit.errors import InvalidParameter
 from lastbit.exact.rational import shown
 from lastbit.verify.arithmetic import Rejected, number
+from lastbit.verify.formats import format_from_json
 from lastbit.verify.language import expression_from_json
 from lastbit.verify.notation import decimal
 from lastbit.verify.notation import text as expression_text
@@ -163,12 +164,13 @@ def _rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
     )
     facts = (
         *programs,
-        ("noise", f"Laplace noise of scale {short(number(body['scale']), up=True)}"),
+        ("noise", _noise(claim, body)),
         ("rounded to", f"multiples of {short(cell, up=True)}"),
         ("region", f"[{low}, {high}]"),
         ("values apart", short(distance, up=True)),
         *_query(claim, body),
         ("uniform", uniform_text(claim["uniform"])),
+        ("machine", _machine(claim)),
         ("loss, all counted", long(epsilon, up=True)),
     )
     return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
@@ -202,7 +204,8 @@ def _refutation(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
     x, y = (_float(text) for text in claim["inputs"])
     low, high = (_float(text) for text in claim["outputs"])
     p, q = (number(text) for text in claim["probabilities"])
-    outputs = f"The output is {low}" if low == high else f"The output lies from {low} to {high}"
+    single = claim["outputs"][0] == claim["outputs"][1]  # as texts: -0.0 is not 0.0 here
+    outputs = f"The output is {low}" if single else f"The output lies from {low} to {high}"
     if claim["loss"] == "infinite":
         verdict = "the loss is infinite"
         told = (
@@ -231,10 +234,28 @@ def _error_bound(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
     facts = (
         ("code", _code(claim["expression"])),
         *_ranges(claim["ranges"]),
+        ("machine", _machine(claim)),
         ("result from", f"{decimal(least, up=False)} to {decimal(most, up=True)}"),
         ("error", error),
     )
     return Claim("How far float code strays", f"error ≤ {error}", sentences, facts)
+
+
+def _noise(claim: Mapping[str, Any], body: Mapping[str, Any]) -> str:
+    """What law the noise has: recognised, or declared by whoever wrote the certificate."""
+    if "scale" in body:
+        return f"Laplace noise of scale {short(number(body['scale']), up=True)}"
+    rate = short(number(claim["rate"]), up=True)
+    return f"declared, not proved: its density changes by at most a factor e**({rate} d) over d"
+
+
+def _machine(claim: Mapping[str, Any]) -> str:
+    """The format of the machine, and what its library is assumed to keep to."""
+    functions = ", ".join(
+        f"{name} within {short(number(ulps), up=True)} ulp"
+        for name, ulps in sorted(claim["ulps"].items())
+    )
+    return f"{format_from_json(claim['format']).name}; {functions}"
 
 
 def _query(claim: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -44,10 +44,17 @@ def save(sealed: Mapping[str, Any], path: Path) -> None:
     path.write_text(json.dumps(sealed, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are all different: of two readers each might take another."""
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError("a name is there twice")
+    return dict(pairs)
+
+
 def read(path: Path) -> dict[str, Any]:
     """The JSON object in a file."""
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(path.read_text("utf-8"), object_pairs_hook=_once)
     except (OSError, UnicodeDecodeError, ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
