@@ -163,6 +163,17 @@ def spent(law: Ideal, chosen: Admissible, more_alpha: Fraction, more_beta: Fract
         return lower(Ball(worst_case))
 
 
+def test_two_steps_cost_more_than_the_sum_of_their_deltas() -> None:
+    """Three laws on {0, 1}, each step tight: Lemma 2.6 of the source would promise 2d."""
+    with working_precision(128):
+        grown, d = arb_of(Fraction(1, 2)).exp(), arb_of(Fraction(1, 100))
+        first, middle, last = d * (1 + grown), d, arb(0)  # the probabilities of 1
+        for p, q in ((first, middle), (middle, last)):
+            assert (p - grown * q).overlaps(d)
+            assert (1 - p) <= grown * (1 - q) + d  # the other event
+        assert first - grown**2 * last > 2 * d
+
+
 def test_the_constants_are_not_worse_than_the_published_ones() -> None:
     """Nissim, Raskhodnikova, Smith 2007, for epsilon = 1 and delta = 1e-6."""
     from math import log, sqrt
