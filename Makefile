@@ -13,10 +13,10 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check anchors bench utility lint types contracts docs reference format lock clean
+.PHONY: help demo test check anchors bench bench-audit utility attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
 demo: $(READY) ## show textbook floating-point noise leaking, and exact noise not
 	@$(BIN)/lastbit leak
@@ -29,8 +29,14 @@ check: lint types contracts docs anchors test ## everything CI runs; the tests c
 bench: $(READY) ## run the benchmarks
 	@$(BIN)/python bench/run.py $(ARGS)
 
+bench-audit: $(READY) ## what audits certify of known mechanisms, beside other auditors (half an hour)
+	@$(BIN)/python bench/audit.py $(ARGS)
+
 utility: $(READY) ## how far off private medians are; draws docs/utility.md (minutes; ARGS=--figures draws only)
 	@$(BIN)/python bench/utility.py $(ARGS)
+
+attacks: $(READY) ## try every known attack on numpy, us and others; writes docs/attacks.md (minutes; ARGS=--page only writes)
+	@$(BIN)/python bench/attacks.py $(ARGS)
 
 lint: $(READY) ## style and likely bugs (ruff)
 	@$(BIN)/ruff check .

@@ -8,12 +8,24 @@ PureDP(epsilon='0.5')
 
 Mechanisms (`lastbit.mechanisms`), guarantees and their calculus (`lastbit.privacy`), how far
 statistics move (`lastbit.sensitivity`), exact samplers on cryptographic bits (`lastbit.sampling`),
-places (`lastbit.geo`), proofs about float code (`lastbit.verify`), exact probability laws
-(`lastbit.laws`) and exact numbers (`lastbit.exact`). The first four are also here. Every room
-explains itself: `help(lastbit.privacy)`. Errors: `lastbit.errors`.
+places (`lastbit.geo`), proofs about float code (`lastbit.verify`), audits of anybody's mechanism
+(`lastbit.audit`), exact probability laws (`lastbit.laws`) and exact numbers (`lastbit.exact`). The
+first four are also here. Every room explains itself: `help(lastbit.privacy)`. Errors:
+`lastbit.errors`.
 """
 
-from lastbit import errors, exact, geo, laws, mechanisms, privacy, sampling, sensitivity, verify
+from lastbit import (
+    audit,
+    errors,
+    exact,
+    geo,
+    laws,
+    mechanisms,
+    privacy,
+    sampling,
+    sensitivity,
+    verify,
+)
 from lastbit.mechanisms import (
     BOTTOM,
     AboveThreshold,
@@ -108,6 +120,7 @@ __all__ = [
     "ThresholdedHistogram",
     "ZCDP",
     "__version__",
+    "audit",
     "bernoulli",
     "bernoulli_exp",
     "best_composition",

@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 ENTROPY_DOOR = "sampling/bits.py"
 ENTROPY_CALLS = frozenset({"urandom", "getrandom", "SystemRandom", "RAND_bytes"})
 KEYSTREAMS = frozenset({ENTROPY_DOOR, "sampling/deterministic.py"})  # the latter of a fixed key
+# what is attacked, and what is listened to: neither draws anything that is released as private
+NUMPY_NOISE = frozenset({"audit/shelf/numpy_noise.py", "audit/numpy_noise.py"})
 ENTROPY_DEVICE = re.compile(r"^/dev/\w*(random|rng)$")
 TEST_ONLY = "lastbit.sampling.deterministic"
 NAMES_THAT_SAY_NOTHING = frozenset({"utils", "util", "common", "core", "base", "helpers", "misc"})
@@ -86,8 +88,9 @@ def entropy_outside_its_door(module: Module) -> Iterator[str]:
 
 
 def pseudo_randomness(module: Module) -> Iterator[str]:
-    """Neither `random` nor `numpy.random`: a predictable draw is no draw."""
+    """Neither `random` nor `numpy.random`, also by a name in a text: such a draw is no draw."""
     tree = module.tree
+    numpy_allowed = str(module.path) in NUMPY_NOISE
     numpy_names = {"np", "numpy"} | {
         alias.asname or alias.name
         for node in ast.walk(tree)
@@ -96,10 +99,17 @@ def pseudo_randomness(module: Module) -> Iterator[str]:
         if alias.name == "numpy"
     }
     for line, imported in _imports(module):
-        if imported.split(".")[0] == "random" or f"{imported}.".startswith("numpy.random."):
+        of_numpy = f"{imported}.".startswith("numpy.random.")
+        if imported.split(".")[0] == "random" or (of_numpy and not numpy_allowed):
             yield f"line {line}: import of {imported}"
+    if numpy_allowed:
+        return
+    docstrings = _docstrings(tree)
     for node in ast.walk(tree):
         match node:
+            case ast.Constant(value=str(text)) if f"{text}.".startswith("numpy.random."):
+                if node not in docstrings:
+                    yield f"line {node.lineno}: {text!r}"
             case ast.Attribute(value=ast.Name(id=name), attr="random") if name in numpy_names:
                 yield f"line {node.lineno}: {name}.random"
             case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id=name), attribute, *_]):

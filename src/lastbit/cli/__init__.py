@@ -22,9 +22,14 @@ Commands import what they need inside their bodies, so that `lastbit --help` sta
 | `verify_loading.py`, `verify_code.py` | somebody's function: found and imported, then judged |
 | `verify_shipped.py` | the mechanisms that lastbit ships, judged |
 | `check.py` | `lastbit check`: certificates, by the second program |
+| `audit.py`, `audit_run.py`, `audit_answer.py` | `lastbit audit`, how it is run, what it prints |
+| `audit_subject.py`, `audit_pairs.py` | somebody's mechanism, and the inputs it is tried on |
+| `audit_evidence.py`, `audit_laws.py` | both output laws as panels: fresh runs, or exact |
+| `attack.py`, `attack_run.py`, `attack_answer.py` | `lastbit attack`: the list, runs, verdicts |
 | `figure.py` | `lastbit figure`: pictures of the theory |
 | `page.py`, `numbers.py` | how pages and numbers look, and numbers as they are read |
-| `files.py`, `refusals.py`, `waiting.py` | files, errors in the words of options, a sign of life |
+| `files.py`, `refusals.py` | files, and errors in the words of options |
+| `waiting.py`, `progress_bar.py` | a sign of life, and how far it is |
 | `leak.py` | `lastbit leak`: options, progress, the saved picture |
 | `leak_evidence.py` | what the three panels show, computed: exact laws and measured shares |
 | `leak_view.py` | the evidence as lines of a terminal |

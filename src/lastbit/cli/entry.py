@@ -7,6 +7,8 @@ from typing import IO, Any
 import click
 
 from lastbit import __version__
+from lastbit.cli.attack import attack
+from lastbit.cli.audit import audit
 from lastbit.cli.check import check
 from lastbit.cli.compose import compose
 from lastbit.cli.convert import convert
@@ -66,3 +68,5 @@ main.add_command(compose)
 main.add_command(figure)
 main.add_command(verify)
 main.add_command(check)
+main.add_command(audit)
+main.add_command(attack)

@@ -48,6 +48,7 @@ class Heading:
 
     title: str
     verdict: str = ""
+    good: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,9 @@ def _print(console: Console, part: Part) -> None:
     match part:
         case Heading():
             title, verdict = _said(console, part.title), _said(console, part.verdict)
+            tone = "bold green" if part.good else "bold red"
             gap = max(console.width - len(title) - len(verdict), 1)
-            console.print(Text.assemble((title, "bold"), " " * gap, (verdict, "bold green")))
+            console.print(Text.assemble((title, "bold"), " " * gap, (verdict, tone)))
             console.print(_said(console, "─") * console.width, style="dim")
         case Words():
             console.print(Text(_said(console, part.text)))

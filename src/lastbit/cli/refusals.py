@@ -10,7 +10,9 @@ import click
 
 from lastbit.errors import InvalidParameter
 
-__all__ = ["option_names"]
+__all__ = ["option_names", "said_of"]
+
+OF_FILES = ("--out", "--file")
 
 ARGUMENT = re.compile(r"""\b([a-z][a-z_]*)=(["']?)([\w./+-]*)\2""")
 
@@ -25,6 +27,18 @@ def option_names() -> Iterator[None]:
         yield
     except InvalidParameter as error:
         raise _renamed(error, _options()) from error
+
+
+@contextmanager
+def said_of(option: str) -> Iterator[None]:
+    """The errors of files, which speak of --out and --file, said of another option."""
+    try:
+        yield
+    except InvalidParameter as error:
+        name = error.parameter
+        for usual in OF_FILES:
+            name = name.replace(usual, option)
+        raise InvalidParameter(name, problem=error.problem, remedy=error.remedy) from error
 
 
 def _options() -> dict[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder, save
+from lastbit.cli.refusals import said_of
 from lastbit.errors import InvalidParameter, LastbitError
 
 __all__ = ["Files", "Outcome", "answer", "file_options"]
@@ -42,7 +42,7 @@ class Files:
         """Refuse folders that are not there, and one file for two things, before any work."""
         given = [(f"--{name}", path) for name, path in self._named() if path is not None]
         for option, path in given:
-            with _named(option):
+            with said_of(option):
                 check_folder(path)
         if len({path.absolute() for _, path in given}) < len(given):
             raise InvalidParameter(
@@ -65,7 +65,7 @@ class Files:
         written = []
         for kind, path in self._named():
             if path is not None:
-                with _named(f"--{kind}"):
+                with said_of(f"--{kind}"):
                     save(path, texts[kind]())
                 written.append((kind, path))
         return written
@@ -88,16 +88,6 @@ def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
-
-
-@contextmanager
-def _named(option: str) -> Iterator[None]:
-    """The errors of files, said of another option than --out."""
-    try:
-        yield
-    except InvalidParameter as error:
-        name = option if error.parameter == "--out" else error.parameter
-        raise InvalidParameter(name, problem=error.problem, remedy=error.remedy) from error
 
 
 def answer(outcome: Outcome, files: Files, *, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from lastbit.errors import InvalidParameter
 if TYPE_CHECKING:
     from lastbit.verify.running import Code
 
-__all__ = ["Loaded", "current_folder", "loaded"]
+__all__ = ["Loaded", "current_folder", "loaded", "named"]
 
 NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 THE_FUNCTION = "the function"
@@ -83,12 +83,6 @@ def loaded(name: str, parameters: Mapping[str, float]) -> Loaded:
     """The function that a name such as `module:function` stands for; its module is run."""
     from lastbit.verify.running import Code
 
-    if not NAME.fullmatch(name):
-        raise InvalidParameter(
-            THE_FUNCTION,
-            problem="is not named as module:function",
-            remedy="write, say, noise:laplace for the function laplace of noise.py",
-        )
     function = _imported(name)
     _check_arguments(function, parameters)
     has_sign = len(_open(function, parameters)) == 3
@@ -99,7 +93,14 @@ def loaded(name: str, parameters: Mapping[str, float]) -> Loaded:
     return found
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def named(name: str) -> Any:
+    """Whatever a name such as `module:function` stands for, or None; its module is run."""
+    if not NAME.fullmatch(name):
+        raise InvalidParameter(
+            THE_FUNCTION,
+            problem="is not named as module:function",
+            remedy="write, say, noise:laplace for the function laplace of noise.py",
+        )
     module, _, attribute = name.partition(":")
     try:
         found = importlib.import_module(module)
@@ -113,8 +114,13 @@ def _imported(name: str) -> Callable[..., Any]:
         raise _broken(module, error) from error
     except (Exception, SystemExit) as error:
         raise _broken(module, error) from error
-    function = getattr(found, attribute, None)
+    return getattr(found, attribute, None)
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    function = named(name)
     if not callable(function):
+        module, _, attribute = name.partition(":")
         raise InvalidParameter(
             THE_FUNCTION,
             problem=f"is not there: the module {module} has no function {attribute}",

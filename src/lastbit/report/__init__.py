@@ -18,8 +18,11 @@ and by lightness as well as by hue.
 | `maps.py` | maps of true and noisy places |
 | `claims.py`, `derivation_trees.py` | certificates in words, and their steps as trees |
 | `derivations.py`, `proofs.py` | the same as an HTML page, and in LaTeX |
+| `audit_figures.py`, `audit_page.py` | two output laws and what tells them apart; its page |
 """
 
+from lastbit.report.audit_figures import Cell, LawPanel, law_picture
+from lastbit.report.audit_page import AuditStory, audit_page
 from lastbit.report.claims import Claim, claim_of
 from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
 from lastbit.report.derivations import certificate_page
@@ -40,11 +43,14 @@ from lastbit.report.plots import Bars, Panel, Series, Stems, Zone, picture
 from lastbit.report.proofs import certificate_latex
 
 __all__ = [
+    "AuditStory",
     "Axis",
     "Bars",
+    "Cell",
     "Chart",
     "Claim",
     "Curve",
+    "LawPanel",
     "Mark",
     "Panel",
     "PlaceMap",
@@ -52,6 +58,7 @@ __all__ = [
     "Stems",
     "Zone",
     "admissible_figure",
+    "audit_page",
     "certificate_latex",
     "certificate_page",
     "chart",
@@ -59,6 +66,7 @@ __all__ = [
     "composition_figure",
     "gaussian_curve_figure",
     "laplace_figure",
+    "law_picture",
     "picture",
     "place_map",
     "planar_figure",

@@ -1,0 +1,231 @@
+"""What we tried on whom: every attack on every target, ours and other libraries'.
+
+    python bench/attacks.py              run all, save bench/results/attacks.json, write the page
+    python bench/attacks.py --no-peers   numpy and lastbit only; nothing is saved
+    python bench/attacks.py --page       only write the tables of docs/attacks.md anew
+
+A library that cannot be installed or run is named with the reason; no figure of an earlier run
+stands in for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import report
+from peer_environment import FOLDER, HERE, LOG, PYTHON, install
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+RESULT = report.RESULTS / "attacks.json"
+PAGE = report.ROOT / "docs" / "attacks.md"
+HERE_TOO = ("lastbit", "numpy")
+PEERS = {"diffprivlib": "diffprivlib", "opendp": "OpenDP", "pydp": "PyDP", "tumult": ""}
+# what lastbit itself needs beside numpy, in the peers' environment
+NEEDS = ("cryptography==50.0.2", "python-flint==0.9.0")
+TUMULT_NEEDS = ("pandas==2.3.3", "randomgen==2.3.0", "typeguard==4.4.4")
+TUMULT_PIN = "tmlt.core==0.20.0"
+BITS = ("preimage", "precision", "polar-pairs", "low-bits", "threshold", "fork")
+SUMS = ("narrow-sum", "reordering", "nan", "overflow")
+
+Row = dict[str, Any]
+
+
+# ---------------------------------------------------------------- running
+
+
+def measured(console: Console, *, peers: bool) -> tuple[list[Row], dict[str, str]]:
+    """A row for every attack on every target, and what each library's version is."""
+    rows: list[Row] = []
+    versions: dict[str, str] = {}
+    for library in (*HERE_TOO, *(PEERS if peers else ())):
+        reason = "" if library in HERE_TOO else _prepared(library)
+        if reason:
+            versions[library] = f"not tried: {reason}"
+            console.print(f"[yellow]{library}[/]: {reason}")
+            continue
+        for line in _lines(library):
+            if "version" in line:
+                versions[library] = line["version"]
+                continue
+            rows.append(line)
+            mark = "[bold red]BROKEN[/]" if line.get("broken") else "[dim]held[/]  "
+            console.print(f"{mark} {line['target']}, {line['attack']}: {_cell(line)}")
+    return rows, versions
+
+
+def _lines(library: str) -> Iterator[Row]:
+    python = sys.executable if library in HERE_TOO else PYTHON
+    paths = os.environ | {"PYTHONPATH": str(report.ROOT / "src")}
+    command = [str(python), str(HERE / "attack_runner.py"), library]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=paths
+    ) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            yield json.loads(line)
+    if run.returncode:
+        yield {"version": f"not tried to the end: the runner ended with {run.returncode}"}
+
+
+def _prepared(library: str) -> str:
+    """Install a library and what lastbit needs beside it; the reason if that fails."""
+    if PEERS[library] and (reason := install(PEERS[library])):
+        return reason
+    # Tumult's own pins hold numpy below 2, so it comes without them
+    tumult = ["--no-deps", TUMULT_PIN]
+    wanted = [list(NEEDS)] if PEERS[library] else [[*NEEDS, *TUMULT_NEEDS], tumult]
+    stamp = FOLDER / f"attacks-{library}.installed"
+    text = "\n".join(pin for pins in wanted for pin in pins)
+    if stamp.is_file() and stamp.read_text("utf-8") == text:
+        return ""
+    for pins in wanted:
+        pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        run = subprocess.run([*pip, *pins], capture_output=True, text=True, check=False)
+        with LOG.open("a", encoding="utf-8") as log:
+            log.write(run.stderr)
+        if run.returncode:
+            return f"pip could not install {pins[-1]}; see bench/.venv/{LOG.name}"
+    stamp.write_text(text, "utf-8")
+    return ""
+
+
+def write(rows: list[Row], versions: dict[str, str]) -> None:
+    """Save the verdicts with everything needed to read them later."""
+    record = {
+        "benchmark": "attacks",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": report.commit(),
+        "machine": report.machine(),
+        "versions": versions,
+        "rows": "ROWS",
+    }
+    lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    text = json.dumps(record, ensure_ascii=False, indent=1).replace('"ROWS"', f"[\n  {lines}\n ]")
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(text + "\n", "utf-8")
+
+
+# ---------------------------------------------------------------- showing
+
+
+def show(console: Console, rows: list[Row]) -> None:
+    """Who was broken by what."""
+    table = Table(box=box.SIMPLE_HEAD, title="Broken", title_justify="left", pad_edge=False)
+    for heading in ("target", "attack", "certified", "claimed", "witness"):
+        table.add_column(heading)
+    for row in rows:
+        if row.get("broken"):
+            claimed = "" if row["claimed"] is None else f"{row['claimed']:.4g}"
+            table.add_row(row["target"], row["attack"], _cell(row), claimed, row["witness"])
+    console.print(table)
+    accused = [row for row in rows if row.get("broken") and row["library"] == "lastbit"]
+    epsilon = [row for row in accused if row["claimed"] is not None]
+    console.print(f"Of ours: {len(epsilon)} broken, {len(accused) - len(epsilon)} seen by a clock.")
+
+
+def _cell(row: Row) -> str:
+    """One verdict in a word or two."""
+    if "reason" in row:
+        return f"did not run ({row['reason']})"
+    if row["attack"] == "timing":
+        return str(row["details"]["Spearman"])
+    if row["samples"] == 0:
+        return "refuses"
+    if not row["broken"]:
+        return "holds"
+    # rounded down, as everything that is certified
+    return f"ε ≥ {int(row['epsilon_lower'] * 100) / 100:.2f}"
+
+
+def draw() -> None:
+    """The tables of docs/attacks.md, from the saved verdicts."""
+    saved = json.loads(RESULT.read_text("utf-8"))
+    page = PAGE.read_text("utf-8")
+    parts = {
+        "run": _run(saved),
+        "noise": _table(saved["rows"], BITS),
+        "sums": _table(saved["rows"], SUMS),
+        "clock": _clock(saved["rows"]),
+    }
+    for mark, lines in parts.items():
+        begin, end = f"<!-- {mark}: written by bench/attacks.py -->\n", f"<!-- end of {mark} -->"
+        before, _, rest = page.partition(begin)
+        page = before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
+    PAGE.write_text(page, "utf-8")
+
+
+def _run(saved: dict[str, Any]) -> Iterator[str]:
+    commit = (saved["commit"]["hash"] or "unknown")[:12]
+    changes = ", with uncommitted changes" if saved["commit"]["dirty"] else ""
+    told = ", ".join(f"{name} {text}" for name, text in saved["versions"].items())
+    yield f"Tried on {saved['date'][:10]}, commit {commit}{changes}, Python"
+    yield f"{saved['machine']['python']}: {told}."
+
+
+def _table(rows: list[Row], attacks: tuple[str, ...]) -> Iterator[str]:
+    """One line a target: bold where the claim is refuted."""
+    yield f"| target | claimed ε | {' | '.join(attacks)} |"
+    yield "|---|--:|" + "---|" * len(attacks)
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row["attack"] in attacks:
+            found.setdefault(row["target"], {})[row["attack"]] = row
+    for target, verdicts in found.items():
+        claims = [
+            row["claimed"]
+            for name, row in verdicts.items()
+            if row.get("claimed") is not None and name != "polar-pairs"
+        ]
+        claimed = f"{claims[0]:.3g}" if claims else ""
+        cells = [_marked(verdicts.get(attack)) for attack in attacks]
+        yield f"| {target} | {claimed} | {' | '.join(cells)} |"
+
+
+def _marked(row: Row | None) -> str:
+    if row is None:
+        return "–"
+    return f"**{_cell(row)}**" if row.get("broken") else _cell(row)
+
+
+def _clock(rows: list[Row]) -> Iterator[str]:
+    """Only those that a clock can tell, and how many it cannot."""
+    timed = [row for row in rows if row["attack"] == "timing" and "reason" not in row]
+    yield "| target | Spearman | chance if independent |"
+    yield "|---|--:|---|"
+    for row in timed:
+        if row["broken"]:
+            chance = row["details"]["chance if independent"]
+            yield f"| {row['target']} | {row['details']['Spearman']} | {chance} |"
+    quiet = sum(not row["broken"] for row in timed)
+    yield ""
+    yield f"Of {quiet} other targets the clock shows nothing at this size."
+
+
+def main() -> None:
+    """Run, show, save and write the page, or only write the page."""
+    parser = argparse.ArgumentParser(description="Try every attack on every target.")
+    parser.add_argument("--no-peers", action="store_true", help="numpy and lastbit; nothing saved")
+    parser.add_argument("--page", action="store_true", help="only write docs/attacks.md anew")
+    options = parser.parse_args()
+    console = Console(highlight=False)
+    if not options.page:
+        rows, versions = measured(console, peers=not options.no_peers)
+        show(console, rows)
+        if options.no_peers:
+            return
+        write(rows, versions)
+        console.print(f"Verdicts, machine and commit: {RESULT.relative_to(report.ROOT)}")
+    draw()
+
+
+if __name__ == "__main__":
+    main()

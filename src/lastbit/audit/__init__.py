@@ -1,0 +1,89 @@
+"""Judges mechanisms by experiment: anybody's, and with certainty where it accuses.
+
+Three ways in, by how much is known of what is judged.
+
+| you have | use | you get |
+|---|---|---|
+| a function that adds noise, and its claim | `distinguish` | a certified lower bound on epsilon |
+| a library, or noise whose construction is known | `attack` | the verdicts of published attacks |
+| a whole program that uses noise | `audit_program`, or `record`, `replay` | leaks, the true cost |
+
+**Black box.** `distinguish` looks for the pair of inputs and the event that tell them apart best,
+fixes both, and only then tests them on fresh samples: the bound is wrong with probability at most
+`error`, over everything that was tried. Where the law is known (our own mechanisms, code in
+`verify.Code`, a table of probabilities) no samples are drawn and the bound is exact. Sampling
+cannot see what almost never happens: it accuses with certainty and acquits nobody.
+
+**White box.** `attacks/` holds one file an attack, each with its paper, its set-up, what it breaks
+and what resists; `shelf/` holds ready targets: ours, numpy's and those of other libraries.
+
+**Grey box.** Most violations in practice are wrong sensitivities and data that steers the program.
+`record` notes every call of a noise primitive, `replay` runs the program on a neighbour with the
+noisy values frozen, and reports what moved that should not have, and the composed true cost.
+
+>>> from lastbit import audit
+>>> import lastbit as lb
+>>> found = audit.distinguish(lb.Laplace(sensitivity=1, epsilon=1), (0, 2), epsilon=1)
+>>> found.broken, round(found.epsilon_lower, 6)
+(True, 2.0)
+
+| files | hold |
+|---|---|
+| `distinguish.py`, `search.py`, `sampled.py`, `exactly.py` | the black-box auditor |
+| `outputs.py`, `features.py`, `scores.py`, `events.py`, `corners.py` | what it looks at |
+| `choices.py` | which inputs it tries |
+| `bound.py` | from counts to certified bounds on epsilon and delta |
+| `benchmarks.py`, `benchmark_laws.py` | mechanisms of the literature, to measure auditors with |
+| `attacks/`, `shelf/`, `target.py`, `verdict.py` | attacks, ready targets, what is told |
+| `replay.py`, `tape.py`, `listening.py`, `patching.py` | running a program twice |
+| `primitives.py`, `numpy_noise.py`, `declared_noise.py` | which calls count as noise |
+| `following.py`, `moves.py`, `mechanism_moves.py`, `sameness.py` | where data went, how far |
+| `neighbouring.py`, `findings.py`, `pytest_plugin.py` | neighbours; what is reported; the fixture |
+"""
+
+from lastbit.audit.attacks import ATTACKS, Attack, attack_named
+from lastbit.audit.attacks import run as attack
+from lastbit.audit.bound import delta_lower, epsilon_lower, interval
+from lastbit.audit.declared_noise import noise
+from lastbit.audit.distinguish import (
+    AuditResult,
+    distinguish,
+    distinguish_by_law,
+    distinguish_by_sampling,
+)
+from lastbit.audit.findings import Finding, Replay
+from lastbit.audit.neighbouring import Neighbour, neighbours
+from lastbit.audit.replay import ProgramAudit, audit_program, record, replay
+from lastbit.audit.shelf import LIBRARIES, targets
+from lastbit.audit.tape import Tape
+from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.verdict import Verdict
+
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "AuditResult",
+    "Finding",
+    "LIBRARIES",
+    "Neighbour",
+    "ProgramAudit",
+    "Replay",
+    "SumTarget",
+    "Tape",
+    "Target",
+    "Verdict",
+    "attack",
+    "attack_named",
+    "audit_program",
+    "delta_lower",
+    "distinguish",
+    "distinguish_by_law",
+    "distinguish_by_sampling",
+    "epsilon_lower",
+    "interval",
+    "neighbours",
+    "noise",
+    "record",
+    "replay",
+    "targets",
+]

@@ -1,0 +1,98 @@
+"""The precision test: bits that are too fine for the larger of two values."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.audit.attacks.trial import (
+    DEFAULT_ERROR,
+    Floats,
+    error_rate,
+    judged,
+    numbers,
+    seconds_since,
+    tally,
+)
+from lastbit.audit.target import Target, sample_size
+from lastbit.audit.verdict import Verdict
+from lastbit.exact.rational import Number
+
+__all__ = ["finest_grid", "off_grid", "precision"]
+
+
+def precision(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_ERROR) -> Verdict:
+    """Looks for outputs that cannot have come from the larger value, for their bits are too fine.
+
+    Law      the event: y is no multiple of 2**(e-53), where 2**e <= abs(v) and v is the larger of
+             the two values in magnitude
+    Theorem  y = fl(v + x) is a multiple of 2**(e-53) for every double x. A double of magnitude
+             2**(e-1) or more is one, for it has 53 bits; v is such a double. If the real sum has
+             that magnitude, so has y. Otherwise abs(x) > abs(v) - 2**(e-1) >= 2**(e-1): x is a
+             multiple too, so is the real sum, which needs fewer than 53 bits and is not rounded
+    Breaks   every mechanism that adds float noise with a full significand to a float: numpy's,
+             diffprivlib's Laplace, Gaussian and others. At value 0 about a quarter of all Laplace
+             noise of scale 1 is finer than 2**-53. The wider the noise, the rarer the event
+    Resists  noise on a public grid; sums that are rounded afterwards to a grid coarser than theirs
+    Source   Haney, Desfontaines, Hartman, Shrestha, Hay 2022 (Precision-based attacks)
+    Checked  tests/audit/attacks/test_precision.py
+
+    >>> leaky = Target(
+    ...     name="a third", release=lambda value, size: [value + 1e-17 / 3] * size, claimed=1)
+    >>> precision(leaky, samples=1000).broken
+    True
+    """
+    count, allowed = sample_size(samples, least=2), error_rate(error)
+    start = time.perf_counter()
+    first, second = numbers(target)
+    likely, large = (0, second) if abs(first) <= abs(second) else (1, first)
+    exponent = finest_grid(large)
+
+    def event(outputs: Floats) -> NDArray[np.bool_]:
+        return off_grid(outputs, exponent)
+
+    counted = tally(target, event, samples=count, likely=likely)
+    seen = "an output" if counted.example is None else repr(counted.example)
+    return judged(
+        target,
+        counted,
+        name="precision",
+        error=allowed,
+        witness=f"{seen} is no multiple of 2**{exponent}{_why(large)}",
+        samples=count // 2 * 2,
+        seconds=seconds_since(start),
+        details={"grid": f"2**{exponent}"},
+    )
+
+
+def _why(large: float) -> str:
+    """What the event means; 0 has no grid, and there it is only an event."""
+    return f"; every float sum with {large!r} is one" if large else ""
+
+
+def finest_grid(value: float) -> int:
+    """The exponent g such that every float sum with the value is a multiple of 2**g.
+
+    >>> finest_grid(1.0), finest_grid(-3.5), finest_grid(0.75)
+    (-53, -52, -54)
+    """
+    if value == 0:  # any double is a sum with 0: the grid of 1 is as good as another
+        return -53
+    return max(math.frexp(value)[1] - 1 - 53, -1074)
+
+
+def off_grid(outputs: Floats, exponent: int) -> NDArray[np.bool_]:
+    """Which outputs are finite and no multiples of 2**exponent.
+
+    The remainder of two floats is exact, also where the quotient is huge.
+
+    >>> off_grid(np.array([1.0, 2.0**-60, np.nan, 1e300, 5e-324]), -53).tolist()
+    [False, True, False, False, True]
+    """
+    finite = np.isfinite(outputs)
+    rest = np.fmod(np.where(finite, outputs, 0.0), math.ldexp(1.0, exponent))
+    off: NDArray[np.bool_] = finite & (rest != 0)
+    return off

@@ -1,0 +1,174 @@
+"""Every attack by its name, and which targets it suits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lastbit.audit.attacks.forked import forked
+from lastbit.audit.attacks.low_bits import low_bits
+from lastbit.audit.attacks.narrow_sum import narrow_sum
+from lastbit.audit.attacks.not_a_number import not_a_number
+from lastbit.audit.attacks.overflow import overflow
+from lastbit.audit.attacks.polar_pairs import polar_pairs
+from lastbit.audit.attacks.precision import precision
+from lastbit.audit.attacks.preimage import preimage
+from lastbit.audit.attacks.reordering import reordering
+from lastbit.audit.attacks.threshold import threshold
+from lastbit.audit.attacks.timing import timing
+from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.verdict import Verdict
+from lastbit.errors import InvalidParameter
+from lastbit.exact.rational import Number
+
+__all__ = ["ATTACKS", "Attack", "attack_named", "run"]
+
+FLOATS = ("float64",)
+INTEGERS = ("int32", "int64")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """One attack: what it looks for, where it was published, and what a target must tell it."""
+
+    name: str
+    attack: Callable[..., Verdict]
+    looks_for: str
+    source: str
+    needs: tuple[str, ...] = ()
+    """Fields of a `Target` that may not be None."""
+    sums: tuple[str, ...] = ()
+    """For an attack on a `SumTarget`: the kinds of records."""
+
+    def suits(self, target: Target | SumTarget) -> bool:
+        """Whether the attack can run on this target at all."""
+        match target:
+            case SumTarget():
+                return target.dtype.name in self.sums
+            case Target():
+                return not self.sums and all(
+                    getattr(target, need) is not None for need in self.needs
+                )
+
+
+def _listed() -> Iterator[Attack]:
+    yield Attack(
+        name="preimage",
+        attack=preimage,
+        looks_for="outputs that no uniform number turns into",
+        source="Mironov 2012",
+        needs=("answers", "scale"),
+    )
+    yield Attack(
+        name="precision",
+        attack=precision,
+        looks_for="bits too fine for the larger answer",
+        source="Haney et al. 2022",
+        needs=("answers",),
+    )
+    yield Attack(
+        name="polar-pairs",
+        attack=polar_pairs,
+        looks_for="pairs of normals that no point turns into",
+        source="Jin et al. 2021",
+        needs=("answers", "scale"),
+    )
+    yield Attack(
+        name="low-bits",
+        attack=low_bits,
+        looks_for="last bits that are the secret's",
+        source="paper 000, Example 1.1",
+        needs=("answers", "step"),
+    )
+    yield Attack(
+        name="threshold",
+        attack=threshold,
+        looks_for="too little noise",
+        source="Ding et al. 2018",
+    )
+    yield Attack(
+        name="fork",
+        attack=forked,
+        looks_for="noise that a forked process repeats",
+        source="docs/threat-model.md",
+    )
+    yield Attack(
+        name="timing",
+        attack=timing,
+        looks_for="draws that take longer for larger noise",
+        source="Jin et al. 2021",
+        needs=("answers",),
+    )
+    yield Attack(
+        name="narrow-sum",
+        attack=narrow_sum,
+        looks_for="float sums that move further than a record can",
+        source="Casacuberta et al. 2022",
+        sums=FLOATS,
+    )
+    yield Attack(
+        name="reordering",
+        attack=reordering,
+        looks_for="float sums that depend on the order of records",
+        source="Casacuberta et al. 2022",
+        sums=FLOATS,
+    )
+    yield Attack(
+        name="nan",
+        attack=not_a_number,
+        looks_for="a NaN record that comes out as NaN",
+        source="Casacuberta et al. 2022",
+        sums=FLOATS,
+    )
+    yield Attack(
+        name="overflow",
+        attack=overflow,
+        looks_for="integer sums that wrap around",
+        source="Casacuberta et al. 2022",
+        sums=INTEGERS,
+    )
+
+
+ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _listed()})
+
+
+def attack_named(name: str) -> Attack:
+    """The attack of this name.
+
+    >>> attack_named("precision").source
+    'Haney et al. 2022'
+    """
+    if name not in ATTACKS:
+        raise InvalidParameter(
+            "attack", problem="has no such name", remedy=f"pass one of {', '.join(ATTACKS)}"
+        )
+    return ATTACKS[name]
+
+
+def run(
+    name: str,
+    target: Target | SumTarget,
+    *,
+    samples: int | None = None,
+    error: Number | None = None,
+) -> Verdict:
+    """Run the attack of this name, with its own number of samples and error unless told.
+
+    >>> bare = Target(name="bare", release=lambda value, size: [value] * size, claimed=1)
+    >>> run("threshold", bare, samples=2000).broken
+    True
+    """
+    attack = attack_named(name)
+    if not attack.suits(target):
+        needed = " and ".join(attack.needs) or "values"
+        records = " or ".join(attack.sums)
+        raise InvalidParameter(
+            "target",
+            problem=f"does not suit the attack {name}",
+            remedy=f"pass a SumTarget of {records}" if records else f"pass a Target with {needed}",
+        )
+    options: dict[str, Any] = {"samples": samples, "error": error}
+    given = {key: option for key, option in options.items() if option is not None}
+    return attack.attack(target, **given)

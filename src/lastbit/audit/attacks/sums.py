@@ -1,0 +1,127 @@
+"""What the attacks on sums share: pairs of data sets, a training round, a round that counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from numpy.typing import NDArray
+
+from lastbit.audit.attacks.threshold import Cut, best_cut
+from lastbit.audit.attacks.trial import Floats, Tally, error_rate, judged, seconds_since
+from lastbit.audit.target import Bounds, SumTarget, checked, sample_size
+from lastbit.audit.verdict import Verdict
+from lastbit.errors import InvalidParameter
+from lastbit.exact.rational import Number
+
+__all__ = ["Pair", "attacked", "needs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two neighbouring data sets and why they should be told apart."""
+
+    first: NDArray[Any]
+    second: NDArray[Any]
+    why: str
+
+
+def needs(target: SumTarget, *kinds: str) -> None:
+    """Refuse a target that does not take such records."""
+    if target.dtype.name not in kinds:
+        raise InvalidParameter(
+            "target",
+            problem=f"sums {target.dtype.name} records",
+            remedy=f"this attack needs a target that sums {' or '.join(kinds)}",
+        )
+
+
+def attacked(
+    target: SumTarget,
+    pairs: Sequence[Pair],
+    bounds: Bounds,
+    *,
+    name: str,
+    samples: int,
+    error: Number,
+    details: Mapping[str, str] | None = None,
+) -> Verdict:
+    """Choose a pair and a cut on some of the samples, then count on the others.
+
+    Theorem  the pair and the cut depend on the training samples alone, so the counts that follow
+             are binomial and the bound is true (`bound.py`)
+
+    A target that raises an error on such data is not broken: it released nothing. The error
+    itself may tell its caller something, and the verdict says so. What is no list of numbers was
+    no refusal, and is an error here.
+    """
+    count, allowed = sample_size(samples, least=40), error_rate(error)
+    start = time.perf_counter()
+    train = max(4, count // (10 * len(pairs)))
+    rest = count // 2 - train * len(pairs)
+    try:
+        pair, cut = max(
+            (_trained(target, pair, bounds, train) for pair in pairs), key=lambda found: found[2]
+        )[:2]
+        tried = [_drawn(target, data, bounds, rest) for data in (pair.first, pair.second)]
+    except _Refusal as refusal:
+        return _refused(target, refusal, name=name, error=allowed, seconds=seconds_since(start))
+    return judged(
+        target,
+        _tally(cut, tried),
+        name=name,
+        error=allowed,
+        witness=f"{pair.why}; {cut} tells them apart",
+        samples=2 * (rest + train * len(pairs)),
+        seconds=seconds_since(start),
+        details=details,
+    )
+
+
+class _Refusal(Exception):
+    """The target raised something: its name is the message."""
+
+
+def _drawn(target: SumTarget, data: NDArray[Any], bounds: Bounds, size: int) -> Floats:
+    try:
+        outputs = target.release(data, bounds, size)
+    except Exception as raised:  # whatever a target raises, it did not release
+        raise _Refusal(type(raised).__name__) from None
+    return checked(outputs, size)
+
+
+def _trained(target: SumTarget, pair: Pair, bounds: Bounds, train: int) -> tuple[Pair, Cut, float]:
+    drawn = [_drawn(target, data, bounds, train) for data in (pair.first, pair.second)]
+    cut = best_cut(drawn[0], drawn[1], trials=train)
+    shares = [float(cut.event(outputs).mean()) for outputs in drawn]
+    return pair, cut, shares[cut.likely] - shares[1 - cut.likely]
+
+
+def _tally(cut: Cut, tried: Sequence[Floats]) -> Tally:
+    hits = [int(cut.event(outputs).sum()) for outputs in tried]
+    return Tally(
+        hits=hits[cut.likely],
+        trials=len(tried[cut.likely]),
+        other_hits=hits[1 - cut.likely],
+        other_trials=len(tried[1 - cut.likely]),
+    )
+
+
+def _refused(
+    target: SumTarget, refusal: _Refusal, *, name: str, error: Fraction, seconds: float
+) -> Verdict:
+    return Verdict(
+        name=name,
+        target=target.name,
+        broken=False,
+        epsilon_lower=0.0,
+        claimed=target.claimed,
+        error=error,
+        samples=0,
+        seconds=seconds,
+        witness=f"the target refuses such data with {refusal}: nothing is released",
+        details={"note": "that it refused is itself an answer; do not publish it"},
+    )

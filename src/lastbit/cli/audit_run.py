@@ -1,0 +1,96 @@
+"""One audit as it was asked for on the command line, and how it is run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from lastbit.cli.audit_subject import Subject, law_source
+from lastbit.cli.numbers import exact_text
+from lastbit.cli.progress_bar import progress_bar
+from lastbit.cli.waiting import waiting
+from lastbit.errors import InvalidParameter, LastbitError
+
+if TYPE_CHECKING:
+    from lastbit.audit.distinguish import AuditResult
+
+__all__ = ["Asked", "judged", "rerun"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The claim, and how long and how surely to look."""
+
+    epsilon: Fraction
+    delta: Fraction
+    seconds: Fraction
+    samples: int | None
+    error: Fraction
+    seed: int
+
+
+def judged(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> AuditResult:
+    """By the laws where they are known and can be compared, else by sampling."""
+    from lastbit.audit.distinguish import distinguish_by_sampling
+    from lastbit.cli.audit_evidence import readable
+
+    exactly = _by_law(subject, pairs, asked)
+    if exactly is not None:
+        return exactly
+    if subject.release is None:
+        raise InvalidParameter(
+            "the law",
+            problem="is of a kind that cannot be compared",
+            remedy="name a function(value) that draws from it, to be audited by sampling",
+        )
+    with progress_bar() as tell:
+        found = distinguish_by_sampling(
+            subject.release,
+            list(pairs),
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            seconds=float(asked.seconds),
+            samples=asked.samples,
+            error=asked.error,
+            seed=asked.seed,
+            progress=tell,
+        )
+    return replace(found, event=readable(subject.release, found))
+
+
+def _by_law(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> AuditResult | None:
+    from lastbit.audit.distinguish import distinguish_by_law
+
+    law = law_source(subject.mechanism)
+    if law is None:
+        return None
+    with waiting("comparing the exact laws"):
+        try:
+            return distinguish_by_law(
+                subject.mechanism, list(pairs), epsilon=asked.epsilon, delta=asked.delta, law=law
+            )
+        except (LastbitError, TypeError):
+            if subject.release is None:
+                raise
+            return None  # a law of something else than one input: its releases tell
+
+
+def rerun(name: str, asked: Asked, given: Sequence[str], result: AuditResult) -> str:
+    """The command that audits once more, with as many tests as decided this time."""
+    words = ["lastbit", "audit", name, "--epsilon", _exactly(asked.epsilon)]
+    if asked.delta:
+        words += ["--delta", _exactly(asked.delta)]
+    words += given
+    if not result.exact:
+        count = asked.samples or (result.trials + result.other_trials) // 2
+        words += ["--samples", str(count)] if count else ["--seconds", _exactly(asked.seconds)]
+        words += ["--error", _exactly(asked.error), "--seed", str(asked.seed)]
+    return shlex.join(words)
+
+
+def _exactly(number: Fraction) -> str:
+    text = exact_text(number)
+    return str(number) if text.endswith("...") else text

@@ -1,0 +1,87 @@
+"""The exact law of a sparse vector: a distribution, the right one, and what its parts say."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lastbit.audit.benchmark_laws import Thresholded
+from lastbit.audit.benchmarks import benchmark
+from lastbit.sampling.deterministic import Seeded
+from tests.laws.frequency import assert_frequency
+
+
+def law(queries, *, threshold=1, scale=20, noise=40, most=1):
+    vector = Thresholded(
+        threshold=Fraction(threshold),
+        threshold_scale=Fraction(scale),
+        query_scale=Fraction(noise),
+        most=most,
+    )
+    return vector.law([Fraction(query) for query in queries])
+
+
+@pytest.mark.parametrize("most", [1, 2, None])
+def test_a_distribution(most):
+    found = law([0, 1, 2, 1], most=most)
+    total = sum(found.values())
+    assert total.contains(1)
+    assert total.ends[1] - total.ends[0] < Fraction(1, 10**20)
+    assert len(found) == {1: 5, 2: 11, None: 16}[most]
+    assert all(share > 0 for share in found.values())
+
+
+def test_one_query_is_a_difference_of_two_noises():
+    """X - Y for Laplace of scales a and b has the tail (a**2 e**(-t/a) - b**2 e**(-t/b)) / ..."""
+    a, b, far = 20, 40, 3
+    tail = (a**2 * math.exp(-far / a) - b**2 * math.exp(-far / b)) / (2 * (a**2 - b**2))
+    share = law([1 - far])[1,]
+    assert abs(float(share.ends[0]) - tail) < 1e-14
+    mutant = (a * math.exp(-far / a) - b * math.exp(-far / b)) / (2 * (a - b))
+    assert abs(mutant - tail) > 1e-3
+
+
+def test_moving_everything_moves_nothing():
+    one, two = law([0, 1, 5]), law([2, 3, 7], threshold=3)
+    for pattern, share in one.items():
+        assert abs(share.ends[0] - two[pattern].ends[0]) < Fraction(1, 10**20)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sparse vector 1", {"threshold": "1/2"}),
+        ("sparse vector 2", {}),
+        ("sparse vector 4", {"scale": 40, "noise": "40/3"}),
+        ("sparse vector 6", {"noise": 20, "most": None}),
+    ],
+)
+def test_the_benchmarks_follow_it(name, options):
+    size, queries = 100_000, np.array([1.0, 0.0, 2.0])
+    outputs = benchmark(name).sampler(queries, size, Seeded(3))
+    seen: dict[tuple[int, ...], int] = {}
+    for row in outputs.astype(int).tolist():
+        pattern = tuple(answer for answer in row if answer >= 0)
+        seen[pattern] = seen.get(pattern, 0) + 1
+    found = law(queries.tolist(), **options)
+    assert set(seen) <= set(found)
+    for pattern, share in found.items():
+        assert_frequency(seen.get(pattern, 0), trials=size, probability=float(share.ends[0]))
+    # a mutant: the scales exchanged
+    with pytest.raises(AssertionError):
+        wrong = law(queries.tolist(), **{**options, "scale": 5})
+        for pattern, share in wrong.items():
+            probability = float(share.ends[0])
+            assert_frequency(seen.get(pattern, 0), trials=size, probability=probability)
+
+
+def test_the_losses_are_those_of_the_papers():
+    """The fourth is not 1/10-private, and attains nearly the 7/40 that is proved of it."""
+    ones, low = np.ones(10), np.array([2.0] * 9 + [0.0])
+    exact = benchmark("sparse vector 4").exact
+    assert exact is not None
+    assert 0.1748 < exact(ones, low) < 0.175
+    first = benchmark("sparse vector 1").exact
+    assert first is not None
+    assert 0.098 < first(ones, low) < 0.1

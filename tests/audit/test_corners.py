@@ -1,0 +1,57 @@
+"""Corners find what no single feature shows, and are sets of outputs."""
+
+import numpy as np
+
+from lastbit.audit.choices import Choices
+from lastbit.audit.corners import Corners
+from lastbit.audit.events import epsilon_objective
+from lastbit.audit.features import features
+from lastbit.audit.outputs import rows
+from lastbit.audit.scores import table_of
+
+SIZE = 1 << 15
+
+
+def uniforms(offset: float) -> np.ndarray:
+    places = np.arange(2 * SIZE).reshape(SIZE, 2)
+    return np.modf(offset + places * np.sqrt([2.0, 3.0]))[0]
+
+
+def corners(one: np.ndarray, two: np.ndarray) -> Corners:
+    sides = rows(one, SIZE), rows(two, SIZE)
+    found = features(np.concatenate(sides), Choices(0))
+    tables = [table for f in found if (table := table_of(f, *sides)) is not None]
+    built = Corners(tables, sides, ({}, {}))
+    built.add(sides, ({}, {}))
+    return built
+
+
+def test_a_corner_is_found_and_told():
+    """Where both entries are in their upper quarter, all outputs of one input are moved away."""
+    one, two = uniforms(0.1), uniforms(0.7)
+    inside = np.all(two > 0.75, axis=1)
+    moved = np.where(inside[:, None], two - 0.6, two)
+    event = corners(one, moved).best(epsilon_objective(1 << 22, 0.0, 1.0))[0]
+    assert event.corner
+    assert not event.swapped
+    assert event.promise > 3
+    assert " and " in str(event)
+    held = event.holds(rows(one, SIZE))
+    assert 0.02 < held.mean() < 0.1
+    assert not event.holds(rows(moved, SIZE)).any()
+    assert np.array_equal(held[::-1], event.holds(rows(one, SIZE)[::-1]))
+
+
+def test_inputs_may_be_exchanged():
+    one, two = uniforms(0.1), uniforms(0.7)
+    inside = np.all(one > 0.75, axis=1)
+    event = corners(np.where(inside[:, None], one - 0.6, one), two).best(
+        epsilon_objective(1 << 22, 0.0, 1.0)
+    )[0]
+    assert event.swapped
+    assert event.promise > 3
+    assert event.holds(rows(two, SIZE)).mean() > 0.02
+
+
+def test_nothing_to_pair():
+    assert Corners([], (np.zeros((2, 1)), np.zeros((2, 1))), ({}, {})).best(lambda p, q, n: p) == []

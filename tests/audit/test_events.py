@@ -1,0 +1,107 @@
+"""The events found are the ones that theory says are best."""
+
+import math
+
+import numpy as np
+import pytest
+
+from lastbit.audit.choices import Choices
+from lastbit.audit.events import Tally, best_events, delta_objective, epsilon_objective
+from lastbit.audit.features import rows
+
+SIZE = 60_000
+
+
+def uniforms(seed: int, columns: int = 1) -> np.ndarray:
+    """Uniform numbers that repeat: the auditor's own choices will do here."""
+    step = math.sqrt(2) if seed else math.sqrt(3)
+    offset = Choices(seed).word() / 2**64
+    places = np.arange(SIZE * columns).reshape(columns, SIZE).T
+    primes = np.sqrt(np.array([2, 3, 5, 7, 11, 13, 17, 19])[:columns])
+    return np.modf(offset + places * primes + step * seed)[0]
+
+
+def best(x, y, objective=None):
+    goal = epsilon_objective(1 << 22, 0.0) if objective is None else objective
+    return best_events(rows(x, SIZE), rows(y, SIZE), [goal], Choices(0))[0][0]
+
+
+def rate(event, outputs):
+    return event.holds(rows(outputs, len(outputs))).mean()
+
+
+def test_a_coin_is_told_by_its_faces():
+    x, y = uniforms(1) < 0.6, uniforms(2) < 0.3
+    event = best(x, y)
+    # heads: ln(0.6/0.3) = 0.69; tails, exchanged: ln(0.7/0.4) = 0.56
+    assert not event.swapped
+    assert rate(event, np.array([True])) == 1.0
+    assert rate(event, np.array([False])) == 0.0
+    assert math.log(2) - 0.1 < event.promise < math.log(2)  # a cautious guess
+    assert str(event) == "the output is 1" or "[1, inf)" in str(event)
+
+
+def test_laplace_noise_is_told_by_a_half_line():
+    u = uniforms(1)[:, 0], uniforms(2)[:, 0]
+    noise = [np.sign(v - 0.5) * -np.log(1 - 2 * np.abs(v - 0.5)) for v in u]
+    # on a grid: else its last bits would tell more
+    one, two = (np.round(n * 2**10) / 2**10 for n in (noise[0] + 1, noise[1]))
+    event = best(one, two)
+    assert 0.9 < event.promise < 1
+    far = math.pi * 5
+    assert rate(event, np.array([far, -far])) == 0.5  # one of the two tails
+
+
+def test_last_bits_are_seen():
+    """Even against odd multiples of 2**-30: no magnitude shows it."""
+    whole = np.floor(uniforms(1) * 2**20)
+    event = best(whole * 2 * 2.0**-30, (whole * 2 + 1) * 2.0**-30)
+    assert event.promise > 5
+    assert "binary place" in str(event) or "modulo" in str(event) or "bits" in str(event)
+
+
+def test_structure_is_seen():
+    """Equal entries against independent ones: every single entry has the same law."""
+    u = uniforms(1, 2) < 0.5
+    event = best(np.stack([u[:, 0], u[:, 0]], axis=1), u)
+    assert event.swapped
+    assert event.promise > 5
+
+
+def test_the_objective_decides():
+    """A rare certain event is best for epsilon, a frequent one for delta."""
+    u, v = uniforms(1)[:, 0], uniforms(2)[:, 0]
+    x = np.where(u < 0.02, 2.0, np.where(u < 0.7, 1.0, 0.0))
+    y = np.where(v < 0.3, 1.0, 0.0)
+    rare = best(x, y)
+    frequent = best(x, y, delta_objective(1 << 22, 0.1))
+    assert rate(rare, np.array([0.0, 1.0, 2.0])) == pytest.approx(1 / 3)
+    assert rate(frequent, np.array([0.0, 1.0, 2.0])) == pytest.approx(2 / 3)
+    best_possible = 0.7 - math.exp(0.1) * 0.3
+    assert best_possible - 0.05 < frequent.promise < best_possible  # a cautious guess
+
+
+def test_an_event_is_a_set_of_outputs():
+    u, v = uniforms(1, 3), uniforms(2, 3)
+    event = best(u + 0.1, v)
+    table = rows(u, SIZE)
+    together = event.holds(table)
+    assert np.array_equal(together[:100], event.holds(table[:100]))
+    assert np.array_equal(together[::-1], event.holds(table[::-1]))
+
+
+def test_nothing_tells_constants_apart():
+    same, goal = np.ones(SIZE), epsilon_objective(9, 0.0)
+    assert best_events(rows(same, SIZE), rows(same, SIZE), [goal], Choices(0)) == [[]]
+
+
+def test_a_threshold_is_refined_on_fresh_scores():
+    u, v = uniforms(1)[:, 0] + 0.2, uniforms(2)[:, 0]
+    goal = epsilon_objective(1 << 22, 0.0)
+    event = best(u, v, goal)
+    scores = event.score(rows(u, SIZE), {}), event.score(rows(v, SIZE), {})
+    tally = Tally(event, *(score[: SIZE // 2] for score in scores))
+    tally.add(*(score[SIZE // 2 :] for score in scores))
+    again = tally.best(goal)
+    assert again.swapped == event.swapped
+    assert again.promise > event.promise  # three times the outputs: less caution is needed
