@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lastbit.audit.benchmark_laws import Thresholded
+from lastbit.audit.benchmark_laws import Thresholded, low_tail_loss, pattern_loss
 from lastbit.audit.benchmarks import benchmark
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency
@@ -85,3 +85,50 @@ def test_the_losses_are_those_of_the_papers():
     first = benchmark("sparse vector 1").exact
     assert first is not None
     assert 0.098 < first(ones, low) < 0.1
+
+
+def frequent_loss(outputs, others, chosen):
+    """What counts say of an event, without any confidence."""
+    return math.log(chosen(outputs).sum() / chosen(others).sum())
+
+
+def test_low_numbers_tell_the_sum_of_the_moves():
+    x, y = [Fraction(1)] * 4, [Fraction(2), Fraction(0), Fraction(2), Fraction(2)]
+    assert low_tail_loss(x, y, scale=Fraction(20)) == Fraction(2, 20)
+    assert low_tail_loss(y, x, scale=Fraction(20)) == 0
+    assert low_tail_loss(x, y, scale=Fraction(20), least=4) == Fraction(2, 20)
+    exact = benchmark("noisy max 3").exact
+    assert exact is not None
+    assert exact(np.ones(5), np.full(5, 2.0)) == 0.25
+    size = 200_000
+    draw = benchmark("noisy max 3").sampler
+    one, two = (draw(np.full(5, value), size, Seeded(1)) for value in (1.0, 2.0))
+    assert abs(frequent_loss(one, two, lambda outputs: outputs < 1) - 0.25) < 0.1
+
+
+def test_the_least_output_of_one_sided_noise_is_certain():
+    exact = benchmark("noisy max 4").exact
+    assert exact is not None
+    assert exact(np.ones(5), np.full(5, 2.0)) == math.inf
+    assert exact(np.full(5, 2.0), np.ones(5)) == 0.0
+
+
+@pytest.mark.parametrize("name", ["sparse vector 1", "sparse vector 2", "numerical sparse vector"])
+def test_true_claims_are_not_exceeded(name):
+    found = benchmark(name)
+    assert found.exact is not None
+    losses = [found.exact(*pair) for x, y in found.pairs for pair in ((x, y), (y, x))]
+    assert 0.08 < max(losses) <= found.epsilon
+
+
+def test_answers_add_their_own_noise():
+    """Published anew, each answer above costs its move over the scale, and no more."""
+    law = Thresholded(
+        threshold=Fraction(1),
+        threshold_scale=Fraction(30),
+        query_scale=Fraction(120),
+        most=2,
+    )
+    x, y = [Fraction(1)] * 3, [Fraction(2)] * 3
+    alone, more = pattern_loss(law, x, y), pattern_loss(law, x, y, answer_scale=Fraction(60))
+    assert alone < more <= alone + 2 / 60

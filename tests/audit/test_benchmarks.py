@@ -154,3 +154,13 @@ def test_closed_losses():
     sums = benchmark("prefix sums")
     assert sums.exact is not None
     assert max(sums.exact(x, y) for x, y in sums.pairs) == sums.truth == 1
+
+
+@pytest.mark.parametrize("name", ["snapped Laplace", "exact Laplace", "exact response"])
+def test_exact_laws_come_close_to_true_claims_and_never_exceed_them(name):
+    found = benchmark(name)
+    assert found.correct
+    assert found.exact is not None
+    loss = found.exact(*found.pairs[0])
+    assert loss > 0.0999
+    assert Fraction(loss) <= found.epsilon

@@ -220,7 +220,7 @@ def test_every_reading_has_its_share_of_the_error(monkeypatch):
     for delta, chances in ((0, (0.6, 0.5)), ("0.01", (0.6, 0.5)), (0, (0.02, 0.01))):
         shares.clear()
         distinguish_by_sampling(coin(1, *chances), (0, 1), delta=delta, **options)
-        assert len(shares) >= 6  # three readings of two events
+        assert len(shares) >= 2  # two events, as many readings as there is time for
         assert 0 < sum(shares) <= budget
 
 

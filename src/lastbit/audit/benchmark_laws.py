@@ -1,7 +1,9 @@
-"""The exact law of which queries lie above a noisy threshold, for real Laplace noise.
+"""Exact losses of the benchmarks, for real noise: what auditors estimate from 10**8 runs.
 
-What auditors estimate from 10**8 runs of a sparse vector has a closed form: given the threshold's
-noise the queries are independent, and all that is to be integrated is made of exponentials.
+Which queries lie above a noisy threshold has a closed law: given the threshold's noise the queries
+are independent, and all that is to be integrated is made of exponentials. All losses here are of
+one ordered pair: how much likelier some event is under the first input. Each is a true lower bound
+on epsilon, attained by the event that its docstring names, or approached by such events.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from typing import TypeAlias
 from flint import arb
 
 from lastbit.exact.ball import Ball, arb_of, working_precision
+from lastbit.exact.rounding import lower
 
-__all__ = ["Thresholded"]
+__all__ = ["Thresholded", "low_tail_loss", "pattern_loss"]
 
 Terms: TypeAlias = dict[int, arb]
 """The function that is the sum of coefficient * exp(rate * unit * t), over all rates."""
@@ -153,3 +156,40 @@ class _Integrals:
         top = arb(0) if high is None else arb_of(over * high).exp()
         bottom = arb(0) if low is None else arb_of(over * low).exp()
         return (top - bottom) / arb_of(over)
+
+
+def pattern_loss(
+    law: Thresholded,
+    x: Sequence[Fraction],
+    y: Sequence[Fraction],
+    *,
+    answer_scale: Fraction | None = None,
+) -> float:
+    """The greatest ln(P/Q) of a pattern; rounded down.
+
+    With an `answer_scale` the queries above are published with fresh Laplace noise of that scale:
+    answers all beyond x, as seen from y, add abs(x - y) / scale each.
+    """
+    one, two, best = law.law(x), law.law(y), 0.0
+    for pattern, share in one.items():
+        moves = sum(
+            (abs(a - b) for a, b, above in zip(x, y, pattern, strict=False) if above), Fraction(0)
+        )
+        more = Ball.of(moves / answer_scale if answer_scale else 0)
+        best = max(best, lower((share / two[pattern]).log() + more))
+    return best
+
+
+def low_tail_loss(
+    x: Sequence[Fraction], y: Sequence[Fraction], *, scale: Fraction, least: int = 1
+) -> Fraction:
+    """Of noisy queries that are all below some number: the loss when that number is very low.
+
+    Law      the greatest over k >= least of sum(y_i - x_i, i < k) / scale
+    Theorem  below every query the chance of Laplace noise to keep it under t is proportional to
+             exp((t - query) / scale), so the chance of all k under t, or of k - 1 under t and the
+             kth published at t, is exp(-sum(query)/scale) times what no longer depends on them
+    """
+    moves = [b - a for a, b in zip(x, y, strict=True)]
+    sums = [sum(moves[:k], Fraction(0)) for k in range(least, len(moves) + 1)]
+    return max(Fraction(0), *sums) / scale

@@ -21,7 +21,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.benchmark_laws import Thresholded
+from lastbit.audit.benchmark_laws import Thresholded, low_tail_loss, pattern_loss
+from lastbit.audit.benchmark_noise import (
+    Floats,
+    SparseVector,
+    exponential,
+    laplace,
+    two_sided,
+    uniform,
+    vector,
+)
 from lastbit.audit.choices import Pair, all_may_move, one_may_move
 from lastbit.audit.exactly import exact_finding
 from lastbit.errors import InvalidParameter
@@ -30,14 +39,14 @@ from lastbit.exact.rounding import lower, upper
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.mechanisms.snapping import Snapping
-from lastbit.sampling.bits import Bits, secure_bits, words
+from lastbit.sampling.bits import Bits, secure_bits
+from lastbit.verify.law import exact_law
+from lastbit.verify.running import Code
 
 __all__ = ["Benchmark", "benchmark", "benchmarks"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Sampler: TypeAlias = Callable[[Any, int, Bits], NDArray[Any]]
 EPSILON = Fraction(1, 10)
-_ABORTED, _BELOW = -2000.0, -1000.0
 _BITS, _HASHES, _RANDOM = 20, 4, Fraction(95, 100)
 
 
@@ -78,56 +87,18 @@ def benchmark(name: str) -> Benchmark:
     raise InvalidParameter("name", problem="is no benchmark", remedy="see benchmarks()")
 
 
-# ---------------------------------------------------------------- noise in plain floats
-
-
-def _uniform(bits: Bits, shape: tuple[int, ...]) -> Floats:
-    """(k + 1/2) 2**-53 for uniform k: never 0 or 1."""
-    numbers = words(bits, math.prod(shape), np.uint64) >> np.uint64(11)
-    uniform: Floats = (numbers.astype(np.float64) + 0.5) * 2.0**-53
-    return uniform.reshape(shape)
-
-
-def _exponential(bits: Bits, scale: float, shape: tuple[int, ...]) -> Floats:
-    noise: Floats = -scale * np.log(_uniform(bits, shape))
-    return noise
-
-
-def _laplace(bits: Bits, scale: float, shape: tuple[int, ...]) -> Floats:
-    """By inversion, as libraries do: the two halves of the uniform are the two signs."""
-    u = _uniform(bits, shape)
-    noise: Floats = scale * np.log(2 * np.minimum(u, 1 - u))
-    return np.where(u < 0.5, noise, -noise)
-
-
-def _two_sided(bits: Bits, scale: float, size: int) -> Floats:
-    """Laplace noise from a sign and an exponential: half the time of the inversion."""
-    numbers = words(bits, size, np.uint64)
-    noise = (numbers >> np.uint64(11)).astype(np.float64)
-    noise += 0.5
-    noise *= 2.0**-53
-    np.log(noise, out=noise)
-    noise *= scale
-    signs = (numbers << np.uint64(63)).view(np.float64)
-    return np.copysign(noise, signs, out=noise)
-
-
-def _vector(value: Any) -> Floats:
-    return np.atleast_1d(np.asarray(value, dtype=np.float64))
-
-
 # ---------------------------------------------------------------- additive noise
 
 
 def _additive(value: Any, size: int, bits: Bits, *, scale: float) -> Floats:
-    x = _vector(value)
-    outputs: Floats = x + _laplace(bits, scale, (size, len(x)))
+    x = vector(value)
+    outputs: Floats = x + laplace(bits, scale, (size, len(x)))
     return outputs
 
 
 def _additive_loss(x: Any, y: Any, *, scale: Fraction) -> Fraction:
     """Real Laplace noise on each entry: the event {every entry beyond x} attains the L1 bound."""
-    moves = zip(_vector(x).tolist(), _vector(y).tolist(), strict=True)
+    moves = zip(vector(x).tolist(), vector(y).tolist(), strict=True)
     return sum((abs(Fraction(a) - Fraction(b)) for a, b in moves), Fraction(0)) / scale
 
 
@@ -137,76 +108,45 @@ def _prefix_sums(value: Any, size: int, bits: Bits) -> Floats:
 
 def _snapped(value: Any, size: int, bits: Bits) -> Floats:
     noise = Snapping(sensitivity=1, bound=64, epsilon=EPSILON)
-    outputs: Floats = noise.release(np.full(size, float(_vector(value)[0])))
+    outputs: Floats = noise.release(np.full(size, float(vector(value)[0])))
     return outputs
+
+
+def _snapped_loss(x: Any, y: Any) -> float:
+    """From the exact law of the float code itself."""
+    inner = Snapping(sensitivity=1, bound=64, epsilon=EPSILON).inner_epsilon
+    code = Code("lastbit.mechanisms.snapping:snapped", epsilon=inner, bound=64.0)
+    return _law_loss(vector(x)[0], vector(y)[0], law=lambda value: exact_law(code, float(value)))
+
+
+def _law_loss(x: Any, y: Any, *, law: Callable[[Any], Any]) -> float:
+    found = exact_finding(law(x), law(y), epsilon=None, delta=Fraction(0))
+    assert found is not None  # laws of kinds that can be compared
+    return found.epsilon_lower
 
 
 # ---------------------------------------------------------------- noisy maximum
 
 
-def _noisy(value: Any, size: int, bits: Bits, *, exponential: bool) -> Floats:
-    x = _vector(value)
-    if exponential:
-        return x + _exponential(bits, 20.0, (size, len(x)))
-    return x + _two_sided(bits, 20.0, size * len(x)).reshape(size, len(x))
+def _noisy(value: Any, size: int, bits: Bits, *, one_sided: bool) -> Floats:
+    x = vector(value)
+    if one_sided:
+        return x + exponential(bits, 20.0, (size, len(x)))
+    return x + two_sided(bits, 20.0, size * len(x)).reshape(size, len(x))
 
 
-def _noisy_argmax(value: Any, size: int, bits: Bits, *, exponential: bool) -> NDArray[np.int64]:
-    places: NDArray[np.int64] = _noisy(value, size, bits, exponential=exponential).argmax(axis=1)
+def _noisy_argmax(value: Any, size: int, bits: Bits, *, one_sided: bool) -> NDArray[np.int64]:
+    places: NDArray[np.int64] = _noisy(value, size, bits, one_sided=one_sided).argmax(axis=1)
     return places
 
 
-def _noisy_maximum(value: Any, size: int, bits: Bits, *, exponential: bool) -> Floats:
+def _noisy_maximum(value: Any, size: int, bits: Bits, *, one_sided: bool) -> Floats:
     """Wrong: the noisy value itself, not its place."""
-    greatest: Floats = _noisy(value, size, bits, exponential=exponential).max(axis=1)
+    greatest: Floats = _noisy(value, size, bits, one_sided=one_sided).max(axis=1)
     return greatest
 
 
 # ---------------------------------------------------------------- sparse vector
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SparseVector:
-    """Which queries lie above a noisy threshold, as in Lyu, Su, Li 2017.
-
-    A scale of 0 means no noise; `most` answers above end the run, None never does.
-    """
-
-    threshold_scale: float
-    query_scale: float
-    threshold: float = 1.0
-    most: int | None = 1
-    fresh: bool = False  # a new noisy threshold after each answer above
-    numeric: bool = False  # the noisy query that was compared is published
-    answer_scale: float = 0.0  # an answer above is published with new noise of this scale
-
-    def __call__(self, value: Any, size: int, bits: Bits) -> Floats:
-        x = _vector(value)
-        ended = _ABORTED if self.numeric or self.answer_scale else -1.0
-        result = np.full((len(x), size), ended)
-        running, seen = np.arange(size), np.zeros(size, dtype=np.int64)
-        limit = self._limit(size, bits)
-        for query, column in zip(x.tolist(), result, strict=True):
-            noisy = query + _two_sided(bits, self.query_scale, len(running))
-            above = noisy >= limit
-            column[running] = self._answers(query, noisy, above, bits)
-            if self.fresh:
-                limit = np.where(above, self._limit(len(running), bits), limit)
-            if self.most is not None:
-                seen = seen + above
-                left = seen < self.most
-                running, seen, limit = running[left], seen[left], limit[left]
-        return result.T
-
-    def _limit(self, size: int, bits: Bits) -> Floats:
-        return self.threshold + _two_sided(bits, self.threshold_scale, size)
-
-    def _answers(self, query: float, noisy: Floats, above: NDArray[np.bool_], bits: Bits) -> Floats:
-        """What is published where the run has not ended."""
-        answers = noisy if self.numeric else np.ones(len(noisy))
-        if self.answer_scale:
-            answers[above] = query + _two_sided(bits, self.answer_scale, int(above.sum()))
-        return np.where(above, answers, _BELOW if self.numeric else 0.0)
 
 
 def _threshold_only_loss(x: Any, y: Any) -> float:
@@ -215,25 +155,26 @@ def _threshold_only_loss(x: Any, y: Any) -> float:
     Theorem  under x the entries above are {x_i >= t}, for a t that can be any real number. If x
              and y put two entries in different orders, some pattern is possible under x alone
     """
-    possible = [{tuple((v >= t).tolist()) for t in [*v, math.inf]} for v in map(_vector, (x, y))]
+    possible = [{tuple((v >= t).tolist()) for t in [*v, math.inf]} for v in map(vector, (x, y))]
     if possible[0] - possible[1]:
         return math.inf
-    moves = [a - b for a, b in zip(_vector(x).tolist(), _vector(y).tolist(), strict=True)]
+    moves = [a - b for a, b in zip(vector(x).tolist(), vector(y).tolist(), strict=True)]
     if len(set(moves)) == 1:  # the whole moves: as if the threshold moved
         return float(abs(moves[0])) / 20
     raise InvalidParameter("x", problem="has no closed loss", remedy="audit by sampling")
 
 
-def _pattern_loss(x: Any, y: Any, *, law: Thresholded) -> float:
-    """From the exact laws of the patterns, for real noise; rounded down."""
-    one, two = (law.law([Fraction(query) for query in _vector(v).tolist()]) for v in (x, y))
-    found = exact_finding(one, two, epsilon=None, delta=Fraction(0))
-    assert found is not None  # two mappings
-    return found.epsilon_lower
+def _exact_vector(value: Any) -> list[Fraction]:
+    return [Fraction(query) for query in vector(value).tolist()]
 
 
 def _thresholded(
-    threshold_scale: int, query_scale: Fraction | int, *, threshold: str = "1", most: int | None = 1
+    threshold_scale: int,
+    query_scale: Fraction | int,
+    *,
+    threshold: str = "1",
+    most: int | None = 1,
+    answer_scale: int | None = None,
 ) -> Callable[[Any, Any], float]:
     law = Thresholded(
         threshold=Fraction(threshold),
@@ -241,7 +182,20 @@ def _thresholded(
         query_scale=Fraction(query_scale),
         most=most,
     )
-    return partial(_pattern_loss, law=law)
+    answers = None if answer_scale is None else Fraction(answer_scale)
+    return lambda x, y: pattern_loss(law, _exact_vector(x), _exact_vector(y), answer_scale=answers)
+
+
+def _tail(x: Any, y: Any, *, scale: int, all_of_them: bool = False) -> float:
+    """Everything is very low; of numbers that are published, or of all entries at once."""
+    one, two = _exact_vector(x), _exact_vector(y)
+    least = len(one) if all_of_them else 1
+    return lower(Ball.of(low_tail_loss(one, two, scale=Fraction(scale), least=least)))
+
+
+def _one_sided_loss(x: Any, y: Any) -> float:
+    """No output is below the greatest query: it is certain that it was not greater."""
+    return math.inf if vector(x).max() < vector(y).max() else 0.0
 
 
 def _both(value: Any, size: int, bits: Bits, *, parts: tuple[Sampler, ...]) -> NDArray[Any]:
@@ -253,7 +207,7 @@ def _both(value: Any, size: int, bits: Bits, *, parts: tuple[Sampler, ...]) -> N
 
 def _bloom(value: Any) -> NDArray[np.bool_]:
     """The filter of a word: each hash sets one bit."""
-    text = str(int(_vector(value)[0])).encode()
+    text = str(int(vector(value)[0])).encode()
     found = np.zeros(_BITS, dtype=bool)
     for number in range(_HASHES):
         digest = hashlib.blake2b(text, digest_size=8, salt=bytes([number])).digest()
@@ -263,7 +217,7 @@ def _bloom(value: Any) -> NDArray[np.bool_]:
 
 def _rappor(value: Any, size: int, bits: Bits) -> NDArray[np.bool_]:
     """The permanent answer: each bit of the filter is replaced by a fair coin with chance f."""
-    u = _uniform(bits, (size, _BITS))
+    u = uniform(bits, (size, _BITS))
     half = float(_RANDOM) / 2
     return (u < half) | ((u >= 2 * half) & _bloom(value))
 
@@ -295,14 +249,14 @@ def _geometric_table(count: int, most: int) -> list[int]:
 
 
 def _truncated_geometric(value: Any, size: int, bits: Bits) -> NDArray[np.int64]:
-    table = np.array(_geometric_table(int(_vector(value)[0]), 5))
-    u = np.floor(_uniform(bits, (size,)) * float(table[-1])) + 1
+    table = np.array(_geometric_table(int(vector(value)[0]), 5))
+    u = np.floor(uniform(bits, (size,)) * float(table[-1])) + 1
     return np.searchsorted(table, u)
 
 
 def _truncated_geometric_loss(x: Any, y: Any) -> float:
     """From the table: all probabilities are rational. Rounded down."""
-    laws = [np.diff(_geometric_table(int(_vector(v)[0]), 5), prepend=0).tolist() for v in (x, y)]
+    laws = [np.diff(_geometric_table(int(vector(v)[0]), 5), prepend=0).tolist() for v in (x, y)]
     return lower(Ball.of(max(Fraction(a, b) for a, b in zip(*laws, strict=True))).log())
 
 
@@ -310,14 +264,14 @@ def _truncated_geometric_loss(x: Any, y: Any) -> float:
 
 
 def _exact_laplace(value: Any, size: int, bits: Bits) -> NDArray[Any]:
-    x = _vector(value).astype(np.int64)
+    x = vector(value).astype(np.int64)
     noise = Laplace(sensitivity=1, epsilon=EPSILON)
     outputs: NDArray[Any] = noise.release(np.tile(x, size)).reshape(size, len(x))
     return outputs
 
 
 def _exact_response(value: Any, size: int, bits: Bits) -> NDArray[Any]:
-    answer = int(_vector(value)[0])
+    answer = int(vector(value)[0])
     outputs: NDArray[Any] = _response().release(np.full(size, answer))
     return outputs
 
@@ -363,7 +317,7 @@ def _additive_ones() -> list[Benchmark]:
     sums = all_may_move(10)
     return [
         _made("float Laplace", "Mironov 2012", add, one, math.inf),
-        _made("snapped Laplace", "Mironov 2012", _snapped, one, EPSILON),
+        _made("snapped Laplace", "Mironov 2012", _snapped, one, EPSILON, _snapped_loss),
         _made("histogram 1", ding, _gridded(add), many, EPSILON, loss),
         _made("histogram 2", ding, _gridded(wrong), many, Fraction(10), wrong_loss),
         _made("prefix sums", "Wang et al. 2019", _gridded(_prefix_sums), sums, Fraction(1), loss),
@@ -383,29 +337,30 @@ def _rounded(value: Any, size: int, bits: Bits, *, sampler: Sampler) -> Floats:
 
 def _maxima() -> list[Benchmark]:
     pairs, ding = all_may_move(5), "Ding et al. 2018"
-    place = [partial(_noisy_argmax, exponential=e) for e in (False, True)]
-    value = [_gridded(partial(_noisy_maximum, exponential=e)) for e in (False, True)]
+    place = [partial(_noisy_argmax, one_sided=e) for e in (False, True)]
+    value = [_gridded(partial(_noisy_maximum, one_sided=e)) for e in (False, True)]
+    all_low = partial(_tail, scale=20, all_of_them=True)
     return [
         _made("noisy max 1", ding, place[0], pairs, EPSILON),
         _made("noisy max 2", ding, place[1], pairs, EPSILON),
-        _made("noisy max 3", ding, value[0], pairs, Fraction(1, 4)),
-        _made("noisy max 4", ding, value[1], pairs, math.inf),
+        _made("noisy max 3", ding, value[0], pairs, Fraction(1, 4), all_low),
+        _made("noisy max 4", ding, value[1], pairs, math.inf, _one_sided_loss),
     ]
 
 
 def _sparse_vectors() -> list[Benchmark]:
     pairs, lyu = all_may_move(10), "Lyu, Su, Li 2017"
-    first = _SparseVector(threshold_scale=20.0, query_scale=40.0, threshold=0.5)
-    second = _SparseVector(threshold_scale=20.0, query_scale=40.0, fresh=True)
-    third = _SparseVector(threshold_scale=20.0, query_scale=20.0, numeric=True)
-    fourth = _SparseVector(threshold_scale=40.0, query_scale=1 / 0.075)
-    fifth = _SparseVector(threshold_scale=20.0, query_scale=0.0, most=None)
-    sixth = _SparseVector(threshold_scale=20.0, query_scale=20.0, most=None)
+    first = SparseVector(threshold_scale=20.0, query_scale=40.0, threshold=0.5)
+    second = SparseVector(threshold_scale=20.0, query_scale=40.0, fresh=True)
+    third = SparseVector(threshold_scale=20.0, query_scale=20.0, numeric=True)
+    fourth = SparseVector(threshold_scale=40.0, query_scale=1 / 0.075)
+    fifth = SparseVector(threshold_scale=20.0, query_scale=0.0, most=None)
+    sixth = SparseVector(threshold_scale=20.0, query_scale=20.0, most=None)
     thinly = _thresholded(40, Fraction(40, 3))
     return [
         _made("sparse vector 1", lyu, first, pairs, EPSILON, _thresholded(20, 40, threshold="1/2")),
         _made("sparse vector 2", lyu, second, pairs, EPSILON, _thresholded(20, 40)),
-        _made("sparse vector 3", lyu, _gridded(third), pairs),
+        _made("sparse vector 3", lyu, _gridded(third), pairs, None, partial(_tail, scale=20)),
         _made("sparse vector 4", lyu, fourth, pairs, Fraction(7, 40), thinly),
         _made("sparse vector 5", lyu, fifth, pairs, math.inf, _threshold_only_loss),
         _made("sparse vector 6", lyu, sixth, pairs, None, _thresholded(20, 20, most=None)),
@@ -414,10 +369,16 @@ def _sparse_vectors() -> list[Benchmark]:
 
 def _others() -> list[Benchmark]:
     vectors, wang = all_may_move(10), "Wang et al. 2019"
-    third = _SparseVector(threshold_scale=20.0, query_scale=40.0, numeric=True, most=2)
-    fourth = _SparseVector(threshold_scale=40.0, query_scale=1 / 0.075, most=2)
+    third = SparseVector(threshold_scale=20.0, query_scale=40.0, numeric=True, most=2)
+    fourth = SparseVector(threshold_scale=40.0, query_scale=1 / 0.075, most=2)
     both = _gridded(partial(_both, parts=(third, fourth)))
-    numeric = _SparseVector(threshold_scale=30.0, query_scale=120.0, most=2, answer_scale=60.0)
+    numeric = SparseVector(threshold_scale=30.0, query_scale=120.0, most=2, answer_scale=60.0)
+    fourth_alone = _thresholded(40, Fraction(40, 3), most=2)
+
+    def sum_of_both(x: Any, y: Any) -> float:
+        """Two mechanisms side by side: the losses of independent events add up."""
+        return lower(Ball.of(_tail(x, y, scale=40)) + fourth_alone(x, y))
+
     filters = _full_filters()
     words_: list[Pair] = [filters, (0, 1), (1, 2)]
     counts: list[Pair] = [(k, k + 1) for k in range(5)]
@@ -435,15 +396,31 @@ def _others() -> list[Benchmark]:
             step,
             _truncated_geometric_loss,
         ),
-        _made("numerical sparse vector", wang, _gridded(numeric), vectors, EPSILON),
-        _made("parallel sparse vector", "Bichsel et al. 2021", both, vectors),
+        _made(
+            "numerical sparse vector",
+            wang,
+            _gridded(numeric),
+            vectors,
+            EPSILON,
+            _thresholded(30, 120, most=2, answer_scale=60),
+        ),
+        _made("parallel sparse vector", "Bichsel et al. 2021", both, vectors, None, sum_of_both),
     ]
 
 
 def _correct_ones() -> list[Benchmark]:
     answers: list[Pair] = [(0, 1), (2, 3)]
+    noise, response = Laplace(sensitivity=1, epsilon=EPSILON), _response()
+
+    def moved(x: Any, y: Any) -> float:
+        """One entry moves; the noise of the others is the same."""
+        places = zip(vector(x).tolist(), vector(y).tolist(), strict=True)
+        one, two = next((int(a), int(b)) for a, b in places if a != b)
+        return _law_loss(one, two, law=noise.law)
+
+    told = partial(_law_loss, law=response.law)
     return [
-        _made("exact Laplace", "lastbit", _exact_laplace, one_may_move(1), EPSILON),
-        _made("exact histogram", "lastbit", _exact_laplace, one_may_move(5), EPSILON),
-        _made("exact response", "lastbit", _exact_response, answers, EPSILON),
+        _made("exact Laplace", "lastbit", _exact_laplace, one_may_move(1), EPSILON, moved),
+        _made("exact histogram", "lastbit", _exact_laplace, one_may_move(5), EPSILON, moved),
+        _made("exact response", "lastbit", _exact_response, answers, EPSILON, told),
     ]

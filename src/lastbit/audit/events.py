@@ -146,8 +146,8 @@ class Candidates:
     def best(self, objective: Objective, most: int) -> list[Event]:
         """Of each kind so many events that promise most by these counts.
 
-        The kinds are ratios, steps, half-lines, mixtures and corners. Of the most flexible kind the
-        luckiest promises more than it keeps; fresh outputs will tell, if the others are still there.
+        The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
+        luckiest promises more than it keeps; fresh outputs will tell, if others are still there.
         """
         kinds: list[list[_Curve]] = [[], [], [], []]
         for table, share in zip(self._tables, self._shares, strict=True):
@@ -219,7 +219,7 @@ def _last_best(promises: Counts) -> int:
 
 
 def _ways(table: Table) -> Iterator[tuple[int, Table]]:
-    """The table as ratios; and if it has many bins in steps, and as the half-lines of its feature."""
+    """The table as ratios; of many bins also in steps, and as half-lines of its feature."""
     yield 0, table
     if table.edges.size > _MANY:
         yield 1, smooth(table, 1.0)

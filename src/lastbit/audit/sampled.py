@@ -29,13 +29,13 @@ _LEAST_TESTS = 1 << 10
 # After which part of the test the counts are read, and that reading's share of the error.
 _READINGS = (
     (Fraction(1, 16), Fraction(1, 16)),
-    (Fraction(1, 3), Fraction(1, 8)),
-    (Fraction(1), Fraction(13, 16)),
+    (Fraction(1, 4), Fraction(1, 8)),
+    (Fraction(5, 8), Fraction(3, 16)),
+    (Fraction(1), Fraction(5, 8)),
 )
 _ONE_READING = ((Fraction(1), Fraction(1)),)
 _ENOUGH = 0.01
 _COMMON = 4
-_RESERVED = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +85,8 @@ def explore(draw: Draw, pairs: list[Pair], plan: Plan, report: Progress) -> Samp
     events = fitted(box, pairs[place], plan, watch, place)
     if not events:
         return _nothing(place, box.drawn, plan)
-    trials = plan.samples or _test_size(box, pairs[place], events, watch, plan.seconds)
-    return _tested(box, pairs[place], place, events, plan, trials, report)
+    trials = plan.samples or _test_size(box, pairs[place], events, watch)
+    return _tested(box, pairs[place], place, events, plan, trials, watch, report)
 
 
 def ratio_lower(hits: int, other_hits: int, *, error: Fraction) -> float:
@@ -116,15 +116,11 @@ def ratio_lower(hits: int, other_hits: int, *, error: Fraction) -> float:
         return max(0.0, lower((arb_of(share) / arb_of(1 - share)).log()))
 
 
-def _test_size(box: Box, pair: Pair, events: list[Event], watch: Watch, seconds: float) -> int:
-    """How many tests of each input fit into the time left; fixed before the first is counted.
-
-    A quarter of the time is for tests even if the search took too long.
-    """
-    left = max(watch.left, _RESERVED * seconds)
-    size = watch.size(_LEAST_TESTS << 4, 0.05 * left)
+def _test_size(box: Box, pair: Pair, events: list[Event], watch: Watch) -> int:
+    """How many tests of each input fit into the time left; fixed before the first is counted."""
+    size = watch.size(_LEAST_TESTS << 4, watch.share(0.05))
     watch.timed(lambda: _counted(box, pair, events, 2 * size, Coins(0, "pace")), size)
-    return watch.size(_MOST_TESTS, 0.9 * left)
+    return watch.size(_MOST_TESTS, watch.share(0.9))
 
 
 class Coins:
@@ -153,8 +149,10 @@ def _tested(
     events: list[Event],
     plan: Plan,
     trials: int,
+    watch: Watch,
     report: Progress,
 ) -> SampledFinding:
+    """The best of all readings; which of them is the last may depend on anything."""
     zero = np.zeros((len(events), 2), dtype=np.int64)
     counts, done, best = _Counts(zero, zero), 0, _nothing(place, 0, plan)
     coins = Coins(plan.seed, f"tests of pair {place} after {box.seen}")
@@ -170,7 +168,8 @@ def _tested(
             for_delta = event is events[-1]
             found = _finding(event, counts.hits[i], counts.trials[i], place, plan, error, for_delta)
             best = _better(best, replace(found, samples=box.drawn))
-        if _settled(best, done / (2 * trials)):
+        late = plan.samples is None and watch.left < 0
+        if late or _settled(best, done / (2 * trials)):
             break
     return best
 

@@ -43,6 +43,7 @@ _FEWEST = 6
 _TRY = 1 << 10
 _FEATURES = 4e-6  # seconds for the features of an output, roughly
 _FIT_FACTOR = 3
+_RESERVED = 0.3
 _CANDIDATES = 2  # of each kind
 _FIT_CAUTION = 2.0
 _LAST_CAUTION = 1.5
@@ -130,6 +131,10 @@ class Watch:
     def left(self) -> float:
         return self._plan.seconds - (time.perf_counter() - self._start)
 
+    def share(self, part: float) -> float:
+        """A part of the time left; if there is hardly any, of what was meant to be left."""
+        return part * max(self.left, _RESERVED * self._plan.seconds)
+
     def begin(self, pace: float) -> None:
         """With a first idea of the time of an output; slow mechanisms get few looks."""
         self._pace = 2 * (pace + _FEATURES)
@@ -177,11 +182,11 @@ def fitted(box: Box, pair: Pair, plan: Plan, watch: Watch, place: int) -> list[E
     """
     goals = _objectives(plan, _LAST_CAUTION)
     look = partial(_candidates, box, pair, plan, place, goals=_objectives(plan, _FIT_CAUTION))
-    size = watch.size(_FIRST_FIT, 0.05 * watch.left)
+    size = watch.size(_FIRST_FIT, watch.share(0.05))
     watch.timed(partial(look, size), size)
-    found = look(watch.size(_FIT, _FIT_SHARE * watch.left))
+    found = look(watch.size(_FIT, watch.share(_FIT_SHARE)))
     watch.timed(partial(_refined, box, pair, found, goals, size), size)
-    size = watch.size(_REFINE, _REFINE_SHARE * watch.left)
+    size = watch.size(_REFINE, watch.share(_REFINE_SHARE))
     return _refined(box, pair, found, goals, size)
 
 
