@@ -13,16 +13,19 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check anchors bench bench-audit utility attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test check anchors bench bench-audit bench-tables utility attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
-demo: $(READY) ## show textbook floating-point noise leaking, and exact noise not
+demo: $(READY) ## ask a made-up hospital of a million visits, beside the truth (writes lastbit-demo/)
+	@$(BIN)/lastbit demo $(ARGS)
+
+leak: $(READY) ## show textbook floating-point noise leaking, and exact noise not
 	@$(BIN)/lastbit leak
 
 test: $(READY) ## run every test, the doc pages and the docstring examples
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: lint types contracts docs anchors test ## everything CI runs; the tests come last
 
@@ -31,6 +34,9 @@ bench: $(READY) ## run the benchmarks
 
 bench-audit: $(READY) ## what audits certify of known mechanisms, beside other auditors (half an hour)
 	@$(BIN)/python bench/audit.py $(ARGS)
+
+bench-tables: $(READY) ## answers about tables against DuckDB, OpenDP and Tumult (a quarter of an hour; ARGS=--huge: 10^8 rows too)
+	@$(BIN)/python bench/tables.py $(ARGS)
 
 utility: $(READY) ## how far off private medians are; draws docs/utility.md (minutes; ARGS=--figures draws only)
 	@$(BIN)/python bench/utility.py $(ARGS)

@@ -19,7 +19,7 @@ from typing import Literal
 REPEATS = 15
 EVERY_CORE = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 
-Unit = Literal["ns", "MB", "×"]
+Unit = Literal["ns", "MB", "×", ""]
 Call = Callable[[], object]
 
 

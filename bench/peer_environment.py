@@ -23,7 +23,33 @@ PINS = {
     # diffprivlib 0.6.6 does not import with scikit-learn 1.9
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy==2.4.6"),
     "PyDP": ("python-dp==1.1.5", "numpy==2.4.6"),
+    "OpenDP Polars": (
+        "opendp[polars]==0.16.0",
+        "polars==1.36.1",
+        "scikit-learn==1.7.2",
+        "numpy==2.4.6",
+    ),
+    "Tumult Analytics": (
+        "tmlt.analytics==0.21.0",
+        "tmlt.core==0.19.1",
+        "pyspark==3.5.9",
+        "pandas==1.5.3",
+        "numpy==1.26.4",
+    ),
 }
+
+# what cannot live beside the others has a folder within theirs
+APART = {"Tumult Analytics": FOLDER / "tumult"}
+
+
+def folder_of(name: str) -> Path:
+    """The environment that a peer lives in."""
+    return APART.get(name, FOLDER)
+
+
+def python_of(name: str) -> Path:
+    """The Python that has the peer."""
+    return folder_of(name) / PYTHON.relative_to(FOLDER)
 
 
 def is_installed(name: str) -> bool:
@@ -33,18 +59,18 @@ def is_installed(name: str) -> bool:
 
 
 def _stamp(name: str) -> Path:
-    return FOLDER / f"{name}.installed"
+    return folder_of(name) / f"{name}.installed"
 
 
 def install(name: str) -> str:
     """Install a peer unless it is there; returns the reason if it cannot be."""
     if is_installed(name):
         return ""
-    pins = PINS[name]
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *pins]
+    pins, python = PINS[name], python_of(name)
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *pins]
     try:
-        if not PYTHON.exists():
-            venv.create(FOLDER, with_pip=True)
+        if not python.exists():
+            venv.create(folder_of(name), with_pip=True)
         run = subprocess.run(pip, capture_output=True, text=True, check=False)
     except (OSError, subprocess.SubprocessError) as failure:
         return f"no environment for it could be made ({type(failure).__name__})"

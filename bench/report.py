@@ -18,7 +18,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
-LIBRARIES = ("numpy", "cryptography", "python-flint")
+LIBRARIES = ("numpy", "cryptography", "python-flint", "duckdb")
 
 
 def show(console: Console, title: str, measurements: list[Measurement]) -> None:
@@ -59,6 +59,8 @@ def shown(value: float | None, unit: str) -> str:
     """A figure with three digits and a unit people read easily."""
     if value is None:
         return ""
+    if not unit:
+        return f"{value:.4g}"
     if unit != "ns":
         return f"× {value:.2f}" if unit == "×" else f"{value:.0f} {unit}"
     for factor, name in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):

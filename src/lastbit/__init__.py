@@ -9,9 +9,10 @@ PureDP(epsilon='0.5')
 Mechanisms (`lastbit.mechanisms`), guarantees and their calculus (`lastbit.privacy`), how far
 statistics move (`lastbit.sensitivity`), exact samplers on cryptographic bits (`lastbit.sampling`),
 places (`lastbit.geo`), proofs about float code (`lastbit.verify`), audits of anybody's mechanism
-(`lastbit.audit`), exact probability laws (`lastbit.laws`) and exact numbers (`lastbit.exact`). The
-first four are also here. Every room explains itself: `help(lastbit.privacy)`. Errors:
-`lastbit.errors`.
+(`lastbit.audit`), exact probability laws (`lastbit.laws`) and exact numbers (`lastbit.exact`).
+Questions about whole tables (`lastbit.tables`, `lastbit.release`), paid for exactly once
+(`lastbit.ledger`), start with `lastbit.table`. Every room explains itself: `help(lastbit.privacy)`.
+Errors: `lastbit.errors`.
 """
 
 from lastbit import (
@@ -20,10 +21,13 @@ from lastbit import (
     exact,
     geo,
     laws,
+    ledger,
     mechanisms,
     privacy,
+    release,
     sampling,
     sensitivity,
+    tables,
     verify,
 )
 from lastbit.mechanisms import (
@@ -66,6 +70,7 @@ from lastbit.privacy import (
     compositions,
     posterior_bounds,
 )
+from lastbit.release.table import table
 from lastbit.sampling import (
     bernoulli,
     bernoulli_exp,
@@ -86,6 +91,20 @@ from lastbit.sensitivity import (
     propose,
     smooth_sensitivity,
 )
+from lastbit.tables.aggregates import (
+    count,
+    count_units,
+    histogram,
+    max,
+    mean,
+    median,
+    min,
+    quantile,
+    std,
+    sum,
+    variance,
+)
+from lastbit.tables.schema import Budget, Column
 
 __version__ = "0.1.0"
 
@@ -94,7 +113,9 @@ __all__ = [
     "AboveThreshold",
     "ApproxDP",
     "BOTTOM",
+    "Budget",
     "CHANGE_ONE",
+    "Column",
     "Exponential",
     "ExponentialQuantile",
     "Gaussian",
@@ -127,6 +148,8 @@ __all__ = [
     "choice",
     "choice_exp",
     "compositions",
+    "count",
+    "count_units",
     "discrete_gaussian",
     "discrete_laplace",
     "distance_to_instability",
@@ -135,9 +158,15 @@ __all__ = [
     "geo",
     "geometric",
     "global_sensitivity",
+    "histogram",
     "laws",
+    "ledger",
     "local_sensitivity",
+    "max",
+    "mean",
     "mechanisms",
+    "median",
+    "min",
     "planar_laplace",
     "posterior_bounds",
     "privacy",
@@ -146,11 +175,18 @@ __all__ = [
     "private_trimmed_mean",
     "private_variance",
     "propose",
+    "quantile",
+    "release",
     "rounded",
     "sampling",
     "sensitivity",
     "smooth_sensitivity",
+    "std",
     "stream",
+    "sum",
+    "table",
+    "tables",
     "uniform_below",
+    "variance",
     "verify",
 ]

@@ -2,7 +2,13 @@
 
     LastbitError
     ├── InvalidParameter      (also a ValueError)   a parameter has no meaning here
-    │   └── WrongType         (also a TypeError)    it is not even of a kind that could
+    │   ├── WrongType         (also a TypeError)    it is not even of a kind that could
+    │   ├── CardRefused                             a data card says too little, or nonsense
+    │   └── QueryRefused                            a question that has no private answer here
+    ├── EngineFailed          (also RuntimeError)   the database could not run a statement
+    ├── BudgetExceeded        (also RuntimeError)   the answer would cost more than is left
+    ├── LedgerDamaged         (also RuntimeError)   a ledger is unreadable, or was tampered with
+    ├── NotAllowed            (also PermissionError) the card does not let this person ask
     ├── IncompatibleGuarantees (also a ValueError)  two promises that do not combine as they are
     ├── Undecidable           (also ArithmeticError) two balls overlap: neither < nor >= is proved
     ├── PrecisionExhausted    (also ArithmeticError) more precision was asked for than is allowed
@@ -21,15 +27,21 @@ parameters named here (scales, weights, sizes) are public by definition, and lon
 from __future__ import annotations
 
 __all__ = [
+    "BudgetExceeded",
+    "CardRefused",
+    "EngineFailed",
     "EntropyUnavailable",
     "IncompatibleGuarantees",
     "InvalidParameter",
     "LastbitError",
+    "LedgerDamaged",
     "NoBound",
+    "NotAllowed",
     "NotCertified",
     "NotMonotone",
     "Overflow",
     "PrecisionExhausted",
+    "QueryRefused",
     "TooManyOutputs",
     "Undecidable",
     "Untraceable",
@@ -63,6 +75,30 @@ class InvalidParameter(LastbitError, ValueError):
 
 class WrongType(InvalidParameter, TypeError):
     """A parameter is of a type that cannot carry the meaning asked for."""
+
+
+class CardRefused(InvalidParameter):
+    """A data card says too little or something that has no meaning; the message names the line."""
+
+
+class QueryRefused(InvalidParameter):
+    """A question that has no private answer here; the message says what comes nearest."""
+
+
+class EngineFailed(LastbitError, RuntimeError):
+    """The database could not run a statement. Its own words may hold data, so they are not here."""
+
+
+class BudgetExceeded(LastbitError, RuntimeError):
+    """The answer would cost more than is left; nothing was released and nothing charged."""
+
+
+class LedgerDamaged(LastbitError, RuntimeError):
+    """A ledger that cannot be read, or whose chain of entries does not fit."""
+
+
+class NotAllowed(LastbitError, PermissionError):
+    """The card names who may ask, and not this person."""
 
 
 class IncompatibleGuarantees(LastbitError, ValueError):

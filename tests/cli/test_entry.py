@@ -66,3 +66,13 @@ def test_unknown_command_is_refused():
     result = CliRunner().invoke(main, ["leek"])
     assert result.exit_code == 2
     assert "No such command" in result.stderr
+
+
+def test_an_error_with_several_problems_keeps_their_lines():
+    error = LastbitError(
+        "card.toml has 2 problems; mend them:\nline 3: " + "a b " * 40 + "\nline 9"
+    )
+    lines = CliRunner().invoke(failing(error), ["fail"]).stderr.splitlines()
+    assert lines[0] == "Error: card.toml has 2 problems; mend them:"
+    assert lines[1].startswith("  line 3: a b") and lines[2].startswith("    b a")
+    assert lines[-1] == "  line 9" and max(map(len, lines)) <= 80

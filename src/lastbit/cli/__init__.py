@@ -22,6 +22,11 @@ Commands import what they need inside their bodies, so that `lastbit --help` sta
 | `verify_loading.py`, `verify_code.py` | somebody's function: found and imported, then judged |
 | `verify_shipped.py` | the mechanisms that lastbit ships, judged |
 | `check.py` | `lastbit check`: certificates, by the second program |
+| `card.py`, `card_view.py` | `lastbit card`: data cards drafted and checked, and how they look |
+| `query.py`, `query_view.py` | `lastbit query`: a question in SQL, and its answer as a page |
+| `budget.py` | `lastbit budget`: what is spent and what is left |
+| `ledger.py`, `ledger_view.py` | `lastbit ledger`: the books, and entries as lines |
+| `demo.py`, `demo_data.py`, `demo_view.py` | `lastbit demo`: a made-up hospital beside the truth |
 | `audit.py`, `audit_run.py`, `audit_answer.py` | `lastbit audit`, how it is run, what it prints |
 | `audit_subject.py`, `audit_pairs.py` | somebody's mechanism, and the inputs it is tried on |
 | `audit_evidence.py`, `audit_laws.py` | both output laws as panels: fresh runs, or exact |

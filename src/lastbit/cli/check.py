@@ -20,7 +20,7 @@ MOST_WORDS = 2000
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def check(context: click.Context, certificates: tuple[Path, ...], as_json: bool) -> None:
-    """Re-derive what certificates claim.
+    """Re-derive what certificates claim; that of a saved answer too.
 
     Every number is worked out anew, with nothing but Python's integers, fractions and decimals. The
     exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read.
@@ -70,13 +70,17 @@ def _problem(certificate: Mapping[str, Any]) -> str | None:
 def _as_json(path: Path, certificate: Mapping[str, Any], problem: str | None) -> dict[str, Any]:
     if problem is not None:
         return {"file": str(path), "accepted": False, "problem": problem}
-    parts = {name: certificate[name] for name in ("kind", "claim", "assumptions", "digest")}
+    from lastbit.verify.check import certificate_in
+
+    inner = certificate_in(certificate)
+    parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
     return {"file": str(path), "accepted": True, **parts}
 
 
 def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> None:
     from lastbit.cli.page import Facts, Heading, Words, show
     from lastbit.report.claims import claim_of
+    from lastbit.verify.check import certificate_in
 
     if problem is not None:
         show(
@@ -84,14 +88,15 @@ def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> No
             Words(f"It proves nothing: {_printable(problem)}."),
         )
         return
-    claim = claim_of(certificate)
+    inner = certificate_in(certificate)
+    claim = claim_of(inner)
     show(
         Heading(str(path), "ACCEPTED"),
-        Words(f"Proved: {claim.title}, {claim.verdict}."),
+        Words(_printable(f"Proved: {claim.title}, {claim.verdict}.")),
         *(Words(_printable(sentence)) for sentence in claim.sentences),
         Facts(tuple((name, _printable(value)) for name, value in claim.facts)),
         Words("On these assumptions, which no program has checked:"),
-        *(Words(f"- {_printable(sentence)}") for sentence in certificate["assumptions"]),
+        *(Words(f"- {_printable(sentence)}") for sentence in inner["assumptions"]),
     )
 
 

@@ -23,6 +23,7 @@ PATIENCE = 1.0  # seconds before a progress bar is worth the reader's attention
 
 
 @click.command(
+    short_help="Watch textbook noise give its secret away, and ours keep it.",
     epilog="Example: lastbit leak --epsilon 1/2 --samples 100000 --out half.svg",
 )
 @click.option(

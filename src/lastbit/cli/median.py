@@ -24,7 +24,8 @@ RELATIONS = ("change-one", "add-remove")
 
 
 @click.command(
-    epilog="Example: lastbit median visits.csv minutes --lower 0 --upper 500 --epsilon 1"
+    short_help="A private median of one column of a CSV file.",
+    epilog="Example: lastbit median visits.csv minutes --lower 0 --upper 500 --epsilon 1",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("column")

@@ -14,6 +14,7 @@ __all__ = ["option_names", "said_of"]
 
 OF_FILES = ("--out", "--file")
 
+OTHER = re.compile(r"^or ([a-z_]+),")
 ARGUMENT = re.compile(r"""\b([a-z][a-z_]*)=(["']?)([\w./+-]*)\2""")
 
 
@@ -53,8 +54,9 @@ def _renamed(error: InvalidParameter, options: dict[str, str]) -> InvalidParamet
         name, _, value = match.groups()
         return f"{options[name]} {value}".rstrip() if name in options else match[0]
 
+    problem = OTHER.sub(lambda match: f"or {options.get(match[1], match[1])},", error.problem)
     return InvalidParameter(
         options.get(error.parameter, error.parameter),
-        problem=ARGUMENT.sub(option, error.problem),
+        problem=ARGUMENT.sub(option, problem),
         remedy=ARGUMENT.sub(option, error.remedy),
     )

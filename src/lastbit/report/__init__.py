@@ -18,6 +18,9 @@ and by lightness as well as by hue.
 | `maps.py` | maps of true and noisy places |
 | `claims.py`, `derivation_trees.py` | certificates in words, and their steps as trees |
 | `derivations.py`, `proofs.py` | the same as an HTML page, and in LaTeX |
+| `answers.py`, `answer_look.py` | answers about tables as one HTML page, and its style sheet |
+| `answer_tables.py`, `answer_charts.py` | their numbers with intervals, as text and as charts |
+| `answer_words.py`, `answer_plans.py` | question, promise and plan in words |
 | `audit_figures.py`, `audit_page.py` | two output laws and what tells them apart; its page |
 """
 

@@ -53,6 +53,7 @@ def claim_of(certificate: Mapping[str, Any]) -> Claim:
         "refutation": _refutation,
         "snapping": _snapping,
         "rounding": _rounding,
+        "release": _release,
     }
     try:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
@@ -174,6 +175,94 @@ def _rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
         ("loss, all counted", long(epsilon, up=True)),
     )
     return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
+    plan = body["plan"]
+    unit = "row" if claim["unit"] is None else str(claim["unit"])
+    price = ", ".join(
+        f"{letter} ≤ {short(number(claim[name]), up=True)}"
+        for letter, name in (("ε", "epsilon"), ("δ", "delta"), ("ρ", "rho"))
+        if number(claim[name])
+    )
+    relation = "changed" if claim["neighbours"] == "change-one" else "more or less"
+    however = "" if claim["unit"] is None else ", however many rows it has"
+    sentences = (
+        f"Whatever the data were: with one {unit} {relation}{however}, the probabilities of all "
+        f"answers differ by no more than {price} allows.",
+        "It is the price of the whole answer: all its columns and groups, and which keys it shows.",
+    )
+    columns = ", ".join(
+        f"{part['name']} ({part['function']})" for part in body["query"]["aggregates"]
+    )
+    groups = "found privately" if plan["groups"] is None else f"{plan['groups']}, public"
+    facts = (
+        ("table", str(claim["table"])),
+        ("released", columns),
+        ("groups", groups),
+        ("protected", f"one {unit} {relation}"),
+        ("counts for at most", f"{plan['max_rows']} {_rows(plan['max_rows'])} in all"),
+        *((_part_name(part, plan), _part_noise(part, plan)) for part in plan["parts"]),
+        ("adds up", _adding(plan)),
+        ("SHA-256 of the rows", str(claim["rows"])),
+    )
+    return Claim(f"An answer from {claim['table']}", price, sentences, facts)
+
+
+def _rows(number_of_rows: int) -> str:
+    return "row" if number_of_rows == 1 else "rows"
+
+
+def _part_name(part: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
+    match part["part"]:
+        case "keys":
+            return "which keys are shown"
+        case "rank":
+            return f"{part['aggregate']}, {part['role']}"
+    kinds = {measure["name"]: measure["kind"] for measure in plan["measures"]}
+    users = (r["aggregate"] for r in plan["recipes"] if part["measure"] in r["measures"].values())
+    return f"{kinds[part['measure']]} for {', '.join(users)}"
+
+
+def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
+    """What 1 in the integers of a measure means in rows, units or amounts of the table.
+
+    >>> natural_unit({"kind": "values", "step": "1/100"}, 1 << 20) == Fraction(1, 100 << 20)
+    True
+    """
+    step = Fraction(measure["step"])
+    factor = {"values": step, "squares": step**2}.get(measure["kind"], Fraction(1))
+    return factor if measure["kind"] == "units" else factor / one
+
+
+def _part_noise(part: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
+    names = ("rho",) if part.get("rho") is not None else ("epsilon", "delta")
+    letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+    paid = " and ".join(
+        f"{letters[name]} {short(number(part[name]), up=True)}" for name in names if name in part
+    )
+    units = {m["name"]: natural_unit(m, plan["weight_one"]) for m in plan["measures"]}
+    match part["mechanism"]:
+        case "laplace":
+            scale = number(part["scale"]) * units[part["measure"]]
+            noise = f"Laplace noise of scale {short(scale, up=False)}"
+        case "gaussian":
+            variance = number(part["variance"]) * units[part["measure"]] ** 2
+            noise = f"Gaussian noise of variance {short(variance, up=False)}"
+        case "threshold":
+            noise = f"units with Laplace noise reach {part['threshold']}"
+        case _:
+            noise = f"drawn among {part['candidates']} by rank"
+    return f"{noise}: {paid}"
+
+
+def _adding(plan: Mapping[str, Any]) -> str:
+    if plan["composition"] == "basic":
+        return "epsilons and deltas"
+    if plan["conversion"] is None:
+        return "rhos"
+    order = decimal(number(plan["conversion"]["order"]), up=True)
+    return f"rhos, turned into ε and δ by the divergence of order {order}"
 
 
 def _law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:

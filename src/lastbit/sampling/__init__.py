@@ -40,6 +40,7 @@ see docs/known-limits.md. Scalar draws come from a pool made ahead, before any d
 | `inversion.py` | lazy inversion with guide tables |
 | `uniform.py`, `bernoulli.py`, `laplace.py`, `gaussian.py`, `choice.py`, `planar.py` | the laws |
 | `counted.py` | an index by a count times an exponential, for quantiles |
+| `choice_rows.py` | an index by exponentials in each of many rows at once |
 | `polar.py` | planar Laplace noise in floats, with a proved error |
 | `rounded.py`, `pieces.py` | ideal, then rounded; the polynomials that do most of the work |
 | `flips.py`, `distances.py` | coins of many candidates; how far below the best each one is |

@@ -15,6 +15,10 @@ the functions that a law or a refutation names can take as long as they like.
 | refutation | an output set that two inputs reach with these probabilities | `check_law.py` |
 | snapping | the loss of the snapping mechanism for all inputs | `check_snapping.py` |
 | rounding | the loss of float noise that is truncated and rounded | `check_rounding.py` |
+| release | what an answer from a table costs the people in it | `check_release.py` |
+
+A saved answer holds its certificate; `check` takes the whole answer too, and then also sees to it
+that its numbers, price and words are those that were certified (`check_release_answer.py`).
 """
 
 from __future__ import annotations
@@ -25,10 +29,12 @@ from typing import Any
 from lastbit.verify.arithmetic import Rejected, digest, require
 from lastbit.verify.check_errors import check_error_bound
 from lastbit.verify.check_law import check_law, check_refutation
+from lastbit.verify.check_release import check_release
+from lastbit.verify.check_release_answer import check_answer
 from lastbit.verify.check_rounding import check_rounding
 from lastbit.verify.check_snapping import check_snapping
 
-__all__ = ["beliefs", "check", "problem_of"]
+__all__ = ["beliefs", "certificate_in", "check", "problem_of"]
 
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
 _MALFORMED = (
@@ -88,6 +94,26 @@ _DECLARED = (
     "The ideal noise, the code's meaning in the reals at a uniform real, has a density p with "
     "p(x) <= exp(rate |x - y|) p(y): declared, not proved."
 )
+_RELEASE = (
+    "The data, the joined public tables and the limits are those of the table's card. Its unit "
+    "column says whose row a row is; where there is none, each row is somebody else's.",
+    "The query and its price, the limits, bounds, steps, edges, declared keys and joined tables "
+    "were fixed without a look at the protected data, other than by answers paid for.",
+    "The engine computed the measures exactly as the plan says: expressions row by row, values "
+    "clamped to the grid, rows weighed by the number of rows of their own unit, all in integers "
+    "that did not overflow; a unit that had to choose keys chose by its own rows and a secret "
+    "drawn afresh.",
+    "Each mechanism ran once, with the parameters of the plan and noise of its exact law, "
+    "independent of all else; the rows were made of its results alone, and nothing else that "
+    "depends on the data, running time included, was seen.",
+    _BITS,
+)
+
+
+def certificate_in(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The certificate itself, or the one that a saved answer holds."""
+    inner = found.get("certificate") if "rows" in found else found
+    return inner if isinstance(inner, Mapping) else found
 
 
 def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
@@ -103,19 +129,24 @@ def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
             return _SNAPPING
         case "rounding":
             return (*_ROUNDING, _DECLARED) if "rate" in claim else _ROUNDING
+        case "release":
+            return _RELEASE
     raise Rejected("its kind is unknown")
 
 
 def check(certificate: Mapping[str, Any]) -> None:
-    """Raise `Rejected` unless the certificate proves its claim."""
+    """Raise `Rejected` unless the certificate, or that of a saved answer, proves its claim."""
     try:
-        _check(certificate)
+        require(isinstance(certificate, Mapping), "it is no JSON object")
+        inner = certificate_in(certificate)
+        _check(inner)
+        if inner is not certificate:
+            check_answer(certificate, inner)
     except _MALFORMED as error:
         raise Rejected(f"it is malformed ({type(error).__name__})") from error
 
 
 def _check(certificate: Mapping[str, Any]) -> None:
-    require(isinstance(certificate, Mapping), "it is no JSON object")
     require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
     require(certificate["lastbit"] == "certificate", "it is no certificate")
     version = certificate["version"]
@@ -141,6 +172,8 @@ def _check(certificate: Mapping[str, Any]) -> None:
             check_snapping(claim, body)
         case "rounding":
             check_rounding(claim, body)
+        case "release":
+            check_release(claim, body)
 
 
 def problem_of(certificate: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,125 @@
+"""One table's account: its budget, what is spent of it, and the rules by which both change.
+
+Theorem  if every entry follows these rules, then at every entry what is spent is the exact sum of
+         all charges so far and lies within the budget then in force
+Proof    by induction over the entries: `charged` adds the price and refuses a sum outside of the
+         budget; `with_budget` keeps the sum and refuses a budget that it is not within
+Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does
+Checked  tests/ledger/test_account.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.exact.rational import shown
+from lastbit.tables.cost import Cost
+from lastbit.tables.schema import Budget
+
+__all__ = ["Account"]
+
+_NOTHING = Cost()
+# Python writes no integer of more than 4300 digits; a fraction refused here was never charged.
+_LONGEST_PRICE, _LONGEST_SUM = 10**1000, 10**4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A name with a budget (None: no limit) and what was spent so far.
+
+    >>> account = Account(name="visits", budget=Budget(kind="pure", epsilon=Fraction(1)))
+    >>> account = account.charged(Cost(epsilon=Fraction(2, 3)))
+    >>> account.remaining
+    Cost(epsilon=Fraction(1, 3), delta=Fraction(0, 1), rho=Fraction(0, 1))
+    >>> account.charged(Cost(epsilon=Fraction(1, 2)))
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.BudgetExceeded: the answer costs epsilon = 0.5, and of the budget of visits ...
+    """
+
+    name: str
+    budget: Budget | None
+    spent: Cost = _NOTHING
+
+    @property
+    def remaining(self) -> Cost | None:
+        """What may still be spent; None where there is no limit."""
+        if self.budget is None:
+            return None
+        return Cost(
+            epsilon=self.budget.epsilon - self.spent.epsilon,
+            delta=self.budget.delta - self.spent.delta,
+            rho=self.budget.rho - self.spent.rho,
+        )
+
+    def charged(self, cost: Cost) -> Account:
+        """The account after this charge; refused if the budget does not allow it."""
+        if cost == _NOTHING:
+            raise InvalidParameter("cost", problem="is zero", remedy="no answer is free")
+        self._check_currency(cost)
+        _check_length(cost, _LONGEST_PRICE)
+        spent = self.spent + cost
+        if self.budget is not None and not spent.within(self.budget):
+            raise BudgetExceeded(self._refusal(cost))
+        _check_length(spent, _LONGEST_SUM)
+        return replace(self, spent=spent)
+
+    def with_budget(self, budget: Budget | None) -> Account:
+        """The account with another budget; refused if more than that is spent already."""
+        if budget is not None:
+            _check_length(budget, _LONGEST_PRICE)
+            if not self.spent.within(budget):
+                raise InvalidParameter(
+                    "budget",
+                    problem=f"is less than what {self.name} has spent: {_said(self.spent)}",
+                    remedy="set it to that to close the account, or higher; spent stays spent",
+                )
+        return replace(self, budget=budget)
+
+    def _check_currency(self, cost: Cost) -> None:
+        """In rho, or in epsilon and delta: the two do not add up."""
+        kept_in_rho = self.budget.rho > 0 if self.budget is not None else self.spent.rho > 0
+        started = self.budget is not None or self.spent != _NOTHING
+        if started and kept_in_rho != (cost.rho > 0):
+            ours, theirs = ("rho", "epsilon") if kept_in_rho else ("epsilon", "rho")
+            raise InvalidParameter(
+                "cost",
+                problem=f"is in {theirs}, and the account of {self.name} is kept in {ours}",
+                remedy=f"ask with {ours}",
+            )
+
+    def _refusal(self, cost: Cost) -> str:
+        left = self.remaining
+        assert left is not None  # only a budget can be exceeded
+        remedy = "ask at a lower price, or let the steward decide on another budget"
+        if cost.delta and self.budget is not None and not self.budget.delta:
+            remedy = "ask for what needs no delta, say by declared keys"
+        return (
+            f"the answer costs {_said(cost)}, and of the budget of {self.name} only "
+            f"{_said(left, all_of=self.budget)} is left; nothing was charged or released; {remedy}"
+        )
+
+
+def _said(amount: Cost, *, all_of: Budget | None = None) -> str:
+    """In words; with a budget, zero is said too where the budget has that currency."""
+    like = amount if all_of is None else all_of
+    names = [name for name in ("epsilon", "delta", "rho") if getattr(like, name)] or ["epsilon"]
+    return ", ".join(f"{name} = {_written(getattr(amount, name))}" for name in names)
+
+
+def _written(number: Fraction) -> str:
+    text = shown(number).strip("'")
+    return text if len(text) <= 16 else f"about {number.numerator / number.denominator:.6g}"
+
+
+def _check_length(amount: Cost | Budget, longest: int) -> None:
+    for name in ("epsilon", "delta", "rho"):
+        value: Fraction = getattr(amount, name)
+        if max(value.numerator, value.denominator) >= longest:
+            raise InvalidParameter(
+                name,
+                problem="makes a sum whose exact fraction has too many digits",
+                remedy="ask at a price of few digits, such as 0.1 or 1/3",
+            )

@@ -1,0 +1,80 @@
+"""Copies of a ledger: backup while it is in use, restore, export.
+
+A copy of a ledger is dangerous in one way: put in the place of the original it takes spending back.
+So a copy never replaces a file, a restored ledger says in a note that it was restored, and
+`heads` (hashes of entries that certificates quote) tell whether the copy is older than an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from lastbit.errors import InvalidParameter, LedgerDamaged
+from lastbit.ledger.rows import whole_entry_of, whole_rows
+from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.storage import connected, made, place_of
+
+__all__ = ["copied", "exported", "restored"]
+
+
+def copied(ledger: Ledger, path: str | os.PathLike[str]) -> Ledger:
+    """A copy of the ledger as it is now; others may use it meanwhile. No file is replaced."""
+    place = place_of(path)
+    if place.exists():
+        raise _taken(place)
+
+    def fill(target: sqlite3.Connection) -> None:
+        with connected(ledger.path, patience=ledger.patience) as source:
+            # a reader waits for writers and then keeps them out; `backup` alone waits for ever
+            source.execute("BEGIN")
+            source.execute("SELECT max(sequence) FROM entries").fetchall()
+            source.backup(target)
+
+    if not made(place, fill, patience=ledger.patience):
+        raise _taken(place)
+    return Ledger.existing(place, patience=ledger.patience)
+
+
+def restored(
+    backup: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    who: str | None = None,
+    heads: Collection[str] = (),
+) -> Ledger:
+    """A backup put to use as a ledger; one that is damaged, or lacks one of `heads`, is refused."""
+    source = Ledger.existing(backup)
+    problems = source.problems(heads)
+    if problems:
+        raise LedgerDamaged(f"the backup {source.path} is not restored: {problems[0]}")
+    head = source.head
+    ledger = copied(source, path)
+    ledger.note(f"restored from a backup that ended with {head}", who=who)
+    return ledger
+
+
+def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
+    """Every entry as plain JSON: its fields, its hash and its answer. The secret stays inside.
+
+    The hash is SHA-256 of the fields alone, written as `entry.canonical` does; so an export can be
+    checked without lastbit.
+    """
+    for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
+        with connected(ledger.path, patience=ledger.patience) as connection:
+            row = next(whole_rows(connection, "WHERE sequence = ?", sequence), None)
+        if row is None:
+            raise LedgerDamaged(f"the ledger {ledger.path} has lost entry {sequence}")
+        entry = whole_entry_of(ledger.path, row)
+        record = None if row.record is None else json.loads(row.record)
+        yield {"fields": json.loads(entry.text), "hash": row.hash, "record": record}
+
+
+def _taken(place: Path) -> InvalidParameter:
+    return InvalidParameter(
+        str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
+    )

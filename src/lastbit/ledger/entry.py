@@ -1,0 +1,193 @@
+"""An entry of the ledger: its fields, its canonical text and its hash.
+
+The hash is SHA-256 over the canonical JSON of all fields, the hash of the entry before among them.
+An answer's record may be long, so the entry holds its digest (`result`) and the record lies beside
+it. Every entry of an account also holds what is spent and the budget in force *after* it: a running
+total that `chain.py` works out again from the charges alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, cast
+
+from lastbit.errors import WrongType
+from lastbit.ledger.account import Account
+from lastbit.tables.cost import Cost
+from lastbit.tables.schema import Budget
+
+__all__ = ["Entry", "FIRST", "Kind", "Malformed", "canonical", "digest"]
+
+Kind: TypeAlias = Literal["opened", "budget", "charge", "note"]
+
+FIRST = "0" * 64
+"""What the first entry has in place of the hash of the one before."""
+
+_FORMAT = "lastbit ledger 1"
+_EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
+_TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
+
+
+class Malformed(ValueError):
+    """A text that is no entry; the message says in what. It never leaves this room."""
+
+
+def canonical(value: object) -> str:
+    """JSON in ASCII with sorted names and no blanks: equal values have equal text.
+
+    >>> canonical({"b": 1, "a": [0.1, None]})
+    '{"a":[0.1,null],"b":1}'
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        pass  # its message may quote a value
+    raise WrongType(
+        "record", problem="is no plain JSON", remedy="pass dicts, lists, text and finite numbers"
+    )
+
+
+def digest(text: str) -> str:
+    """SHA-256, in hexadecimal."""
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the books. `words` are the SQL text of a question, or the text of a note.
+
+    >>> entry = Entry(sequence=1, when="2026-01-01T00:00:00+00:00", kind="note", words="hello")
+    >>> Entry.read(entry.text) == entry
+    True
+    """
+
+    sequence: int
+    when: str
+    kind: Kind
+    previous: str = FIRST
+    account: str | None = None
+    who: str | None = None
+    words: str | None = None
+    query: str | None = None
+    """Digest of the query, however it was written."""
+    question: str | None = None
+    """Digest of the query, the price asked and the keyed fingerprint of the data."""
+    cost: Cost | None = None
+    plan: str | None = None
+    fingerprint: str | None = None
+    result: str | None = None
+    spent: Cost | None = None
+    budget: Budget | None = None
+    secret: str | None = None
+    """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
+    record: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The canonical JSON of all fields; the record is in it by its digest."""
+        return canonical(
+            {
+                "format": _FORMAT,
+                "sequence": self.sequence,
+                "when": self.when,
+                "kind": self.kind,
+                "previous": self.previous,
+                "cost": None if self.cost is None else self.cost.to_json(),
+                "spent": None if self.spent is None else self.spent.to_json(),
+                "budget": None if self.budget is None else _budget_json(self.budget),
+                **{name: getattr(self, name) for name in _TEXTS},
+            }
+        )
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the text: what the next entry points to, and what a certificate quotes."""
+        return digest(self.text)
+
+    @property
+    def state(self) -> Account | None:
+        """The account as it was after this entry."""
+        if self.account is None or self.spent is None:
+            return None
+        return Account(name=self.account, budget=self.budget, spent=self.spent)
+
+    def with_record(self, record: Mapping[str, Any]) -> Entry:
+        """The entry and the answer beside it, which is told where it is recorded."""
+        place = {"hash": self.hash, "sequence": self.sequence}
+        return replace(self, record={**record, "entry": place})
+
+    @staticmethod
+    def read(text: str) -> Entry:
+        """The entry that this text is; any other text, also of the same meaning, is refused."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            raise Malformed("is no JSON") from None
+        if not isinstance(data, dict) or data.get("format") != _FORMAT:
+            raise Malformed("is of another format")
+        try:
+            entry = _entry(data)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):  # LastbitErrors among them
+            raise Malformed("has fields that no entry has") from None
+        if entry.text != text:
+            raise Malformed("is not written as entries are")
+        return entry
+
+
+def _entry(data: dict[str, Any]) -> Entry:
+    if data["kind"] not in ("opened", "budget", "charge", "note"):
+        raise ValueError
+    if type(data["sequence"]) is not int or not isinstance(data["when"], str):
+        raise TypeError
+    texts: dict[str, Any] = {name: data[name] for name in _TEXTS}
+    if not all(text is None or isinstance(text, str) for text in texts.values()):
+        raise TypeError
+    return Entry(
+        sequence=data["sequence"],
+        when=data["when"],
+        kind=cast(Kind, data["kind"]),
+        previous=str(data["previous"]),
+        cost=_cost(data["cost"]),
+        spent=_cost(data["spent"]),
+        budget=_budget(data["budget"]),
+        **texts,
+    )
+
+
+def _exact(text: str) -> Fraction:
+    if not _EXACT.fullmatch(text):
+        raise ValueError
+    return Fraction(text)
+
+
+def _cost(data: dict[str, str] | None) -> Cost | None:
+    if data is None:
+        return None
+    return Cost(
+        epsilon=_exact(data["epsilon"]), delta=_exact(data["delta"]), rho=_exact(data["rho"])
+    )
+
+
+def _budget_json(budget: Budget) -> dict[str, str]:
+    return {
+        "kind": budget.kind,
+        "epsilon": str(budget.epsilon),
+        "delta": str(budget.delta),
+        "rho": str(budget.rho),
+    }
+
+
+def _budget(data: dict[str, Any] | None) -> Budget | None:
+    if data is None:
+        return None
+    return Budget(
+        kind=data["kind"],
+        epsilon=_exact(data["epsilon"]),
+        delta=_exact(data["delta"]),
+        rho=_exact(data["rho"]),
+    )

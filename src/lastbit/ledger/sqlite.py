@@ -1,0 +1,389 @@
+"""`Ledger`: the books of all tables that share a file, in SQLite.
+
+Law      `charge` is one transaction that no other process can come between: it reads the last entry
+         and the account, applies the rules of `account.py`, and appends; or it changes nothing
+Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
+         within its budget. (b) An answer that `charge` returned is in the file for good
+Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read, so the total is
+         still the last when the charge is appended; the sum is exact; a commit is atomic. (b) the
+         commit has been synced before `charge` returns (`storage.py` says why EXTRA). Both rest on
+         SQLite, and on a disk and file system that do what a sync and a lock ask for
+Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
+Checked  tests/ledger/test_sqlite.py, tests/ledger/test_many_processes.py and
+         tests/faults/test_killed.py: killed at each single system call of a charge
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
+from lastbit.ledger.account import Account
+from lastbit.ledger.chain import chain_problems
+from lastbit.ledger.entry import FIRST, Entry, canonical, digest
+from lastbit.ledger.rows import appended, entry_of, rows, whole_entry_of, whole_rows
+from lastbit.ledger.storage import (
+    APPLICATION,
+    SCHEMA,
+    VERSION,
+    connected,
+    damaged,
+    made,
+    place_of,
+    transaction,
+)
+from lastbit.tables.cost import Cost
+from lastbit.tables.schema import Budget
+
+__all__ = ["Ledger"]
+
+_SECRET_BYTES = 32
+_LONGEST_NAME = 200
+_PATIENCE = 30.0  # seconds to wait for other processes before giving up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """A ledger file. Every call opens it anew, so a Ledger may be shared by threads and forks.
+
+    `opened` is the hash of the first entry: another ledger that is put in the place of this one is
+    noticed.
+    """
+
+    path: Path
+    opened: str
+    patience: float = field(default=_PATIENCE, repr=False)
+
+    # ------------------------------------------------------------ opening
+
+    @staticmethod
+    def open(path: str | os.PathLike[str], *, patience: float = _PATIENCE) -> Ledger:
+        """The ledger at this path; a new one if there is no file."""
+        place = place_of(path)
+        if not place.exists():
+            made(place, _new_ledger, patience=patience)
+        return Ledger.existing(place, patience=patience)
+
+    @staticmethod
+    def existing(path: str | os.PathLike[str], *, patience: float = _PATIENCE) -> Ledger:
+        """The ledger at this path, which must be there."""
+        place = place_of(path)
+        with connected(place, patience=patience) as connection:
+            first = next(rows(connection, "WHERE sequence = 1"), None)
+        if first is None:
+            raise damaged(place, "has lost its first entry; restore a backup")
+        return Ledger(path=place, opened=first.hash, patience=patience)
+
+    # ------------------------------------------------------------ accounts
+
+    def account(self, name: str, budget: Budget | None) -> Account:
+        """Open an account with this budget, or see that it has this budget; None is no limit."""
+        with self._connected() as connection:
+            found = self._account(connection, name)
+            if found is None:
+                with transaction(connection):
+                    found = self._account(connection, name)  # another process may have been first
+                    if found is None:
+                        found = Account(name=name, budget=None).with_budget(budget)
+                        self._append(connection, _budget_entry(found, who=None))
+        if found.budget != budget:
+            raise InvalidParameter(
+                f"the budget of {name}",
+                problem="is not the one that the ledger has for it",
+                remedy="put the old one back on the card, or let the steward change the ledger's "
+                "by lastbit budget card.toml --set",
+            )
+        return found
+
+    def set_budget(self, name: str, budget: Budget | None, *, who: str | None = None) -> Account:
+        """Give an account another budget, which must cover what is spent; this is recorded too."""
+        _check_who(who)
+        with self._connected() as connection, transaction(connection):
+            found = self._account(connection, name)
+            if found is not None and found.budget == budget:
+                return found
+            after = (found or Account(name=name, budget=None)).with_budget(budget)
+            self._append(connection, _budget_entry(after, who=who))
+        return after
+
+    def accounts(self) -> tuple[Account, ...]:
+        """All accounts, by name."""
+        last = (
+            "WHERE sequence IN (SELECT max(sequence) FROM entries WHERE account IS NOT NULL "
+            "GROUP BY account) ORDER BY account"
+        )
+        with self._connected() as connection:
+            states = [entry_of(self.path, row).state for row in rows(connection, last)]
+        return tuple(state for state in states if state is not None)
+
+    def spent(self, account: str) -> Cost:
+        """What the account has spent, exactly; nothing if it was never opened."""
+        with self._connected() as connection:
+            found = self._account(connection, account)
+        return Cost() if found is None else found.spent
+
+    def remaining(self, account: str) -> Cost | None:
+        """What the account may still spend; None where there is no limit."""
+        with self._connected() as connection:
+            found = self._account(connection, account)
+        if found is None:
+            raise _not_open(account)
+        return found.remaining
+
+    # ------------------------------------------------------------ answers
+
+    def recorded(self, account: str, question: str) -> dict[str, Any] | None:
+        """The newest answer to this very question, to be shown again at no charge."""
+        with self._connected() as connection:
+            found = self._answered(connection, account, question)
+        return None if found is None else dict(found.record or {})
+
+    def charge(
+        self,
+        account: str,
+        cost: Cost,
+        *,
+        who: str | None,
+        question: str,
+        plan_digest: str,
+        fingerprint: str,
+        record: Mapping[str, Any],
+        fresh: bool = False,
+    ) -> Entry:
+        """Charge an answer and record it, before anybody sees it; or raise, and change nothing.
+
+        Show `record` of the entry that comes back: if another process asked the same in the
+        meantime, it is that one's answer, and this one is neither charged nor to be shown. With
+        `fresh` the same question is charged anew.
+        """
+        for name, text in (("question", question), ("plan", plan_digest), ("data", fingerprint)):
+            _check_text(name, text)
+        _check_who(who)
+        if not isinstance(cost, Cost) or not isinstance(record, Mapping):
+            raise WrongType("charge", problem="has no cost or no record", remedy="pass both")
+        written = canonical({**record, "entry": None})
+        words, query = _asked(record)
+        draft = Entry(
+            sequence=0,
+            when="",
+            kind="charge",
+            account=account,
+            who=who,
+            question=question,
+            cost=cost,
+            plan=plan_digest,
+            fingerprint=fingerprint,
+            result=digest(written),
+            words=words,
+            query=query,
+        )
+        with self._connected() as connection, transaction(connection):
+            earlier = None if fresh else self._answered(connection, account, question)
+            if earlier is not None:
+                return earlier
+            found = self._account(connection, account)
+            if found is None:
+                raise _not_open(account)
+            after = found.charged(cost)
+            paid = replace(draft, spent=after.spent, budget=after.budget)
+            entry = self._append(connection, paid, written)
+        return entry.with_record(json.loads(written))
+
+    def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
+        """Append a remark, say why a budget was changed."""
+        _check_text("note", words)
+        _check_who(who)
+        with self._connected() as connection, transaction(connection):
+            state = None if account is None else self._account(connection, account)
+            if account is not None and state is None:
+                raise _not_open(account)
+            draft = Entry(sequence=0, when="", kind="note", account=account, who=who, words=words)
+            if state is not None:
+                draft = replace(draft, spent=state.spent, budget=state.budget)
+            return self._append(connection, draft)
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry. Noted elsewhere, it proves that the ledger lost nothing."""
+        with self._connected() as connection:
+            return self._last(connection).hash
+
+    @property
+    def secret(self) -> bytes:
+        """32 random bytes made with the ledger, which no export holds."""
+        with self._connected() as connection:
+            return _secret(self.path, connection)
+
+    def keyed(self, fingerprint: bytes) -> str:
+        """A fingerprint that says nothing of the data to whoever lacks the secret: HMAC-SHA256."""
+        return hmac.new(self.secret, fingerprint, hashlib.sha256).hexdigest()
+
+    def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:
+        """All entries in order, or the last so many of one account; answers are not read."""
+        where = "" if account is None else "WHERE account = ?"
+        values = () if account is None else (account,)
+        limit = -1 if last is None else last
+        with self._connected() as connection:
+            newest = rows(connection, f"{where} ORDER BY sequence DESC LIMIT ?", *values, limit)
+            found = [entry_of(self.path, row) for row in newest]
+        return tuple(reversed(found))
+
+    def entry(self, sequence: int) -> Entry:
+        """One entry, with its answer if it has one."""
+        with self._connected() as connection:
+            row = next(whole_rows(connection, "WHERE sequence = ?", sequence), None)
+        if row is None:
+            raise InvalidParameter(
+                "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
+            )
+        return whole_entry_of(self.path, row)
+
+    def problems(self, heads: Collection[str] = ()) -> list[str]:
+        """What is wrong with the file, in words; nothing if all hashes, sums and answers fit.
+
+        `heads` are hashes of entries that were noted elsewhere, as every certificate does.
+        """
+        found: list[str] = []
+        try:
+            with self._connected() as connection:
+                connection.execute("BEGIN")  # one state, whoever writes meanwhile
+                if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                    found.append("SQLite finds the file itself damaged")
+                sealed = hashlib.sha256(_secret(self.path, connection)).hexdigest()
+                last = connection.execute("SELECT seq FROM sqlite_sequence").fetchone()
+                found += chain_problems(
+                    whole_rows(connection, "ORDER BY sequence"),
+                    secret=sealed,
+                    last=None if last is None else last[0],
+                    heads=heads,
+                )
+        except LedgerDamaged as error:
+            found.append(str(error))
+        return found
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the ledger as it is now, while others use it; an existing file is not replaced."""
+        from lastbit.ledger.copies import copied
+
+        copied(self, path)
+
+    # ------------------------------------------------------------ inside a call
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with connected(self.path, patience=self.patience) as connection:
+            first = connection.execute("SELECT hash FROM entries WHERE sequence = 1").fetchone()
+            if first != (self.opened,):
+                raise damaged(self.path, "is not the one that was opened: it was exchanged")
+            yield connection
+
+    def _last(self, connection: sqlite3.Connection) -> Entry:
+        row = next(rows(connection, "ORDER BY sequence DESC LIMIT 1"))
+        return entry_of(self.path, row)
+
+    def _account(self, connection: sqlite3.Connection, name: str) -> Account | None:
+        _check_name(name)
+        newest = "WHERE account = ? ORDER BY sequence DESC LIMIT 1"
+        row = next(rows(connection, newest, name), None)
+        return None if row is None else entry_of(self.path, row).state
+
+    def _answered(
+        self, connection: sqlite3.Connection, account: str, question: str
+    ) -> Entry | None:
+        _check_name(account)
+        _check_text("question", question)
+        newest = "WHERE question = ? AND account = ? ORDER BY sequence DESC LIMIT 1"
+        row = next(whole_rows(connection, newest, question, account), None)
+        return None if row is None else whole_entry_of(self.path, row)
+
+    def _append(
+        self, connection: sqlite3.Connection, draft: Entry, record: str | None = None
+    ) -> Entry:
+        last = self._last(connection)
+        return appended(connection, draft, record, after=(last.sequence, last.hash))
+
+
+def _new_ledger(connection: sqlite3.Connection) -> None:
+    from lastbit.sampling.bits import secure_bits
+
+    secret = secure_bits().fill(_SECRET_BYTES).tobytes()
+    with transaction(connection):
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        for statement in SCHEMA:
+            connection.execute(statement)
+        connection.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
+        sealed = hashlib.sha256(secret).hexdigest()
+        opening = Entry(sequence=0, when="", kind="opened", secret=sealed)
+        appended(connection, opening, None, after=(0, FIRST))
+
+
+def _budget_entry(state: Account, *, who: str | None) -> Entry:
+    return Entry(
+        sequence=0,
+        when="",
+        kind="budget",
+        account=state.name,
+        who=who,
+        spent=state.spent,
+        budget=state.budget,
+    )
+
+
+def _asked(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The question's SQL text and the digest of its query, if the record has them."""
+    asked = record.get("asked")
+    if not isinstance(asked, Mapping):
+        return None, None
+    text, query = asked.get("sql"), asked.get("query")
+    return (
+        text if isinstance(text, str) else None,
+        None if query is None else digest(canonical(query)),
+    )
+
+
+def _secret(place: Path, connection: sqlite3.Connection) -> bytes:
+    found = connection.execute("SELECT value FROM secret").fetchone()
+    if found is None or not isinstance(found[0], bytes) or len(found[0]) != _SECRET_BYTES:
+        raise damaged(place, "has lost its secret; restore a backup")
+    return found[0]
+
+
+def _check_name(name: object) -> None:
+    """A table's name: short, and fit for any terminal."""
+    _check_text("account", name)
+    assert isinstance(name, str)
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise InvalidParameter(
+            "account",
+            problem="has a name that is too long or cannot be printed",
+            remedy=f"name the table by at most {_LONGEST_NAME} printable letters",
+        )
+
+
+def _check_text(name: str, text: object) -> None:
+    """Text that SQLite can hold: a lone surrogate of a broken file name is none."""
+    if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise WrongType(name, problem="is no text, or empty", remedy="pass a str")
+
+
+def _check_who(who: object) -> None:
+    if who is not None:
+        _check_text("who", who)
+
+
+def _not_open(account: str) -> InvalidParameter:
+    return InvalidParameter(
+        "account", problem=f"{account[:80]} is not open", remedy="call account(name, budget) first"
+    )

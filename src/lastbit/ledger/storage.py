@@ -1,0 +1,254 @@
+"""The SQLite file under a ledger: made whole or not at all, synced, locked, in our words.
+
+**Durable.** `synchronous=EXTRA` with a rollback journal. A transaction is committed by deleting its
+journal; at FULL the folder is not synced after that, and a power cut could bring the journal back,
+and with it the state before a charge whose answer was already shown. EXTRA syncs the folder too.
+`fullfsync` asks macOS for a sync that reaches the disk.
+
+**A journal, not a write-ahead log.** Between calls the ledger is *one* file: whoever copies it
+copies all of it. With a log beside it, a copy of the main file would silently be an older ledger,
+with budget left that was spent. A process killed in the middle leaves a journal, which the next
+one to open the file rolls back.
+
+**Made at once.** A new ledger is written under another name and then linked to its own, which fails
+if that is taken. So a ledger that exists is whole, and an empty file is never taken for a new one.
+
+**Alone.** A connection lives for one call, under a lock of the whole process which a fork takes
+too: no child ever inherits a connection, nor SQLite's belief that it holds a lock. Nothing here
+opens the file by other means while it is in use, since closing *any* handle of a file drops the
+POSIX locks that this process holds on it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lastbit.errors import InvalidParameter, LedgerDamaged
+
+__all__ = [
+    "APPLICATION",
+    "SCHEMA",
+    "VERSION",
+    "connected",
+    "damaged",
+    "made",
+    "place_of",
+    "raw",
+    "transaction",
+    "translated",
+]
+
+APPLICATION = 0x6C62_6C67  # "lblg"
+VERSION = 1
+
+_STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
+SCHEMA = (
+    # the record comes last: looking an entry up does not read through its answer
+    "CREATE TABLE entries (sequence INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT, "
+    "question TEXT, text TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, record TEXT)",
+    "CREATE TABLE secret (one INTEGER PRIMARY KEY CHECK (one = 1), value BLOB NOT NULL)",
+    "CREATE INDEX entries_by_account ON entries (account, sequence)",
+    "CREATE INDEX entries_by_question ON entries (question, account, sequence)",
+    "CREATE TRIGGER entries_follow BEFORE INSERT ON entries WHEN NEW.sequence IS NOT "
+    f"(SELECT coalesce(max(sequence), 0) + 1 FROM entries) {_STAY}",
+    f"CREATE TRIGGER entries_update BEFORE UPDATE ON entries {_STAY}",
+    f"CREATE TRIGGER entries_delete BEFORE DELETE ON entries {_STAY}",
+    f"CREATE TRIGGER secret_update BEFORE UPDATE ON secret {_STAY}",
+    f"CREATE TRIGGER secret_delete BEFORE DELETE ON secret {_STAY}",
+)
+_SETTINGS = (
+    "PRAGMA journal_mode = DELETE",
+    "PRAGMA synchronous = EXTRA",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+)
+
+
+class _Alone:
+    """One connection at a time in a process, and none while it forks."""
+
+    __slots__ = ("lock",)
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        os.register_at_fork(
+            before=self._take, after_in_parent=self._give, after_in_child=self._anew
+        )
+
+    def _take(self) -> None:
+        self.lock.acquire()
+
+    def _give(self) -> None:
+        self.lock.release()
+
+    def _anew(self) -> None:
+        self.lock = threading.RLock()
+
+
+_ALONE = _Alone()
+
+
+def place_of(path: str | os.PathLike[str]) -> Path:
+    """The absolute path, if a ledger may be there; a folder or a device is refused."""
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path) or not os.fspath(path):
+        raise InvalidParameter("ledger", problem="is no path", remedy="name a file")
+    place = Path(path).absolute()
+    try:
+        kind = place.stat().st_mode
+    except FileNotFoundError:
+        return place
+    except OSError as error:
+        raise _unusable(place, f"cannot be reached ({error.strerror})") from None
+    if stat.S_ISREG(kind):
+        return place
+    problem = "is a folder" if stat.S_ISDIR(kind) else "is no ordinary file"
+    raise _unusable(place, problem, "name a file in it" if stat.S_ISDIR(kind) else "name a file")
+
+
+def made(place: Path, fill: Callable[[sqlite3.Connection], None], *, patience: float) -> bool:
+    """Make the file whole and then give it its name; False if that was taken meanwhile."""
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".new")
+        os.close(handle)  # readable by its owner alone, as everything linked to it is
+    except OSError as error:
+        raise _unusable(
+            place, f"cannot be made ({error.strerror})", "name a file in a folder you may write to"
+        ) from None
+    try:
+        with _ALONE.lock, translated(place), raw(Path(name), patience=patience) as connection:
+            fill(connection)
+        try:
+            os.link(name, place)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise _unusable(
+                place, f"cannot be made ({error.strerror})", "put it on a local disk"
+            ) from None
+    finally:
+        os.unlink(name)
+    _sync_folder(place.parent)
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
+    """A connection with our settings, closed at the end; what it holds is not looked at."""
+    address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
+    connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
+    try:
+        for setting in _SETTINGS:
+            connection.execute(setting).fetchall()
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def connected(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
+    """A connection to a ledger, for one call; whatever is no ledger of this version is refused."""
+    with _ALONE.lock, translated(place):
+        _check_file(place)
+        with raw(place, patience=patience) as connection:
+            _check_schema(place, connection)
+            yield connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, and nobody else writes meanwhile: reads inside see the last state."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:  # refused, failed, or interrupted before the commit
+            connection.execute("ROLLBACK")
+
+
+def _check_file(place: Path) -> None:
+    place_of(place)
+    try:
+        size = place.stat().st_size
+    except OSError:
+        raise _unusable(place, "is not there", "name one that lastbit made") from None
+    if size == 0:
+        raise damaged(place, "is empty; if a new one is meant, delete it first")
+
+
+def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION:
+        raise damaged(place, "is a database, but no ledger of lastbit's")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise damaged(place, f"is of version {version}; this lastbit knows {VERSION}: upgrade it")
+    rows = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+    )
+    if version != VERSION or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
+        raise damaged(place, "had its tables or triggers changed; restore a backup")
+
+
+# ---------------------------------------------------------------- errors in our words
+
+
+@contextmanager
+def translated(place: Path) -> Iterator[None]:
+    """SQLite's errors as ours. Its own words are dropped: they may quote what is stored."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translation(place, error) from None
+
+
+def _translation(place: Path, error: sqlite3.Error) -> Exception:
+    code: int = getattr(error, "sqlite_errorcode", 0) or 0
+    match code & 0xFF:  # the upper bits tell the variants of a code apart
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return _unusable(
+                place, "is locked by another process", "try again when that has finished"
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            return _unusable(
+                place, "may not be written", "make the file and its folder writable for you"
+            )
+        case sqlite3.SQLITE_FULL:
+            return _unusable(place, "has no room: the disk is full", "free some space")
+        case sqlite3.SQLITE_CANTOPEN:
+            return _unusable(
+                place, "cannot be opened", "make the file and its folder readable and writable"
+            )
+        case sqlite3.SQLITE_IOERR:
+            return _unusable(
+                place, "cannot be read or written: the disk fails or is full", "look at the disk"
+            )
+        case sqlite3.SQLITE_NOTADB:
+            return damaged(place, "is no ledger of lastbit's: not even a database; name another")
+    name = getattr(error, "sqlite_errorname", "unreadable")
+    return damaged(place, f"is damaged ({name}); restore a backup")
+
+
+def damaged(place: Path, problem: str) -> LedgerDamaged:
+    """The error, with the path in front; nothing is released."""
+    return LedgerDamaged(f"the ledger {place} {problem}")
+
+
+def _unusable(place: Path, problem: str, remedy: str = "name another file") -> InvalidParameter:
+    return InvalidParameter(f"the ledger {place}", problem=problem, remedy=remedy)

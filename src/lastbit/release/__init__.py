@@ -1,0 +1,29 @@
+"""Release: the only room where a raw aggregate meets a mechanism and a ledger.
+
+A question comes in as a `Query` with its `Plan`, and goes out as an `Answer` that is paid for. In
+between, and only here, exact numbers of people are in memory; they are gone before anything is
+shown, recorded or logged, and no exception carries them out.
+
+The order is fixed (`release.py` says why): check who asks and what is left of the budget, look for
+a recorded answer, run the engine, add the noise, let the ledger take the charge together with the
+whole answer, show.
+
+| file | holds |
+|---|---|
+| `table.py` | the Python front end: `table(...).group_by(...).agg(...).release(...)` |
+| `declaring.py` | tables declared in Python: what is publicly known of them |
+| `release.py` | `released`: from a plan to an answer, in the order that errs towards privacy |
+| `noise.py` | exact aggregates in, noisy ones out: every mechanism of the plan, run once |
+| `intervals.py`, `cells.py` | noisy integers to numbers with standard errors and 95 % intervals |
+| `quotients.py` | the same for means, variances and deviations |
+| `having.py` | HAVING, ORDER BY and LIMIT on released values |
+| `consistency.py` | counts that are whole, not negative and add up, on request |
+| `certificate.py` | what a second program needs to check the answer's price again |
+| `answer.py` | `Answer`: the record of an answer, with exports |
+| `exporting.py`, `showing.py` | the record as flat columns, and as a table for people |
+"""
+
+from lastbit.release.answer import Answer, Row
+from lastbit.release.release import released
+
+__all__ = ["Answer", "Row", "released"]

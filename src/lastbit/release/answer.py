@@ -1,0 +1,210 @@
+"""An answer: released numbers with their error bars, ready to be shown, saved and checked.
+
+Everything here is a function of the record, a plain JSON value that holds nothing but what was
+released and paid for: it may be printed, mailed and kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.release.cells import Cell
+from lastbit.release.exporting import columns_for_export, csv_text, duckdb_relation
+from lastbit.release.showing import html_table, text_table
+from lastbit.tables.cost import Cost
+from lastbit.tables.expression import Constant, from_json
+
+__all__ = ["Answer", "Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One group of the answer: its keys, and a cell for every column."""
+
+    keys: tuple[Any, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The released numbers of one query; what it shows is public.
+
+    Exports have, for every column `n`, the columns `n`, `n_se`, `n_low` and `n_high`: the value,
+    its standard error and the ends of its 95 % interval. `to_polars()`, `to_pandas()` and
+    `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, needs none.
+    """
+
+    record: dict[str, Any] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.record, dict) or "rows" not in self.record:
+            raise WrongType("record", problem="is no answer's", remedy="pass what save() wrote")
+
+    # ------------------------------------------------------------ what was released
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the columns grouped by."""
+        return tuple(c["name"] for c in self.record["columns"] if c["role"] == "key")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the released columns."""
+        return tuple(c["name"] for c in self.record["columns"] if c["role"] == "value")
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows, in the order asked for."""
+        return tuple(self)
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self.record["rows"]:
+            keys = tuple(map(_key, row["keys"]))
+            yield Row(keys, tuple(Cell(**cell) for cell in row["cells"]))
+
+    def __len__(self) -> int:
+        return len(self.record["rows"])
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """All values of a column, or the keys of one grouped by."""
+        if name in self.keys:
+            place = self.keys.index(name)
+            return [row.keys[place] for row in self]
+        if name not in self.columns:
+            raise InvalidParameter(
+                "column",
+                problem="is not in the answer",
+                remedy=f"use {', '.join(self.keys + self.columns)}",
+            )
+        place = self.columns.index(name)
+        return [row.cells[place].value for row in self]
+
+    @property
+    def value(self) -> Any:
+        """The one number of an answer that has only one."""
+        if len(self) != 1 or len(self.columns) != 1:
+            raise InvalidParameter(
+                "value", problem="is not one: there are several", remedy="use rows"
+            )
+        return self.rows[0].cells[0].value
+
+    @property
+    def cost(self) -> Cost:
+        """What was paid for it."""
+        parts = {name: Fraction(text) for name, text in self.record["cost"].items()}
+        return Cost(**parts)
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised, in words."""
+        return str(self.record["guarantee"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know when reading the numbers."""
+        return tuple(self.record["notes"])
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What `lastbit check` verifies."""
+        return dict(self.record["certificate"])
+
+    @property
+    def totals(self) -> dict[str, int] | None:
+        """The totals of counts, where consistent ones were asked for."""
+        if self.record.get("totals") is None:
+            return None
+        pairs = zip(self.columns, self.record["totals"], strict=True)
+        return {name: total for name, total in pairs if total is not None}
+
+    def consistent(self) -> Answer:
+        """The same with whole counts from 0 up that agree with their total; costs nothing."""
+        from lastbit.release.consistency import consistent
+
+        return Answer(consistent(self.record))
+
+    # ------------------------------------------------------------ to other programs
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict a row, with the columns of the exports."""
+        names, rows = columns_for_export(self.record)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow stream that pandas, Polars, pyarrow and DuckDB read; needs none of them."""
+        return duckdb_relation(self.record).__arrow_c_stream__(requested_schema)
+
+    def to_polars(self) -> Any:
+        """A Polars DataFrame."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        return duckdb_relation(self.record).df()
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Comma-separated text, also written to a file if one is named."""
+        return _written(csv_text(self.record), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The whole record with its certificate as JSON text."""
+        text = json.dumps(self.record, indent=2, ensure_ascii=False, allow_nan=False)
+        return _written(text + "\n", path)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """A Parquet file."""
+        Path(path).write_bytes(b"")  # where that fails, it says so better than the engine
+        duckdb_relation(self.record).write_parquet(str(path))
+
+    def save(self, path: str | Path) -> None:
+        """Keep the answer: the record with its certificate, which `load` reads back."""
+        self.to_json(path)
+
+    @staticmethod
+    def load(path: str | Path) -> Answer:
+        """An answer that `save` wrote."""
+        return Answer(json.loads(Path(path).read_text("utf-8")))
+
+    def report(self, path: str | Path) -> None:
+        """A page with charts: one HTML file that needs nothing else."""
+        from lastbit.report.answers import page
+
+        _written(page(self.record), path)
+
+    # ------------------------------------------------------------ to people
+
+    def __str__(self) -> str:
+        return text_table(self.record)
+
+    def __repr__(self) -> str:
+        rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
+        return f"<Answer: {rows} of {', '.join(self.keys + self.columns)}; {self.guarantee}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.record)
+
+
+def _key(data: Any) -> Any:
+    constant = from_json(data)
+    assert isinstance(constant, Constant)
+    return constant.value
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, "utf-8")
+    return text

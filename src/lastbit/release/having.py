@@ -1,0 +1,264 @@
+"""HAVING, ORDER BY and LIMIT: on released values, in Python, after the noise.
+
+The expressions are those of `tables/expression.py`, over the columns of the answer instead of the
+table's. They are total: whatever cannot be worked out is missing, and HAVING keeps a row iff its
+condition is true. All of it is post-processing: it sees what everybody may see.
+
+It runs on numbers that are not paid for yet. Were there a value that makes it fail, or run for
+hours, then to ask, look and give up would tell something of that number, free of charge. So no
+value does: whatever is raised is a missing value, and time grows with the sizes of the question
+and of the values by a small power, never with what the values say.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from fractions import Fraction
+from functools import reduce
+from types import MappingProxyType
+from typing import Any
+
+from lastbit.tables.expression import Call, ColumnName, Constant, Expression
+from lastbit.tables.query import OrderBy, Query
+
+__all__ = ["evaluated", "kept"]
+
+_LONGEST_NUMBER = 400
+_MOST_DIGITS = 400
+
+
+def kept(query: Query, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
+    """Which rows of the answer are left, and in which order: HAVING, ORDER BY, LIMIT.
+
+    `names` are the columns, `rows` their released values.
+    """
+    places = {name.lower(): i for i, name in enumerate(names)}
+    left = list(range(len(rows)))
+    condition = query.having
+    if condition is not None:
+        left = [
+            i
+            for i in left
+            if evaluated(condition, {n: rows[i][place] for n, place in places.items()}) is True
+        ]
+    for order in reversed(query.order):  # sorting is stable: the first name decides last
+        left = _sorted(left, order, [row[places[order.name.lower()]] for row in rows])
+    return left if query.limit is None else left[: query.limit]
+
+
+def _sorted(left: list[int], order: OrderBy, values: list[Any]) -> list[int]:
+    """By value, the missing ones last either way."""
+    known = [i for i in left if values[i] is not None]
+    missing = [i for i in left if values[i] is None]
+    return sorted(known, key=lambda i: values[i], reverse=order.descending) + missing
+
+
+def evaluated(expression: Expression, row: Mapping[str, Any]) -> Any:
+    """The value of an expression over released columns, named in lower case; None if there is none.
+
+    >>> from lastbit.tables.expression import call
+    >>> evaluated(call(">", ColumnName("n"), Constant(100)), {"n": 120})
+    True
+    >>> evaluated(call("/", ColumnName("n"), Constant(0)), {"n": 120}) is None
+    True
+    """
+    try:
+        return _value(expression, row)
+    except Exception:  # of whatever kind: an error would tell something that is not paid for
+        return None
+
+
+def _value(expression: Expression, row: Mapping[str, Any]) -> Any:
+    match expression:
+        case Constant(value):
+            return value
+        case ColumnName(name):
+            return row[name.lower()]
+        case Call(function, arguments):
+            if function in _LAZY:
+                return _LAZY[function](arguments, row)
+            values = [evaluated(argument, row) for argument in arguments]
+            return None if None in values else _FUNCTIONS[function](*values)
+
+
+# ---------------------------------------------------------------- functions that take missing ones
+
+
+def _and(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> bool | None:
+    values = [evaluated(argument, row) for argument in arguments]
+    return False if False in values else None if None in values else all(values)
+
+
+def _or(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> bool | None:
+    values = [evaluated(argument, row) for argument in arguments]
+    return True if True in values else None if None in values else any(values)
+
+
+def _in(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> bool | None:
+    first, *others = (evaluated(argument, row) for argument in arguments)
+    if first is None:
+        return None
+    return (
+        True if first in [o for o in others if o is not None] else None if None in others else False
+    )
+
+
+def _case(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
+    for test, value in zip(arguments[0::2], arguments[1::2], strict=False):
+        if evaluated(test, row) is True:
+            return evaluated(value, row)
+    return evaluated(arguments[-1], row) if len(arguments) % 2 else None
+
+
+def _known(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> list[Any]:
+    values = (evaluated(argument, row) for argument in arguments)
+    return [value for value in values if value is not None]
+
+
+def _lazy() -> dict[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]]:
+    return {
+        "and": _and,
+        "or": _or,
+        "in": _in,
+        "case": _case,
+        "is_missing": lambda arguments, row: evaluated(arguments[0], row) is None,
+        "coalesce": lambda arguments, row: next(iter(_known(arguments, row)), None),
+        "concat": lambda arguments, row: "".join(map(_text, _known(arguments, row))),
+        "least": lambda arguments, row: min(_known(arguments, row), default=None),
+        "greatest": lambda arguments, row: max(_known(arguments, row), default=None),
+    }
+
+
+# ---------------------------------------------------------------- functions of values
+
+
+def _like(text: str, pattern: str) -> bool:
+    """As LIKE, in time len(text) * len(pattern): only the last % before a miss can take up more."""
+    place = at = 0
+    last: tuple[int, int] | None = None  # where to go on in the pattern, and in the text
+    while at < len(text):
+        letter = pattern[place] if place < len(pattern) else None
+        if letter == "%":
+            place += 1
+            last = place, at
+        elif letter is not None and letter in ("_", text[at]):
+            place, at = place + 1, at + 1
+        elif last is not None:
+            place, at = last[0], last[1] + 1
+            last = place, at
+        else:
+            return False
+    return not pattern[place:].strip("%")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, str):
+        return +value
+    # 1e999999999 is a short text and a long number: as a double it is none
+    plain = len(value) <= _LONGEST_NUMBER and "e" not in value.lower()
+    found = Fraction(value) if plain else float(value)
+    return found if math.isfinite(found) else None
+
+
+def _day(value: Any) -> date:
+    if isinstance(value, str):
+        return date.fromisoformat(value)
+    return value.date() if isinstance(value, datetime) else value
+
+
+def _bin(value: Any, *edges: Any) -> Any:
+    inside = [edge for edge in edges if edge <= value]
+    if not inside or value > edges[-1]:
+        return None
+    return edges[-2] if value == edges[-1] else inside[-1]
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    first = max(start - 1, 0)
+    return text[first:] if length is None else text[first : max(start - 1 + length, 0)]
+
+
+def _power(a: Any, b: Any) -> float:
+    return math.pow(a, b)
+
+
+def _rounded(value: Any, digits: int = 0) -> Any:
+    return round(value, min(max(digits, -_MOST_DIGITS), _MOST_DIGITS))
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, str):
+        return {"true": True, "false": False}[value.lower()]
+    return bool(value)
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    comparisons = {
+        "=": operator.eq,
+        "<>": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }
+    arithmetic: dict[str, Callable[..., Any]] = {
+        "+": lambda *terms: reduce(operator.add, terms),
+        "*": lambda *terms: reduce(operator.mul, terms),
+        "-": operator.sub,
+        "/": lambda a, b: Fraction(a) / Fraction(b),
+        "%": math.fmod,
+        "negate": operator.neg,
+        "abs": abs,
+        "floor": math.floor,
+        "ceil": math.ceil,
+        "sqrt": math.sqrt,
+        "ln": math.log,
+        "exp": math.exp,
+        "round": _rounded,
+        "power": _power,
+        "clamp": lambda value, low, high: min(max(value, low), high),
+        "bin": _bin,
+        "to_integer": lambda value: round(_number(value)),
+        "to_number": _number,
+    }
+    texts: dict[str, Callable[..., Any]] = {
+        "not": operator.not_,
+        "like": _like,
+        "ilike": lambda text, pattern: _like(text.lower(), pattern.lower()),
+        "length": len,
+        "lower": str.lower,
+        "upper": str.upper,
+        "trim": lambda text: text.strip(" "),
+        "starts_with": str.startswith,
+        "contains": operator.contains,
+        "substring": _substring,
+        "to_text": _text,
+        "to_boolean": _boolean,
+    }
+    dates: dict[str, Callable[..., Any]] = {
+        "to_date": _day,
+        "year": lambda day: day.year,
+        "quarter": lambda day: (day.month + 2) // 3,
+        "month": lambda day: day.month,
+        "day": lambda day: day.day,
+        "hour": lambda time: time.hour,
+        "weekday": lambda day: day.isoweekday() % 7,
+        "days_between": lambda first, last: (_day(last) - _day(first)).days,
+        "start_of_month": lambda day: _day(day).replace(day=1),
+    }
+    return comparisons | arithmetic | texts | dates
+
+
+_LAZY: Mapping[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = MappingProxyType(
+    _lazy()
+)
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(_functions())

@@ -1,0 +1,229 @@
+"""From noisy integers to numbers with error bars.
+
+Law      value: the noisy number itself, so unbiased for counts and sums. Quotients (mean, variance)
+         are quotients of noisy numbers, clamped to what is possible; missing where the noisy count
+         is not above 0
+Theorem  each interval holds the bounded, noiseless number with probability at least 95 %:
+         - counts and sums of one measure: P[abs(noise) > a] <= 1/20 by the exact law;
+         - formulas over j measures: each of them is within its own interval of failure probability
+           1/(20 j), so all are at once in 95 % (union bound); then the formula lies within what
+           interval arithmetic gives over that box. The true number of rows is not negative, the
+           true mean lies within the bounds, the variance between 0 and the square of half the
+           range: so the interval is cut there;
+         - quantiles: `tables/ranks.py`, Theorem 3.
+         Ends are rounded outwards. Counts are rounded to whole numbers, their ends outwards too
+Differs  the interval covers the noise. It does not cover what bounding, clamping and the grid did
+         to the data: nobody may know whether they did anything
+Checked  tests/release/test_intervals.py
+
+Standard errors: of counts and sums the exact deviation of the noise (for Gaussian noise the root of
+its parameter, which is not below it: CKS20 Corollary 9); of quotients by the delta method, and
+never more than half the range; of quantiles none, as the law of their error is that of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from itertools import pairwise
+
+from lastbit.exact.ball import arb_of, working_precision
+from lastbit.exact.rational import shown
+from lastbit.exact.rounding import lower, upper
+from lastbit.laws import DiscreteGaussian, DiscreteLaplace
+from lastbit.release.cells import Cell, Column
+from lastbit.release.noise import Noisy
+from lastbit.release.quotients import Box, deviation_cell, exact, mean_cell, variance_cell
+from lastbit.tables.measures import Measure, Recipe
+from lastbit.tables.parts import RankPart
+from lastbit.tables.plan import Plan
+from lastbit.tables.query import Aggregate
+from lastbit.tables.stability import weight_one
+
+__all__ = ["MeasureNoise", "columns_of"]
+
+_BETA = Fraction(1, 20)
+
+
+class MeasureNoise:
+    """The law of the noise on one measure: how far off, how often."""
+
+    __slots__ = ("_bounds", "law", "variance")
+
+    def __init__(self, law: DiscreteLaplace | DiscreteGaussian) -> None:
+        self.law = law
+        self._bounds: dict[Fraction, int] = {}
+        self.variance = _variance(law)
+
+    def accuracy(self, beta: Fraction) -> int:
+        """The least a with P[abs(noise) > a] <= beta, exactly."""
+        if beta not in self._bounds:
+            self._bounds[beta] = max(self.law.quantile(1 - beta / 2), 0)
+        return self._bounds[beta]
+
+
+def _variance(law: DiscreteLaplace | DiscreteGaussian) -> Fraction:
+    """Of Laplace noise 2q/(1-q)**2 = 1/(2 sinh(1/(2 scale))**2), rounded up."""
+    if isinstance(law, DiscreteGaussian):
+        return law.variance
+    with working_precision(128):
+        half = arb_of(1 / (2 * law.scale))
+        # 1/sinh(x) = 2 exp(-x)/(1 - exp(-2x)): no large numbers, whatever the scale
+        inverse = 2 * (-half).exp() / -(-2 * half).expm1()
+        return Fraction(upper(inverse * inverse / 2))
+
+
+def columns_of(plan: Plan, noisy: Noisy) -> list[Column]:
+    """The columns that were asked for, made of noisy measures."""
+    made = _Maker(plan, noisy)
+    return [column for recipe in plan.recipes for column in made.columns(recipe)]
+
+
+class _Maker:
+    """All that the columns of one answer share."""
+
+    def __init__(self, plan: Plan, noisy: Noisy) -> None:
+        self.noisy = noisy
+        self.measures: Mapping[str, Measure] = {m.name: m for m in plan.measures}
+        self.one = weight_one(plan.card)
+        self.noise: dict[str, MeasureNoise] = {}
+        for part in plan.parts:
+            if not isinstance(part, RankPart) and part.measure is not None:
+                self.noise[part.measure] = MeasureNoise(part.law)
+
+    def columns(self, recipe: Recipe) -> Iterator[Column]:
+        part = recipe.aggregate
+        if part.function == "histogram":
+            yield from self._histogram(recipe)
+            return
+        cells = list(self._cells(recipe))
+        yield Column(name=part.name, function=part.function, aggregate=part.name, cells=cells)
+
+    def _cells(self, recipe: Recipe) -> Iterable[Cell]:
+        part = recipe.aggregate
+        match part.function:
+            case "count":
+                return self._counts(recipe.measures["rows"], self.one)
+            case "count_units":
+                return self._counts(recipe.measures["units"], 1)
+            case "sum":
+                return self._sums(recipe)
+            case "mean":
+                return self._quotients(recipe, mean_cell)
+            case "variance":
+                return self._quotients(recipe, variance_cell)
+            case "std":
+                return self._quotients(recipe, deviation_cell)
+            case "quantile":
+                return self._quantiles(recipe)
+            case "min" | "max":
+                return self._extremes(recipe)
+            case "histogram":
+                raise AssertionError  # has a column a bin
+
+    def _counts(self, name: str, one: int) -> Iterator[Cell]:
+        noise = self.noise[name]
+        return _count_cells(self.noisy.entries[name], noise, one)
+
+    def _histogram(self, recipe: Recipe) -> Iterator[Column]:
+        part, name = recipe.aggregate, recipe.measures["bins"]
+        assert part.edges is not None
+        last = len(part.edges) - 2
+        for i, pair in enumerate(pairwise(part.edges)):
+            counts = [bins[i] for bins in self.noisy.bins[name]]
+            yield Column(
+                name=f"{part.name} [{_edge(pair[0])}, {_edge(pair[1])}{']' if i == last else ')'}",
+                function="histogram",
+                aggregate=part.name,
+                cells=list(_count_cells(counts, self.noise[name], self.one)),
+                bin=pair,
+            )
+
+    def _sums(self, recipe: Recipe) -> Iterator[Cell]:
+        """Step times the integers, and the centre times the rows where integers are centred."""
+        name, rows = recipe.measures["values"], recipe.measures.get("rows")
+        measure, noise = self.measures[name], self.noise[name]
+        factor = measure.step / self.one
+        if rows is None:
+            half = factor * noise.accuracy(_BETA)
+            error = _root(noise.variance) * float(factor)
+            for integer in self.noisy.entries[name]:
+                value = factor * integer
+                yield Cell(float(value), error, lower(value - half), upper(value + half))
+            return
+        centre, others = measure.centre / self.one, self.noise[rows]
+        half = factor * noise.accuracy(_BETA / 2) + abs(centre) * others.accuracy(_BETA / 2)
+        error = _root(factor**2 * noise.variance + centre**2 * others.variance)
+        counts = self.noisy.entries[rows]
+        for integer, count in zip(self.noisy.entries[name], counts, strict=True):
+            value = factor * integer + centre * count
+            yield Cell(float(value), error, lower(value - half), upper(value + half))
+
+    def _quotients(self, recipe: Recipe, cell: Callable[[Box], Cell]) -> Iterator[Cell]:
+        names = [recipe.measures[kind] for kind in ("rows", "values")]
+        if "squares" in recipe.measures:
+            names.append(recipe.measures["squares"])
+        beta = _BETA / len(names)
+        noises = [self.noise[name] for name in names]
+        halves = [noise.accuracy(beta) for noise in noises]
+        variances = [exact(noise.variance) for noise in noises]
+        measure = self.measures[recipe.measures["values"]]
+        assert recipe.aggregate.bounds is not None
+        low, high = map(exact, recipe.aggregate.bounds)
+        for numbers in zip(*(self.noisy.entries[name] for name in names), strict=True):
+            yield cell(Box(measure, (low, high), numbers, halves, variances))
+
+    def _quantiles(self, recipe: Recipe) -> Iterator[Cell]:
+        part = recipe.aggregate
+        edges = self.measures[recipe.measures["bins"]].edges
+        points = _points(part, edges)
+        drawn = self.noisy.ranks
+        value, low, high = (drawn[part.name, role] for role in ("value", "low", "high"))
+        last = len(edges) - 1
+        for i, first, final in zip(value, low, high, strict=True):
+            start, end = edges[min(max(first, 0), last)], edges[min(max(final + 1, 0), last)]
+            # where a draw failed the ends may be in disorder: the interval only ever widens
+            yield Cell(
+                float(points[i]),
+                None,
+                lower(min(start, end, points[i])),
+                upper(max(start, end, points[i])),
+            )
+
+    def _extremes(self, recipe: Recipe) -> Iterator[Cell]:
+        part = recipe.aggregate
+        edges = self.measures[recipe.measures["bins"]].edges
+        points = {-1: edges[0], len(edges) - 1: edges[-1]} | dict(enumerate(_points(part, edges)))
+        for i in self.noisy.ranks[part.name, "value"]:
+            if part.function == "min":
+                low, high = edges[0], edges[min(i + 1, len(edges) - 1)]
+            else:
+                low, high = edges[max(i, 0)], edges[-1]
+            yield Cell(float(points[i]), None, lower(low), upper(high))
+
+
+# ---------------------------------------------------------------- single numbers
+
+
+def _count_cells(counts: Iterable[int], noise: MeasureNoise, one: int) -> Iterator[Cell]:
+    half = noise.accuracy(_BETA)
+    error = _root(noise.variance) / one
+    for count in counts:
+        value = round(Fraction(count, one))
+        yield Cell(value, error, (count - half) // one, -((-count - half) // one))
+
+
+def _points(part: Aggregate, edges: tuple[Fraction, ...]) -> list[Fraction]:
+    """What stands for a bin: its lower edge where bins are steps of the grid, else its middle."""
+    if part.step is not None and edges[1] - edges[0] == part.step:
+        return list(edges[:-1])
+    return [(a + b) / 2 for a, b in pairwise(edges)]
+
+
+def _edge(edge: Fraction) -> str:
+    return shown(edge).strip("'")
+
+
+def _root(number: Fraction) -> float:
+    return math.sqrt(number)

@@ -1,0 +1,166 @@
+"""Where raw aggregates become noisy ones: the only place that sees both.
+
+Law      each entry of a measure gets independent noise of the plan's exact law; a key of the data
+         is shown iff its noisy number of units reaches the threshold; each quantile's draw is one
+         of the exponential mechanism over the bins of a group (`tables/ranks.py`)
+Theorem  each part costs what its plan says: the mechanisms are those of `mechanisms/`, their
+         parameters come from the plan, which has never seen the data, and each is run once
+Differs  distances of ranks are cut off at a public number, 2**12 times the distance at which a
+         candidate is exp(1) times less likely: the least of a number and a constant moves no
+         further than the number, so the price is the same, and integers stay short
+Checked  tests/release/test_noise.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.mechanisms.histogram import ThresholdedHistogram
+from lastbit.mechanisms.keyed_counts import numbers_of
+from lastbit.mechanisms.lattice import Lattice
+from lastbit.sampling.choice import choice_exp
+from lastbit.sampling.choice_rows import choice_exp_rows
+from lastbit.sampling.gaussian import gaussian_sampler
+from lastbit.sampling.laplace import laplace_sampler
+from lastbit.tables.parts import KeysPart, NoisePart, RankPart
+from lastbit.tables.plan import Plan
+
+__all__ = ["Noisy", "Raw", "noised", "rank_distances"]
+
+_CUT = 1 << 12
+_WIDE = 1 << 62
+_ENTRIES = 1 << 22
+
+
+class Raw(Protocol):
+    """Exact aggregates, as a backend gives them: secret, so never printed or kept."""
+
+    @property
+    def keys(self) -> Sequence[Any]:
+        """The keys, in an order that tells nothing."""
+
+    @property
+    def entries(self) -> Any:
+        """By measure, one integer a key."""
+
+    @property
+    def bins(self) -> Any:
+        """By measure, the integers of the bins of each key."""
+
+    @property
+    def units(self) -> Any:
+        """Units of each key, where keys are not declared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Noisy:
+    """What may be shown once it is paid for: keys, noisy integers, which candidates were drawn."""
+
+    keys: list[tuple[Any, ...]]
+    entries: dict[str, list[int]] = field(default_factory=dict)
+    bins: dict[str, list[list[int]]] = field(default_factory=dict)
+    ranks: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """By aggregate and role: the bin drawn for each key; -1 and the number of bins are the ends."""
+
+    def __repr__(self) -> str:
+        return "<Noisy: not paid for, not shown>"
+
+
+def noised(plan: Plan, raw: Raw) -> Noisy:
+    """Every mechanism of the plan, run once on the raw aggregates."""
+    keys_part = plan.keys_part
+    shown, counts = _shown(plan, keys_part, raw)
+    noisy = Noisy(keys=[tuple(raw.keys[i]) for i in shown])
+    if keys_part is not None and keys_part.measure is not None:
+        noisy.entries[keys_part.measure] = counts
+    for part in plan.parts:
+        match part:
+            case NoisePart():
+                _add_noise(part, raw, shown, noisy)
+            case RankPart():
+                groups = [raw.bins[part.measure][i] for i in shown]
+                noisy.ranks[part.aggregate, part.role] = _candidates(part, groups)
+            case KeysPart():
+                pass  # it went first
+    return noisy
+
+
+def _shown(plan: Plan, part: KeysPart | None, raw: Raw) -> tuple[list[int], list[int]]:
+    """Which keys are shown, and the noisy numbers of units where those decided."""
+    if part is None:
+        return list(range(len(raw.keys))), []
+    mechanism = ThresholdedHistogram(
+        keys_per_person=part.keys_per_person,
+        scale=part.scale,
+        threshold=part.threshold,
+        neighbours=plan.card.neighbours,
+    )
+    # the backend put the keys in an order that tells nothing; numbers stand for them here
+    places, counts = mechanism.release_arrays(np.arange(len(raw.keys)), numbers_of(raw.units))
+    return places.tolist(), counts.tolist()
+
+
+def _add_noise(part: NoisePart, raw: Raw, shown: list[int], noisy: Noisy) -> None:
+    laplace = part.mechanism == "laplace"
+    sampler = laplace_sampler(part.noise) if laplace else gaussian_sampler(part.noise)
+    if part.measure in raw.bins:
+        groups = [raw.bins[part.measure][i] for i in shown]
+        flat = [entry for group in groups for entry in group]
+        sums = iter(_sums(flat, sampler))
+        noisy.bins[part.measure] = [[next(sums) for _ in group] for group in groups]
+    else:
+        entries = raw.entries[part.measure]
+        noisy.entries[part.measure] = _sums([entries[i] for i in shown], sampler)
+
+
+def _sums(exact: list[int], sampler: Any) -> list[int]:
+    lattice = Lattice(step=Fraction(1), rounds=False, dimension=max(len(exact), 1))
+    sums: list[int] = lattice.noised(numbers_of(exact), sampler).tolist()
+    return sums
+
+
+def rank_distances(part: RankPart, weights: Sequence[Sequence[int]]) -> NDArray[Any]:
+    """The distance of every candidate from the rank aimed at, in integers, cut off far away.
+
+    `weights` has a row for every group; int64 where that is wide enough, else Python's integers.
+
+    >>> part = RankPart(aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0,
+    ...                 ends=(0, 0), candidates=3, moved=1, epsilon=Fraction(1), rho=None)
+    >>> rank_distances(part, [[4, 1, 3]]).tolist()     # half of the weight is 4
+    [[0, 0, 2]]
+    """
+    before, behind = part.ends
+    a, d = part.level.numerator, part.level.denominator
+    most = max((sum(row) for row in weights), default=0)
+    cut = ceil(_CUT / part.rate)
+    wide = 2 * d * (most + before + behind + part.shift) >= _WIDE
+    kind: Any = np.object_ if wide else np.int64
+    rows = np.array(weights, kind).reshape(len(weights), -1)
+    first = np.full((len(rows), 1 if before else 0), before, kind)
+    last = np.full((len(rows), 1 if behind else 0), behind, kind)
+    extended = np.concatenate((first, rows, last), axis=1)
+    target = a * rows.sum(axis=1, keepdims=True) + d * part.shift
+    upto = np.cumsum(extended, axis=1)
+    misses = np.maximum(d * (upto - extended) - target, target - d * upto)
+    nearest: NDArray[Any] = np.minimum(np.maximum(misses, 0), cut if wide else min(cut, _WIDE))
+    return nearest.astype(np.int64) if cut < _WIDE else nearest
+
+
+def _candidates(part: RankPart, groups: list[Sequence[int]]) -> list[int]:
+    """One draw a group: the number of a bin, or -1 or the number of bins for a public end."""
+    drawn: list[int] = []
+    step = max(1, _ENTRIES // part.candidates)
+    for start in range(0, len(groups), step):
+        distances = rank_distances(part, groups[start : start + step])
+        if distances.dtype == np.int64:
+            drawn += choice_exp_rows(distances, rate=part.rate).tolist()
+        else:  # a rate so small that even distances cut off need more than 64 bits
+            drawn += [choice_exp([Fraction(-d) for d in row], rate=part.rate) for row in distances]
+    return [place - (1 if part.ends[0] else 0) for place in drawn]

@@ -1,0 +1,344 @@
+"""The one way from a query to its answer: check, run, add noise, pay, and only then show.
+
+Order of things, and why:
+1. Whoever may not ask is refused, and so is whatever cannot be answered or paid. Nothing is read.
+2. A question that was answered on the same data before gets the recorded answer, at no charge.
+3. The engine runs the one statement; noise is added; the raw numbers are gone.
+4. The ledger takes the charge and the whole record in one transaction, which checks the budget for
+   good. If it refuses, nobody has seen the noisy numbers, and nothing is charged.
+5. Only what the ledger gives back is shown.
+
+Theorem  a release is never shown without its charge: what is returned is the record of an entry
+         that was committed before. A failure before the commit leaves no trace and no release; a
+         crash after it leaves a paid answer that asking again brings back
+Differs  without a ledger (Python only) nothing is charged, and the answer says so
+Checked  tests/release/test_release.py
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lastbit.errors import (
+    BudgetExceeded,
+    EngineFailed,
+    EntropyUnavailable,
+    InvalidParameter,
+    NotAllowed,
+    NotCertified,
+)
+from lastbit.release.answer import Answer
+from lastbit.release.cells import Column
+from lastbit.release.having import kept
+from lastbit.release.intervals import columns_of
+from lastbit.release.noise import Noisy, noised
+from lastbit.sampling.bits import secure_bits
+from lastbit.tables.expression import ColumnName, Constant, columns_in, to_json
+from lastbit.tables.plan import Plan
+from lastbit.tables.query import Query
+from lastbit.tables.schema import DataCard
+from lastbit.tables.sealing import sealed
+
+if TYPE_CHECKING:
+    from lastbit.ledger import Entry, Ledger
+
+__all__ = ["released"]
+
+_UNPAID = "the answer could not be made; nothing was released or charged"
+_PERHAPS_PAID = "the ledger failed; ask the same again: if this was charged, that costs nothing"
+
+
+def released(
+    query: Query,
+    card: DataCard,
+    plan: Plan,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    who: str | None = None,
+    fresh: bool = False,
+    consistent: bool = False,
+    sql: str | None = None,
+) -> Answer:
+    """The private answer to a query, as planned; charged to the ledger before it is returned.
+
+    `ledger` defaults to the card's, and cannot be another one where the card names one. `fresh`
+    pays for new noise though the same question was answered before. `consistent` makes counts agree
+    with their totals, which is free. `who` is what the ledger notes beside the user's own name.
+    """
+    if plan.query != query or plan.card != card:
+        raise InvalidParameter(
+            "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"
+        )
+    person = _user()
+    if card.users is not None and person not in card.users:
+        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
+    _check_columns(plan)
+    books = _opened(ledger, card)
+    if books is None:
+        answer = _unrecorded(plan, sql)
+    else:
+        label = person if who is None or who == person else f"{who} (as {person})"
+        answer = _recorded(plan, books, who=label, fresh=fresh, sql=sql)
+    return answer.consistent() if consistent else answer
+
+
+def _unrecorded(plan: Plan, sql: str | None) -> Answer:
+    budget = plan.card.budget
+    if budget is not None and not plan.cost.within(budget):
+        raise BudgetExceeded(f"the answer costs more than all of the budget of {plan.card.name}")
+    note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
+    question = _question(plan, None)
+    return Answer(
+        sealed(lambda: _made(plan, question=question, sql=sql, notes=(note,)), words=_UNPAID)
+    )
+
+
+def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | None) -> Answer:
+    card = plan.card
+    account = books.account(card.name, card.budget)
+    data = _fingerprint(books, card)
+    question = _question(plan, data)
+    if not fresh:
+        known = books.recorded(card.name, question)
+        if known is not None:
+            return Answer(known)
+    account.charged(plan.cost)  # refuses early what the ledger would refuse later
+
+    def paid() -> Entry:
+        record = _made(plan, question=question, sql=sql, head=books.head)
+        if _fingerprint(books, card) != data:  # else the record would name other data than it has
+            raise EngineFailed("the data changed while they were read; nothing was charged")
+        return books.charge(
+            card.name,
+            plan.cost,
+            who=who,
+            question=question,
+            plan_digest=plan.digest,
+            fingerprint=data,
+            record=record,
+            fresh=fresh,
+        )
+
+    entry = sealed(paid, words=_PERHAPS_PAID)  # its frames hold an answer that is not paid yet
+    return Answer(dict(entry.record or {}))
+
+
+def _fingerprint(books: Ledger, card: DataCard) -> str:
+    from lastbit.tables.backends.duckdb import fingerprint
+
+    return sealed(
+        lambda: books.keyed(fingerprint(card)), words="the source could not be read; check it"
+    )
+
+
+# ---------------------------------------------------------------- before anything is read
+
+
+def _user() -> str:
+    """The user whom the operating system runs this for; the environment could say anything."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+    except ImportError:
+        return getpass.getuser()
+
+
+def _opened(ledger: Any, card: DataCard) -> Ledger | None:
+    from lastbit.ledger import Ledger
+
+    if ledger is None:
+        return None if card.ledger is None else Ledger.open(card.ledger)
+    books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    if card.ledger is not None and books.path.resolve() != Path(card.ledger).resolve():
+        raise InvalidParameter(
+            "ledger", problem="is not the one that the card names", remedy="leave it out"
+        )
+    return books
+
+
+def _question(plan: Plan, data: str | None) -> str:
+    """Digest of all that the answer depends on but the noise: query, price, card, data."""
+    card = plan.card
+    public = [card.public[name].source for name in sorted(card.public)]
+    asked = {
+        "query": plan.query.digest,
+        "asked": plan.asked.to_json(),
+        "card": [card.name, card.unit, card.max_rows, card.max_groups, card.neighbours.relation],
+        "types": _types(plan.query, card),
+        "tables": [source.table for source in (card.source, *public)],
+        "data": data,
+    }
+    text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _types(query: Query, card: DataCard) -> list[list[str]]:
+    """How the card reads the columns that matter: 007 is a number or a text as it says.
+
+    Bounds, steps, keys and missing values are in the query; types are on the card alone.
+    """
+    parts = [query.where, *(key.expression for key in query.keys)]
+    parts += [part.expression for part in query.aggregates]
+    parts += [side for join in query.joins for pair in join.on for side in pair]
+    mentioned = {column for part in parts if part is not None for column in columns_in(part)}
+    if card.unit is not None:
+        mentioned.add(ColumnName(card.unit))
+    tables: dict[str | None, Mapping[str, str]] = {
+        name: {column.lower(): kind for column, kind in public.columns.items()}
+        for name, public in card.public.items()
+    }
+    tables[None] = {column.name.lower(): column.type for column in card.columns.values()}
+    kinds = ((c, tables.get(c.table, {}).get(c.name.lower())) for c in mentioned)
+    return sorted([column.table or "", column.name, kind or ""] for column, kind in kinds)
+
+
+def _check_columns(plan: Plan) -> None:
+    """Make the columns of an answer without rows, so that what cannot be made fails here."""
+    names = [measure.name for measure in plan.measures]
+    pairs = [(r.aggregate.name, role) for r in plan.recipes for role in ("value", "low", "high")]
+    nothing = Noisy(
+        keys=[],
+        entries={name: [] for name in names},
+        bins={name: [] for name in names},
+        ranks={pair: [] for pair in pairs},
+    )
+    found = [key.name for key in plan.query.keys]
+    found += [column.name for column in columns_of(plan, nothing)]
+    if len({name.lower() for name in found}) != len(found):
+        raise InvalidParameter(
+            "query", problem="gives two columns of the answer one name", remedy="rename one"
+        )
+
+
+# ---------------------------------------------------------------- the engine, and the noise
+
+
+def _noisy(plan: Plan) -> Noisy:
+    """Run the statement and add the noise; raw numbers live in here and nowhere else."""
+    from lastbit.tables.backends.duckdb import aggregates
+
+    secret = secure_bits().fill(32).tobytes().hex()
+    raw = aggregates(plan.query, plan.card, plan.measures, secret=secret)
+
+    def checked() -> Noisy:
+        _check_shape(plan, raw)
+        return noised(plan, raw)
+
+    words = "the noise could not be added; nothing was released or charged"
+    return sealed(checked, words=words, known=(EntropyUnavailable,))
+
+
+def _check_shape(plan: Plan, raw: Any) -> None:
+    """That the engine gave one entry for every key and measure, as it promised."""
+    count = len(raw.keys)
+    if plan.groups is not None and count != plan.groups:
+        raise EngineFailed("keys")
+    for measure in plan.measures:
+        entries = raw.bins if measure.kind == "bins" else raw.entries
+        if len(entries[measure.name]) != count:
+            raise EngineFailed("entries")
+        wanted = len(measure.edges) - 1
+        if measure.kind == "bins" and any(len(b) != wanted for b in entries[measure.name]):
+            raise EngineFailed("bins")
+    if plan.groups is None and len(raw.units) != count:
+        raise EngineFailed("units")
+
+
+# ---------------------------------------------------------------- the record
+
+
+def _made(plan: Plan, **said: Any) -> dict[str, Any]:
+    """The record of a new answer; to be called sealed, since it is not paid for yet."""
+    noisy = _noisy(plan)
+    return sealed(lambda: _record(plan, noisy, **said), words=_UNPAID, known=(NotCertified,))
+
+
+def _record(
+    plan: Plan,
+    noisy: Noisy,
+    *,
+    question: str,
+    sql: str | None,
+    notes: tuple[str, ...] = (),
+    head: str | None = None,
+) -> dict[str, Any]:
+    import lastbit
+    from lastbit.release.certificate import certificate_of
+    from lastbit.verify.check import problem_of
+
+    columns = columns_of(plan, noisy)
+    asked = plan.asked.to_json()
+    rows = _rows(plan.query, noisy, columns)
+    told = [
+        *({"name": key.name, "role": "key", "function": None} for key in plan.query.keys),
+        *(column.to_json() for column in columns),
+    ]
+    certificate = certificate_of(plan, columns=told, rows=rows, head=head)
+    if problem_of(certificate) is not None:  # the second program has the last word
+        raise NotCertified("the checker rejects the plan of this answer; nothing was charged")
+    return {
+        "lastbit": lastbit.__version__,
+        "table": plan.card.name,
+        "question": question,
+        "asked": {"sql": sql, "query": plan.query.to_json(), **asked},
+        "columns": told,
+        "rows": rows,
+        "cost": plan.cost.to_json(),
+        "guarantee": plan.guarantee,
+        "plan": plan.to_json(),
+        "notes": [*notes, *_notes(plan)],
+        "certificate": certificate,
+        "entry": None,
+    }
+
+
+def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, Any]]:
+    """The rows of the answer, HAVING, ORDER BY and LIMIT applied to what is released."""
+    names = [*(key.name for key in query.keys), *(column.name for column in columns)]
+    values = [
+        [*keys, *(column.cells[i].value for column in columns)] for i, keys in enumerate(noisy.keys)
+    ]
+    return [
+        {
+            "keys": [to_json(Constant(key)) for key in noisy.keys[i]],
+            "cells": [column.cells[i].to_json() for column in columns],
+        }
+        for i in kept(query, names, values)
+    ]
+
+
+def _notes(plan: Plan) -> list[str]:
+    """What a reader must know; public, and the same whatever the data are."""
+    notes = [
+        "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
+        "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
+    ]
+    card, functions = plan.card, {part.function for part in plan.query.aggregates}
+    if card.unit is not None:
+        notes.append(
+            f"Each {card.unit} counts for at most {card.max_rows} rows: where there are more, all "
+            "of them count for less."
+        )
+    part = plan.keys_part
+    if part is not None:
+        notes.append(
+            f"A key is shown if about {part.threshold} units or more have it; others are unknown, "
+            "and counts close to that number tend to be too high."
+        )
+    if functions & {"variance", "std"}:
+        notes.append("Variances are those of the rows themselves (divided by n, not n - 1).")
+    if functions & {"quantile", "min", "max"}:
+        notes.append(
+            "Quantiles are chosen among bins between the bounds, and shown as the middle of the "
+            "bin, or as its lower edge where a bin is one step."
+        )
+    return notes

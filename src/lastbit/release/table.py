@@ -1,0 +1,291 @@
+"""The Python front end: a table, step by step a question, and its private answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.exact.rational import Number, whole
+from lastbit.privacy.neighbours import ADD_REMOVE, Neighbours
+from lastbit.release.declaring import card_of, held
+from lastbit.tables.aggregates import Wanted, aggregate_of
+from lastbit.tables.card import read_card
+from lastbit.tables.query import GroupKey, Query
+from lastbit.tables.schema import Budget, Column, DataCard
+from lastbit.tables.sql import (
+    all_of,
+    condition_of,
+    expression_of,
+    grouped_by,
+    parsed,
+    released_condition,
+)
+from lastbit.tables.sql_joins import joined_with
+from lastbit.tables.sql_released import Released
+from lastbit.tables.sql_rows import Rows, rows_of, with_column
+
+if TYPE_CHECKING:
+    from lastbit.ledger import Ledger
+    from lastbit.release.answer import Answer
+
+__all__ = ["Table", "table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Table:
+    """A table with its card, and what has been asked of it so far. Every step gives a new one.
+
+    `where`, `with_columns`, `join`, `group_by` and `agg` build the question; `having`, `order_by`
+    and `limit` work on what is released; `sql` asks all at once. `explain` says what an answer
+    would cost and how far off it would be, before anything is read; `release` gives it.
+    Expressions are SQL text.
+    """
+
+    rows: Rows
+    keys: tuple[GroupKey, ...] = ()
+    asked: tuple[tuple[str, Wanted], ...] = ()
+    filters: tuple[str, ...] = ()
+    order: tuple[tuple[str, bool], ...] = ()
+    most: int | None = None
+    sql_text: str | None = None
+
+    def __repr__(self) -> str:
+        """The table's name and what is asked; nothing of the data."""
+        parts = [] if self.sql_text is None else [self.sql_text]
+        parts += ["where ..."] if self.rows.where else []
+        parts += [f"join {join.table}" for join in self.rows.joins]
+        parts += [f"by {key.name}" for key in self.keys]
+        parts += [f"{name} = {wanted}" for name, wanted in self.asked]
+        parts += [f"having {text}" for text in self.filters]
+        parts += [f"order by {name}{' descending' if down else ''}" for name, down in self.order]
+        parts += [] if self.most is None else [f"limit {self.most}"]
+        return f"<Table {self.card.name}: {'; '.join(parts) or 'nothing asked yet'}>"
+
+    @property
+    def card(self) -> DataCard:
+        """What is declared of the table."""
+        return self.rows.card
+
+    def where(self, condition: str) -> Table:
+        """Only the rows for which the condition is true."""
+        self._open("where")
+        test = condition_of(condition, self.rows)
+        return replace(self, rows=replace(self.rows, where=(*self.rows.where, test)))
+
+    def with_columns(self, **expressions: str) -> Table:
+        """Further columns, each worked out from its row; later ones may name earlier ones."""
+        self._open("with_columns")
+        rows = self.rows
+        for name, text in expressions.items():
+            rows = with_column(rows, name, expression_of(text, rows))
+        return replace(self, rows=rows)
+
+    def join(self, public: str, *, on: str | Iterable[str] | Mapping[str, str]) -> Table:
+        """The rows joined with a public table, where these columns are equal: {ours: theirs}."""
+        self._open("join")
+        names = [on] if isinstance(on, str) else on
+        pairs = dict(names) if isinstance(names, Mapping) else {name: name for name in names}
+        if not all(isinstance(name, str) for name in (public, *pairs, *pairs.values())):
+            raise QueryRefused("join", problem="is given no names", remedy='pass on="region", say')
+        return replace(self, rows=joined_with(self.rows, public, pairs))
+
+    def group_by(self, *columns: str, **named: str) -> Table:
+        """One answer for every value of these columns or, by name, expressions."""
+        self._open("group_by")
+        keys = list(self.keys)
+        for name, text in [*((column, column) for column in columns), *named.items()]:
+            keys.append(grouped_by(name, expression_of(text, self.rows), self.card))
+        _check_names([key.name for key in keys] + [name for name, _ in self.asked])
+        if len({key.expression for key in keys}) < len(keys):
+            raise QueryRefused("group_by", problem="has one key twice", remedy="name it once")
+        return replace(self, keys=tuple(keys))
+
+    def agg(self, *unnamed: object, **wanted: Wanted) -> Table:
+        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
+        self._open("agg")
+        if unnamed:
+            raise QueryRefused(
+                "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
+            )
+        for name, one in wanted.items():
+            aggregate_of(name, one, self.rows)  # refuses early
+        asked = (*self.asked, *wanted.items())
+        _check_names([key.name for key in self.keys] + [name for name, _ in asked])
+        return replace(self, asked=asked)
+
+    def having(self, condition: str) -> Table:
+        """Only the released rows for which the condition is true."""
+        self._open("having")
+        found = replace(self, filters=(*self.filters, condition))
+        found.query  # noqa: B018  refuses early
+        return found
+
+    def order_by(self, *names: str, descending: bool = False) -> Table:
+        """The released rows, sorted by these columns of the answer."""
+        self._open("order_by")
+        more = tuple((name, descending) for name in names)
+        if not all(isinstance(name, str) for name in names) or not isinstance(descending, bool):
+            raise QueryRefused("order_by", problem="is given no names", remedy="name columns")
+        found = replace(self, order=(*self.order, *more))
+        found.query  # noqa: B018  refuses early
+        return found
+
+    def limit(self, most: int) -> Table:
+        """At most so many of the released rows."""
+        self._open("limit")
+        return replace(self, most=whole(most, "limit"))
+
+    def sql(self, text: str) -> Table:
+        """The question as one SELECT statement, instead of the steps above."""
+        if self != Table(rows=rows_of(self.card)):
+            raise QueryRefused(
+                "sql", problem="comes after other steps", remedy="ask in SQL or step by step"
+            )
+        parsed(text, self.card)
+        return replace(self, sql_text=text)
+
+    @property
+    def query(self) -> Query:
+        """The question as a value."""
+        if self.sql_text is not None:
+            return parsed(self.sql_text, self.card)
+        if not self.asked:
+            raise QueryRefused(
+                "query", problem="releases nothing", remedy="add .agg(n=lb.count()), say"
+            )
+        query = Query(
+            table=self.card.name,
+            where=all_of(self.rows.where),
+            joins=self.rows.joins,
+            keys=self.keys,
+            aggregates=tuple(aggregate_of(name, one, self.rows) for name, one in self.asked),
+            limit=self.most,
+        )
+        tests = [released_condition(text, query, self.rows) for text in self.filters]
+        shown = Released(query, self.rows)
+        order = tuple(shown.named(name, descending=down) for name, down in self.order)
+        return replace(query, having=all_of(tests), order=order)
+
+    def explain(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+    ) -> str:
+        """What the answer would cost, how it would be made and how far off; nothing is read."""
+        from lastbit.tables.plan import planned
+
+        plan = planned(
+            self.query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights
+        )
+        return plan.explain()
+
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        ledger: str | Path | Ledger | None = None,
+        who: str | None = None,
+        fresh: bool = False,
+        consistent: bool = False,
+    ) -> Answer:
+        """The private answer; epsilon is the price of the whole job, and is paid exactly once.
+
+        `ledger` is where the price is written; the card's holds if none is given. The same question
+        to the same data gives the recorded answer at no charge, unless `fresh`.
+        """
+        from lastbit.release.release import released
+        from lastbit.tables.plan import planned
+
+        query = self.query
+        plan = planned(query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
+        return released(
+            query,
+            self.card,
+            plan,
+            ledger=ledger,
+            who=who,
+            sql=self.sql_text,
+            fresh=fresh,
+            consistent=consistent,
+        )
+
+    def _open(self, step: str) -> None:
+        if self.sql_text is not None:
+            raise QueryRefused(
+                step, problem="comes after sql()", remedy="ask in SQL or step by step, not both"
+            )
+        if step in ("where", "with_columns", "join") and (self.keys or self.asked):
+            raise QueryRefused(
+                step,
+                problem="comes after group_by or agg",
+                remedy=f"call {step} first; for released values use having",
+            )
+
+
+def table(
+    source: Any,
+    *,
+    unit: str | None = None,
+    each_row: bool = False,
+    max_rows: int | None = None,
+    max_groups: int | None = None,
+    columns: Mapping[str, Column] | Iterable[Column] | None = None,
+    keys: Mapping[str, Iterable[Any]] | None = None,
+    public: Mapping[str, Any] | None = None,
+    neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
+    budget: Budget | None = None,
+    name: str | None = None,
+) -> Table:
+    """A table to ask: a data card, files, or a frame of pandas, Polars or Arrow.
+
+    With a card (`table("visits.toml")`) everything is declared there. Else `unit` names the column
+    that says whose row it is (or `each_row=True`), and `max_rows` how many rows of one unit count:
+    where it has more, all of them count for less. One unit brings at most `max_groups` keys to
+    light (max_rows of them, unless declared): where it has more keys, so many are chosen by a
+    keyed hash, afresh in every release. `columns` and `keys` declare what is publicly known;
+    `public` gives tables to join with, by name. Names and types of other columns are taken from
+    the source; no value is looked at.
+
+    >>> import duckdb
+    >>> visits = duckdb.sql("SELECT range // 3 AS patient, 'a' AS region FROM range(30)")
+    >>> table(visits.to_arrow_table(), unit="patient", max_rows=3, name="visits").group_by("region")
+    <Table visits: by region>
+    """
+    source = held(source)
+    if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
+        given = (unit, max_rows, max_groups, columns, keys, public, budget, name)
+        if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
+            raise InvalidParameter(
+                "table", problem="is declared by its card", remedy="pass the card alone"
+            )
+        return Table(rows=rows_of(read_card(source)))
+    card = card_of(
+        source,
+        unit=unit,
+        each_row=each_row,
+        max_rows=max_rows,
+        max_groups=max_groups,
+        columns=columns,
+        keys=keys,
+        public=public,
+        neighbours=neighbours,
+        budget=budget,
+        name=name,
+    )
+    return Table(rows=rows_of(card))
+
+
+def _check_names(names: list[str]) -> None:
+    if len({name.lower() for name in names}) != len(names):
+        raise QueryRefused(
+            "query", problem="gives two columns of the answer one name", remedy="rename one"
+        )

@@ -1,0 +1,336 @@
+"""Data cards: what a steward writes once about a table, read from TOML.
+
+Everything that decides about privacy must be written: the unit, how many rows of it count, the
+neighbour relation and the budget have no defaults. Numbers are exact: `0.1` on a card is 1/10.
+A card is refused with its line and a remedy, all problems at once. The ledger, if the card names
+none, is `<name of the table>.ledger` beside the card: whoever copies or renames the card's file
+must not find a fresh budget.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+from lastbit.errors import CardRefused, InvalidParameter
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.tables.bounds import check_bounds
+from lastbit.tables.card_fields import Fields, Problem, Written, refusal, source_of
+from lastbit.tables.measures import grid_of
+from lastbit.tables.schema import Budget, Column, ColumnType, DataCard, PublicTable, Source
+from lastbit.tables.toml_text import toml_key
+
+__all__ = ["Examined", "card_from", "examined", "read_card", "source_of"]
+
+_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
+_TYPES = ("integer", "number", "text", "boolean", "date", "timestamp")
+_LONGEST = 1 << 22
+_FILE_NAME = re.compile(r"[\w-][\w .-]*")
+_DATA = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".duckdb", ".ddb", ".db")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A card that was read, and what is wrong with it; only one without problems is a card."""
+
+    named: str
+    card: DataCard | None
+    problems: list[Problem]
+    lines: Mapping[tuple[str, ...], int]
+
+
+def read_card(path: str | Path) -> DataCard:
+    """The card in this file; its paths are relative to it."""
+    return _accepted(examined(path))
+
+
+def card_from(text: str, *, folder: Path, named: str = "card") -> DataCard:
+    """The card that a TOML text says; `named` is how errors call it."""
+    return _accepted(_examined(text, folder=folder, named=named))
+
+
+def examined(path: str | Path) -> Examined:
+    """The card in this file with all its problems; refuses only what is no text."""
+    place = Path(path)
+    if place.suffix.lower() in _DATA:
+        raise CardRefused(
+            str(place),
+            problem="is no data card: those end in .toml",
+            remedy=f"name the card, or draft one: lastbit card new {place.name}",
+        )
+    try:
+        with place.open("rb") as file:
+            raw = file.read(_LONGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no path"
+        raise CardRefused(
+            str(place), problem=f"cannot be read ({reason})", remedy="check the path"
+        ) from None
+    if len(raw) > _LONGEST:
+        raise CardRefused(str(place), problem="is too long for a card", remedy="pass a TOML file")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CardRefused(
+            str(place), problem="is no text in UTF-8", remedy="pass a TOML file"
+        ) from None
+    return _examined(text, folder=place.parent, named=place.name)
+
+
+def _accepted(found: Examined) -> DataCard:
+    if found.card is None:
+        raise refusal(found.named, found.problems)
+    return found.card
+
+
+def _examined(text: str, *, folder: Path, named: str) -> Examined:
+    text = text.replace("\r\n", "\n")
+    try:
+        data = tomllib.loads(text, parse_float=Written)
+    except (ValueError, RecursionError) as error:
+        return Examined(named=named, card=None, problems=[_syntax(text, error)], lines={})
+    reader = _Reader(data, text, folder)
+    card = reader.card()
+    problems = reader.problems
+    return Examined(
+        named=named, card=None if problems else card, problems=problems, lines=reader.lines
+    )
+
+
+def _syntax(text: str, error: Exception) -> Problem:
+    """Where the text stops being TOML. Nothing of it is repeated: it may be data, and no card."""
+    told = str(error)
+    place = re.search(r"\(at line (\d+)", told)
+    line = int(place[1]) if place else text.count("\n") + 1
+    reason = told.partition(" (at ")[0]
+    if isinstance(error, RecursionError):
+        reason = "nested too deeply"
+    elif not isinstance(error, tomllib.TOMLDecodeError):  # the interpreter's own limit
+        digits = re.search(r"[0-9_]{1000}", text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        reason = "a number has too many digits"
+    elif reason.startswith("Cannot declare"):
+        reason = "a section is there twice"
+    elif "haracter" in reason or "key '" in reason:
+        reason = "something stands there that may not"
+    return Problem(line, "the card", f"is no TOML here: {reason}", "mend this line")
+
+
+class _Reader(Fields):
+    """The sections of a card."""
+
+    def card(self) -> DataCard | None:
+        """The whole card; nothing is meant by it if there are problems."""
+        self.known((), self.data, _SECTIONS)
+        table = self._table("table", ("name", "source", "neighbours"))
+        columns = self._columns()
+        name = self._name(("table", "name"), table.get("name"))
+        source = self.source(("table", "source"), table.get("source"))
+        unit, rows, groups = self._unit(columns)
+        values: dict[str, Any] = {
+            "name": name,
+            "source": source,
+            "unit": unit,
+            "max_rows": rows,
+            "max_groups": groups,
+            "columns": columns,
+            "neighbours": self._neighbours(table),
+            "budget": self._budget(),
+            "ledger": self._ledger(name),
+            "users": self._users(),
+            "public": self._public(name, source),
+        }
+        return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
+
+    def _table(self, name: str, names: tuple[str, ...], *, needed: bool = True) -> dict[str, Any]:
+        fields = self.section(name, needed=needed)
+        self.known((name,), fields, names)
+        return fields
+
+    def _name(self, path: tuple[str, ...], value: Any) -> str:
+        remedy = "name the table, as queries call it"
+        name = self.text(path, value, remedy)
+        if not name.isprintable():
+            self.wrong(path, "has letters that cannot be seen", remedy)
+        return name
+
+    # -- columns --
+
+    def _columns(self) -> dict[str, Column]:
+        section = self.section("columns")
+        found = {}
+        for name, fields in section.items():
+            path = ("columns", name)
+            if not isinstance(fields, dict):
+                self.wrong(path, "is no section", "write [columns.age], and type below it")
+            elif name and (column := self._column(path, fields)) is not None:
+                found[name] = column
+        self._told_apart(("columns",), section)
+        if not section and "columns" in self.data:
+            self.wrong(("columns",), "are none", "describe each column that may be used")
+        return found
+
+    def _column(self, path: tuple[str, ...], fields: Mapping[str, Any]) -> Column | None:
+        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
+        kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), _TYPES))
+        nullable = fields.get("nullable", True)
+        if not isinstance(nullable, bool):
+            self.wrong((*path, "nullable"), "is no truth value", "write true or false")
+        bounds = self.bounds((*path, "bounds"), fields.get("bounds"))
+        step = self.number((*path, "step"), fields.get("step"))
+        if kind is None:
+            return None
+        if step is not None and kind not in ("integer", "number"):
+            self.wrong((*path, "step"), "is for numbers", "drop it")
+        values: dict[str, Any] = {
+            "name": path[-1],
+            "type": kind,
+            "bounds": bounds,
+            "step": Fraction(1) if kind == "integer" and step is None else step,
+            "keys": self.keys((*path, "keys"), fields.get("keys"), kind),
+            "nullable": nullable,
+        }
+        column = self.attempt(path, lambda: Column(**values))
+        if column is not None and column.bounds is not None:
+            self._gridded(path, column.bounds, column.step)
+        return column
+
+    def _gridded(
+        self, path: tuple[str, ...], bounds: tuple[Fraction, Fraction], step: Fraction | None
+    ) -> None:
+        """That a mean can be worked out within these bounds, on this grid."""
+        try:
+            check_bounds("bounds", bounds)
+            grid_of(bounds, step, centre=(bounds[0] + bounds[1]) / 2)
+        except InvalidParameter as error:
+            field = "step" if error.parameter == "step" else "bounds"
+            self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)
+
+    def _told_apart(self, path: tuple[str, ...], names: Mapping[str, Any]) -> None:
+        """SQL does not tell cases apart, and knows neither empty names nor NUL."""
+        seen: set[str] = set()
+        for name in names:
+            if not name or "\0" in name:
+                self.wrong((*path, name), "has no name that SQL knows", "rename it in the source")
+            if name.lower() in seen:
+                self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
+            seen.add(name.lower())
+
+    # -- unit, neighbours, budget --
+
+    def _unit(self, columns: Mapping[str, Column]) -> tuple[str | None, int | None, int | None]:
+        fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups"))
+        column = self._unit_column(fields, columns) if "unit" in self.data else None
+        rows: int | None = 1
+        if "max_rows" in fields or fields.get("each_row") is not True:
+            remedy = "write max_rows = 20, say: so many rows of one unit count"
+            rows = self.whole(("unit", "max_rows"), fields.get("max_rows"), remedy)
+        groups = fields.get("max_groups")
+        if groups is not None:
+            remedy = "write max_groups = 5, say: so many groups of one unit are shown; or drop it"
+            groups = self.whole(("unit", "max_groups"), groups, remedy)
+        return column, rows, groups
+
+    def _unit_column(self, fields: Mapping[str, Any], columns: Mapping[str, Column]) -> str | None:
+        remedy = 'write column = "patient_id", or each_row = true if each row is somebody else\'s'
+        path = ("unit", "column")
+        if "each_row" in fields:
+            if "column" in fields:
+                self.wrong(("unit", "each_row"), "and column are both written", "drop one of them")
+            elif fields["each_row"] is not True:
+                self.wrong(("unit", "each_row"), "is not true", remedy)
+            return None
+        column = self.text(path, fields.get("column"), remedy)
+        if not column:
+            return None
+        declared = self.section("columns", needed=False)
+        if column.lower() not in {name.lower() for name in declared}:
+            self.wrong(path, "is no column of the card", f"add [{toml_key('columns', column)}]")
+        for name, found in columns.items():
+            if name.lower() == column.lower() and found.type not in ("integer", "text"):
+                self.wrong(path, f"is of type {found.type}", "use a column of integers or text")
+        return column
+
+    def _neighbours(self, table: Mapping[str, Any]) -> Neighbours:
+        value = table.get("neighbours")
+        kind = self.choice(("table", "neighbours"), value, ("add-remove", "change-one"))
+        return CHANGE_ONE if kind == "change-one" else ADD_REMOVE
+
+    def _budget(self) -> Budget | None:
+        fields = self._table("budget", ("epsilon", "delta", "rho"))
+        names = [name for name in ("epsilon", "delta", "rho") if name in fields]
+        if "budget" in self.data and not names:
+            self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
+        numbers = {name: self.number(("budget", name), fields[name]) for name in names}
+        if not names or None in numbers.values():
+            return None
+        kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
+        values = cast(dict[str, Fraction], numbers)
+        return self.attempt(("budget",), lambda: Budget(kind=kind, **values))
+
+    # -- ledger, users, public tables --
+
+    def _ledger(self, name: str) -> str | None:
+        path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
+        fields = self._table("ledger", ("path",), needed=False)
+        if "ledger" in self.data:
+            value = self.text(path, fields.get("path"), remedy)
+            if "://" in value:
+                self.wrong(path, "is not a file here", remedy)
+            return str((self.folder / value).absolute())  # one ledger, wherever we go
+        if name and not _FILE_NAME.fullmatch(name):
+            self.wrong(
+                ("ledger",), "cannot be named after the table", f"add [ledger], and {remedy}"
+            )
+        return str((self.folder / f"{name}.ledger").absolute())
+
+    def _users(self) -> tuple[str, ...] | None:
+        users = self._table("access", ("users",), needed=False).get("users")
+        if "access" not in self.data:
+            return None
+        if not isinstance(users, list) or any(type(user) is not str or not user for user in users):
+            self.wrong(("access", "users"), "is no list of names", 'write users = ["ana", "ben"]')
+            return ()
+        return tuple(users)
+
+    def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
+        found = {}
+        section = self.section("public", needed=False)
+        for name, fields in section.items():
+            path = ("public", name)
+            if not isinstance(fields, dict):
+                self.wrong(path, "is no section", "write [public.regions], source and columns")
+                continue
+            self.known(path, fields, ("source", "columns"))
+            self._name(path, name)
+            source = self.source((*path, "source"), fields.get("source"))
+            columns = self._public_columns((*path, "columns"), fields.get("columns"))
+            if name.lower() == table.lower() or (source and own and _shared(source, own)):
+                self.wrong(path, "is the table itself", "name only what everybody may see")
+            if source is not None:
+                found[name] = PublicTable(name=name, source=source, columns=columns)
+        self._told_apart(("public",), section)
+        return found
+
+    def _public_columns(self, path: tuple[str, ...], value: Any) -> dict[str, ColumnType]:
+        if not isinstance(value, dict) or not value:
+            problem = "is missing" if value is None else "names no columns"
+            self.wrong(path, problem, 'write columns = {region = "text"}')
+            return {}
+        for name, kind in value.items():
+            self.choice((*path, name), kind, _TYPES)
+        self._told_apart(path, value)
+        return value
+
+
+def _shared(one: Source, other: Source) -> bool:
+    """Whether two sources have a file (or, of DuckDB files, a table) in common."""
+    places = [{os.path.realpath(path) for path in source.paths} for source in (one, other)]
+    tables = [(source.table or "").lower() for source in (one, other)]
+    return bool(places[0] & places[1]) and tables[0] == tables[1]

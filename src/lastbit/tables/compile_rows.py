@@ -1,0 +1,180 @@
+"""The rows that a query looks at, as SQL: columns cast, joins, filter, the values of expressions.
+
+| name | its rows |
+|---|---|
+| t, p1, p2 ... | of the table and of public ones, with the columns that are mentioned, cast |
+| e | after joins and the filter: the unit, the keys, the value of every expression |
+| r | those with a unit and a declared key; integers in place of values |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lastbit.errors import QueryRefused
+from lastbit.tables.compile_expression import Typed, cast_column, spelled
+from lastbit.tables.expression import ColumnName, Expression, Value
+from lastbit.tables.literals import identifier, literal
+from lastbit.tables.query import GroupKey, PublicJoin, Query
+from lastbit.tables.schema import ColumnType, DataCard
+from lastbit.tables.types import value_type
+
+__all__ = ["Rows", "key_type", "relation"]
+
+_FEW = 16
+
+
+def relation(public: str | None = None) -> str:
+    """The name, unquoted, under which a backend must show the table, or a public one."""
+    return "lastbit_table" if public is None else f"lastbit_public {public}"
+
+
+class Rows:
+    """Gathers the columns and expressions that are needed, each once."""
+
+    def __init__(self, query: Query, card: DataCard) -> None:
+        self.query, self.card = query, card
+        self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
+        self.values: dict[str, tuple[str, Typed]] = {}
+        for join in query.joins:
+            if join.table not in card.public or join.table in self.tables:
+                raise QueryRefused(
+                    "JOIN", problem="is not with one public table", remedy="join each once"
+                )
+            self.tables[join.table] = {}
+        self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
+        self.keys = [spelled(key.expression, self.column) for key in query.keys]
+        self.joins = [self._join(join) for join in query.joins]
+        self.where = None if query.where is None else spelled(query.where, self.column)
+        if self.where is not None and self.where.type not in ("boolean", None):
+            raise QueryRefused(
+                "WHERE", problem="is neither true nor false", remedy="write a comparison"
+            )
+
+    def column(self, column: ColumnName) -> Typed:
+        """The column in `t` or `p1`, `p2` ...: an alias, so that no name of a source is code."""
+        if column.table not in self.tables:
+            raise QueryRefused(
+                f"table {str(column.table)[:60]}", problem="is not joined", remedy="add JOIN ... ON"
+            )
+        name, kind = self._declared(column)
+        place = list(self.tables).index(column.table)
+        known = self.tables[column.table]
+        alias = f"c{len(known) + 1}"
+        typed = Typed(f"{'p' + str(place) if place else 't'}.{alias}", kind)
+        return known.setdefault(name.lower(), (name, typed))[1]
+
+    def value(self, expression: Expression) -> Typed:
+        """The expression as a column of `e`; truth values count as 0 and 1."""
+        found = spelled(expression, self.column)
+        known = self.values.setdefault(found.sql, (f"x{len(self.values) + 1}", found))
+        return Typed(known[0], found.type)
+
+    def sources(self) -> Iterator[str]:
+        """The table and the public ones, with their columns cast."""
+        for place, (table, columns) in enumerate(self.tables.items()):
+            casts = [
+                f"{cast_column(identifier(name), typed.type or 'text')} AS {_alias(typed)}"
+                for name, typed in columns.values()
+            ]
+            body = f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {identifier(relation(table))}"
+            if table is not None and self.card.unit is None:
+                body = self._alone(body, self.joins[place - 1][1])
+            name = "t" if table is None else f"p{place}"
+            yield f"{name} AS NOT MATERIALIZED (\n  {body})"
+
+    def expressions(self, names: list[str]) -> str:
+        """The body of `e`."""
+        wanted = [] if self.unit is None else [f"{self.unit} AS u"]
+        wanted += [f"{key.sql} AS {name}" for name, key in zip(names, self.keys, strict=True)]
+        wanted += [f"{value.sql} AS {name}" for name, value in self.values.values()]
+        origin = "t" + "".join(
+            f" JOIN p{place} ON {condition}"
+            for place, (condition, _) in enumerate(self.joins, start=1)
+        )
+        where = "" if self.where is None else f" WHERE {self.where.sql}"
+        return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM {origin}{where}"
+
+    def integers(self, names: list[str], columns: dict[str, str]) -> str:
+        """The body of `r`."""
+        wanted = [] if self.unit is None else ["u"]
+        wanted += [*names, *(f"{sql} AS {name}" for sql, name in columns.items())]
+        tests = [] if self.unit is None else ["u IS NOT NULL"]
+        for name, key in zip(names, self.query.keys, strict=True):
+            tests += [] if key.values is None else [_among(name, key.values)]
+        where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
+
+    def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
+        if column.table is None:
+            own = self.card.column(column.name)
+            return own.name, own.type
+        for name, kind in self.card.public[column.table].columns.items():
+            if name.lower() == column.name.lower():
+                return name, kind
+        raise QueryRefused(
+            f"column {column.name[:60]}",
+            problem=f"is no column of {column.table}",
+            remedy="check its name",
+        )
+
+    def _join(self, join: PublicJoin) -> tuple[str, list[str]]:
+        """The condition, and the public table's columns in it."""
+        conditions, columns = [], []
+        for own, other in join.on:
+            left, right = spelled(own, self.column), self.column(ColumnName(other.name, join.table))
+            if left.type != right.type or left.type == "number":
+                raise QueryRefused(
+                    f"JOIN {join.table}",
+                    problem="compares numbers that are not whole, or two types",
+                    remedy="join on whole numbers, text or dates of one type",
+                )
+            conditions.append(f"{left.sql} = {right.sql}")
+            columns.append(_alias(right))
+        if not conditions:
+            raise QueryRefused("JOIN", problem="has no condition", remedy="name equal columns")
+        return " AND ".join(conditions), columns
+
+    @staticmethod
+    def _alone(body: str, columns: list[str]) -> str:
+        """Those rows of a public table whose join columns occur once."""
+        copies = f"count(*) OVER (PARTITION BY {', '.join(columns)}) AS copies"
+        return f"SELECT * FROM (SELECT *, {copies} FROM ({body})) WHERE copies = 1"
+
+
+def _alias(typed: Typed) -> str:
+    return typed.sql.partition(".")[2]
+
+
+def key_type(key: GroupKey, rows: Rows) -> ColumnType:
+    """The type of a key, which must be one that few rows have their own value of."""
+    kind = rows.keys[rows.query.keys.index(key)].type
+    if kind not in ("integer", "text", "boolean", "date"):
+        raise QueryRefused(
+            f"GROUP BY {key.name[:60]}",
+            problem="groups by values of which each row may have its own",
+            remedy="group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers",
+        )
+    for value in key.values or ():
+        if value is not None and value_type(value) != kind:
+            raise QueryRefused(
+                f"GROUP BY {key.name[:60]}",
+                problem=f"has a declared key that is not of type {kind}",
+                remedy="declare keys of the column's own type",
+            )
+    return kind
+
+
+def _among(name: str, values: tuple[Value, ...]) -> str:
+    """Whether a key is declared. All three ways say the same; they differ in time."""
+    present = [value for value in values if value is not None]
+    numbers = [value for value in present if type(value) is int]
+    tests = [f"{name} IS NULL"] if None in values else []
+    if numbers and len(numbers) == len(present) == max(numbers) - min(numbers) + 1:
+        tests.append(f"{name} BETWEEN {literal(min(numbers))} AND {literal(max(numbers))}")
+    elif present:
+        listed = ", ".join(map(literal, present))
+        tests.append(
+            f"{name} IN ({f'SELECT unnest([{listed}])' if len(present) > _FEW else listed})"
+        )
+    return f"({' OR '.join(tests) or 'FALSE'})"

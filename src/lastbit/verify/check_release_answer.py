@@ -1,0 +1,195 @@
+"""Whether a saved answer is the one that its certificate speaks of.
+
+| part of the answer | must be |
+|---|---|
+| table, query, price asked, plan | those of the certificate |
+| cost | that of the plan |
+| guarantee | a sentence with these very numbers |
+| columns | those that the query asks for, in order |
+| rows | as many keys and cells as there are columns; declared keys; no more than the limit |
+| columns and rows | of the digest that the certificate names |
+| rows made consistent | the nearest whole counts, worked out again from the rows before |
+
+The SQL text and the notes are for people and are not checked; the entry points into a ledger, and
+only its form is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+from lastbit.verify.arithmetic import digest, number, require, written
+from lastbit.verify.check_release import same
+from lastbit.verify.check_release_query import Question, constant_of, question_of
+
+__all__ = ["check_answer"]
+
+_PARTS = frozenset(
+    {"table", "question", "asked", "columns", "rows", "cost", "guarantee", "plan", "notes"}
+    | {"certificate", "entry", "lastbit"}
+)
+_CELL = frozenset({"value", "standard_error", "low", "high"})
+_GUARANTEE = re.compile(
+    r"(?:epsilon = (?P<epsilon>\S{1,999}?)(?:, delta = (?P<delta>\S{1,999}))?"
+    r"|rho = (?P<rho>\S{1,999}) zero-concentrated) differential privacy for one [^\n]{1,200} "
+    r"(?P<relation>more or less|changed)"
+)
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless the answer is what a certificate, accepted already, certifies."""
+    require(certificate["kind"] == "release", "the certificate is not of a release")
+    require(set(record) >= _PARTS, "the answer lacks a part")
+    claim, body = certificate["claim"], certificate["body"]
+    plan, question = body["plan"], question_of(body["query"])
+    require(record["table"] == claim["table"], "the answer is from another table")
+    require(same(record["plan"], plan), "the answer was planned otherwise")
+    require(same(record["cost"], plan["cost"]), "the answer names another cost")
+    asked = {**plan["asked"], "query": body["query"]}
+    require(
+        same({k: v for k, v in record["asked"].items() if k != "sql"}, asked),
+        "the answer is to another question",
+    )
+    _check_guarantee(record["guarantee"], plan)
+    _check_columns(record["columns"], question)
+    before = record.get("before", record["rows"])
+    for rows in (before, record["rows"]):
+        _check_rows(rows, record["columns"], question)
+    sealed = {"columns": record["columns"], "rows": before}
+    require(digest(sealed) == claim["rows"], "the rows are not those that were released")
+    if "before" in record:
+        _check_consistent(record, question)
+    else:
+        require(record.get("totals") is None, "there are totals that nothing explains")
+    entry = record["entry"]
+    require(
+        entry is None
+        or (set(entry) == {"hash", "sequence"} and bool(_HASH.fullmatch(entry["hash"]))),
+        "the entry of the ledger is malformed",
+    )
+
+
+def _check_guarantee(text: Any, plan: Mapping[str, Any]) -> None:
+    found = _GUARANTEE.fullmatch(text)
+    require(found is not None, "the guarantee is not worded as guarantees are")
+    assert found is not None
+    for name in ("epsilon", "delta", "rho"):
+        said, cost = found[name], number(plan["cost"][name])
+        require((said is None) == (cost == 0), "the guarantee names another price")
+        if said is not None:
+            # a price given as a float is that float, exactly, and shown by its shortest decimal
+            exact = Fraction(said) == cost or ("/" not in said and Fraction(float(said)) == cost)
+            require(exact, "the guarantee names another price")
+    relation = "changed" if plan["neighbours"] == "change-one" else "more or less"
+    require(found["relation"] == relation, "the guarantee is for other neighbours")
+
+
+def _check_columns(columns: Any, question: Question) -> None:
+    expected: list[dict[str, Any]] = [
+        {"name": name, "role": "key", "function": None} for name in question.names
+    ]
+    for part in question.aggregates:
+        told = {"name": part.name, "role": "value", "function": part.function}
+        if part.function != "histogram":
+            expected.append(told)
+            continue
+        for low, high in pairwise(part.edges):
+            edges = [written(low), written(high)]
+            expected.append({**told, "aggregate": part.name, "bin": edges})
+    require(isinstance(columns, list) and len(columns) == len(expected), "columns are other ones")
+    for column, told in zip(columns, expected, strict=True):
+        name = column["name"]
+        # that of a bin has the edges in it, as people write them
+        bin_of = told["function"] == "histogram" and name.startswith(f"{told['name']} [")
+        wanted = {**told, "name": name if bin_of else told["name"]}
+        require(same(column, wanted), "columns are other ones")
+    names = {column["name"].lower() for column in columns}
+    require(len(names) == len(columns), "two columns have one name")
+
+
+def _check_rows(rows: Any, columns: list[Any], question: Question) -> None:
+    require(isinstance(rows, list), "there are no rows")
+    require(question.limit is None or len(rows) <= question.limit, "there are too many rows")
+    cells = len(columns) - len(question.names)
+    seen = set()
+    for row in rows:
+        require(set(row) == {"keys", "cells"}, "a row is malformed")
+        keys = tuple(constant_of(key) for key in row["keys"])
+        require(len(keys) == len(question.names), "a row has other keys")
+        for key, values in zip(keys, question.values, strict=True):
+            require(values is None or key in values, "a row has a key that was not declared")
+        require(keys not in seen, "two rows have one key")
+        seen.add(keys)
+        require(len(row["cells"]) == cells, "a row has another number of cells")
+        for cell in row["cells"]:
+            require(set(cell) == _CELL, "a cell is malformed")
+            require(all(map(_number_or_none, cell.values())), "a cell holds no number")
+
+
+def _number_or_none(value: Any) -> bool:
+    return value is None or type(value) is int or (type(value) is float and isfinite(value))
+
+
+# ---------------------------------------------------------------- consistent counts
+
+
+def _check_consistent(record: Mapping[str, Any], question: Question) -> None:
+    """The rows are those before, with counts made whole, not negative and adding up."""
+    before, after = record["before"], record["rows"]
+    values = [column for column in record["columns"] if column["role"] == "value"]
+    require(len(before) == len(after), "consistent rows are other rows")
+    keys = all(same(a["keys"], b["keys"]) for a, b in zip(before, after, strict=True))
+    require(keys, "consistent rows have other keys")
+    totals = []
+    for place, column in enumerate(values):
+        old = [row["cells"][place] for row in before]
+        new = [row["cells"][place] for row in after]
+        counts, total = _consistent(old, column["function"])
+        if counts is None:
+            require(same(old, new), "a number was changed that is no count")
+        else:
+            for cell, other, count in zip(old, new, counts, strict=True):
+                told = {
+                    **cell,
+                    "value": count,
+                    "low": min(max(cell["low"], 0), count),
+                    "high": max(cell["high"], count),
+                }
+                require(same(other, told), "a count is not the nearest consistent one")
+        totals.append(total)
+    whole = record["asked"]["query"]["having"] is None and question.limit is None
+    expected = totals if whole else [None] * len(totals)
+    require(same(record.get("totals"), expected), "a total is not the sum of its counts")
+
+
+def _consistent(cells: list[Any], function: str) -> tuple[list[int] | None, int | None]:
+    counts = [cell["value"] for cell in cells]
+    if function == "count_units":
+        return [max(count, 0) for count in counts], None
+    if function not in ("count", "histogram"):
+        return None, None
+    total = max(sum(counts), 0)
+    return list(_nearest(counts, total)), total
+
+
+def _nearest(counts: list[int], total: int) -> Iterator[int]:
+    """Counts lowered by one number, cut off at 0, then rounded by largest remainders."""
+    shift = Fraction(0)
+    if total:
+        running, kept = 0, sorted(counts, reverse=True)
+        for rank, count in enumerate(kept, start=1):
+            running += count
+            if rank * count > running - total:  # this one stays above 0
+                shift = Fraction(running - total, rank)
+    moved = [max(count - shift, Fraction(0)) if total else Fraction(0) for count in counts]
+    floors = [number.numerator // number.denominator for number in moved]
+    left = total - sum(floors)
+    first = sorted(range(len(moved)), key=lambda i: (floors[i] - moved[i], i))[:left]
+    for i, floor in enumerate(floors):
+        yield floor + (i in first)

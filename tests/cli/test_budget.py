@@ -1,0 +1,163 @@
+"""`lastbit budget`: what is left of a card's table, or of every table of a ledger."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from lastbit.cli.ledger_view import BAR, account_parts
+from lastbit.cli.page import Facts
+from lastbit.ledger import Account, Ledger
+from lastbit.tables.cost import Cost
+from lastbit.tables.schema import Budget
+from tests.cli.running import lastbit, read, refused, succeeded
+from tests.ledger.books import CANARY, charged, price, small_ledger
+
+CARD = """
+[table]
+name = "visits"
+source = "visits.csv"
+neighbours = "add-remove"
+[unit]
+column = "patient"
+max_rows = 3
+[budget]
+epsilon = {epsilon}
+[ledger]
+path = "a.ledger"
+[columns.patient]
+type = "integer"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def card(epsilon: str = "1") -> str:
+    Path("visits.toml").write_text(CARD.format(epsilon=epsilon), "utf-8")
+    return "visits.toml"
+
+
+def bar(spent: Fraction, whole: Fraction = Fraction(1)) -> str:
+    account = Account(
+        name="a", budget=Budget(kind="pure", epsilon=whole), spent=Cost(epsilon=spent)
+    )
+    facts = account_parts(account)[1]
+    assert isinstance(facts, Facts)
+    return facts.rows[0][1]
+
+
+def test_a_ledger_shows_every_account(folder):
+    ledger = small_ledger(folder)
+    ledger.account("stays", Budget(kind="zcdp", rho=Fraction(1, 2)))
+    ledger.account("walks", None)
+    charged(ledger, "q", price("5"), account="walks")
+    page = succeeded("budget", "a.ledger")
+    assert "█" * 24 + "░" * 8 + "  0.75 spent, 0.25 left of 1" in page
+    assert "░" * 32 + "  0 spent, 0.5 left of 0.5" in page
+    assert "5 spent, no limit" in page
+    assert page.count("Nothing has been asked yet.") == 1
+    assert "SELECT q1" in page and "ada" in page
+    assert CANARY not in page
+
+
+def test_a_card_shows_its_own_account_alone(folder):
+    ledger = small_ledger(folder)
+    ledger.account("stays", None)
+    page = succeeded("budget", card())
+    assert "visits" in page and "stays" not in page
+    assert "ε 0.25 left" in page
+
+
+def test_a_card_whose_ledger_is_not_there_yet_makes_none(folder):
+    page = succeeded("budget", card("2.5"))
+    assert "0 spent, 2.5 left of 2.5" in page and "Nothing has been asked yet." in page
+    assert sorted(path.name for path in folder.iterdir()) == ["visits.toml"]
+    assert read("budget", "visits.toml")["ledger"] is None
+
+
+def test_json_is_exact(folder):
+    ledger = small_ledger(folder)
+    charged(ledger, "q9", price("1/12"))
+    found = read("budget", card())
+    assert found["accounts"] == [
+        {
+            "account": "visits",
+            "kind": "pure",
+            "budget": {"epsilon": "1", "delta": "0", "rho": "0"},
+            "spent": {"epsilon": "5/6", "delta": "0", "rho": "0"},
+            "left": {"epsilon": "1/6", "delta": "0", "rho": "0"},
+        }
+    ]
+    assert (found["head"], found["card_agrees"]) == (ledger.head, True)
+
+
+def test_another_budget_on_the_card_is_said_and_set(folder):
+    ledger = small_ledger(folder)
+    result = lastbit("budget", card("2"))
+    assert result.exit_code == 0
+    assert "0.25 left of 1" in result.stdout
+    assert "lastbit budget visits.toml --set" in result.stderr
+    assert read("budget", "visits.toml")["card_agrees"] is False
+    assert "1.25 left of 2" in succeeded("budget", "visits.toml", "--set")
+    entry = ledger.entries(last=1)[0]
+    assert entry.kind == "budget" and entry.who
+    assert "is less than what visits has spent" in refused("budget", card("0.5"), "--set")
+    assert ledger.head == entry.hash
+
+
+def test_setting_opens_an_account(folder):
+    assert "0 spent, 1 left of 1" in succeeded("budget", card(), "--set")
+    assert Ledger.existing("a.ledger").accounts()[0].name == "visits"
+
+
+def test_what_cannot_be_shown_is_refused(folder):
+    small_ledger(folder)
+    assert "needs a card" in refused("budget", "a.ledger", "--set")
+    assert "is not there" in refused("budget", "missing.ledger")
+    assert not Path("missing.ledger").exists()
+    Path("b.ledger").write_text(CANARY * 100)
+    assert CANARY not in refused("budget", "b.ledger")
+    Path("bad.toml").write_text("[table")
+    refused("budget", "bad.toml")
+
+
+def test_a_bar_is_empty_only_if_nothing_is_spent_and_full_only_if_nothing_is_left():
+    tiny = Fraction(1, 10**9)
+    assert bar(Fraction(0)).count("█") == 0
+    assert bar(tiny).count("█") == 1
+    assert bar(1 - tiny).count("█") == BAR - 1
+    assert bar(Fraction(1)).count("█") == BAR
+
+
+def test_spent_is_rounded_up_and_left_down():
+    odd = Fraction(1, 3) + Fraction(1, 10**40)
+    assert "0.333334 spent, 0.666666 left of 1" in bar(odd)
+
+
+def test_a_plain_terminal_gets_plain_letters(folder, monkeypatch):
+    import io
+
+    from rich.console import Console
+
+    from lastbit.cli.page import page
+
+    class Ascii(io.StringIO):
+        encoding = "ascii"
+
+    account = small_ledger(folder).accounts()[0]
+    text = page(Console(file=Ascii(), width=80), account_parts(account))
+    assert "epsilon  " + "#" * 24 + "." * 8 in text and text.isascii()
+
+
+def test_text_of_a_ledger_cannot_steer_the_terminal(folder):
+    ledger = small_ledger(folder)
+    answer = {"asked": {"sql": "SELECT\n\x1b[2J 1", "query": None}}
+    charged(ledger, "q9", price("1/8"), who="a\x1b[31m", record=answer)
+    for arguments in (("budget", "a.ledger"), ("ledger", "log", "a.ledger")):
+        assert "SELECT ?[2J 1" in succeeded(*arguments)  # which also looks for escapes

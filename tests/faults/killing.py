@@ -1,0 +1,231 @@
+"""Really kills processes that use a ledger, and prints what was left as JSON.
+
+    python -m tests.faults.killing system-calls FOLDER
+    python -m tests.faults.killing at-random FOLDER
+
+A program of its own, so that it forks from a process that has imported everything already and has
+no threads. `system-calls` runs a call under ptrace and kills it (SIGKILL) as it enters its n-th
+system call, for every n. Between two system calls a process changes nothing but its own memory, so
+these are all the instants there are.
+"""
+
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+from lastbit.errors import BudgetExceeded
+from lastbit.ledger import Ledger
+from lastbit.ledger.copies import copied
+from lastbit.sampling.bits import secure_bits
+from lastbit.tables.cost import Cost
+from lastbit.tables.schema import Budget
+
+PTRACE_TRACEME, PTRACE_SYSCALL = 0, 24
+THIRD = Cost(epsilon=Fraction(1, 3))
+BUDGET = Budget(kind="pure", epsilon=Fraction(1))
+KILLS_AT_RANDOM = 110
+ROUNDS = {"charge": 1, "open": 2, "account": 5, "backup": 5}
+"""What is killed, and at how many system calls: at all, at every second, at every fifth."""
+
+
+class Untraceable(Exception):
+    """The system does not let a process trace its own child."""
+
+
+def asked(ledger: Ledger, question: str, cost: Cost = THIRD) -> str:
+    """What a release does, with a made-up answer of a few pages; the hash that it may show."""
+    record = {"asked": {"sql": question, "query": None}, "rows": ["x" * 100] * 200}
+    entry = ledger.charge(
+        "visits", cost, who="ada", question=question, plan_digest="p", fingerprint="f",
+        record=record,
+    )  # fmt: skip
+    return entry.hash
+
+
+# ---------------------------------------------------------------- at each system call
+
+
+def traced(work: Callable[[], str], *, stop: int) -> tuple[bool, str]:
+    """Whether the work was killed, at the call of this number, and what it had shown by then."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _traced_child(work, writing)
+    os.close(writing)
+    killed = _followed(child, stop)
+    shown = os.read(reading, 1000).decode()
+    os.close(reading)
+    return killed, shown
+
+
+def _traced_child(work: Callable[[], str], writing: int) -> None:
+    status = 3
+    try:
+        if _ptrace(PTRACE_TRACEME, 0) == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            shown = work()
+            os.write(writing, shown.encode())
+            status = 0
+    finally:
+        os._exit(status)
+
+
+def _followed(child: int, stop: int) -> bool:
+    """Let the child go from system call to system call; kill it at the one asked for."""
+    passed = 0
+    os.waitpid(child, 0)
+    while True:
+        if _ptrace(PTRACE_SYSCALL, child) != 0:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise Untraceable
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status):
+            if os.WEXITSTATUS(status):
+                raise Untraceable if passed == 0 else RuntimeError("the work failed")
+            return False
+        passed += 1  # odd: a system call is entered; even: it is left
+        if passed == 2 * stop - 1:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return True
+
+
+def _ptrace(request: int, child: int) -> int:
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    ptrace.restype = ctypes.c_long
+    return int(ptrace(request, child, None, None))
+
+
+def template(folder: Path) -> Path:
+    """A ledger with one charge of a third, of a budget of 1."""
+    ledger = Ledger.open(folder / "template.ledger")
+    ledger.account("visits", BUDGET)
+    asked(ledger, "first")
+    return ledger.path
+
+
+def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
+    """Kill one call at one stop; say whether that happened, and what was found afterwards."""
+    path = folder / "a.ledger"
+    for old in folder.glob("*a.ledger*"):
+        old.unlink()
+    if name != "open":
+        shutil.copy(folder / "template.ledger", path)
+        ledger = Ledger.open(path)
+    works: dict[str, Callable[[], str]] = {
+        "charge": lambda: asked(ledger, "second"),
+        "open": lambda: Ledger.open(path).opened,
+        "account": lambda: ledger.account("stays", BUDGET).name,
+        "backup": lambda: copied(ledger, folder / "copy-a.ledger").head,
+    }
+    killed, shown = traced(works[name], stop=stop)
+    journal = path.with_name("a.ledger-journal").exists()
+    if name == "open":
+        state = "whole" if path.exists() else "none"
+        assert not (shown and state == "none")
+    ledger = Ledger.open(path)
+    assert ledger.problems() == []
+    if name == "charge":
+        state = _after_charge(ledger, shown)
+    elif name == "account":
+        state = str(len(ledger.accounts()))
+        assert not (shown and state == "1")
+    elif name == "backup":
+        copy = folder / "copy-a.ledger"
+        state = "whole" if copy.exists() else "none"
+        assert state == "none" or Ledger.existing(copy).problems([ledger.head]) == []
+    return killed, f"{state}{', journal left' if journal else ''}{', shown' if shown else ''}"
+
+
+def _after_charge(ledger: Ledger, shown: str) -> str:
+    charged = ledger.spent("visits").epsilon == Fraction(2, 3)
+    assert charged or ledger.spent("visits").epsilon == Fraction(1, 3)
+    found = ledger.recorded("visits", "second")
+    assert (found is not None) == charged
+    if shown:  # what anybody saw is paid for and recorded
+        assert found is not None and found["entry"]["hash"] == shown
+    asked(ledger, "second")  # to ask again heals: it is charged once in all
+    assert ledger.spent("visits").epsilon == Fraction(2, 3)
+    return "charged" if charged else "not charged"
+
+
+def at_system_calls(folder: Path) -> dict[str, dict[str, int]]:
+    template(folder)
+    secure_bits()
+    report = {}
+    for name, stride in ROUNDS.items():
+        outcomes: Counter[str] = Counter()
+        stop, killed = 1 - stride, True
+        while killed:
+            stop += stride
+            killed, outcome = one_round(name, folder, stop)
+            outcomes[outcome] += killed
+        report[name] = dict(outcomes)
+    return report
+
+
+# ---------------------------------------------------------------- at random
+
+
+def at_random(folder: Path) -> dict[str, int]:
+    """Two processes charge as fast as they can; again and again one of them is killed."""
+    path = folder / "a.ledger"
+    Ledger.open(path).account("visits", Budget(kind="pure", epsilon=Fraction(10)))
+    moments = random.Random(7)
+    reading, writing = os.pipe()
+    shown = ""
+    children: list[int] = []
+    for kill in range(KILLS_AT_RANDOM):
+        while len(children) < 2:
+            children.append(_charging(path, f"{kill}-{len(children)}", writing))
+        time.sleep(moments.uniform(0.0, 0.06))
+        victim = children.pop(0)
+        os.kill(victim, signal.SIGKILL)
+        os.waitpid(victim, 0)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    os.close(writing)
+    while part := os.read(reading, 65536):
+        shown += part.decode()
+    hashes = shown.split()
+    ledger = Ledger.existing(path)
+    assert ledger.problems(hashes) == []
+    charges = [entry for entry in ledger.entries() if entry.kind == "charge"]
+    assert ledger.spent("visits").epsilon == Fraction(len(charges), 7) <= 10
+    assert {entry.hash for entry in charges} >= set(hashes)
+    return {"kills": KILLS_AT_RANDOM, "shown": len(hashes), "charged": len(charges)}
+
+
+def _charging(path: Path, name: str, writing: int) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        ledger = Ledger.open(path)
+        for number in range(1_000):
+            hash_ = asked(ledger, f"{name}-{number}", Cost(epsilon=Fraction(1, 7)))
+            os.write(writing, f"{hash_}\n".encode())
+    except BudgetExceeded:
+        time.sleep(60)  # until it is killed
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    how = {"system-calls": at_system_calls, "at-random": at_random}[sys.argv[1]]
+    try:
+        print(json.dumps(how(Path(sys.argv[2]))))
+    except Untraceable:
+        print(json.dumps("untraceable"))

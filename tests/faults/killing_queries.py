@@ -1,0 +1,162 @@
+"""Really kills `lastbit query`, and prints what was left as JSON.
+
+    python -m tests.faults.killing_queries FOLDER
+
+As `killing.py`, whose machinery this uses: the command runs in a fork of a process that has
+imported everything, under ptrace, and is killed (SIGKILL) as its main thread enters its n-th system
+call. There are thousands: some are taken all along the way, and every one near the commit. What it
+printed by then is in a file.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections import Counter
+from contextlib import suppress
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+
+from lastbit.cli import main
+from lastbit.ledger import Ledger
+from lastbit.release import release
+from lastbit.release.answer import Answer
+from lastbit.sampling.bits import secure_bits
+from lastbit.tables.card import read_card
+from lastbit.tables.plan import planned
+from lastbit.tables.sql import parsed
+from tests.faults.killing import Untraceable, traced
+from tests.release.canaries import write_card, write_csv
+
+SQL = "SELECT region, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY region"
+ALONG, NEAR, STRIDE, LAST = 8, 14, 60, 8
+"""Kills before the commit, at each call on both sides of it, one in so many after it, the last."""
+
+
+def command() -> str:
+    """The command in this process, its output in a file; the file's length in the end."""
+    out = os.open("out.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(out, 1)
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  for life
+    main(["query", "visits.toml", SQL, "--epsilon", "1", "--json"], standalone_mode=False)
+    sys.stdout.flush()
+    return "done"
+
+
+def asked() -> Answer:
+    card = read_card("visits.toml")
+    query = parsed(SQL, card)
+    return release.released(query, card, planned(query, card, epsilon=1))
+
+
+def one_kill(stop: int) -> tuple[bool, str]:
+    """Kill one command at one stop; whether that happened, and what was found afterwards."""
+    for old in Path().glob("visits.ledger*"):
+        old.unlink()
+    shutil.copy("template.ledger", "visits.ledger")
+    Path("out.txt").unlink(missing_ok=True)
+    killed, _ = traced(command, stop=stop)
+    shown = Path("out.txt").read_text("utf-8") if Path("out.txt").exists() else ""
+    return killed, _state(shown)
+
+
+def _state(shown: str) -> str:
+    ledger = Ledger.existing("visits.ledger")
+    assert ledger.problems() == []
+    spent = ledger.spent("visits").epsilon
+    assert spent in (0, 1)
+    if shown:  # whatever was seen is paid for
+        assert spent == 1
+    if shown.endswith("}\n"):
+        assert json.loads(shown)["answer"]["entry"]["hash"] == ledger.head
+    head = ledger.head
+    return f"{'charged' if spent else 'not charged'}{', shown' if shown else ''} {head}"
+
+
+def heals(head: str, *, charged: bool) -> None:
+    """Asked again, by another process: the recorded answer iff it was charged; one charge."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            answer = asked()
+            ledger = Ledger.existing("visits.ledger")
+            assert ledger.spent("visits").epsilon == Fraction(1) and ledger.problems() == []
+            assert (answer.record["entry"]["hash"] == head) == charged
+            assert answer.record["entry"]["hash"] == ledger.head
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "to ask again does not heal"
+
+
+def killed_all_along() -> dict[str, int]:
+    """The commit is found by halving; then kills all along, and at each call around it."""
+    outcomes: Counter[str] = Counter()
+
+    def kill(stop: int) -> tuple[bool, bool]:
+        killed, found = one_kill(stop)
+        state, head = found.rsplit(" ", 1)
+        charged = state.startswith("charged")
+        outcomes[state if killed else "done"] += 1
+        if killed and outcomes[state] % 8 == 1:
+            heals(head, charged=charged)
+        return killed, charged
+
+    low, high = 1, 1 << 16  # not charged if killed at `low`; charged, or all done, at `high`
+    while high - low > 1:
+        middle = (low + high) // 2
+        _, charged = kill(middle)
+        low, high = (low, middle) if charged else (middle, high)
+    for stop in range(1, low, max(low // ALONG, 1)):
+        kill(stop)
+    for stop in range(max(low - NEAR, 1), high + NEAR):
+        kill(stop)
+    while kill(stop)[0]:
+        stop += STRIDE
+    last = stop - STRIDE  # the last calls: what was asked for is on the screen
+    while stop - last > 1:
+        middle = (last + stop) // 2
+        last, stop = (middle, stop) if kill(middle)[0] else (last, middle)
+    for stop in range(last - LAST, last + LAST):  # their number varies a little
+        kill(stop)
+    return dict(outcomes)
+
+
+def warm() -> None:
+    """Import what the command imports, for all forks at once; the engine itself never runs here."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            command()
+            os.write(writing, " ".join(sys.modules).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        names = pipe.read().split()
+    os.waitpid(child, 0)
+    for name in names:
+        with suppress(ImportError):
+            import_module(name)
+
+
+def prepared(folder: Path) -> None:
+    os.chdir(folder)
+    write_csv(Path("visits.csv"))
+    write_card(Path())
+    warm()
+    secure_bits()
+    Path("visits.ledger").unlink()
+    Ledger.open("template.ledger").account("visits", read_card("visits.toml").budget)
+
+
+if __name__ == "__main__":
+    prepared(Path(sys.argv[1]))
+    try:
+        print(json.dumps(killed_all_along()))
+    except Untraceable:
+        print(json.dumps("untraceable"))

@@ -1,0 +1,57 @@
+"""kill -9 at any instant: the ledger opens, the budget holds, and what was shown is paid for."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def killing(how: str, folder: Path) -> dict:
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.faults.killing", how, str(folder)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    report = json.loads(finished.stdout)
+    if report == "untraceable":
+        pytest.skip("this system does not let a process trace its own child")
+    return report
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory if there is one: a kill takes nothing from it, and a sync is quick."""
+    if not Path("/dev/shm").is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def test_killed_at_every_system_call(memory):
+    report = killing("system-calls", memory)
+    charge = report["charge"]
+    # the kills reach the inside of the commit, both sides of it, and the time after it was shown
+    assert charge["not charged"] > 10
+    assert charge["not charged, journal left"] > 10
+    assert charge["charged"] > 1
+    assert charge["charged, shown"] >= 1
+    assert set(charge) == {
+        "not charged", "not charged, journal left", "charged", "charged, shown"
+    }  # fmt: skip
+    assert set(report["open"]) >= {"none", "whole"}
+    assert set(report["account"]) >= {"1", "1, journal left"}
+    assert set(report["backup"]) >= {"none", "whole"}
+    assert sum(sum(outcomes.values()) for outcomes in report.values()) > 200
+
+
+def test_killed_at_random_while_two_compete(tmp_path):
+    report = killing("at-random", tmp_path)
+    assert report["kills"] >= 100
+    assert 0 < report["shown"] <= report["charged"] <= 70

@@ -1,0 +1,119 @@
+"""Entries: canonical text, hashes that see everything, reading that accepts one text only."""
+
+import hashlib
+import json
+from dataclasses import fields, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lastbit.errors import WrongType
+from lastbit.ledger.entry import Entry, Malformed, canonical
+from lastbit.tables.cost import Cost
+from lastbit.tables.schema import Budget
+
+ENTRY = Entry(
+    sequence=7,
+    when="2026-01-01T00:00:00.000+00:00",
+    kind="charge",
+    previous="a" * 64,
+    account="visits",
+    who="ada",
+    words="SELECT 1",
+    query="b" * 64,
+    question="c" * 64,
+    cost=Cost(epsilon=Fraction(1, 3)),
+    plan="d" * 64,
+    fingerprint="e" * 64,
+    result="f" * 64,
+    spent=Cost(epsilon=Fraction(2, 3)),
+    budget=Budget(kind="pure", epsilon=Fraction(1)),
+    secret="0" * 64,
+)
+OTHER = {
+    "sequence": 8,
+    "kind": "note",
+    "cost": Cost(epsilon=Fraction(1, 3) + Fraction(1, 10**40)),
+    "spent": Cost(epsilon=Fraction(1, 4)),
+    "budget": Budget(kind="pure", epsilon=Fraction(2)),
+}
+
+texts = st.none() | st.text(max_size=20)
+
+
+@given(texts, texts, texts, st.fractions(min_value=0))
+def test_what_is_read_is_what_was_written(who, words, account, epsilon):
+    entry = replace(ENTRY, who=who, words=words, account=account, cost=Cost(epsilon=epsilon))
+    assert Entry.read(entry.text) == entry
+    assert entry.text.isascii()
+
+
+def test_the_hash_is_sha_256_of_the_canonical_json():
+    data = json.loads(ENTRY.text)
+    plain = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    assert ENTRY.hash == hashlib.sha256(plain.encode()).hexdigest()
+    assert data["cost"]["epsilon"] == "1/3"
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Entry) if f.name != "record"])
+def test_every_field_is_in_the_hash(name):
+    other_value: dict[str, Any] = {name: OTHER.get(name, "another")}
+    other = replace(ENTRY, **other_value)
+    assert other.hash != ENTRY.hash
+    if name not in OTHER and name not in ("when", "previous"):
+        missing: dict[str, Any] = {name: None}
+        assert replace(ENTRY, **missing).hash != ENTRY.hash
+
+
+def spoiled(**changes: object) -> str:
+    return canonical({**json.loads(ENTRY.text), **changes})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{",
+        "[" * 100_000,
+        ENTRY.text + " ",
+        ENTRY.text.replace('"ada"', '"\\u0061da"'),
+        ENTRY.text.replace('"1/3"', '"2/6"'),
+        spoiled(format="lastbit ledger 2"),
+        spoiled(kind="refund"),
+        spoiled(sequence=True),
+        spoiled(sequence="7"),
+        spoiled(when=3),
+        spoiled(who=3),
+        spoiled(more=1),
+        spoiled(cost={"epsilon": "-1", "delta": "0", "rho": "0"}),
+        spoiled(cost={"epsilon": "1e999999999", "delta": "0", "rho": "0"}),
+        spoiled(cost={"epsilon": "1/0", "delta": "0", "rho": "0"}),
+        spoiled(cost={"epsilon": 1, "delta": "0", "rho": "0"}),
+        spoiled(cost={"epsilon": "1", "delta": "0", "rho": "1"}),
+        spoiled(cost=[]),
+        spoiled(budget={"kind": "none", "epsilon": "1", "delta": "0", "rho": "0"}),
+        spoiled(budget={"kind": "pure"}),
+    ],
+)
+def test_any_other_text_is_refused(text):
+    with pytest.raises(Malformed):
+        Entry.read(text)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object(), {"a": b"x"}])
+def test_what_is_no_plain_json_is_refused_without_being_quoted(value):
+    with pytest.raises(WrongType, match="record is no plain JSON; pass") as caught:
+        canonical({"rows": [value]})
+    assert caught.value.__cause__ is None
+
+
+def test_the_record_is_told_where_it_is_and_hidden_from_repr():
+    entry = ENTRY.with_record({"rows": ["canary"], "entry": None})
+    assert entry.record == {"rows": ["canary"], "entry": {"hash": ENTRY.hash, "sequence": 7}}
+    assert "canary" not in repr(entry)
+    assert entry.hash == ENTRY.hash

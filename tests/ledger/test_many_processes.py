@@ -1,0 +1,57 @@
+"""Sixteen processes at once: not one unit of the last place too much, no answer charged twice."""
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+from lastbit.ledger import Ledger
+from tests.ledger.competing import PROCESSES
+
+ROOT = Path(__file__).parents[2]
+
+
+def competing(how: str, folder: Path) -> tuple[list[list[str]], Ledger]:
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.ledger.competing", how, str(folder)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    said = json.loads(finished.stdout)
+    assert len(said) == PROCESSES
+    ledger = Ledger.existing(folder / "a.ledger")
+    assert ledger.problems() == []
+    assert len([entry for entry in ledger.entries() if entry.kind == "opened"]) == 1
+    assert len([entry for entry in ledger.entries() if entry.kind == "budget"]) == 1
+    assert [path.name for path in folder.iterdir()] == ["a.ledger"]
+    return said, ledger
+
+
+def test_three_thirds_fit_exactly(tmp_path):
+    said, ledger = competing("thirds", tmp_path)
+    assert sum(map(len, said)) == 3
+    assert ledger.spent("visits").epsilon == 1
+    left = ledger.remaining("visits")
+    assert left is not None and left.epsilon == 0
+
+
+def test_a_third_and_a_bit_fits_twice(tmp_path):
+    said, ledger = competing("thirds-and-a-bit", tmp_path)
+    assert sum(map(len, said)) == 2
+    assert ledger.spent("visits").epsilon == Fraction(2, 3) + Fraction(2, 10**30)
+
+
+def test_prices_of_all_sorts_never_overspend(tmp_path):
+    said, ledger = competing("mixed", tmp_path)
+    prices = [Fraction(price) for done in said for price in done]
+    assert sum(prices) == ledger.spent("visits").epsilon <= 1
+    assert len(prices) > 20
+    # every process stopped because the next would have been too much
+    assert 1 - sum(prices) < Fraction(1, 31) + Fraction(16, 10**30)
+
+
+def test_the_same_question_is_charged_once_and_all_see_one_answer(tmp_path):
+    said, ledger = competing("same", tmp_path)
+    assert len({tuple(done) for done in said}) == 1
+    assert ledger.spent("visits").epsilon == Fraction(1, 3)

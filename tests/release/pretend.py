@@ -1,0 +1,102 @@
+"""A backend without an engine: raw aggregates as a test wants them, and queries to go with them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastbit.mechanisms import lattice
+from lastbit.sampling import choice_rows
+from lastbit.sampling.deterministic import Seeded
+from lastbit.sampling.draw import drawn_with
+from lastbit.tables.expression import ColumnName
+from lastbit.tables.query import Aggregate, GroupKey, Query
+from lastbit.tables.schema import Column, DataCard, Source
+
+ONE = 1 << 20
+ROWS = Source(kind="csv", paths=("rows.csv",))
+COLUMNS = {
+    "person": Column(name="person", type="integer"),
+    "region": Column(name="region", type="text"),
+    "x": Column(name="x", type="number"),
+}
+
+
+def card_of(**values: Any) -> DataCard:
+    given = {"unit": None, "max_rows": 1, "name": "visits"} | values
+    return DataCard(source=ROWS, columns=COLUMNS, **given)
+
+
+def part(function: str, name: str, **values: Any) -> Aggregate:
+    if function not in ("count", "count_units", "histogram"):
+        values.setdefault("bounds", (Fraction(0), Fraction(16)))
+    if function not in ("count", "count_units"):
+        values.setdefault("expression", ColumnName("x"))
+        values.setdefault("step", Fraction(1))
+        values.setdefault("nullable", False)
+    if function == "quantile":
+        values.setdefault("level", Fraction(1, 2))
+    return Aggregate(name=name, function=function, **values)  # type: ignore[arg-type]
+
+
+def query_of(*parts: Aggregate, keys: Any = (), **values: Any) -> Query:
+    named = tuple(
+        GroupKey(name=name, expression=ColumnName("region"), values=v) for name, v in keys
+    )
+    return Query(table="visits", aggregates=parts, keys=named, **values)
+
+
+@dataclass
+class RawNumbers:
+    """What a backend gives."""
+
+    keys: list[Any]
+    entries: dict[str, list[int]] = field(default_factory=dict)
+    bins: dict[str, list[list[int]]] = field(default_factory=dict)
+    units: list[int] | None = None
+
+
+class Engine:
+    """Stands in for DuckDB; counts how often it was run."""
+
+    def __init__(self, raw: Any, data: bytes = b"data") -> None:
+        self.raw, self.data, self.runs = raw, data, 0
+
+    def aggregates(self, query: Any, card: Any, measures: Any, *, secret: str) -> Any:
+        assert len(secret) == 64
+        self.runs += 1
+        if isinstance(self.raw, Exception):
+            raise self.raw
+        return self.raw
+
+    def fingerprint(self, card: Any) -> bytes:
+        return self.data
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
+    """Put an engine in the place of DuckDB."""
+    engine = Engine(raw)
+    backend = ModuleType("lastbit.tables.backends.duckdb")
+    backend.aggregates = engine.aggregates  # type: ignore[attr-defined]
+    backend.fingerprint = engine.fingerprint  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb", backend)
+    return engine
+
+
+def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let all noise come from a stream anybody can repeat."""
+    source = Seeded(number)
+
+    def drawn(sampler: Any, size: Any) -> Any:
+        shape = () if size is None else size if isinstance(size, tuple) else (size,)
+        draws = drawn_with(sampler, source, int(np.prod(shape, dtype=np.int64)))
+        return draws.tolist()[0] if size is None else draws.reshape(shape)
+
+    monkeypatch.setattr(lattice, "drawn", drawn)
+    monkeypatch.setattr(choice_rows, "secure_bits", lambda: source)

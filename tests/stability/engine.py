@@ -1,0 +1,87 @@
+"""The real statement on the real engine: one connection, many tables."""
+
+import pyarrow
+from pyarrow import parquet
+
+from lastbit.tables.aggregated import assembled
+from lastbit.tables.backends.duckdb import connected
+from lastbit.tables.compile import statement
+from lastbit.tables.compile_rows import relation
+from lastbit.tables.literals import identifier
+
+COLUMNS = {
+    "who": "BIGINT",
+    "name": "VARCHAR",
+    "cat": "VARCHAR",
+    "num": "HUGEINT",
+    "x": "DOUBLE",
+    "flag": "BOOLEAN",
+    "day": "DATE",
+    "junk": "VARCHAR",
+}
+PUBLIC = {"cat": "VARCHAR", "label": "VARCHAR", "level": "BIGINT"}
+ARROW = {
+    "BIGINT": pyarrow.int64(),
+    "VARCHAR": pyarrow.string(),
+    "HUGEINT": pyarrow.decimal128(38, 0),
+    "DOUBLE": pyarrow.float64(),
+    "BOOLEAN": pyarrow.bool_(),
+    "DATE": pyarrow.date32(),
+}
+SECRET = "a secret's text"
+
+
+class Engine:
+    """Runs a case's statement on rows; `changed` rewrites its text first, for mutants.
+
+    With a `folder`, rows go through a Parquet file, whose statistics leave NaN out.
+    """
+
+    def __init__(self, folder=None):
+        self.context = connected()
+        self.connection = self.context.__enter__()
+        self.connection.execute("SET threads = 1")
+        self.places = ()
+        for name, columns in ((relation(), COLUMNS), (relation("places"), PUBLIC)):
+            fields = ", ".join(f"{identifier(c)} {kind}" for c, kind in columns.items())
+            self.connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({fields})")
+        self.file = None if folder is None else f"{folder}/rows.parquet"
+        if self.file:
+            self._written(())
+            self.connection.execute(f"DROP TABLE {relation()}")
+            self.connection.execute(
+                f"CREATE TEMP VIEW {relation()} AS SELECT * FROM read_parquet('{self.file}')"
+            )
+
+    def _written(self, rows):
+        columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+        arrays = [
+            pyarrow.array(v, type=ARROW[kind])
+            for v, kind in zip(columns, COLUMNS.values(), strict=True)
+        ]
+        parquet.write_table(pyarrow.table(arrays, names=list(COLUMNS)), self.file)
+
+    def close(self):
+        self.context.__exit__(None, None, None)
+
+    def fill(self, name, rows, width):
+        self.connection.execute(f"DELETE FROM {identifier(name)}")
+        if rows:
+            line = f"({', '.join('?' * width)})"
+            flat = [value for row in rows for value in row]
+            self.connection.execute(
+                f"INSERT INTO {identifier(name)} VALUES {', '.join([line] * len(rows))}", flat
+            )
+
+    def run(self, case, rows, changed=None):
+        wanted = statement(case.query, case.card, case.measures, secret=SECRET)
+        sql = wanted.sql if changed is None else changed(wanted.sql)
+        if self.file:
+            self._written(rows)
+        else:
+            self.fill(relation(), rows, len(COLUMNS))
+        if case.places != self.places:
+            self.fill(relation("places"), case.places, len(PUBLIC))
+            self.places = case.places
+        found = self.connection.execute(sql).fetchall()
+        return assembled(case.query, case.measures, wanted, found)

@@ -1,0 +1,76 @@
+"""Whether two neighbours are further apart than `stability.moves` says."""
+
+from lastbit.tables.compile import groups_of
+from lastbit.tables.stability import chosen_keys, moves
+from tests.stability import reference
+from tests.stability.cases import Case, functions_in, typed
+from tests.stability.engine import PUBLIC, SECRET
+
+
+def vectors(case, found):
+    """{measure: {(key, bin): integer}}, and the numbers of units where keys are not declared."""
+    result = {}
+    for measure in case.measures:
+        if measure.kind == "bins":
+            lists = dict(zip(found.keys, found.bins[measure.name], strict=True))
+            result[measure.name] = {(k, i): n for k, v in lists.items() for i, n in enumerate(v)}
+        else:
+            entries = dict(zip(found.keys, found.entries[measure.name], strict=True))
+            result[measure.name] = {(k, None): n for k, n in entries.items()}
+    return result
+
+
+def moved(one, other):
+    """The absolute differences of two sparse vectors that are not 0."""
+    differences = (abs(one.get(at, 0) - other.get(at, 0)) for at in one.keys() | other.keys())
+    return [difference for difference in differences if difference]
+
+
+def violations(case: Case, base, other):
+    """What the pair breaks: a measure and a norm, or the number of keys."""
+    groups = groups_of(case.query)
+    first, second = vectors(case, base), vectors(case, other)
+    for measure in case.measures:
+        limit = moves(measure, case.card, groups=groups)
+        steps = moved(first[measure.name], second[measure.name])
+        if sum(steps) > limit.l1:
+            yield measure.kind, "L1"
+        if sum(step**2 for step in steps) > limit.l2_squared:
+            yield measure.kind, "L2"
+        if max(steps, default=0) > limit.linf:
+            yield measure.kind, "Linf"
+    if groups is None:
+        own = (
+            1 if case.card.unit is None else chosen_keys(case.card, groups=None, needs_choice=True)
+        )
+        assert own is not None
+        most = 2 * own if case.card.neighbours.relation == "change-one" else own
+        units = (dict(zip(found.keys, found.units, strict=True)) for found in (base, other))
+        steps = moved(*units)
+        if len(steps) > most or max(steps, default=0) > 1:
+            yield "keys", "L0"
+        if len(set(base.keys) ^ set(other.keys)) > most:
+            yield "keys", "found"
+
+
+def exact(case: Case):
+    """Whether the reference knows every function of the query to the last bit."""
+    return not functions_in(case.query) & reference.INEXACT
+
+
+def differs(case: Case, rows, found):
+    """Whether the engine's integers are not those of the reference."""
+    public = {"places": typed(case.places, "places", tuple(PUBLIC))}
+    wanted, units = reference.measured(
+        case.query, case.card, case.measures, typed(rows), public, SECRET
+    )
+    numbers = dict(zip(found.keys, found.units, strict=False))
+    if groups_of(case.query) is None and numbers != units:
+        return True
+    for measure in case.measures:
+        lists = found.bins if measure.kind == "bins" else found.entries
+        zero = [0] * (len(measure.edges) - 1) if measure.kind == "bins" else 0
+        for key, entry in zip(found.keys, lists[measure.name], strict=True):
+            if entry != wanted[measure.name].get(key, zero):
+                return True
+    return False

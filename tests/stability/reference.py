@@ -1,0 +1,295 @@
+"""What a query's measures are, worked out row by row in Python: exact, slow and independent."""
+
+import hashlib
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+from lastbit.tables.expression import Call, ColumnName, Constant
+from lastbit.tables.types import card_types, type_of
+
+WEIGHT = 1 << 20
+INEXACT = frozenset({"ln", "exp", "power", "lower", "upper", "trim", "like", "ilike", "to_text"})
+"""Functions that are left to the engine: their last bit, or their Unicode, is its own affair."""
+
+
+def value(expression, row, kinds):
+    """Of one row: a dict of (table, column) to int, float, str, bool, date or None."""
+    match expression:
+        case ColumnName(name, table):
+            return row[table, name]
+        case Constant(constant):
+            return float(constant) if isinstance(constant, Fraction) else constant
+    assert isinstance(expression, Call)
+    found = [value(argument, row, kinds) for argument in expression.arguments]
+    types = [type_of(argument, kinds) for argument in expression.arguments]
+    result = applied(expression.function, found, types, type_of(expression, kinds))
+    return None if isinstance(result, float) and math.isnan(result) else result
+
+
+def applied(name, found, types, kind):
+    match name:
+        case "and":
+            return False if False in found else None if None in found else True
+        case "or":
+            return True if True in found else None if None in found else False
+        case "is_missing":
+            return found[0] is None
+        case "coalesce" | "least" | "greatest":
+            present = [widened(v, kind) for v in found if v is not None]
+            pick = {"coalesce": lambda vs: vs[0], "least": min, "greatest": max}[name]
+            return pick(present) if present else None
+        case "case":
+            for condition, result in zip(found[0::2], found[1::2], strict=False):
+                if condition is True:
+                    return widened(result, kind)
+            return widened(found[-1], kind) if len(found) % 2 else None
+        case "in":
+            if found[0] is None or not found[1:]:
+                return None
+            equal = [None if v is None else met(found[0], v) for v in found[1:]]
+            return True if True in equal else None if None in equal else False
+        case "concat":
+            return "".join(v for v in found if v is not None)
+        case "clamp":
+            x, low, high = (widened(v, kind) for v in found)
+            if x is None:
+                return None
+            return (
+                low if low is not None and x < low else high if high is not None and x > high else x
+            )
+        case "bin":
+            return binned(found, kind)
+    if None in found:
+        return None
+    return strict(name, found, types, kind)
+
+
+def binned(found, kind):
+    x, *edges = found
+    if x is None or x < edges[0]:
+        return None
+    for low, high in pairwise(edges):
+        if x < high:
+            return widened(low, kind)
+    return None
+
+
+def widened(v, kind):
+    return float(v) if kind == "number" and v is not None else v
+
+
+def met(a, b):
+    return float(a) == float(b) if isinstance(a, float) != isinstance(b, float) else a == b
+
+
+def strict(name, found, types, kind):
+    """Functions that are missing as soon as an argument is."""
+    if name in ("=", "<>", "<", "<=", ">", ">="):
+        a, b = (float(v) for v in found) if "number" in types else found
+        return {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[name]
+    match name:
+        case "not":
+            return not found[0]
+        case "length":
+            return len(found[0])
+        case "contains":
+            return found[1] in found[0]
+        case "starts_with":
+            return found[0].startswith(found[1])
+        case "year" | "month" | "day":
+            return getattr(found[0], name)
+        case "weekday":
+            return (found[0].weekday() + 1) % 7
+        case "quarter":
+            return (found[0].month + 2) // 3
+        case "start_of_month":
+            return found[0].replace(day=1)
+        case "days_between":
+            return (found[1] - found[0]).days
+        case "sqrt":
+            return math.sqrt(found[0]) if found[0] >= 0 else None
+        case "to_integer":
+            return to_integer(found[0])
+        case "to_number":
+            return float(found[0])
+    return number(name, found, kind)
+
+
+def to_integer(v):
+    if isinstance(v, bool | int):
+        return int(v)
+    return fits(round(Fraction(v))) if math.isfinite(v) else None
+
+
+def fits(v):
+    return v if -(2**63) <= v < 2**63 else None
+
+
+def number(name, found, kind):
+    if kind == "integer":
+        return whole(name, found)
+    a, *rest = (float(v) for v in found)
+    match name:
+        case "negate":
+            return -a
+        case "abs":
+            return abs(a)
+        case "floor" | "ceil":
+            return float(getattr(math, name)(a)) if math.isfinite(a) else a
+    for b in rest:
+        if name in ("/", "%") and b == 0:
+            return None
+        match name:
+            case "+":
+                a = a + b
+            case "-":
+                a = a - b
+            case "*":
+                a = a * b
+            case "/":
+                a = a / b
+            case "%":
+                a = math.fmod(a, b) if math.isfinite(a) else math.nan
+    return a
+
+
+def whole(name, found):
+    a, *rest = found
+    match name:
+        case "negate":
+            return fits(-a)
+        case "abs":
+            return fits(abs(a))
+        case "floor" | "ceil":
+            return a
+    for b in rest:
+        if a is None:
+            return None
+        match name:
+            case "+":
+                a = fits(a + b)
+            case "-":
+                a = fits(a - b)
+            case "*":
+                a = fits(a * b)
+            case "%":
+                least = (a, b) == (-(2**63), -1)  # overflows on the way
+                a = None if b == 0 or least else abs(a) % abs(b) * (-1 if a < 0 else 1)
+    return a
+
+
+# ---------------------------------------------------------------- measures
+
+
+def measured(query, card, measures, rows, public, secret):
+    """{measure: {key: int, or list for bins}} and {key: number of units}."""
+    kinds = card_types(card)
+    joined = [r for row in rows for r in with_public(query, card, row, public, kinds)]
+    kept = []
+    for row in joined:
+        unit = object() if card.unit is None else row[None, card.unit]
+        where = query.where is None or value(query.where, row, kinds) is True
+        key = tuple(value(k.expression, row, kinds) for k in query.keys)
+        known = all(k.values is None or v in k.values for k, v in zip(query.keys, key, strict=True))
+        if unit is not None and where and known:
+            kept.append((unit, key, row))
+    kept = chosen(query, card, measures, kept, secret)
+    counts = {}
+    for unit, _, _ in kept:
+        counts[unit] = counts.get(unit, 0) + 1
+    found = {m.name: {} for m in measures}
+    units = {}
+    for unit, key, row in kept:
+        units.setdefault(key, set()).add(unit)
+        n, k = counts[unit], card.max_rows
+        weight = 1 if card.unit is None else WEIGHT if n <= k else k * WEIGHT // n
+        for m in measures:
+            add(found[m.name], m, key, weight, row, kinds)
+    numbers = {key: len(who) for key, who in units.items()}
+    for m in measures:
+        if m.kind == "units":
+            found[m.name] = numbers
+    return found, numbers
+
+
+def with_public(query, card, row, public, kinds):
+    found = [row]
+    for join in query.joins:
+        names = [other.name for _, other in join.on]
+        table = public[join.table]
+        if card.unit is None:
+            seen = [tuple(line[join.table, n] for n in names) for line in table]
+            table = [line for line, key in zip(table, seen, strict=True) if seen.count(key) == 1]
+        found = [
+            r | line
+            for r in found
+            for line in table
+            if all(
+                line[join.table, other.name] is not None
+                and value(own, r, kinds) == line[join.table, other.name]
+                for own, other in join.on
+            )
+        ]
+    return found
+
+
+def chosen(query, card, measures, kept, secret):
+    declared = all(k.values is not None for k in query.keys)
+    groups = math.prod(len(k.values) for k in query.keys) if declared else None
+    if card.unit is None or (declared and not any(m.kind == "units" for m in measures)):
+        return kept
+    if groups is not None and (card.max_groups is None or card.max_groups >= groups):
+        return kept
+    hashes = {}
+    for unit, key, _ in kept:
+        hashes.setdefault(unit, {})[key] = hashed(secret, unit, *key)
+    least = {unit: sorted(own.values())[: card.max_groups] for unit, own in hashes.items()}
+    return [line for line in kept if hashes[line[0]][line[1]] in least[line[0]]]
+
+
+def hashed(secret, *values):
+    text = f"{secret}:".encode()
+    for v in values:
+        raw = {True: "true", False: "false"}[v] if isinstance(v, bool) else str(v)
+        text += b"-" if v is None else f"{len(raw.encode())}:{raw}".encode()
+    return int.from_bytes(hashlib.md5(text).digest(), "little")
+
+
+def add(found, m, key, weight, row, kinds):
+    if m.kind == "units":
+        return
+    v = None if m.expression is None else value(m.expression, row, kinds)
+    if m.kind == "bins":
+        place = None if v is None else bin_of(m, v)
+        entry = found.setdefault(key, [0] * (len(m.edges) - 1))
+        if place is not None:
+            entry[place] += weight
+        return
+    if m.kind == "rows":
+        integer = 1 if m.expression is None or v is not None else 0
+    else:
+        kind = type_of(m.expression, kinds)
+        integer = 0 if v is None else grid(m, v, kind) ** (2 if m.kind == "squares" else 1)
+    found[key] = found.get(key, 0) + weight * integer
+
+
+def grid(m, v, kind):
+    if kind == "integer" and m.step == 1 and m.centre.denominator == 1:
+        steps = v - int(m.centre)
+    else:
+        quotient = (float(v) - float(m.centre)) / float(m.step)
+        if math.isinf(quotient):
+            return m.highest if quotient > 0 else m.lowest
+        steps = math.floor(abs(Fraction(quotient)) + Fraction(1, 2)) * (-1 if quotient < 0 else 1)
+    return min(max(steps, m.lowest), m.highest)
+
+
+def bin_of(m, v):
+    last = len(m.edges) - 2
+    if isinstance(v, float) and math.isinf(v):
+        return (last if v > 0 else 0) if m.clamped else None
+    exact = Fraction(v)
+    if not m.clamped and not m.edges[0] <= exact <= m.edges[-1]:
+        return None
+    return sum(exact >= edge for edge in m.edges[1:-1])

@@ -1,0 +1,145 @@
+"""Wrong statements that the force tests must catch: a net that catches nothing proves nothing.
+
+Each mutant rewrites the text of the statement, as a mistake in the compiler would. It is caught if
+some generated case breaks a claimed bound, differs from the reference, or stops the engine.
+"""
+
+import re
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, Phase, find, settings
+
+from lastbit.tables.compile import compiled
+from tests.stability.cases import cases
+from tests.stability.engine import Engine
+from tests.stability.judging import differs, exact, violations
+
+SETTINGS = settings(
+    max_examples=2000,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+)
+BY_NEIGHBOURS, BY_REFERENCE = "neighbours", "reference"
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    found = Engine()
+    yield found
+    found.close()
+
+
+def unbounded(sql):
+    return sql.replace("coalesce(h.w, CAST(1048576 AS BIGINT))", "CAST(1048576 AS BIGINT)")
+
+
+def clamped_after_summing(sql):
+    loose = re.sub(
+        r"least\(greatest\(TRY_CAST\(least\(greatest\((round\(.*?\)), [^,]*, [^,]*\)"
+        r" AS BIGINT\), (-?\d+)\), (-?\d+)\)",
+        r"TRY_CAST(\1 AS BIGINT)",
+        sql,
+    )
+    return re.sub(r"sum\((CAST\(w AS \w+\)) \* (v\d+)\)", r"least(sum(\1 * \2), 1 << 100)", loose)
+
+
+def nobodys_rows_counted(sql):
+    return sql.replace("u IS NOT NULL", "TRUE").replace("FILTER (WHERE TRUE)", "")
+
+
+def nobodys_units_counted(sql):
+    kept = sql.replace("u IS NOT NULL", "TRUE")
+    return re.sub(r"ON (\w)\.u = h\.u", r"ON \1.u IS NOT DISTINCT FROM h.u", kept)
+
+
+def float_sums(sql):
+    floats = re.sub(r"sum\(CAST\(w AS \w+\) \*", "sum(CAST(w AS DOUBLE) *", sql)
+    shares = re.sub(r"CAST\((\d+) AS BIGINT\) // count", r"CAST(\1 AS DOUBLE) / count", floats)
+    return shares.replace("CAST(1048576 AS BIGINT)) AS w", "CAST(1048576 AS DOUBLE)) AS w")
+
+
+def weights_rounded_up(sql):
+    return re.sub(
+        r"CAST\((\d+) AS BIGINT\) // count\(\*\)",
+        r"(CAST(\1 AS BIGINT) + count(*) - 1) // count(*)",
+        sql,
+    )
+
+
+def every_key_kept(sql):
+    return re.sub(r"CASE WHEN bound\.z IS NULL THEN TRUE ELSE .* END\)", "TRUE)", sql)
+
+
+def rows_counted_before_the_join(sql):
+    if " JOIN p1 " not in sql:
+        return sql
+    return re.sub(
+        r"(h AS \(\n  SELECT u, .*? AS w) FROM \w", r"\1 FROM (SELECT c1 AS u FROM t)", sql
+    )
+
+
+def errors_not_caught(sql):
+    return sql.replace("TRY_CAST(", "CAST(").replace("TRY(", "(")
+
+
+def public_rows_multiply_rows(sql):
+    return sql.replace("WHERE copies = 1", "")
+
+
+def weights_before_the_choice(sql):
+    return re.sub(r"(h AS \(\n  SELECT u, .*? AS w) FROM k", r"\1 FROM r", sql)
+
+
+def missing_values_clamped(sql):
+    return re.sub(r"CASE WHEN (x\d+) IS NOT NULL THEN (least.*?) END AS v", r"\2 AS v", sql)
+
+
+MUTANTS = (
+    (unbounded, "declared", BY_NEIGHBOURS),
+    (clamped_after_summing, "declared", BY_NEIGHBOURS),
+    (nobodys_rows_counted, "declared", BY_NEIGHBOURS),
+    (nobodys_units_counted, "declared", BY_REFERENCE),
+    (float_sums, "declared", BY_REFERENCE),
+    (weights_rounded_up, "declared", BY_NEIGHBOURS),
+    (missing_values_clamped, "declared", BY_REFERENCE),
+    (errors_not_caught, "declared", BY_NEIGHBOURS),
+    (every_key_kept, "found", BY_NEIGHBOURS),
+    (weights_before_the_choice, "found", BY_REFERENCE),
+    (rows_counted_before_the_join, "joined", BY_NEIGHBOURS),
+    (public_rows_multiply_rows, "rows", BY_NEIGHBOURS),
+)
+
+
+def caught(engine, case, mutant, by):
+    """Whether the mutant's statement breaks a bound, stops the engine, or gives a wrong integer."""
+    text = compiled(case.query, case.card, case.measures, secret="s")
+    if mutant(text) == text:
+        return False
+    try:
+        base = engine.run(case, case.rows, changed=mutant)
+        if by is BY_REFERENCE:
+            return exact(case) and differs(case, case.rows, base)
+        others = (engine.run(case, rows, changed=mutant) for rows in case.others)
+        return any(list(violations(case, base, other)) for other in others)
+    except duckdb.Error:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("mutant", "kind", "by"), MUTANTS, ids=[mutant.__name__ for mutant, _, _ in MUTANTS]
+)
+def test_is_caught(engine, mutant, kind, by):
+    tried = []
+
+    def is_caught(case):
+        tried.append(case)
+        return caught(engine, case, mutant, by)
+
+    find(cases(kind), is_caught, settings=SETTINGS)  # raises if there is none
+    assert tried
+    print(len(tried))

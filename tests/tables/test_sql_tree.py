@@ -1,0 +1,104 @@
+"""Nothing that the parser understood is overlooked: every part of every node is noticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from lastbit.tables import sql_aggregates, sql_expression, sql_names
+from lastbit.tables.query import Query
+from lastbit.tables.sql import _query
+from lastbit.tables.sql_from import rows_from
+from tests.tables.asked import CARD, EVERYTHING
+
+# parts that carry no meaning for the answer, each with the reason
+MEANINGLESS = {
+    ("Cast", "safe"),  # an expression is missing where SQL would stop, so TRY_CAST is CAST
+    ("CTE", "materialized"),  # how, not what
+    ("Count", "big_int"),  # the width of the result
+    ("Concat", "safe"), ("Concat", "coalesce"),  # CONCAT leaves out what is missing, always
+    ("DPipe", "safe"), ("Div", "safe"), ("Div", "typed"),
+    ("DateDiff", "date_part_boundary"),  # midnights are counted, always
+    ("Identifier", "quoted"),  # all names here are spelled as on the card
+    ("Least", "ignore_nulls"),  # missing ones are left out, always
+    ("Ordered", "nulls_first"),  # of a quantile: missing values have no rank
+}  # fmt: skip
+# parts without which the thing means the same: no name where there is only one table, COUNT()
+IMPLIED = {("Column", "table"), ("Count", "this"), ("DateDiff", "unit")}
+
+
+def read(tree: Any) -> Query:
+    return _query(tree, rows_from(tree, CARD, {}))
+
+
+def difference(tree: Any, original: Query) -> bool:
+    """Whether the change of the tree was noticed: refused, or another question."""
+    try:
+        return read(tree) != original
+    except Exception:
+        return True
+
+
+def everything() -> Any:
+    return sqlglot.parse_one(EVERYTHING, read="duckdb")
+
+
+def kinds_of_places() -> dict[tuple[str, str | None, str], int]:
+    """One place in the tree for every kind of node below every kind of node."""
+    found: dict[tuple[str, str | None, str], int] = {}
+    for place, node in enumerate(everything().walk(bfs=False)):
+        found.setdefault((type(node.parent).__name__, node.arg_key, type(node).__name__), place)
+    return found
+
+
+PLACES = kinds_of_places()
+
+
+def at(place: int) -> tuple[Any, Any]:
+    tree = everything()
+    return tree, list(tree.walk(bfs=False))[place]
+
+
+def test_the_statement_of_the_next_tests_is_read_and_holds_many_kinds_of_nodes():
+    assert read(everything()).limit == 7
+    assert len({kind for _, _, kind in PLACES}) > 60
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=map(str, PLACES))
+def test_no_part_of_any_node_is_overlooked(place):
+    """Every part that the parser could set, set: refused, or another question."""
+    tree, node = at(place)
+    original, kind = read(tree), type(node).__name__
+    for name in node.arg_types:
+        before = node.args.get(name)
+        flag = isinstance(before, bool) or name == "desc"
+        for strange in (not before,) if flag else (exp.column("strange"), True):
+            node.args[name] = strange
+            noticed = difference(tree, original)
+            assert noticed or (kind, name) in MEANINGLESS, (kind, name, strange)
+        node.args[name] = before
+    assert read(tree) == original
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=map(str, PLACES))
+def test_no_part_of_any_node_can_go_unnoticed(place):
+    """Every part that is there, taken away: refused, or another question."""
+    tree, node = at(place)
+    original, kind = read(tree), type(node).__name__
+    for name, before in list(node.args.items()):
+        if before in (None, False, []):
+            continue
+        node.args[name] = None
+        noticed = difference(tree, original)
+        assert noticed or (kind, name) in MEANINGLESS | IMPLIED, (kind, name)
+        node.args[name] = before
+
+
+def test_every_name_of_the_parser_that_we_know_is_one():
+    known = [*sql_names.BINARY, *sql_names.NARY, *sql_names.UNARY, *sql_expression._HANDLERS]
+    known += [*sql_aggregates._PLAIN, *sql_aggregates._LEVELS, *sql_aggregates._OTHERS]
+    assert [name for name in known if not hasattr(exp, name)] == []
+    assert [name for name in sql_names.CASTS if name not in exp.DataType.Type.__members__] == []

@@ -1,0 +1,680 @@
+"""The second program works out the price of an answer anew, and believes no other."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import pytest
+from flint import arb, fmpq
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lastbit.exact.ball import working_precision
+from lastbit.mechanisms.histogram import ThresholdedHistogram
+from lastbit.privacy.neighbours import CHANGE_ONE
+from lastbit.release.certificate import certificate_of
+from lastbit.tables.expression import FUNCTIONS, ColumnName, Constant, call
+from lastbit.tables.measures import measures_of
+from lastbit.tables.plan import planned
+from lastbit.tables.pricing import order_delta
+from lastbit.tables.query import GroupKey, OrderBy, PublicJoin, Query
+from lastbit.tables.ranks import rank_moved
+from lastbit.tables.schema import DataCard
+from lastbit.tables.stability import moves
+from lastbit.verify import check_release as checker
+from lastbit.verify import check_release_query as forms
+from lastbit.verify.arithmetic import digest, number, written
+from lastbit.verify.check import problem_of
+from lastbit.verify.check_release_measures import facts_of, measured_of, moves_of
+from lastbit.verify.check_release_measures import rank_moved as moved_again
+from tests.cli.certificates import leaves, sealed
+from tests.release.pretend import card_of, part, query_of
+
+Certificate = dict[str, Any]
+Path = tuple[str | int, ...]
+
+RANKED = ("quantile", "min", "max")
+KEYS = (("region", ("north", "south", None)),)
+FOUND = (("region", None),)
+PEOPLE: dict[str, Any] = {"unit": "person", "max_rows": 20, "max_groups": 2}
+SUMS = (part("count", "n"), part("sum", "s"), part("mean", "m", bounds=(-3, 5)))
+RANKS = (
+    part("quantile", "p90", level=Fraction(9, 10)),
+    part("min", "least"),
+    part("max", "most"),
+)
+BINS = part("histogram", "h", edges=(Fraction(0), Fraction(4), Fraction(16)))
+EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
+    "rows, epsilon": (query_of(*SUMS, BINS), card_of(), {"epsilon": "1/2"}),
+    "rows changed, epsilon": (
+        query_of(part("std", "d"), RANKS[0], keys=KEYS),
+        card_of(neighbours=CHANGE_ONE),
+        {"epsilon": 1},
+    ),
+    "people, rho": (
+        query_of(*SUMS, *RANKS, part("count_units", "u"), keys=KEYS),
+        card_of(**PEOPLE),
+        {"rho": "1/10"},
+    ),
+    "people, converted": (
+        query_of(*SUMS, *RANKS, keys=KEYS),
+        card_of(**PEOPLE),
+        {"epsilon": 1, "delta": "1e-9"},
+    ),
+    "people, keys found": (
+        query_of(*SUMS, RANKS[0], part("count_units", "u"), keys=FOUND),
+        card_of(**PEOPLE, neighbours=CHANGE_ONE),
+        {"epsilon": 1, "delta": "1e-6"},
+    ),
+    "rows, keys found by Laplace": (
+        query_of(part("count", "n"), keys=FOUND),
+        card_of(),
+        {"epsilon": 3, "delta": "1e-12", "weights": {"n": 3}},
+    ),
+}
+
+
+@cache
+def text_of(name: str) -> str:
+    query, card, price = EXAMPLES[name]
+    return json.dumps(certificate_of(planned(query, card, **price), columns=[], rows=[]))
+
+
+def produced(name: str = "people, converted") -> Certificate:
+    """A fresh copy: the tests change it."""
+    fresh: Certificate = json.loads(text_of(name))
+    return fresh
+
+
+def resealed(spoiled: Certificate) -> Certificate:
+    """The same with every digest worked out anew, as whoever cheats would do."""
+    asked = digest(spoiled["body"]["query"])
+    plan = {**spoiled["body"]["plan"], "query": asked}
+    body = {**spoiled["body"], "plan": plan, "plan_digest": digest(plan)}
+    return sealed({**spoiled, "body": body, "claim": {**spoiled["claim"], "query": asked}})
+
+
+def put(whole: Any, path: Path, value: Any) -> Any:
+    """The same with one value replaced; only what lies on the way is copied."""
+    if not path:
+        return value
+    copied = copy.copy(whole)
+    copied[path[0]] = put(whole[path[0]], path[1:], value)
+    return copied
+
+
+def problem(spoiled: Certificate) -> str | None:
+    return problem_of(resealed(spoiled))
+
+
+# ---------------------------------------------------------------- accepted
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_accepts(name):
+    assert problem_of(produced(name)) is None
+    assert resealed(produced(name)) == produced(name)
+
+
+ALL = ("count", "count_units", "sum", "mean", "variance", "std", *RANKED, "histogram")
+FRACTIONS = st.fractions(min_value=-50, max_value=50, max_denominator=8)
+
+
+@st.composite
+def aggregates(draw: st.DrawFn) -> tuple[Any, ...]:
+    functions = draw(st.lists(st.sampled_from(ALL), min_size=1, max_size=4))
+    parts = []
+    for i, function in enumerate(functions):
+        low, high = sorted(draw(st.lists(FRACTIONS, min_size=2, max_size=2, unique=True)))
+        values: dict[str, Any] = {}
+        if function not in ("count", "count_units"):
+            step = draw(st.sampled_from((None, (high - low) / 3, (high - low) / 128)))
+            values = {"step": step, "nullable": draw(st.booleans())}
+            if function == "histogram":
+                values["edges"] = (low, high, high + 1)
+            else:
+                values["bounds"] = (low, high)
+        if function == "quantile":
+            values["level"] = draw(st.sampled_from((Fraction(1, 2), Fraction(1, 3))))
+        parts.append(part(function, f"a{i}", **values))
+    return tuple(parts)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Any:
+    keys = draw(st.sampled_from(((), KEYS, FOUND)))
+    query = query_of(*draw(aggregates()), keys=keys)
+    values = draw(st.sampled_from(({}, PEOPLE, {"unit": "person", "max_rows": 3, "max_groups": 9})))
+    if draw(st.booleans()):
+        values = {**values, "neighbours": CHANGE_ONE}
+    prices: list[dict[str, Any]] = [{"epsilon": "0.7", "delta": "1e-9"}]
+    prices.append({"epsilon": 4, "delta": 0.01, "weights": "balanced"})
+    if keys != FOUND:
+        prices += [{"epsilon": 0.1}, {"rho": "1/300"}]
+    return planned(query, card_of(**values), **draw(st.sampled_from(prices)))
+
+
+@settings(deadline=None, max_examples=40)
+@given(plans())
+def test_accepts_whatever_is_planned_and_moves_agree(plan):
+    certificate = certificate_of(plan, columns=[], rows=[])
+    assert problem_of(certificate) is None
+    question = forms.question_of(certificate["body"]["query"])
+    facts = facts_of(certificate["body"]["plan"], question)
+    again, _ = measured_of(question)
+    measures, _ = measures_of(plan.query)
+    assert list(again) == [measure.name for measure in measures]
+    for measure in measures:
+        told = moves(measure, plan.card, groups=plan.groups)
+        found = moves_of(again[measure.name], facts)
+        assert found == {"l1": told.l1, "l2_squared": told.l2_squared, "linf": told.linf}
+    for level in (Fraction(1, 2), Fraction(9, 10), Fraction(0)):
+        assert moved_again(level, facts) == rank_moved(
+            level, facts.total, change_one=facts.change_one, groups=facts.groups
+        )
+
+
+def test_a_long_query_is_accepted():
+    """Joins, filters, HAVING, ORDER BY, LIMIT, and constants that are equal but written apart."""
+    x, other = ColumnName("x"), ColumnName("size", "regions")
+    query = Query(
+        table="visits",
+        aggregates=(
+            part("sum", "a", expression=call("*", x, Constant(1))),
+            part("sum", "b", expression=call("*", x, Constant(Fraction(1)))),
+            part("quantile", "q", step=None, expression=call("+", x, other)),
+        ),
+        keys=(
+            GroupKey(name="big", expression=call(">", other, Constant(3)), values=(True, False)),
+        ),
+        where=call("in", ColumnName("region"), Constant("a"), Constant(None)),
+        joins=(PublicJoin(table="regions", on=((ColumnName("region"), ColumnName("name")),)),),
+        having=call(">", ColumnName("A"), Constant(10)),
+        order=(OrderBy(name="q", descending=True),),
+        limit=3,
+    )
+    plan = planned(query, card_of(**PEOPLE), epsilon=1)
+    assert problem_of(certificate_of(plan, columns=[], rows=[])) is None
+    assert len(plan.measures) == 2
+
+
+def test_both_programs_know_the_same_functions():
+    assert set(forms._FUNCTIONS) == set(FUNCTIONS)
+    for name, (least, most) in FUNCTIONS.items():
+        assert forms._FUNCTIONS[name] == (least, 10**6 if most is None else most)
+
+
+# ---------------------------------------------------------------- numbers, against Arb
+
+
+def close_above(bound: Fraction, truth: arb) -> bool:
+    """Not below the truth, as far as 800 bits tell, and within 10**-25 of it."""
+    ball = arb(fmpq(bound.numerator, bound.denominator))
+    return not ball < truth and bool(ball <= truth * (1 + arb(10) ** -25))
+
+
+@given(
+    st.integers(2, 3000),
+    st.fractions(Fraction(1, 50), 500, max_denominator=99),
+    st.integers(1, 1 << 20),
+)
+def test_the_chance_of_a_new_key(threshold, scale, keys):
+    with working_precision(800):
+        q = (-1 / arb(fmpq(scale.numerator, scale.denominator))).exp()
+        p = q ** (threshold - 1) / (1 + q)
+        chance, least = checker._appears(scale, threshold)
+        assert close_above(chance, p)
+        assert arb(fmpq(least.numerator, least.denominator)) <= 1 - q
+        assert close_above(Fraction(1) - least, q)
+        delta = -(keys * (-p).log1p()).expm1()  # 1 - (1-p)**keys, without cancellation
+        assert close_above(checker._some(chance, keys), delta)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 10**9), Fraction(10**30)])
+def test_scales_far_out(scale):
+    chance, least = checker._appears(scale, 2)
+    rate = 1 / scale
+    assert 0 < least < min(rate, 1)
+    assert chance < Fraction(1, 2) + Fraction(1, 10**20)
+
+
+@given(
+    st.fractions(Fraction(1, 10**4), 4, max_denominator=10**4),
+    st.fractions(Fraction(1, 100), 8, max_denominator=100),
+    st.fractions(Fraction(1, 100), 500, max_denominator=100),
+)
+def test_the_order_proves_what_the_first_program_says(rho, epsilon, above):
+    order = 1 + above
+    again = checker._order_delta(rho, epsilon, order)
+    assume(again < 10**6)  # more than a float holds is no delta
+    first = order_delta(rho, epsilon, order)  # rounded up to a float
+    assert again <= first <= again * (1 + Fraction(1, 2**50)) or first < Fraction(1, 2**1000)
+
+
+# ---------------------------------------------------------------- small changes
+
+
+def changes(value: Any) -> Iterator[Any]:
+    """Smaller and larger, none, of another kind."""
+    if isinstance(value, bool) or value is None:
+        yield from (not value, 1, "1")
+    elif isinstance(value, int):
+        yield from (value + 1, value - 1, 2 * value + 1, 0, -value - 1, float(value), str(value))
+        yield from (True, None)
+    else:
+        try:
+            exact = number(value)
+        except Exception:
+            yield from (value + "X", "", None, 7)
+            return
+        for factor in (Fraction(99, 100), Fraction(101, 100), Fraction(1, 2), -1):
+            yield written(exact * factor)
+        yield from (written(exact + Fraction(1, 10**40)), written(exact - Fraction(1, 10**40)))
+        yield from ("0", value + "0", None)
+
+
+def smaller(old: Any, new: Any) -> bool:
+    return isinstance(new, type(old)) and Fraction(new) < Fraction(old)
+
+
+def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> bool:
+    """Changes after which the claim is weaker, or the mechanism adds more noise, or nothing."""
+    match path:
+        case ("body", "plan", "asked", "weights", *_):
+            return True  # any split is as private as it says
+        case ("claim", "epsilon" | "delta" | "rho") | ("body", "plan", "asked", _):
+            return old is None or not smaller(old, new)
+        case ("body", "plan", "parts", _, "delta"):
+            one = whole["body"]["plan"]["parts"][path[3]]  # the threshold is whole: a trace is left
+            shown = ThresholdedHistogram(
+                keys_per_person=one["keys_per_person"],
+                scale=Fraction(one["scale"]),
+                threshold=one["threshold"],
+            )
+            return shown.delta <= Fraction(new) * (1 + Fraction(1, 2**50)) <= 2 * Fraction(old)
+        case ("body", "plan", "parts", _, "scale" | "variance" | "threshold"):
+            return smaller(new, old) if isinstance(new, type(old)) else False
+        case ("body", "plan", "parts", _, "rate"):
+            return smaller(old, new)  # the interval stays wide enough for a trace less
+        case ("body", "plan", "parts", _, "ends", _):
+            return whole["body"]["plan"]["parts"][path[3]]["aggregate"] == "most"
+        case ("body", "plan", "parts", _, "rho" | "epsilon"):
+            return not smaller(old, new) and still_paid(put(whole, path, new))
+        case ("body", "plan", "conversion" | "cost", _):
+            return still_paid(put(whole, path, new))
+        case ("body", "plan", "max_groups"):  # not needed where no unit must choose
+            plan = whole["body"]["plan"]
+            units = any(m["kind"] == "units" for m in plan["measures"])
+            return plan["unit"] is None or (plan["groups"] is not None and not units)
+        case ("body", "query", "aggregates", int(i), str(field), *rest):
+            return same_measures(EXAMPLES[name][0], i, field, rest, new)
+    return False
+
+
+def still_paid(whole: Certificate) -> bool:
+    """By the first program: plans leave a trace of their price unused where roots are rounded."""
+    plan, nothing = whole["body"]["plan"], {"rho": None}
+    keys = next((one for one in plan["parts"] if one["part"] == "keys"), nothing)
+    rho = sum(Fraction(one.get("rho") or 0) for one in plan["parts"])
+    cost = {name: Fraction(text) for name, text in plan["cost"].items()}
+    claim = {name: Fraction(whole["claim"][name]) for name in cost}
+    if any(cost[name] > claim[name] for name in cost):
+        return False
+    if plan["conversion"] is None:
+        return plan["composition"] == "concentrated" and rho <= cost["rho"]
+    converted = {name: Fraction(text) for name, text in plan["conversion"].items()}
+    epsilon = converted["epsilon"] + Fraction(keys.get("epsilon") or 0)
+    delta = converted["delta"] + Fraction(keys.get("delta") or 0)
+    proved = order_delta(converted["rho"], converted["epsilon"], converted["order"])
+    implied = proved <= converted["delta"] * (1 + Fraction(1, 2**50))
+    paid = rho <= converted["rho"] and epsilon <= cost["epsilon"] and delta <= cost["delta"]
+    return implied and paid
+
+
+def same_measures(query: Query, i: int, field: str, rest: list[Any], new: Any) -> bool:
+    """Whether the first program measures the same for the changed query: then it is as private."""
+    asked = query.aggregates[i]
+    if field == "level":
+        return asked.function != "quantile"
+    value = None if new is None else Fraction(new)
+    if rest:
+        ends = list(getattr(asked, field))
+        ends[rest[0]] = value
+        new_ends: dict[str, Any] = {field: tuple(ends)}
+        changed = replace(asked, **new_ends)
+    elif field == "step":
+        changed = replace(asked, step=value)
+    else:
+        return asked.function in ("count", "count_units") or asked.function == "histogram"
+    others = (*query.aggregates[:i], changed, *query.aggregates[i + 1 :])
+    return measures_of(replace(query, aggregates=others))[0] == measures_of(query)[0]
+
+
+def proved_from(path: Path) -> bool:
+    """Whether the proof rests on it; another filter or name is another question, as private."""
+    if path[:2] != ("body", "query"):
+        return path[0] in ("claim", "body") and path[-1] != "query"
+    return path[2] == "aggregates" and path[4] in ("function", "bounds", "step", "level", "edges")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_number_counts(name):
+    """Thousands of changes in all, each with all digests worked out anew."""
+    whole, tried, passed = produced(name), 0, []
+    for path, old in leaves(whole):
+        if not proved_from(path):
+            continue
+        for new in changes(old):
+            if new == old and type(new) is type(old):
+                continue
+            tried += 1
+            spoiled = put(whole, path, new)
+            if path[-1] == "plan_digest":
+                accepted = problem_of(sealed(spoiled)) is None
+            else:
+                accepted = problem(spoiled) is None
+            if accepted:
+                assert harmless(name, whole, path, old, new), (path, old, new)
+                passed.append(path)
+    assert tried > 250
+    assert 0 < len(passed) < tried / 10  # the looser claims among them
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_inner_digests_count(name):
+    """With the outer digest worked out anew only, any change of query or plan is seen."""
+    whole = produced(name)
+    for path, old in leaves(whole["body"]):
+        for new in list(changes(old))[:2]:
+            if path[0] in ("query", "plan") and (new != old or type(new) is not type(old)):
+                assert problem_of(sealed(put(whole, ("body", *path), new))) is not None, path
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_nothing_can_be_left_out_or_added(name):
+    whole = produced(name)
+    places: list[Path] = [()]
+    places += [("claim",), ("body",), ("body", "plan"), ("body", "query"), ("body", "moves")]
+    places += [("body", "plan", "cost"), ("body", "plan", "asked")]
+    places += [("body", "plan", "parts", i) for i in range(len(whole["body"]["plan"]["parts"]))]
+    for place in places:
+        inside: Any = whole
+        for key in place:
+            inside = inside[key]
+        for key in [*inside, "more"]:
+            spoiled = {k: v for k, v in inside.items() if k != key}
+            if key == "more":
+                spoiled["more"] = "0"
+            if key == "digest":
+                continue  # sealing puts it back
+            changed = spoiled if place == () else put(whole, place, spoiled)
+            assert problem_of(sealed(changed)) is not None
+            if place and key not in ("query", "plan", "plan_digest"):  # what sealing needs
+                assert problem(changed) is not None, (place, key)
+
+
+# ---------------------------------------------------------------- forgeries
+
+
+def plan_of(whole: Certificate) -> dict[str, Any]:
+    return whole["body"]["plan"]
+
+
+def parts_of(whole: Certificate, kind: str) -> list[dict[str, Any]]:
+    return [one for one in plan_of(whole)["parts"] if one["part"] == kind]
+
+
+def drop_part(kind: str, place: int = 0) -> Callable[[Certificate], None]:
+    def forge(whole: Certificate) -> None:
+        plan_of(whole)["parts"].remove(parts_of(whole, kind)[place])
+
+    return forge
+
+
+def double_part(whole: Certificate) -> None:
+    """A measure that has noise twice is released twice."""
+    plan_of(whole)["parts"].append(copy.deepcopy(parts_of(whole, "noise")[0]))
+
+
+def halve_sensitivity(whole: Certificate) -> None:
+    """Half the sensitivity and half the noise, at the same price, wherever it is written."""
+    for one in parts_of(whole, "noise"):
+        (norm,) = one["sensitivity"]
+        one["sensitivity"] = {norm: written(number(one["sensitivity"][norm]) / 2)}
+        name = "scale" if "scale" in one else "variance"
+        one[name] = written(number(one[name]) / 2)
+        moved = whole["body"]["moves"][one["measure"]]
+        moved[norm] = one["sensitivity"][norm]
+
+
+def fewer_rows(whole: Certificate) -> None:
+    """A plan for 20 rows, said to be for 19: less noise would do, more was added; or the other."""
+    plan_of(whole)["max_rows"] = 21
+
+
+def no_unit(whole: Certificate) -> None:
+    whole["claim"]["unit"] = plan_of(whole)["unit"] = None
+
+
+def each_row(whole: Certificate) -> None:
+    no_unit(whole)
+    plan_of(whole).update(max_rows=1, max_groups=None, weight_one=1)
+
+
+def other_neighbours(whole: Certificate) -> None:
+    old = whole["claim"]["neighbours"]
+    new = "add-remove" if old == "change-one" else "change-one"
+    whole["claim"]["neighbours"] = plan_of(whole)["neighbours"] = new
+
+
+def other_weight(whole: Certificate) -> None:
+    plan_of(whole)["weight_one"] = 1 << 19
+
+
+def keys_said_to_be_declared(whole: Certificate) -> None:
+    drop_part("keys")(whole)
+    plan_of(whole)["groups"] = 3
+
+
+def drop_aggregate(whole: Certificate) -> None:
+    """Say that less was asked than was released."""
+    whole["body"]["query"]["aggregates"].pop(0)
+
+
+def unused_measure(whole: Certificate) -> None:
+    plan_of(whole)["measures"].pop()
+
+
+def move_price(whole: Certificate) -> None:
+    """One part says that it costs less, another that it costs more; the sum is right."""
+    first, second = parts_of(whole, "noise")[:2]
+    name = "rho" if first["rho"] is not None else "epsilon"
+    gift = number(first[name]) / 10
+    first[name] = written(number(first[name]) - gift)
+    second[name] = written(number(second[name]) + gift)
+
+
+def negative_conversion(whole: Certificate) -> None:
+    """An epsilon below 0 would pay for the keys."""
+    conversion = plan_of(whole)["conversion"]
+    conversion.update(epsilon="-1", delta="1")
+
+
+def order_below_one(whole: Certificate) -> None:
+    plan_of(whole)["conversion"]["order"] = "1/2"
+
+
+def no_conversion(whole: Certificate) -> None:
+    plan_of(whole)["conversion"] = None
+
+
+def claim_basic(whole: Certificate) -> None:
+    plan_of(whole).update(composition="basic", conversion=None)
+
+
+def gaussian_for_epsilon(whole: Certificate) -> None:
+    for one in parts_of(whole, "noise"):
+        one["mechanism"] = "gaussian"
+        one["variance"] = one.pop("scale")
+        one["rho"], one["epsilon"] = one["epsilon"], None
+
+
+def free_claim(whole: Certificate) -> None:
+    for price in (whole["claim"], plan_of(whole)["cost"]):
+        price.update(epsilon="0", delta="0", rho="0")
+
+
+def both_currencies(whole: Certificate) -> None:
+    for price in (whole["claim"], plan_of(whole)["cost"], plan_of(whole)["asked"]):
+        price.update(epsilon="1", rho="1")
+
+
+def certain_delta(whole: Certificate) -> None:
+    whole["claim"]["delta"] = "1"
+
+
+def raw_filter(whole: Certificate) -> None:
+    """A function that looks at other rows."""
+    whole["body"]["query"]["where"] = ["rank_among_all_rows", {"column": "x"}]
+
+
+def raw_having(whole: Certificate) -> None:
+    """HAVING over a column of the table, not of the answer."""
+    whole["body"]["query"]["having"] = [">", {"column": "x"}, {"type": "integer", "value": 3}]
+
+
+def raw_order(whole: Certificate) -> None:
+    whole["body"]["query"]["order"] = [["x", False]]
+
+
+def foreign_column(whole: Certificate) -> None:
+    """A column of a table that is not joined: whose is it?"""
+    whole["body"]["query"]["where"] = ["is_missing", {"column": "x", "table": "patients"}]
+
+
+def join_twice(whole: Certificate) -> None:
+    on = [[{"column": "x"}, {"column": "x"}]]
+    joins = [{"table": "p", "on": on}, {"table": "P", "on": on}]
+    whole["body"]["query"]["joins"] = joins
+
+
+def key_twice(whole: Certificate) -> None:
+    """The same group released twice, each time at the price of once."""
+    values = whole["body"]["query"]["keys"][0]["values"]
+    values[1] = values[0]
+
+
+def key_of_another_type(whole: Certificate) -> None:
+    whole["body"]["query"]["keys"][0]["values"][1] = {"type": "integer", "value": 1}
+
+
+def keys_per_person(whole: Certificate) -> None:
+    """Each unit brings one key only, they say, with the noise for one."""
+    (one,) = parts_of(whole, "keys")
+    one["keys_per_person"] = 1
+    one["scale"] = written(number(one["scale"]) / 2)
+
+
+def low_threshold(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["threshold"] -= 1
+
+
+def everything_shown(whole: Certificate) -> None:
+    """The lowest threshold, with a delta that is still too small for it."""
+    (one,) = parts_of(whole, "keys")
+    one["threshold"] = 2
+    for price in (one, plan_of(whole)["cost"], plan_of(whole)["asked"], whole["claim"]):
+        price["delta"] = "1/5"
+
+
+def near_rank(whole: Certificate) -> None:
+    one = next(one for one in parts_of(whole, "rank") if one["role"] == "low")
+    one["ends"] = ["1", "1"]
+
+
+def no_ends(whole: Certificate) -> None:
+    one = next(one for one in parts_of(whole, "rank") if one["role"] == "low")
+    one["ends"] = ["0", "0"]
+    one["candidates"] -= 2
+
+
+def other_level(whole: Certificate) -> None:
+    """The median has a smaller sensitivity than the ninth decile."""
+    for one in parts_of(whole, "rank"):
+        if one["aggregate"] == "p90":
+            one["level"] = "1/2"
+
+
+def other_bins(whole: Certificate) -> None:
+    parts_of(whole, "rank")[0]["measure"] = parts_of(whole, "noise")[0]["measure"]
+
+
+CONVERTED, RHO, LAPLACE = "people, converted", "people, rho", "rows, epsilon"
+KEYS_FOUND, KEYS_LAPLACE = "people, keys found", "rows, keys found by Laplace"
+FORGERIES: list[tuple[str, Callable[[Certificate], None]]] = [
+    *((name, drop_part("noise")) for name in EXAMPLES if name != KEYS_LAPLACE),
+    (KEYS_LAPLACE, drop_part("noise")),
+    (KEYS_FOUND, drop_part("keys")),
+    (RHO, drop_part("rank", 1)),
+    *((name, double_part) for name in EXAMPLES),
+    *((name, halve_sensitivity) for name in EXAMPLES),
+    *((name, other_neighbours) for name in EXAMPLES),
+    *((name, other_weight) for name in EXAMPLES),
+    *((name, drop_aggregate) for name in EXAMPLES),
+    *((name, unused_measure) for name in EXAMPLES),
+    *((name, free_claim) for name in EXAMPLES),
+    *((name, both_currencies) for name in EXAMPLES),
+    *((name, forge) for name in EXAMPLES for forge in (raw_filter, raw_having, raw_order)),
+    *((name, forge) for name in EXAMPLES for forge in (foreign_column, join_twice)),
+    *((name, forge) for name in (RHO, CONVERTED) for forge in (fewer_rows, no_unit, each_row)),
+    *((name, forge) for name in (RHO, CONVERTED) for forge in (key_twice, key_of_another_type)),
+    *((name, forge) for name in (RHO, CONVERTED) for forge in (near_rank, no_ends, other_level)),
+    *((name, other_bins) for name in (RHO, CONVERTED)),
+    *((name, move_price) for name in (LAPLACE, RHO, CONVERTED)),
+    *((name, forge) for name in (CONVERTED, KEYS_FOUND) for forge in (no_conversion, claim_basic)),
+    *((CONVERTED, forge) for forge in (negative_conversion, order_below_one, certain_delta)),
+    (LAPLACE, gaussian_for_epsilon),
+    *((KEYS_FOUND, f) for f in (keys_said_to_be_declared, keys_per_person, low_threshold)),
+    *((KEYS_LAPLACE, forge) for forge in (low_threshold, everything_shown)),
+]
+
+
+@pytest.mark.parametrize(("name", "forge"), FORGERIES)
+def test_forgeries(name, forge):
+    whole = produced(name)
+    forge(whole)
+    assert problem(whole) is not None
+
+
+def test_a_key_declared_twice_is_refused_however_honest_the_plan():
+    """Its group would be released twice; the plan's own numbers do not show it."""
+    query = query_of(part("count", "n"), keys=[("region", ("north", "north"))])
+    plan = planned(query, card_of(), epsilon=1)
+    problem_found = problem_of(certificate_of(plan, columns=[], rows=[]))
+    assert problem_found == "a key is declared twice"
+
+
+@pytest.mark.parametrize(("threshold", "good"), [(18, False), (19, True)])
+def test_not_seeing_a_key_may_not_tell_more_than_epsilon(threshold, good):
+    """However large the delta: at scale 10 the least threshold is 19 (theory page)."""
+    whole = produced(KEYS_LAPLACE)
+    (one,) = parts_of(whole, "keys")
+    one.update(threshold=threshold, scale="10", delta="99/100")
+    for price in (plan_of(whole)["cost"], plan_of(whole)["asked"], whole["claim"]):
+        price["delta"] = "99/100"
+    assert (problem(whole) is None) == good
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_assumptions_are_demanded_word_for_word(name):
+    whole = produced(name)
+    for sentence in whole["assumptions"]:
+        fewer = [other for other in whole["assumptions"] if other != sentence]
+        assert problem_of(sealed({**whole, "assumptions": fewer})) is not None
