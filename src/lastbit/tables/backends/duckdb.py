@@ -10,14 +10,21 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
+from lastbit.errors import EngineFailed, LastbitError
 from lastbit.tables.aggregated import Aggregates, assembled
-from lastbit.tables.backends.duckdb_sources import files_of, shown
+from lastbit.tables.backends.duckdb_files import Opened, check_apart, opened, stamp
+from lastbit.tables.backends.duckdb_sources import (
+    check_csv,
+    check_readable,
+    csv_columns,
+    shown,
+)
 from lastbit.tables.compile import statement
 from lastbit.tables.compile_rows import relation
 from lastbit.tables.literals import identifier
@@ -31,6 +38,7 @@ __all__ = ["aggregates", "columns_of", "connected", "fingerprint", "prepared"]
 Result = TypeVar("Result")
 
 _A_MOMENT = 0.1
+_CHECKED = "lastbit checked"
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
 
@@ -40,43 +48,77 @@ def aggregates(
 ) -> Aggregates:
     """The measures of the query, raw. Whatever fails, fails before anything is released."""
     wanted = statement(query, card, measures, secret=secret)
-    sources = [card.source, *(card.public[join.table].source for join in query.joins)]
 
     def run(connection: Any) -> Aggregates:
-        before = [_stamp(source) for source in sources]
-        prepared(connection, query, card)
-        rows = _ran(connection, wanted.sql)
-        found = assembled(query, measures, wanted, rows)
-        if [_stamp(source) for source in sources] != before:
-            raise EngineFailed("a file of the source changed while it was read; ask again")
-        return found
+        with ExitStack() as held:
+            asked = _asked(query, card, held)
+            for name, there, columns in asked:
+                shown(connection, there, name, columns)
+            _check_whole(connection, *asked[0])
+            rows = _ran(connection, wanted.sql)
+            found = assembled(query, measures, wanted, rows)
+            if any(_stamp(there) != there.seen for _, there, _ in asked):
+                raise EngineFailed("a file of the source changed while it was read; ask again")
+            return found
 
     return _guarded(run)
 
 
 def prepared(connection: Any, query: Query, card: DataCard) -> None:
-    """Show the table and the joined public tables; refuse columns that are not there."""
-    columns = {column.name: column.type for column in card.columns.values()}
-    _shown(connection, card.source, relation(), columns)
+    """The table and the joined public ones without rows; refuses columns that are not there.
+
+    Only names and types are looked at.
+    """
+    with ExitStack() as held:
+        for name, there, columns in _asked(query, card, held):
+            if there.source.kind == "csv":
+                found = ", ".join(f"{identifier(c)} VARCHAR" for c in csv_columns(there, columns))
+                connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({found})")
+                continue
+            shown(connection, there, f"{name} whole", columns)
+            whole = f"SELECT * FROM {identifier(f'{name} whole')} LIMIT 0"
+            connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
+
+
+def _asked(
+    query: Query, card: DataCard, held: ExitStack
+) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
+    """The table, then the joined public ones: their names in the statement, files and columns."""
+    own = {column.name: column.type for column in card.columns.values()}
+    found = [(relation(), held.enter_context(opened(card.source)), own)]
     for join in query.joins:
         public = card.public[join.table]
-        _shown(connection, public.source, relation(join.table), dict(public.columns))
+        there = held.enter_context(opened(public.source))
+        found.append((relation(join.table), there, dict(public.columns)))
+    check_apart(found[0][1], ((name, there) for name, there, _ in found[1:]))
+    return found
 
 
 def columns_of(source: Source) -> dict[str, ColumnType]:
     """The names and types of the source's columns; no value is looked at, so CSV is all text."""
-    return _guarded(lambda connection: shown(connection, source, relation()))
+
+    def run(connection: Any) -> dict[str, ColumnType]:
+        with opened(source) as there:
+            if source.kind == "csv":
+                return csv_columns(there)
+            return shown(connection, there, relation())
+
+    return _guarded(run)
 
 
 def fingerprint(card: DataCard) -> bytes:
-    """Differs if the data does: of files their places, sizes and times, of frames the content."""
+    """Differs if the data does: of files their places, sizes and times, of frames the content.
+
+    Refuses, before anything is charged, what no question could be answered from.
+    """
     sources = [card.source, *(card.public[name].source for name in sorted(card.public))]
 
     def run(connection: Any) -> bytes:
+        _check_source(connection, card)
         found = [
             _content(connection, source, f"lastbit {place}")
             if source.kind == "frame"
-            else repr(_stamp(source))
+            else repr(stamp(source))
             for place, source in enumerate(sources)
         ]
         return hashlib.sha256(repr(found).encode()).digest()
@@ -84,28 +126,54 @@ def fingerprint(card: DataCard) -> bytes:
     return _guarded(run)
 
 
-def _shown(connection: Any, source: Source, name: str, wanted: dict[str, ColumnType]) -> None:
-    found = {column.lower() for column in shown(connection, source, name)}
-    for column in wanted:
-        if column.lower() not in found:
-            raise InvalidParameter(
-                f"column {column[:60]}", problem="is not in the source", remedy="check its name"
-            )
+def _check_source(connection: Any, card: DataCard) -> None:
+    """Refuse a source that cannot be read whole, whatever is asked."""
+    with ExitStack() as held:
+        table = held.enter_context(opened(card.source))
+        public = {
+            name: held.enter_context(opened(public.source)) for name, public in card.public.items()
+        }
+        check_apart(table, public.items())
+        columns = {column.name: column.type for column in card.columns.values()}
+        if card.source.kind == "csv":
+            _check_files(card.source, table.seen, tuple(columns.items()))
+        else:
+            shown(connection, table, _CHECKED, columns)
+            _check_whole(connection, _CHECKED, table, columns)
 
 
-def _stamp(source: Source) -> tuple[tuple[str, int, int, int], ...]:
-    if source.kind == "frame":
-        return ()
-    paths = files_of(source)
-    if source.kind == "duckdb":  # what was written last may still be beside the file
-        paths = [path for file in paths for path in (file, f"{file}.wal") if os.path.exists(path)]
-    stats = [(path, os.stat(path)) for path in paths]
-    return tuple((path, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in stats)
+def _check_whole(
+    connection: Any, name: str, there: Opened, columns: Mapping[str, ColumnType]
+) -> None:
+    match there.source.kind:
+        case "parquet":
+            _check_files(there.source, there.seen, tuple(columns.items()))
+        case "frame":
+            check_readable(connection, name, columns)
+        case "csv" | "duckdb":  # a copy was made, which checks; or DuckDB wrote the values itself
+            pass
+
+
+@lru_cache(maxsize=64)
+def _check_files(source: Source, seen: object, columns: tuple[tuple[str, ColumnType], ...]) -> None:
+    """Refuse files that cannot be read whole; each state of them is looked at once."""
+    with opened(source) as there, connected() as connection:
+        if source.kind == "csv":
+            check_csv(there)
+        else:
+            shown(connection, there, _CHECKED, dict(columns))
+            check_readable(connection, _CHECKED, dict(columns))
+        if there.seen != seen:
+            raise EngineFailed("a file of the source changed while it was read; ask again")
+
+
+def _stamp(there: Opened) -> object:
+    return there.now
 
 
 def _content(connection: Any, source: Source, name: str) -> str:
     """Of the rows, in whatever order: their number, and sums of two hashes of each."""
-    columns = shown(connection, source, name)
+    columns = shown(connection, Opened(source), name)
     names = ", ".join(map(identifier, columns)) or "NULL"
     sums = ", ".join(
         f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"

@@ -1,50 +1,104 @@
-"""Sources as views of a DuckDB connection; none of it depends on a value of the data.
+"""Sources as views of a DuckDB connection: each row is read by what stands in it, and no other.
 
-CSV is read as text: the delimiter and the names come from the header line, nothing is guessed from
-rows, and a line that is no row is left out. Types are given by the card afterwards, with TRY_CAST.
-Parquet files of several types are read at a type that holds all. A DuckDB file is opened read only,
-and must name a table (a view could draw random numbers), whose text compares by its bytes.
-
-A frame must give the same rows at each scan, since the statement may scan twice: what is no plain
-table of pandas, Polars or Arrow is copied first.
+Law      what a row of a source is read as is a function of that row, of the card and of the
+         source's schema: the names and types of columns as the file or frame states them, which
+         are public. No type, order, dictionary, delimiter or line break is guessed from values
+Theorem  (locality) add, change or remove rows of one unit: every other row is read as before, or
+         the source is refused as a whole, for every question, before anything is charged
+           CSV      `csv_records.py`; DuckDB reads a private copy that has no quotes
+           Parquet  files of several schemas are cast to the card's types each by itself, so that
+                    no file decides about another. Text that is not UTF-8 and times out of range
+                    stop DuckDB: `check_readable` looks for them in all rows and all columns of the
+                    card, whatever is asked
+           DuckDB   a stored table, read only; generated columns (which could draw random numbers)
+                    and views are refused; text compares by its bytes whatever the file declares
+           frames   objects of pandas are text, one by one: what is no text, number, truth value,
+                    date or missing, or has no UTF-8, is missing. Categories are what they stand
+                    for. Arrow's buffers are validated in full, once. A frame that could differ at
+                    a second scan is copied first
+Refused  columns of nested types, times of day and intervals, for some of whose values DuckDB stops
+Checked  tests/tables/backends/test_locality.py: one row is added or changed, on the real engine
 """
 
 from __future__ import annotations
 
-import csv
-import glob
-import gzip
 import os
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import IO, Any, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.backends.duckdb_files import Opened
+from lastbit.tables.backends.duckdb_frames import plain_frame
+from lastbit.tables.compile_expression import cast_column
+from lastbit.tables.csv_records import (
+    FIELD_END,
+    SET_ASIDE,
+    Header,
+    check_records,
+    decompressed,
+    header_of,
+    write_plain,
+)
 from lastbit.tables.literals import identifier, text
-from lastbit.tables.schema import ColumnType, Source
+from lastbit.tables.schema import ColumnType
 
-__all__ = ["files_of", "shown", "type_named"]
+__all__ = ["check_csv", "check_readable", "csv_columns", "shown", "type_named"]
 
-_DELIMITERS = (",", ";", "\t", "|")
-_LONGEST_HEADER = 1 << 20
-_PLAIN_FRAMES = ("pandas", "polars", "pyarrow")
+_LONGEST_LINE = 1 << 22
+_PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
+_PLAIN_STARTS = ("DECIMAL(", "ENUM(", "TIMESTAMP")
+_STOPPING = ("VARCHAR", "JSON", "TIMESTAMP")  # types some of whose values stop DuckDB
+_STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
+_GENERATED = "is a generated column, which may be another one each time"
+_NESTED = "is of a type that cannot be read row by row"
 
 
-def shown(connection: Any, source: Source, name: str) -> dict[str, ColumnType]:
-    """Make the source a view of this name; its columns, as they are typed there."""
-    match source.kind:
+def shown(
+    connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None = None
+) -> dict[str, ColumnType]:
+    """Make the source a view of this name; its columns, as they are typed there.
+
+    `wanted` are the columns that the card declares: they must be there, and readable.
+    """
+    match there.source.kind:
         case "parquet":
-            paths = files_of(source)
-            options = f"hive_partitioning = false, union_by_name = {len(paths) > 1}"
-            _view(connection, name, f"SELECT * FROM read_parquet({_list(paths)}, {options})")
+            kinds, left_out = _parquet(connection, there, name, wanted), {}
         case "csv":
-            _view(connection, name, _csv(files_of(source)))
+            kinds, left_out = _csv(connection, there, name), {}
         case "duckdb":
-            _attached(connection, source, name)
+            kinds, left_out = _attached(connection, there, name)
         case "frame":
-            _registered(connection, source.frame, name)
-    found = connection.execute(f"DESCRIBE {identifier(name)}").fetchall()
-    return {column: type_named(kind) for column, kind, *_ in found}
+            kinds, left_out = _registered(connection, there.source.frame, name), {}
+    left_out |= {column: _NESTED for column, kind in kinds.items() if not _readable(kind)}
+    found = {c: type_named(kind) for c, kind in kinds.items() if c not in left_out}
+    _check_columns(found, left_out, wanted or ())
+    return found
+
+
+def check_readable(connection: Any, name: str, columns: Iterable[str]) -> None:
+    """Refuse a source, shown under this name, with a value in these columns that stops DuckDB."""
+    wanted = {column.lower() for column in columns}
+    described = connection.execute(f"DESCRIBE {identifier(name)}").fetchall()
+    reads = [
+        f"bit_xor(hash({identifier(column)}))"
+        for column, kind, *_ in described
+        if column.lower() in wanted and kind.startswith(_STOPPING)
+    ]
+    if not reads:
+        return
+    try:
+        connection.execute(f"SELECT {', '.join(reads)} FROM {identifier(name)}").fetchall()
+    except Exception as error:  # its words may hold values
+        if type(error).__name__ not in _STOPPED:
+            raise
+    else:
+        return
+    raise InvalidParameter(
+        "source",
+        problem="has text that is not UTF-8, or a time that is out of range",
+        remedy="write it anew with such values replaced",
+    )
 
 
 def type_named(kind: str) -> ColumnType:
@@ -65,103 +119,186 @@ def type_named(kind: str) -> ColumnType:
     return plain.get(kind, "text")
 
 
-def files_of(source: Source) -> list[str]:
-    """The files, patterns written out; refuses what is not there."""
-    found: list[str] = []
-    for path in source.paths:
-        if "://" in path:
-            raise InvalidParameter(
-                f"source {path}", problem="is not a file here", remedy="download it first"
-            )
-        matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
-        if not matches or not all(map(os.path.isfile, matches)):
-            raise InvalidParameter(
-                f"source {path}", problem="is no file that is there", remedy="check the path"
-            )
-        found += map(os.path.abspath, matches)
-    if not found:
-        raise InvalidParameter("source", problem="names no file", remedy="name one")
-    return found
+def _readable(kind: str) -> bool:
+    if kind.endswith("]"):
+        return False
+    return kind in _PLAIN or kind.endswith(("INT", "INTEGER")) or kind.startswith(_PLAIN_STARTS)
 
 
-def _view(connection: Any, name: str, body: str) -> None:
+def _check_columns(
+    found: Mapping[str, ColumnType], left_out: Mapping[str, str], wanted: Iterable[str]
+) -> None:
+    lowered = {column.lower() for column in found}
+    reasons = {column.lower(): reason for column, reason in left_out.items()}
+    for column in wanted:
+        if column.lower() in lowered:
+            continue
+        reason = reasons.get(column.lower(), "is not in the source")
+        remedy = "store its values in a plain column" if reason in left_out.values() else ""
+        raise InvalidParameter(
+            f"column {column[:60]}", problem=reason, remedy=remedy or "check its name"
+        )
+
+
+def _view(connection: Any, name: str, body: str) -> dict[str, str]:
     connection.execute(f"CREATE TEMP VIEW {identifier(name)} AS {body}")
+    return _described(connection, identifier(name))
 
 
-def _list(paths: list[str]) -> str:
+def _described(connection: Any, what: str) -> dict[str, str]:
+    found = connection.execute(f"DESCRIBE {what}").fetchall()
+    return {column: kind for column, kind, *_ in found}
+
+
+def _list(paths: Iterable[str]) -> str:
     """Paths as a list, in which nothing is a pattern any more."""
     quoted = ("".join(f"[{c}]" if c in "[*?" else c for c in path) for path in paths)
     return f"[{', '.join(text(path) for path in quoted)}]"
 
 
+# ---------------------------------------------------------------- Parquet
+
+
+def _parquet(
+    connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None
+) -> dict[str, str]:
+    if len(there.names) == 1:
+        return _view(connection, name, f"SELECT * FROM {_read_parquet(there.names)}")
+    schemas: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for path in there.names:
+        kinds = _described(connection, f"SELECT * FROM {_read_parquet([path])}")
+        schemas.setdefault(tuple(kinds.items()), []).append(path)
+    if len(schemas) == 1:
+        return _view(connection, name, f"SELECT * FROM {_read_parquet(there.names)}")
+    parts = [
+        f"SELECT {_cast(dict(schema), wanted)} FROM {_read_parquet(paths)}"
+        for schema, paths in schemas.items()
+    ]
+    return _view(connection, name, " UNION ALL BY NAME ".join(parts))
+
+
+def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) -> str:
+    """Each column of a file as the card has it, so that it does not matter what others have."""
+    if wanted is None:
+        return "*"
+    types = {column.lower(): (column, kind) for column, kind in wanted.items()}
+    columns = []
+    for column, kind in schema.items():
+        if column.lower() in types and _readable(kind):
+            alias, type_ = types[column.lower()]
+            columns.append(f"{cast_column(identifier(column), type_)} AS {identifier(alias)}")
+    return ", ".join(columns) or "NULL AS nothing"
+
+
+def _read_parquet(paths: Sequence[str]) -> str:
+    return f"read_parquet({_list(paths)}, hive_partitioning = false, union_by_name = false)"
+
+
 # ---------------------------------------------------------------- CSV
 
 
-def _csv(paths: list[str]) -> str:
-    delimiter, names = _header(paths[0])
-    for path in paths[1:]:
-        if _header(path) != (delimiter, names):
-            raise InvalidParameter(
-                f"source {path}",
-                problem=f"has another header than {paths[0]}",
-                remedy="give all files the same columns in the same order",
-            )
-    types = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(names)))
-    columns = ", ".join(f"c{place} AS {identifier(name)}" for place, name in enumerate(names))
+def csv_columns(
+    there: Opened, wanted: Mapping[str, ColumnType] | None = None
+) -> dict[str, ColumnType]:
+    """The columns of CSV files, which are all text; nothing below a header is looked at."""
+    found: dict[str, ColumnType] = dict.fromkeys(_header(there).names, "text")
+    _check_columns(found, {}, wanted or ())
+    return found
+
+
+def _header(there: Opened) -> Header:
+    with _unpacked(there.paths[0], there.stamps[0]) as file:
+        return header_of(file, there.paths[0])
+
+
+def check_csv(there: Opened) -> None:
+    """Refuse CSV files that are not headers and records."""
+    for path, stamp in zip(there.paths, there.stamps, strict=True):
+        with _unpacked(path, stamp) as file:
+            check_records(file, _same_header(file, path, there), path)
+
+
+def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
+    """A view of private copies of the files, which have one line a record and no quotes."""
+    (folder,) = connection.execute("SELECT current_setting('temp_directory')").fetchone()
+    copies: list[str] = []
+    for path, stamp in zip(there.paths, there.stamps, strict=True):
+        with _unpacked(path, stamp) as file:
+            header = _same_header(file, path, there)
+            copies.append(os.path.join(folder, f"{len(os.listdir(folder))}.rows"))
+            with open(copies[-1], "xb") as out:
+                write_plain(file, header, path, out)
+    return _view(connection, name, _plain(_header(there), copies))
+
+
+def _same_header(file: IO[bytes], path: str, there: Opened) -> Header:
+    found, first = header_of(file, path), _header(there)
+    if (found.delimiter, found.names) != (first.delimiter, first.names):
+        raise InvalidParameter(
+            f"source {path}",
+            problem=f"has another header than {there.paths[0]}",
+            remedy="give all files the same columns in the same order",
+        )
+    return found
+
+
+@contextmanager
+def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
+    """The bytes of the very file that was opened before."""
+    with open(path, "rb") as packed:
+        found = os.fstat(packed.fileno())
+        if (found.st_dev, found.st_ino) != stamp[:2]:
+            raise EngineFailed("a file of the source changed while it was read; ask again")
+        yield decompressed(packed, path)
+
+
+def _plain(header: Header, copies: list[str]) -> str:
+    places = range(len(header.names))
+    types = ", ".join(f"'c{place}': 'VARCHAR'" for place in places)
+    columns = ", ".join(
+        f"{_with_breaks(f'c{place}')} AS {identifier(column)}"
+        for place, column in zip(places, header.names, strict=True)
+    )
     options = (
-        f"auto_detect = false, header = true, delim = {text(delimiter)}, quote = '\"',"
-        f" escape = '\"', columns = {{{types}}}, ignore_errors = true, strict_mode = false,"
-        " hive_partitioning = false"
+        f"auto_detect = false, header = false, delim = {text(FIELD_END)}, quote = '', escape = '',"
+        f" new_line = '\\n', columns = {{{types}}}, max_line_size = {_LONGEST_LINE},"
+        " hive_partitioning = false, compression = 'none'"
     )
-    return f"SELECT {columns} FROM read_csv({_list(paths)}, {options})"
+    return f"SELECT {columns} FROM read_csv({_list(copies)}, {options})"
 
 
-def _header(path: str) -> tuple[str, list[str]]:
-    """The delimiter and the names of columns: of the first line, and of nothing else."""
-    for delimiter, names in sorted(_headers(path), key=lambda found: -len(found[1])):
-        lowered = [name.lower() for name in names]
-        if names and all(names) and len(set(lowered)) == len(lowered):
-            return delimiter, names
-        break
-    raise InvalidParameter(
-        f"source {path}",
-        problem="has no first line that names every column once",
-        remedy="write a header, in UTF-8",
-    )
+def _with_breaks(column: str) -> str:
+    """The field with the line breaks that were set aside in the copy."""
+    held = " OR ".join(f"contains({column}, {_letter(aside)})" for aside, _ in SET_ASIDE)
+    asides, meants = (" || ".join(map(_letter, pair)) for pair in zip(*SET_ASIDE, strict=True))
+    return f"CASE WHEN {held} THEN translate({column}, {asides}, {meants}) ELSE {column} END"
 
 
-def _headers(path: str) -> Iterator[tuple[str, list[str]]]:
-    try:
-        with _opened(path) as file:  # bytes: what follows the line is not even decoded
-            line = file.readline(_LONGEST_HEADER).decode("utf-8-sig").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError):
-        return
-    for delimiter in _DELIMITERS:
-        with suppress(csv.Error):
-            yield delimiter, next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _opened(path: str) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path) if path.endswith(".gz") else open(path, "rb"))
+def _letter(letter: str) -> str:
+    return f"chr({ord(letter)})"
 
 
 # ---------------------------------------------------------------- DuckDB files and frames
 
 
-def _attached(connection: Any, source: Source, name: str) -> None:
-    (path,) = files_of(source)
+def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str], dict[str, str]]:
+    (path,) = there.paths
     database = f"lastbit {len(connection.execute('SHOW DATABASES').fetchall())}"
     connection.execute(f"ATTACH {text(path)} AS {identifier(database)} (READ_ONLY)")
-    wanted = source.table or ""
+    wanted = there.source.table or ""
     found = connection.execute(
-        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?", [database]
+        "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = ?",
+        [database],
     ).fetchall()
-    for schema, table in found:
+    for schema, table, sql in found:
         if wanted.lower() in (table.lower(), f"{schema}.{table}".lower()):
             place = ".".join(map(identifier, (database, schema, table)))
-            described = connection.execute(f"DESCRIBE {place}").fetchall()
-            columns = ", ".join(_by_bytes(column, kind) for column, kind, *_ in described)
-            return _view(connection, name, f"SELECT {columns} FROM {place}")
+            generated = _generated(connection, database, schema, table, sql or "")
+            kinds = _described(connection, place)
+            stored = {c: kind for c, kind in kinds.items() if c not in generated}
+            columns = ", ".join(_by_bytes(column, kind) for column, kind in stored.items())
+            _view(connection, name, f"SELECT {columns or 'NULL AS nothing'} FROM {place}")
+            return stored, dict.fromkeys(generated, _GENERATED)
     raise InvalidParameter(
         f"source table {wanted[:60]}",
         problem="is no table of that file",
@@ -169,29 +306,42 @@ def _attached(connection: Any, source: Source, name: str) -> None:
     )
 
 
+def _generated(connection: Any, database: str, schema: str, table: str, sql: str) -> list[str]:
+    """The columns that are computed at each reading; where DuckDB does not say, all that could."""
+    found = connection.execute(
+        "SELECT column_name, is_generated, column_default FROM information_schema.columns"
+        " WHERE table_catalog = ? AND table_schema = ? AND table_name = ?",
+        [database, schema, table],
+    ).fetchall()
+    some = "GENERATED ALWAYS" in sql.upper()
+    return [
+        column
+        for column, generated, default in found
+        if generated == "ALWAYS" or (generated != "NEVER" and some and default is not None)
+    ]
+
+
 def _by_bytes(column: str, kind: str) -> str:
     quoted = identifier(column)
-    return f'{quoted} COLLATE "binary" AS {quoted}' if kind == "VARCHAR" else quoted
+    if kind in ("VARCHAR", "JSON") or kind.startswith("ENUM("):
+        return f'CAST({quoted} AS VARCHAR) COLLATE "binary" AS {quoted}'
+    return quoted
 
 
-def _registered(connection: Any, frame: Any, name: str) -> None:
-    kind = type(frame)
-    if kind.__name__ == "LazyFrame":
-        frame = frame.collect()
-    if "BatchReader" in kind.__name__:
-        raise InvalidParameter(
-            "source", problem="can be read once only", remedy="pass frame.read_all()"
-        )
-    names = [str(column) for column in getattr(frame, "columns", ())]
-    if kind.__module__.startswith("pyarrow"):
-        names = list(frame.schema.names)
-    if len({column.lower() for column in names}) != len(names):
-        raise InvalidParameter(
-            "columns", problem="are two of one name", remedy="rename one in the frame"
-        )
-    if kind.__module__.startswith(_PLAIN_FRAMES) and kind.__name__ != "Dataset":
-        connection.register(name, frame)
-        return
-    connection.register(f"{name} once", frame)
+def _registered(connection: Any, frame: Any, name: str) -> dict[str, str]:
+    plain, copied = plain_frame(frame)
+    if not copied:
+        connection.register(name, plain)
+        return _described(connection, identifier(name))
+    connection.register(f"{name} once", plain)
     once = identifier(f"{name} once")
-    connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT * FROM {once}")
+    kinds = _described(connection, once)
+    columns = ", ".join(
+        f"TRY(decode(encode({identifier(c)}))) AS {identifier(c)}"  # not every library checks UTF-8
+        if kind == "VARCHAR"
+        else identifier(c)
+        for c, kind in kinds.items()
+        if _readable(kind)
+    )
+    connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns} FROM {once}")
+    return kinds

@@ -1,0 +1,109 @@
+"""Frames as DuckDB can read them, each value by itself.
+
+Law      a column of a pandas frame that holds Python objects is text: of a text itself, of numbers,
+         truth values, dates and identifiers what `str` says, of anything else, or of what cannot be
+         written in UTF-8, nothing. A category is what it stands for
+Theorem  what becomes of a value depends on it alone, and on the frame's declared types. For DuckDB
+         itself that is not so: an integer category with one missing value makes the whole column
+         floating-point, and half of a surrogate pair in one row stops the query
+Refused  buffers that are not what their types say (a dictionary's index that is out of range, text
+         that is not UTF-8), for the frame as a whole, without saying where
+Checked  tests/tables/backends/test_locality.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from lastbit.errors import InvalidParameter
+
+__all__ = ["plain_frame"]
+
+_PLAIN_MODULES = ("pandas", "polars", "pyarrow")
+_TEXTUAL = (int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)
+
+
+def plain_frame(frame: Any) -> tuple[Any, bool]:
+    """The frame, ready to be registered; and whether it must be copied, to be scanned twice."""
+    kind = type(frame)
+    if kind.__name__ == "LazyFrame":
+        frame = frame.collect()
+    if "BatchReader" in kind.__name__:
+        raise InvalidParameter(
+            "source", problem="can be read once only", remedy="pass frame.read_all()"
+        )
+    _check_names(frame)
+    module = kind.__module__
+    if not module.startswith(_PLAIN_MODULES) or kind.__name__ == "Dataset":
+        return frame, True
+    if module.startswith("pandas"):
+        return _pandas(frame), False
+    if module.startswith("pyarrow"):
+        _check_buffers(frame)
+    return frame, False
+
+
+def _check_names(frame: Any) -> None:
+    names = [str(column) for column in getattr(frame, "columns", ())]
+    if type(frame).__module__.startswith("pyarrow"):
+        names = list(frame.schema.names)
+    if len({column.lower() for column in names}) != len(names):
+        raise InvalidParameter(
+            "columns", problem="are two of one name", remedy="rename one in the frame"
+        )
+
+
+def _pandas(frame: Any) -> Any:
+    """The frame with text in place of objects and categories; the rest is shared, not copied."""
+    found = frame.copy(deep=False)
+    for place, column in enumerate(frame.columns):
+        values = frame.iloc[:, place]
+        kind = str(values.dtype)
+        if kind == "object":
+            found[column] = _objects([_as_text(value) for value in values.array])
+        elif kind == "category":
+            known = _objects([*map(_as_text, values.cat.categories), None])
+            found[column] = known[values.cat.codes.to_numpy()]
+        elif getattr(values.dtype, "storage", kind) == "pyarrow" or "[pyarrow]" in kind:
+            _check_buffers(values.array.__arrow_array__())
+    return found
+
+
+def _objects(texts: Sequence[str | None]) -> Any:
+    found = np.empty(len(texts), object)
+    found[:] = texts
+    return found
+
+
+def _as_text(value: Any) -> str | None:
+    """A value as text, by itself; missing is missing, and so is what is no plain value."""
+    if isinstance(value, str):
+        found = str.__str__(value)
+    elif isinstance(value, _TEXTUAL) and value == value:  # NaN and NaT differ from themselves
+        try:
+            found = str(value)
+        except ValueError:  # a whole number of more digits than Python writes
+            return None
+    else:
+        return None
+    return None if any("\ud800" <= letter <= "\udfff" for letter in found) else found
+
+
+def _check_buffers(array: Any) -> None:
+    try:
+        array.validate(full=True)
+    except Exception:  # its words may hold values
+        pass
+    else:
+        return
+    raise InvalidParameter(
+        "source",
+        problem="has buffers that are not what their types say, or text that is not UTF-8",
+        remedy="build the frame anew from plain values",
+    )
