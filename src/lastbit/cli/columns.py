@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from lastbit.cli.files import STANDARD_INPUT
+from lastbit.cli.files import STANDARD_INPUT, csv_reader
 from lastbit.errors import InvalidParameter
 
 __all__ = ["numbers_of", "opened", "place_of"]
@@ -23,7 +23,7 @@ def numbers_of(path: Path, column: str) -> list[float]:
     A number is the float nearest to what is written: a map of one record at a time.
     """
     with opened(path) as file:
-        reader = csv.reader(file)
+        reader = csv_reader(file, path)
         header = next(reader, None)
         place = place_of(header, column, path)
         numbers: list[float] = []

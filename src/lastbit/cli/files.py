@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from lastbit.errors import InvalidParameter
 
-__all__ = ["check_folder", "rasterizer", "rows_of", "save"]
+__all__ = ["check_folder", "csv_reader", "rasterizer", "rows_of", "save"]
 
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
          "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
@@ -89,12 +91,24 @@ def rows_of(path: Path, columns: tuple[int, ...]) -> list[tuple[int, list[str]]]
     return rows
 
 
+def csv_reader(file: IO[str], path: Path) -> Any:
+    """Records of commas and quotes as `tables.csv_records` has them: none can swallow another.
+
+    A quote that is not closed, or is inside of a plain field, has the file refused.
+    """
+    from lastbit.tables.csv_records import Header, check_records
+
+    text = file.read().removeprefix("\ufeff")
+    check_records(io.BytesIO(text.encode("utf-8", "replace")), Header(",", (), 0), str(path))
+    return csv.reader(io.StringIO(text, newline=""), strict=True)
+
+
 def _read(path: Path) -> Iterator[tuple[int, list[str]]]:
     if path == STANDARD_INPUT:
-        yield from _numbered(csv.reader(sys.stdin))
+        yield from _numbered(csv_reader(sys.stdin, path))
         return
     with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from _numbered(csv.reader(file))
+        yield from _numbered(csv_reader(file, path))
 
 
 def _numbered(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:

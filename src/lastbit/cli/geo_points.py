@@ -6,12 +6,12 @@ import csv
 import io
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lastbit.cli.files import STANDARD_INPUT
+from lastbit.cli.files import STANDARD_INPUT, csv_reader
 from lastbit.errors import InvalidParameter
 
 __all__ = ["Table", "noisy_csv", "read_places"]
@@ -135,10 +135,10 @@ def _degrees(cell: str, line: int) -> float:
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     try:
         if path == STANDARD_INPUT:
-            yield from _numbered(csv.reader(_without_mark(sys.stdin)))
+            yield from _numbered(csv_reader(sys.stdin, path))
             return
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _numbered(csv.reader(file))
+            yield from _numbered(csv_reader(file, path))
     except OSError as error:
         raise InvalidParameter(
             "points",
@@ -155,9 +155,3 @@ def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
     for row in reader:
         if len(row) > 1 or (row and row[0].strip()):
             yield reader.line_num, row
-
-
-def _without_mark(lines: Iterable[str]) -> Iterator[str]:
-    """Standard input may start with a byte order mark too."""
-    for number, line in enumerate(lines):
-        yield line if number else line.removeprefix("\ufeff")

@@ -26,7 +26,7 @@ from lastbit.errors import InvalidParameter
 __all__ = ["plain_frame"]
 
 _PLAIN_MODULES = ("pandas", "polars", "pyarrow")
-_TEXTUAL = (int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)
+_TEXTUAL = (str, int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)
 
 
 def plain_frame(frame: Any) -> tuple[Any, bool]:
@@ -83,16 +83,19 @@ def _objects(texts: Sequence[str | None]) -> Any:
 
 def _as_text(value: Any) -> str | None:
     """A value as text, by itself; missing is missing, and so is what is no plain value."""
-    if isinstance(value, str):
-        found = str.__str__(value)
-    elif isinstance(value, _TEXTUAL) and value == value:  # NaN and NaT differ from themselves
-        try:
-            found = str(value)
-        except ValueError:  # a whole number of more digits than Python writes
-            return None
-    else:
+    if not isinstance(value, _TEXTUAL):
         return None
-    return None if any("\ud800" <= letter <= "\udfff" for letter in found) else found
+    try:
+        if isinstance(value, str):
+            found = str.__str__(value)
+        elif value == value:  # NaN and NaT differ from themselves
+            found = str(value)
+        else:
+            return None
+        found.encode("utf-8")
+    except Exception:  # half of a surrogate pair, a number of more digits than Python writes ...
+        return None
+    return found
 
 
 def _check_buffers(array: Any) -> None:

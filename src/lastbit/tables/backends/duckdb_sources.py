@@ -293,11 +293,12 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
     for schema, table, sql in found:
         if wanted.lower() in (table.lower(), f"{schema}.{table}".lower()):
             place = ".".join(map(identifier, (database, schema, table)))
-            generated = _generated(connection, database, schema, table, sql or "")
-            kinds = _described(connection, place)
-            stored = {c: kind for c, kind in kinds.items() if c not in generated}
+            stored, generated = _stored(connection, (database, schema, table), sql or "")
             columns = ", ".join(_by_bytes(column, kind) for column, kind in stored.items())
-            _view(connection, name, f"SELECT {columns or 'NULL AS nothing'} FROM {place}")
+            connection.execute(
+                f"CREATE TEMP VIEW {identifier(name)} AS"
+                f" SELECT {columns or 'NULL AS nothing'} FROM {place}"
+            )
             return stored, dict.fromkeys(generated, _GENERATED)
     raise InvalidParameter(
         f"source table {wanted[:60]}",
@@ -306,19 +307,27 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
     )
 
 
-def _generated(connection: Any, database: str, schema: str, table: str, sql: str) -> list[str]:
-    """The columns that are computed at each reading; where DuckDB does not say, all that could."""
+def _stored(
+    connection: Any, place: tuple[str, str, str], sql: str
+) -> tuple[dict[str, str], list[str]]:
+    """The stored columns and their types, and those that are computed at each reading.
+
+    Where DuckDB does not say which are computed, all are taken to be that could.
+    """
     found = connection.execute(
-        "SELECT column_name, is_generated, column_default FROM information_schema.columns"
-        " WHERE table_catalog = ? AND table_schema = ? AND table_name = ?",
-        [database, schema, table],
+        "SELECT column_name, data_type, is_generated, column_default"
+        " FROM information_schema.columns"
+        " WHERE table_catalog = ? AND table_schema = ? AND table_name = ?"
+        " ORDER BY ordinal_position",
+        list(place),
     ).fetchall()
     some = "GENERATED ALWAYS" in sql.upper()
-    return [
+    generated = [
         column
-        for column, generated, default in found
-        if generated == "ALWAYS" or (generated != "NEVER" and some and default is not None)
+        for column, _, said, default in found
+        if said == "ALWAYS" or (said != "NEVER" and some and default is not None)
     ]
+    return {c: kind for c, kind, *_ in found if c not in generated}, generated
 
 
 def _by_bytes(column: str, kind: str) -> str:
