@@ -13,9 +13,12 @@ class Malformed(Exception):
     pass
 
 
-def by_letters(text, delimiter=","):
+def by_letters(text: str, delimiter: str = ",") -> list[list[str]]:
     """Records, one letter after the other: a quote out of place is `Malformed`."""
-    records, fields, letters, state = [], [], [], "start"
+    records: list[list[str]] = []
+    fields: list[str] = []
+    letters: list[str] = []
+    state = "start"
     for letter in [*text, None]:
         ends = letter is None or letter in "\r\n"
         if state == "quoted":

@@ -126,7 +126,7 @@ def write_plain(file: IO[bytes], header: Header, path: str, out: IO[bytes]) -> i
     count = 0
     for block in _blocks(file, header, path):
         plain, rows = _plain(block, len(header.names))
-        out.write(memoryview(plain))
+        out.write(plain.tobytes())
         count += rows
     return count
 

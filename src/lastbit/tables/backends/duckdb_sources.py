@@ -61,15 +61,16 @@ def shown(
 
     `wanted` are the columns that the card declares: they must be there, and readable.
     """
+    left_out: dict[str, str] = {}
     match there.source.kind:
         case "parquet":
-            kinds, left_out = _parquet(connection, there, name, wanted), {}
+            kinds = _parquet(connection, there, name, wanted)
         case "csv":
-            kinds, left_out = _csv(connection, there, name), {}
+            kinds = _csv(connection, there, name)
         case "duckdb":
             kinds, left_out = _attached(connection, there, name)
         case "frame":
-            kinds, left_out = _registered(connection, there.source.frame, name), {}
+            kinds = _registered(connection, there.source.frame, name)
     left_out |= {column: _NESTED for column, kind in kinds.items() if not _readable(kind)}
     found = {c: type_named(kind) for c, kind in kinds.items() if c not in left_out}
     _check_columns(found, left_out, wanted or ())
