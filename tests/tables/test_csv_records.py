@@ -127,7 +127,7 @@ def test_headers():
     assert names(b'\xef\xbb\xbf"a,\n""x";b\n1;2') == (";", ['a,\n"x', "b"])
     assert names(b"only") == (",", ["only"])
     packed = io.BytesIO(gzip.compress(b"a|b\n1|2\n"))
-    file = decompressed(packed, "x.csv.gz")
+    file = decompressed(packed)
     header = header_of(file, "x.csv.gz")
     assert header == Header("|", ("a", "b"), 4)
     check_records(file, header, "x.csv.gz")

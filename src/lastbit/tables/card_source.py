@@ -60,7 +60,8 @@ def _compare(
     for name, kind in declared.items():
         actual = there.get(name.lower())
         if actual is None:
-            found.wrong.append(((*path, name), "is not in the source", "check the name"))
+            problem = "is not in the source, or nested or generated there"
+            found.wrong.append(((*path, name), problem, "check the name, or store plain values"))
         elif (
             source.kind != "csv"
             and (kind in _DAYS) != (actual in _DAYS)

@@ -67,6 +67,7 @@ Places: TypeAlias = NDArray[np.intp]
 
 _DELIMITERS = (",", ";", "\t", "|")
 _MARK = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
 _QUOTE, _LF, _CR = 34, 10, 13
 _BLOCK = 1 << 22
 _LONGEST = 1 << 20
@@ -82,9 +83,11 @@ class Header:
     size: int
 
 
-def decompressed(file: IO[bytes], path: str) -> IO[bytes]:
-    """The bytes of a file, unpacked if its name ends in .gz."""
-    return cast(IO[bytes], gzip.GzipFile(fileobj=file)) if path.endswith(".gz") else file
+def decompressed(file: IO[bytes]) -> IO[bytes]:
+    """The bytes of a file, unpacked if it begins as gzip does; no text in UTF-8 does."""
+    packed = file.read(2) == _GZIP
+    file.seek(0)
+    return cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file
 
 
 def header_of(file: IO[bytes], path: str) -> Header:

@@ -1,5 +1,6 @@
 """Each file once, the same one from the first look to the last, and never public and private."""
 
+import gzip
 import os
 
 import duckdb
@@ -156,6 +157,15 @@ def test_the_public_table_is_not_the_private_one(tmp_path):
                 work(card)
     apart = public_of(Source(kind="duckdb", paths=(str(tmp_path / "y.db"),), table="two"))
     assert ask(card_of(pairs[1][0], public=apart), JOIN) == 1
+
+
+def test_a_packed_file_is_known_by_its_bytes(tmp_path):
+    """A name that links to it may end otherwise."""
+    (tmp_path / "store").write_bytes(gzip.compress(b"id\n1\n2\n"))
+    (tmp_path / "x.csv.gz").symlink_to(tmp_path / "store")
+    (tmp_path / "x.csv").symlink_to(tmp_path / "store")
+    for name in ("x.csv.gz", "x.csv"):
+        assert ask(card_of(Source(kind="csv", paths=(str(tmp_path / name),)))) == 2
 
 
 def test_what_was_written_last_is_read_through_a_link_too(tmp_path):

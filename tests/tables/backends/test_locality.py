@@ -26,7 +26,7 @@ from lastbit.tables.expression import Call, ColumnName, Constant
 from lastbit.tables.literals import identifier
 from lastbit.tables.measures import measures_of
 from lastbit.tables.query import Aggregate, GroupKey, Query
-from lastbit.tables.schema import Column, DataCard, Source
+from lastbit.tables.schema import Column, DataCard, PublicTable, Source
 
 COUNT = Aggregate(name="n", function="count")
 BIG = 2**53 + 1  # is another number as a double
@@ -141,6 +141,18 @@ def test_categories_of_pandas_are_what_they_stand_for():
             found.append([rows_of(source, {"x": kind}) for kind in ("text", "integer")])
         assert all(one == found[0] for one in found)
         assert found[0][0] == sorted(((i, str(x)) for i, x in enumerate(plain, 1)), key=repr)
+
+
+class Subclass(pandas.DataFrame):
+    pass
+
+
+def test_a_subclass_of_a_frame_is_one():
+    for odd in ([], [None]):
+        values = pandas.Categorical([BIG, *odd])
+        frame = Subclass({"id": [1, *[0] * len(odd)], "x": values})
+        found = rows_of(Source(kind="frame", frame=frame), {"x": "integer"})
+        assert found == [(1, BIG)]
 
 
 def test_a_frame_whose_index_repeats_and_one_of_many_categories():
@@ -390,6 +402,30 @@ def test_what_else_a_database_defines_changes_nothing(tmp_path):
         connection.execute("CREATE VIEW v AS SELECT random() AS id")
     with pytest.raises(InvalidParameter, match="no table of that file"):
         columns_of(Source(kind="duckdb", paths=source.paths, table="v"))
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xed\xa0\x80", b"x" * 300_000 + b"\xff"])
+def test_a_database_stores_no_text_that_is_not_utf8(tmp_path, bad):
+    """What its tables are trusted for: Arrow's bytes are looked at when they are stored."""
+    with duckdb.connect(str(tmp_path / "x.db")) as connection:
+        connection.register("rows", pyarrow.table({"x": utf8(b"a", bad)}))
+        with pytest.raises(duckdb.InvalidInputException, match="Invalid unicode"):
+            connection.execute("CREATE TABLE t AS SELECT * FROM rows")
+
+
+def test_a_public_table_is_looked_at_whole_too(tmp_path):
+    """Else it would depend on private rows whether its odd row is met."""
+    parquet.write_table(
+        pyarrow.table({"id": [1, 2], "x": utf8(b"a", b"\xff")}), tmp_path / "p.parquet"
+    )
+    public = PublicTable(
+        name="p",
+        source=Source(kind="parquet", paths=(str(tmp_path / "p.parquet"),)),
+        columns={"id": "integer", "x": "text"},
+    )
+    private = Source(kind="frame", frame=pyarrow.table({"id": [1]}))
+    with pytest.raises(InvalidParameter, match="not UTF-8"):
+        fingerprint(card_of(private, {}, public={"p": public}))
 
 
 NESTED = ["[1, 2]", "{'a': 1}", "MAP {'a': 1}", "TIME '01:00:00'", "INTERVAL 1 DAY", "'101'::BIT"]

@@ -54,7 +54,7 @@ def aggregates(
             asked = _asked(query, card, held)
             for name, there, columns in asked:
                 shown(connection, there, name, columns)
-            _check_whole(connection, *asked[0])
+                _check_whole(connection, name, there, columns)
             rows = _ran(connection, wanted.sql)
             found = assembled(query, measures, wanted, rows)
             if any(_stamp(there) != there.seen for _, there, _ in asked):
@@ -127,19 +127,22 @@ def fingerprint(card: DataCard) -> bytes:
 
 
 def _check_source(connection: Any, card: DataCard) -> None:
-    """Refuse a source that cannot be read whole, whatever is asked."""
+    """Refuse sources that cannot be read whole, whatever is asked."""
     with ExitStack() as held:
+        own = {column.name: column.type for column in card.columns.values()}
         table = held.enter_context(opened(card.source))
-        public = {
-            name: held.enter_context(opened(public.source)) for name, public in card.public.items()
-        }
-        check_apart(table, public.items())
-        columns = {column.name: column.type for column in card.columns.values()}
-        if card.source.kind == "csv":
-            _check_files(card.source, table.seen, tuple(columns.items()))
-        else:
-            shown(connection, table, _CHECKED, columns)
-            _check_whole(connection, _CHECKED, table, columns)
+        found = [("", table, own)]
+        for name, public in card.public.items():
+            there = held.enter_context(opened(public.source))
+            found.append((name, there, dict(public.columns)))
+        check_apart(table, ((name, there) for name, there, _ in found[1:]))
+        for name, there, columns in found:
+            if there.source.kind == "csv":
+                csv_columns(there, columns)
+                _check_files(there.source, there.seen, tuple(columns.items()))
+            else:
+                shown(connection, there, f"{_CHECKED} {name}", columns)
+                _check_whole(connection, f"{_CHECKED} {name}", there, columns)
 
 
 def _check_whole(
@@ -150,7 +153,7 @@ def _check_whole(
             _check_files(there.source, there.seen, tuple(columns.items()))
         case "frame":
             check_readable(connection, name, columns)
-        case "csv" | "duckdb":  # a copy was made, which checks; or DuckDB wrote the values itself
+        case "csv" | "duckdb":  # checked where it is copied; checked by DuckDB when it was stored
             pass
 
 

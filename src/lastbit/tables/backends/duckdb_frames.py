@@ -25,7 +25,6 @@ from lastbit.errors import InvalidParameter
 
 __all__ = ["plain_frame"]
 
-_PLAIN_MODULES = ("pandas", "polars", "pyarrow")
 _TEXTUAL = (str, int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)
 
 
@@ -39,12 +38,12 @@ def plain_frame(frame: Any) -> tuple[Any, bool]:
             "source", problem="can be read once only", remedy="pass frame.read_all()"
         )
     _check_names(frame)
-    module = kind.__module__
-    if not module.startswith(_PLAIN_MODULES) or kind.__name__ == "Dataset":
-        return frame, True
-    if module.startswith("pandas"):
+    modules = [base.__module__ for base in kind.__mro__]  # a subclass is what it is made of
+    if any(module.startswith("pandas") for module in modules):
         return _pandas(frame), False
-    if module.startswith("pyarrow"):
+    if not kind.__module__.startswith(("polars", "pyarrow")) or kind.__name__ == "Dataset":
+        return frame, True
+    if kind.__module__.startswith("pyarrow"):
         _check_buffers(frame)
     return frame, False
 

@@ -7,15 +7,15 @@ Theorem  (locality) add, change or remove rows of one unit: every other row is r
          the source is refused as a whole, for every question, before anything is charged
            CSV      `csv_records.py`; DuckDB reads a private copy that has no quotes
            Parquet  files of several schemas are cast to the card's types each by itself, so that
-                    no file decides about another. Text that is not UTF-8 and times out of range
-                    stop DuckDB: `check_readable` looks for them in all rows and all columns of the
-                    card, whatever is asked
+                    no file decides about another
            DuckDB   a stored table, read only; generated columns (which could draw random numbers)
                     and views are refused; text compares by its bytes whatever the file declares
            frames   objects of pandas are text, one by one: what is no text, number, truth value,
                     date or missing, or has no UTF-8, is missing. Categories are what they stand
                     for. Arrow's buffers are validated in full, once. A frame that could differ at
                     a second scan is copied first
+         In Parquet and frames, text that is not UTF-8 and times out of range stop DuckDB:
+         `check_readable` looks for them in all rows and all columns of the card, whatever is asked
 Refused  columns of nested types, times of day and intervals, for some of whose values DuckDB stops
 Checked  tests/tables/backends/test_locality.py: one row is added or changed, on the real engine
 """
@@ -25,6 +25,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from tempfile import mkstemp
 from typing import IO, Any
 
 from lastbit.errors import EngineFailed, InvalidParameter
@@ -48,7 +49,6 @@ __all__ = ["check_csv", "check_readable", "csv_columns", "shown", "type_named"]
 _LONGEST_LINE = 1 << 22
 _PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
 _PLAIN_STARTS = ("DECIMAL(", "ENUM(", "TIMESTAMP")
-_STOPPING = ("VARCHAR", "JSON", "TIMESTAMP")  # types some of whose values stop DuckDB
 _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
 _GENERATED = "is a generated column, which may be another one each time"
 _NESTED = "is of a type that cannot be read row by row"
@@ -82,14 +82,14 @@ def check_readable(connection: Any, name: str, columns: Iterable[str]) -> None:
     wanted = {column.lower() for column in columns}
     described = connection.execute(f"DESCRIBE {identifier(name)}").fetchall()
     reads = [
-        f"bit_xor(hash({identifier(column)}))"
+        f"bit_xor(hash({_tried(identifier(column), kind)}))"
         for column, kind, *_ in described
-        if column.lower() in wanted and kind.startswith(_STOPPING)
+        if column.lower() in wanted
     ]
-    if not reads:
-        return
     try:
-        connection.execute(f"SELECT {', '.join(reads)} FROM {identifier(name)}").fetchall()
+        connection.execute(
+            f"SELECT {', '.join(reads) or 'NULL'} FROM {identifier(name)}"
+        ).fetchall()
     except Exception as error:  # its words may hold values
         if type(error).__name__ not in _STOPPED:
             raise
@@ -100,6 +100,12 @@ def check_readable(connection: Any, name: str, columns: Iterable[str]) -> None:
         problem="has text that is not UTF-8, or a time that is out of range",
         remedy="write it anew with such values replaced",
     )
+
+
+def _tried(column: str, kind: str) -> str:
+    """The column, in a form that stops at text that is not UTF-8: not every reader looks at it."""
+    textual = kind in ("VARCHAR", "JSON") or kind.startswith("ENUM(")
+    return f"decode(encode(CAST({column} AS VARCHAR)))" if textual else column
 
 
 def type_named(kind: str) -> ColumnType:
@@ -226,9 +232,10 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
     for path, stamp in zip(there.paths, there.stamps, strict=True):
         with _unpacked(path, stamp) as file:
             header = _same_header(file, path, there)
-            copies.append(os.path.join(folder, f"{len(os.listdir(folder))}.rows"))
-            with open(copies[-1], "xb") as out:
+            descriptor, copy = mkstemp(dir=folder)
+            with open(descriptor, "wb") as out:
                 write_plain(file, header, path, out)
+            copies.append(copy)
     return _view(connection, name, _plain(_header(there), copies))
 
 
@@ -250,7 +257,7 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
         found = os.fstat(packed.fileno())
         if (found.st_dev, found.st_ino) != stamp[:2]:
             raise EngineFailed("a file of the source changed while it was read; ask again")
-        yield decompressed(packed, path)
+        yield decompressed(packed)
 
 
 def _plain(header: Header, copies: list[str]) -> str:
