@@ -25,6 +25,7 @@ exact noise, a choice among public candidates by an exact mechanism, or worked o
 | `explaining.py` | a plan in words |
 | `compile.py`, `compile_rows.py`, `compile_integers.py` | SQL out: one statement |
 | `compile_expression.py`, `literals.py` | its expressions and constants |
+| `csv_records.py` | CSV split into records, each by itself |
 | `backends/`, `aggregated.py` | engines, and what they give back |
 | `sealing.py` | work on secrets whose failures carry nothing out |
 """

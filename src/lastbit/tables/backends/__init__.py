@@ -9,4 +9,6 @@ values of the data, so none of them leaves a backend: `EngineFailed` says what c
 |---|---|
 | `duckdb.py` | `aggregates`, `fingerprint`, `columns_of` for files and frames, by DuckDB |
 | `duckdb_sources.py` | CSV, Parquet and DuckDB files, and frames, as views of one connection |
+| `duckdb_files.py` | the files of a source: each once, and the same from first to last |
+| `duckdb_frames.py` | frames as DuckDB can read them, each value by itself |
 """
