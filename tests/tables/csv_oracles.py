@@ -75,6 +75,7 @@ def ours(data, columns, delimiter=","):
     count = write_plain(io.BytesIO(data), Header(delimiter, names, 0), "x.csv", out)
     lines = out.getvalue().decode().split("\n")
     assert lines.pop() == ""
+    assert lines.pop(0) == "\x1f".join("-" * columns)
     assert len(lines) == count
     return [
         tuple(
@@ -85,7 +86,25 @@ def ours(data, columns, delimiter=","):
     ]
 
 
-PIECES = ["", "a", "7", " ", "x y", "é", "€", "😀", "\t", "#", "\\", "'", "NULL", ";", "|", "-"]
+PIECES = [
+    "",
+    "\ufeff",
+    "a",
+    "7",
+    " ",
+    "x y",
+    "é",
+    "€",
+    "😀",
+    "\t",
+    "#",
+    "\\",
+    "'",
+    "NULL",
+    ";",
+    "|",
+    "-",
+]
 QUOTED = [*PIECES, '""', ",", "\n", "\r", "\r\n", ",,", '""""', '"",""', "\n,\n"]
 BAD = ["\x00", "\x1f", "\x01", "\x1b", "\udcff", "\udce9", "\udced\udca0\udc80", "\udcc0\udc80"]
 

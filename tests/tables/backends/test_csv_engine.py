@@ -80,6 +80,15 @@ def test_generated_files_with_boundaries_everywhere(tmp_path, tiny, seed):
     assert rows_of(*paths) == Counter(wanted(records, columns))
 
 
+def test_which_record_is_the_first_does_not_matter(tmp_path):
+    """DuckDB drops a byte order mark at the start of a file, also if it is part of a field."""
+    first, second = tmp_path / "1.csv", tmp_path / "2.csv"
+    first.write_text("a,b\n\ufeffx,1\n\ufeffy,2\n", "utf-8")
+    second.write_text("a,b\n", "utf-8")
+    assert rows_of(str(first), str(second)) == Counter([("\ufeffx", "1"), ("\ufeffy", "2")])
+    assert rows_of(str(second)) == Counter()
+
+
 # ---------------------------------------------------------------- real sizes
 
 PLAIN = b"7,abcdefgh\n"

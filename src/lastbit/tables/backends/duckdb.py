@@ -111,38 +111,40 @@ def fingerprint(card: DataCard) -> bytes:
 
     Refuses, before anything is charged, what no question could be answered from.
     """
-    sources = [card.source, *(card.public[name].source for name in sorted(card.public))]
 
     def run(connection: Any) -> bytes:
-        _check_source(connection, card)
+        checked = _check_sources(connection, card)
+        names = ["", *sorted(card.public)]
+        sources = [card.source, *(card.public[name].source for name in names[1:])]
         found = [
-            _content(connection, source, f"lastbit {place}")
+            _content(connection, f"{_CHECKED} {name}", checked[name])
             if source.kind == "frame"
             else repr(stamp(source))
-            for place, source in enumerate(sources)
+            for name, source in zip(names, sources, strict=True)
         ]
         return hashlib.sha256(repr(found).encode()).digest()
 
     return _guarded(run)
 
 
-def _check_source(connection: Any, card: DataCard) -> None:
-    """Refuse sources that cannot be read whole, whatever is asked."""
+def _check_sources(connection: Any, card: DataCard) -> dict[str, dict[str, ColumnType]]:
+    """The columns of the table and of the public ones; refuses what cannot be read whole."""
     with ExitStack() as held:
         own = {column.name: column.type for column in card.columns.values()}
-        table = held.enter_context(opened(card.source))
-        found = [("", table, own)]
+        found = [("", held.enter_context(opened(card.source)), own)]
         for name, public in card.public.items():
             there = held.enter_context(opened(public.source))
             found.append((name, there, dict(public.columns)))
-        check_apart(table, ((name, there) for name, there, _ in found[1:]))
+        check_apart(found[0][1], ((name, there) for name, there, _ in found[1:]))
+        checked = {}
         for name, there, columns in found:
             if there.source.kind == "csv":
-                csv_columns(there, columns)
+                checked[name] = csv_columns(there, columns)
                 _check_files(there.source, there.seen, tuple(columns.items()))
             else:
-                shown(connection, there, f"{_CHECKED} {name}", columns)
+                checked[name] = shown(connection, there, f"{_CHECKED} {name}", columns)
                 _check_whole(connection, f"{_CHECKED} {name}", there, columns)
+        return checked
 
 
 def _check_whole(
@@ -174,9 +176,8 @@ def _stamp(there: Opened) -> object:
     return there.now
 
 
-def _content(connection: Any, source: Source, name: str) -> str:
+def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> str:
     """Of the rows, in whatever order: their number, and sums of two hashes of each."""
-    columns = shown(connection, Opened(source), name)
     names = ", ".join(map(identifier, columns)) or "NULL"
     sums = ", ".join(
         f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"

@@ -268,7 +268,7 @@ def _plain(header: Header, copies: list[str]) -> str:
         for place, column in zip(places, header.names, strict=True)
     )
     options = (
-        f"auto_detect = false, header = false, delim = {text(FIELD_END)}, quote = '', escape = '',"
+        f"auto_detect = false, header = true, delim = {text(FIELD_END)}, quote = '', escape = '',"
         f" new_line = '\\n', columns = {{{types}}}, max_line_size = {_LONGEST_LINE},"
         " hive_partitioning = false, compression = 'none'"
     )
