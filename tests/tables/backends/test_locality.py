@@ -20,6 +20,7 @@ from pyarrow import parquet
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb import aggregates, columns_of, connected, fingerprint
 from lastbit.tables.backends.duckdb_files import opened
+from lastbit.tables.backends.duckdb_frames import plain_frame
 from lastbit.tables.backends.duckdb_sources import shown
 from lastbit.tables.compile_expression import cast_column
 from lastbit.tables.expression import Call, ColumnName, Constant
@@ -120,8 +121,20 @@ def test_objects_of_pandas_are_read_one_by_one(plain):
     kinds = {kind: kind for kind in ("text", "integer", "number", "date", "boolean")}
     alone = read(plain)
     assert len(alone) == len(plain)
-    for odd in [*ODD, Loud()]:
-        assert read([*plain, odd]) == alone, type(odd)
+    odds = [*ODD, Loud()]
+    assert read([*plain, *odds]) == alone
+    one_by_one = [texts([odd])[0] for odd in odds]
+    for shift in range(len(odds)):  # in every order, next to every other
+        moved = [*odds[shift:], *odds[:shift]]
+        assert texts(moved) == [*one_by_one[shift:], *one_by_one[:shift]]
+
+
+def texts(values):
+    """The column of objects that DuckDB is given for these."""
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    frame, _ = plain_frame(pandas.DataFrame({"x": pandas.Series(objects, dtype=object)}))
+    return list(frame["x"])
 
 
 def test_the_type_of_objects_is_text_whatever_they_are():
@@ -143,8 +156,7 @@ def test_categories_of_pandas_are_what_they_stand_for():
         assert found[0][0] == sorted(((i, str(x)) for i, x in enumerate(plain, 1)), key=repr)
 
 
-class Subclass(pandas.DataFrame):
-    pass
+Subclass = type("Subclass", (pandas.DataFrame,), {})
 
 
 def test_a_subclass_of_a_frame_is_one():
@@ -315,20 +327,20 @@ def test_no_file_decides_how_another_is_read(tmp_path):
 @pytest.mark.parametrize("writer", ["pyarrow", "polars", "duckdb"])
 def test_no_row_hides_another_behind_least_and_greatest_values(tmp_path, writer):
     """Row groups are left out by their least and greatest values, which one row can move."""
-    texts = [f"{'prefix' * 20}{i % 7}" for i in range(60)]
+    words = [f"{'prefix' * 20}{i % 7}" for i in range(60)]
     numbers = [float(i % 11) - 5 for i in range(60)]
     ids = list(range(1, 61))
-    odds = [("", float("nan")), ("\U0010ffff" * 40, float("inf")), (None, None)]
+    odds = [("", float("nan")), ("\U0010ffff" * 40, None)]
     filters = [
         Call(op, (ColumnName(column), Constant(value)))
-        for op in ("=", "<", ">=")
-        for column, value in (("t", texts[3]), ("v", 3), ("id", 9))
+        for op in ("=", ">=")
+        for column, value in (("t", words[3]), ("v", 3), ("id", 9))
     ]
     filters += [Call("is_missing", (ColumnName("v"),))]
     keys = (GroupKey(name="k", expression=ColumnName("id"), values=tuple(ids)),)
     found = []
     for place, odd in enumerate([None, *odds]):
-        rows = list(zip(ids, texts, numbers, strict=True))
+        rows = list(zip(ids, words, numbers, strict=True))
         rows = rows if odd is None else [*rows[:30], (0, *odd), *rows[30:]]
         path = str(tmp_path / f"{place}.parquet")
         frame = polars.DataFrame(rows, schema=["id", "t", "v"], orient="row")
@@ -375,7 +387,6 @@ def test_generated_columns_are_refused(tmp_path, expression):
     with pytest.raises(InvalidParameter, match=r"column g is a generated column.*store its values"):
         fingerprint(card_of(source, {"g": "number"}))
     assert refused_alike(card_of(source, {"g": "number"}))
-    assert not refused_alike(card_of(source, {"x": "number"}))
 
 
 def test_what_else_a_database_defines_changes_nothing(tmp_path):
@@ -431,11 +442,13 @@ def test_a_public_table_is_looked_at_whole_too(tmp_path):
 NESTED = ["[1, 2]", "{'a': 1}", "MAP {'a': 1}", "TIME '01:00:00'", "INTERVAL 1 DAY", "'101'::BIT"]
 
 
-@pytest.mark.parametrize("value", NESTED)
-def test_columns_that_are_no_plain_values_are_refused(tmp_path, value):
-    source = database(tmp_path / "x.db", f"CREATE TABLE t AS SELECT 1 AS id, {value} AS x")
+def test_columns_that_are_no_plain_values_are_refused(tmp_path):
+    columns = ", ".join(f"{value} AS x{place}" for place, value in enumerate(NESTED))
+    source = database(tmp_path / "x.db", f"CREATE TABLE t AS SELECT 1 AS id, {columns}")
     assert list(columns_of(source)) == ["id"]
-    with pytest.raises(InvalidParameter, match="column x is of a type that cannot be read"):
-        fingerprint(card_of(source, {"x": "text"}))
-    assert refused_alike(card_of(source, {"x": "text"}))
+    for place in range(len(NESTED)):
+        words = f"column x{place} is of a type that cannot be read"
+        with pytest.raises(InvalidParameter, match=words):
+            fingerprint(card_of(source, {f"x{place}": "text"}))
+    assert refused_alike(card_of(source, {"x0": "text"}))
     assert not refused_alike(card_of(source, {}))

@@ -13,7 +13,6 @@ Checked  tests/tables/backends/test_locality.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -61,23 +60,23 @@ def _check_names(frame: Any) -> None:
 def _pandas(frame: Any) -> Any:
     """The frame with text in place of objects and categories; the rest is shared, not copied."""
     found = frame.copy(deep=False)
+    found.index = range(len(frame))
     for place, column in enumerate(frame.columns):
         values = frame.iloc[:, place]
         kind = str(values.dtype)
         if kind == "object":
-            found[column] = _objects([_as_text(value) for value in values.array])
+            found[column] = _texts(values, [_as_text(value) for value in values.array])
         elif kind == "category":
-            known = _objects([*map(_as_text, values.cat.categories), None])
-            found[column] = known[values.cat.codes.to_numpy()]
+            known = [*map(_as_text, values.cat.categories), None]  # the code of missing is -1
+            found[column] = _texts(values, [known[code] for code in values.cat.codes])
         elif getattr(values.dtype, "storage", kind) == "pyarrow" or "[pyarrow]" in kind:
             _check_buffers(values.array.__arrow_array__())
     return found
 
 
-def _objects(texts: Sequence[str | None]) -> Any:
-    found = np.empty(len(texts), object)
-    found[:] = texts
-    return found
+def _texts(values: Any, texts: list[str | None]) -> Any:
+    """A column of objects: pandas would choose a type by what they are."""
+    return type(values)(texts, dtype=object)
 
 
 def _as_text(value: Any) -> str | None:
