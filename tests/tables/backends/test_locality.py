@@ -15,7 +15,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb import aggregates, columns_of, connected, fingerprint
@@ -237,6 +237,14 @@ class Stream:
         return self.table.to_reader().__arrow_c_stream__(requested_schema)
 
 
+def test_a_dataset_is_copied(tmp_path):
+    parquet.write_table(pyarrow.table({"id": [1, 2], "x": ["a", "b"]}), tmp_path / "x.parquet")
+    source = Source(kind="frame", frame=dataset.dataset(tmp_path))
+    assert rows_of(source, {"x": "text"}) == [(1, "a"), (2, "b")]
+    batch = pyarrow.record_batch({"id": [1], "x": ["a"]})
+    assert rows_of(Source(kind="frame", frame=batch), {"x": "text"}) == [(1, "a")]
+
+
 def test_text_of_other_libraries_that_is_not_utf8_is_missing():
     table = pyarrow.table({"id": [1, 0, 2], "x": utf8(b"a", b"\xff", b"b")})
     source = Source(kind="frame", frame=Stream(table))
@@ -292,6 +300,11 @@ def test_what_is_refused_does_not_depend_on_what_is_asked(tmp_path):
     source = Source(kind="parquet", paths=(str(path),))
     assert refused_alike(card_of(source, {"x": "text"}))
     assert not refused_alike(card_of(source, {}))  # a column that is not on the card does no harm
+    parquet.write_table(pyarrow.table({"id": [0], "x": [1]}), tmp_path / "y.parquet")
+    both = Source(kind="parquet", paths=(str(path), str(tmp_path / "y.parquet")))
+    assert refused_alike(
+        card_of(both, {"x": "integer"})
+    )  # text there, but cast before anyone looks
 
 
 def test_no_file_decides_how_another_is_read(tmp_path):

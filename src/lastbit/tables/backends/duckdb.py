@@ -154,7 +154,7 @@ def _check_whole(
         case "parquet":
             _check_files(there.source, there.seen, tuple(columns.items()))
         case "frame":
-            check_readable(connection, name, columns)
+            check_readable(connection, there, name, columns)
         case "csv" | "duckdb":  # checked where it is copied; checked by DuckDB when it was stored
             pass
 
@@ -167,7 +167,7 @@ def _check_files(source: Source, seen: object, columns: tuple[tuple[str, ColumnT
             check_csv(there)
         else:
             shown(connection, there, _CHECKED, dict(columns))
-            check_readable(connection, _CHECKED, dict(columns))
+            check_readable(connection, there, _CHECKED, dict(columns))
         if there.seen != seen:
             raise EngineFailed("a file of the source changed while it was read; ask again")
 

@@ -40,11 +40,12 @@ def plain_frame(frame: Any) -> tuple[Any, bool]:
     modules = [base.__module__ for base in kind.__mro__]  # a subclass is what it is made of
     if any(module.startswith("pandas") for module in modules):
         return _pandas(frame), False
-    if not kind.__module__.startswith(("polars", "pyarrow")) or kind.__name__ == "Dataset":
-        return frame, True
-    if kind.__module__.startswith("pyarrow"):
+    if kind.__module__.startswith("polars"):
+        return frame, False
+    if kind.__module__.startswith("pyarrow") and hasattr(frame, "validate"):
         _check_buffers(frame)
-    return frame, False
+        return frame, False
+    return frame, True
 
 
 def _check_names(frame: Any) -> None:

@@ -78,14 +78,15 @@ def shown(
     return found
 
 
-def check_readable(connection: Any, name: str, columns: Iterable[str]) -> None:
+def check_readable(connection: Any, there: Opened, name: str, columns: Iterable[str]) -> None:
     """Refuse a source, shown under this name, with a value in these columns that stops DuckDB."""
     wanted = {column.lower() for column in columns}
+    known = _NEVER_STOPS if len(there.names) < 2 else ()  # of several files, types may be casts
     described = connection.execute(f"DESCRIBE {identifier(name)}").fetchall()
     reads = [
         f"bit_xor(hash({_tried(identifier(column), kind)}))"
         for column, kind, *_ in described
-        if column.lower() in wanted and kind not in _NEVER_STOPS
+        if column.lower() in wanted and kind not in known
     ]
     if not reads:
         return
