@@ -186,11 +186,14 @@ def test_what_was_written_last_is_read_through_a_link_too(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_tables_without_rows_outlive_the_files(tmp_path, kind):
-    path = written(tmp_path, kind)
-    card = card_of(Source(kind=kind, paths=(str(path),)))
+def test_what_is_prepared_outlives_the_files_and_has_no_private_row(tmp_path, kind):
+    path, other = written(tmp_path, kind), written(tmp_path / "public", kind)
+    public = public_of(Source(kind=kind, paths=(str(other),)))
+    card = card_of(Source(kind=kind, paths=(str(path),)), public=public)
     with connected() as connection:
-        prepared(connection, Query(table="t", aggregates=(COUNT,)), card)
+        prepared(connection, Query(table="t", aggregates=(COUNT,), joins=JOIN), card)
         path.unlink()
+        other.unlink()
         assert connection.execute("SELECT * FROM lastbit_table").fetchall() == []
         assert [row[0] for row in connection.execute("DESCRIBE lastbit_table").fetchall()] == ["id"]
+        assert connection.execute('SELECT count(*) FROM "lastbit_public p"').fetchall() == [(3,)]

@@ -65,18 +65,19 @@ def aggregates(
 
 
 def prepared(connection: Any, query: Query, card: DataCard) -> None:
-    """The table and the joined public ones without rows; refuses columns that are not there.
+    """The table without rows, the joined public ones with theirs; refuses columns that are missing.
 
-    Only names and types are looked at.
+    Of the table only names and types are looked at.
     """
     with ExitStack() as held:
         for name, there, columns in _asked(query, card, held):
-            if there.source.kind == "csv":
+            private = name == relation()
+            if private and there.source.kind == "csv":
                 found = ", ".join(f"{identifier(c)} VARCHAR" for c in csv_columns(there, columns))
                 connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({found})")
                 continue
             shown(connection, there, f"{name} whole", columns)
-            whole = f"SELECT * FROM {identifier(f'{name} whole')} LIMIT 0"
+            whole = f"SELECT * FROM {identifier(f'{name} whole')}{' LIMIT 0' if private else ''}"
             connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
 
 
