@@ -16,13 +16,13 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from lastbit.errors import EngineFailed, LastbitError
+from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb_files import Opened, check_apart, opened, stamp
 from lastbit.tables.backends.duckdb_sources import (
     check_csv,
-    check_readable,
     csv_columns,
+    reading_all,
     shown,
 )
 from lastbit.tables.compile import statement
@@ -41,6 +41,7 @@ _A_MOMENT = 0.1
 _CHECKED = "lastbit checked"
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
+_STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
 
 
 def aggregates(
@@ -155,7 +156,7 @@ def _check_whole(
         case "parquet":
             _check_files(there.source, there.seen, tuple(columns.items()))
         case "frame":
-            check_readable(connection, there, name, columns)
+            _check_readable(connection, there, name, columns)
         case "csv" | "duckdb":  # checked where it is copied; checked by DuckDB when it was stored
             pass
 
@@ -168,9 +169,30 @@ def _check_files(source: Source, seen: object, columns: tuple[tuple[str, ColumnT
             check_csv(there)
         else:
             shown(connection, there, _CHECKED, dict(columns))
-            check_readable(connection, there, _CHECKED, dict(columns))
+            _check_readable(connection, there, _CHECKED, dict(columns))
         if there.seen != seen:
             raise EngineFailed("a file of the source changed while it was read; ask again")
+
+
+def _check_readable(
+    connection: Any, there: Opened, name: str, columns: Mapping[str, ColumnType]
+) -> None:
+    """Refuse a source, shown under this name, with a value in these columns that stops DuckDB."""
+    sql = reading_all(connection, there, name, columns)
+    if sql is None:
+        return
+    try:
+        _ran(connection, sql)
+    except Exception as error:  # its words may hold values
+        if type(error).__name__ not in _STOPPED:
+            raise
+    else:
+        return
+    raise InvalidParameter(
+        "source",
+        problem="has text that is not UTF-8, or a time that is out of range",
+        remedy="write it anew with such values replaced",
+    )
 
 
 def _stamp(there: Opened) -> object:

@@ -15,7 +15,7 @@ Theorem  (locality) add, change or remove rows of one unit: every other row is r
                     for. Arrow's buffers are validated in full, once. A frame that could differ at
                     a second scan is copied first
          In Parquet and frames, text that is not UTF-8 and times out of range stop DuckDB:
-         `check_readable` looks for them in all rows and all columns of the card, whatever is asked
+         the backend looks for them in all rows and all columns of the card, whatever is asked
 Refused  columns of nested types, times of day and intervals, for some of whose values DuckDB stops
 Checked  tests/tables/backends/test_locality.py: one row is added or changed, on the real engine
 """
@@ -44,13 +44,12 @@ from lastbit.tables.csv_records import (
 from lastbit.tables.literals import identifier, text
 from lastbit.tables.schema import ColumnType
 
-__all__ = ["check_csv", "check_readable", "csv_columns", "shown", "type_named"]
+__all__ = ["check_csv", "csv_columns", "reading_all", "shown", "type_named"]
 
 _LONGEST_LINE = 1 << 22
 _PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
 _PLAIN_STARTS = ("DECIMAL(", "ENUM(", "TIMESTAMP")
 _NEVER_STOPS = ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INTEGER")  # any bits are a value
-_STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
 _GENERATED = "is a generated column, which may be another one each time"
 _NESTED = "is of a type that cannot be read row by row"
 
@@ -78,30 +77,19 @@ def shown(
     return found
 
 
-def check_readable(connection: Any, there: Opened, name: str, columns: Iterable[str]) -> None:
-    """Refuse a source, shown under this name, with a value in these columns that stops DuckDB."""
+def reading_all(connection: Any, there: Opened, name: str, columns: Iterable[str]) -> str | None:
+    """A statement that stops if a value in these columns does; None if none can.
+
+    The source is shown under this name.
+    """
     wanted = {column.lower() for column in columns}
     known = _NEVER_STOPS if len(there.names) < 2 else ()  # of several files, types may be casts
-    described = connection.execute(f"DESCRIBE {identifier(name)}").fetchall()
     reads = [
         f"bit_xor(hash({_tried(identifier(column), kind)}))"
-        for column, kind, *_ in described
+        for column, kind in _described(connection, identifier(name)).items()
         if column.lower() in wanted and kind not in known
     ]
-    if not reads:
-        return
-    try:
-        connection.execute(f"SELECT {', '.join(reads)} FROM {identifier(name)}").fetchall()
-    except Exception as error:  # its words may hold values
-        if type(error).__name__ not in _STOPPED:
-            raise
-    else:
-        return
-    raise InvalidParameter(
-        "source",
-        problem="has text that is not UTF-8, or a time that is out of range",
-        remedy="write it anew with such values replaced",
-    )
+    return f"SELECT {', '.join(reads)} FROM {identifier(name)}" if reads else None
 
 
 def _tried(column: str, kind: str) -> str:
