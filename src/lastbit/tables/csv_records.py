@@ -18,6 +18,8 @@ Theorem  (locality) let the bytes of one record be replaced by any others. Eithe
          have an odd number of quotes, so has the file, and its last quote is never closed; if an
          even number, every other record begins outside of quotes as before, and a quote out of
          place among the new bytes is one in the file
+Source   RFC 4180, section 2; the parity of quotes as in simdjson's and others' structural scans
+Differs  Python's csv lets a quote stand inside of a plain field, and text after a closing one
 Refused  a quote that is not closed, or is neither the first nor the last of its field; a record of
          more than 2**24 bytes, which is how an unclosed quote looks; a header that is not unique
 Bounds   the work is a fixed number of passes over each block of 2**22 bytes, whatever is in it; a

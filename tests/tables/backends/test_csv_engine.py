@@ -29,7 +29,8 @@ def rows_of(*paths):
     """All rows, as text, in whatever order."""
     with connected() as connection, opened(Source(kind="csv", paths=paths)) as there:
         shown(connection, there, "rows")
-        return Counter(connection.execute("SELECT * FROM rows").fetchall())
+        found = connection.execute("SELECT *, count(*) FROM rows GROUP BY ALL").fetchall()
+        return Counter({row[:-1]: row[-1] for row in found})
 
 
 def counted(*paths):
