@@ -13,13 +13,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from math import prod
 from typing import Any, TypeVar, cast
 
-from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
+from lastbit.errors import EngineFailed, InvalidParameter, LastbitError, QueryRefused
 from lastbit.tables.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb_sources import files_of, shown
 from lastbit.tables.compile import statement
-from lastbit.tables.compile_rows import relation
+from lastbit.tables.compile_rows import Rows, relation
+from lastbit.tables.compile_steps import REARRANGING
+from lastbit.tables.limits import MOST_MATCHES
 from lastbit.tables.literals import identifier
 from lastbit.tables.measures import Measure
 from lastbit.tables.query import Query
@@ -61,6 +64,19 @@ def prepared(connection: Any, query: Query, card: DataCard) -> None:
     for join in query.joins:
         public = card.public[join.table]
         _shown(connection, public.source, relation(join.table), dict(public.columns))
+    _check_matches(connection, Rows(query, card))
+
+
+def _check_matches(connection: Any, rows: Rows) -> None:
+    """That joins make few rows of one: of public tables only, so it tells nothing of the table."""
+    most = prod(connection.execute(sql).fetchone()[0] for sql in rows.matches())
+    if most > MOST_MATCHES:
+        raise QueryRefused(
+            "JOIN",
+            problem=f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+            " rows with equal join columns",
+            remedy="join on more columns, or leave one row for each value in the public table",
+        )
 
 
 def columns_of(source: Source) -> dict[str, ColumnType]:
@@ -136,9 +152,7 @@ def connected() -> Iterator[Any]:
         try:
             for setting in (
                 "TimeZone = 'UTC'",
-                # Parquet's least and greatest values leave NaN out; from them DuckDB concludes
-                # that isnan() is false, and one row's meaning would depend on the others.
-                "disabled_optimizers = 'statistics_propagation'",
+                f"disabled_optimizers = '{_optimizers_off(connection)}'",
                 "ieee_floating_point_ops = true",
                 "pandas_analyze_sample = 0",  # else types would depend on a sample of values
                 "python_enable_replacements = false",
@@ -147,6 +161,16 @@ def connected() -> Iterator[Any]:
             yield connection
         finally:
             connection.close()
+
+
+def _optimizers_off(connection: Any) -> str:
+    """What would make one row's meaning, or the work on it, depend on others.
+
+    Parquet's least and greatest values leave NaN out; from them DuckDB concludes that isnan() is
+    false. `compile_steps.py` says what the others would do.
+    """
+    known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
+    return ",".join(name for name in (*REARRANGING, "statistics_propagation") if name in known)
 
 
 def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
