@@ -21,9 +21,10 @@ from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables.limits import (
     DEEPEST,
     LONGEST_CONSTANT,
-    MOST_ARGUMENTS,
     MOST_CALLS,
+    MOST_ITEMS,
     MOST_NODES,
+    MOST_TERMS,
 )
 
 __all__ = [
@@ -102,12 +103,13 @@ class Call:
         calls = 1 + sum(part.calls for part in inner)
         nodes = 1 + len(self.arguments) + sum(part.nodes - 1 for part in inner)
         depth = 1 + max((part.depth for part in inner), default=0)
-        if len(self.arguments) > MOST_ARGUMENTS:
-            raise _too_large(f"has more than {MOST_ARGUMENTS} parts in one {self.function[:20]}")
+        most = MOST_ITEMS if self.function == "in" else MOST_TERMS
+        if len(self.arguments) > most:
+            raise _too_large(f"is too long: {self.function[:20]} takes {most} parts at most")
         if depth > DEEPEST:
-            raise _too_large(f"is nested more than {DEEPEST} deep")
+            raise _too_large(f"is nested too deeply: {DEEPEST} functions inside each other at most")
         if nodes > MOST_NODES or calls > MOST_CALLS:
-            raise _too_large(f"has more than {MOST_NODES} parts, or {MOST_CALLS} functions")
+            raise _too_large(f"is too long: {MOST_NODES} parts, {MOST_CALLS} functions at most")
         object.__setattr__(self, "nodes", nodes)
         object.__setattr__(self, "calls", calls)
         object.__setattr__(self, "depth", depth)
@@ -152,8 +154,8 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(_functions())
 def _too_large(problem: str) -> QueryRefused:
     return QueryRefused(
         "expression",
-        problem=f"{problem}, derived columns written out",
-        remedy="write it more simply, or ask several questions",
+        problem=problem,
+        remedy="simplify it, or ask several questions; derived columns count wherever they are named",
     )
 
 
@@ -232,10 +234,10 @@ def _from_json(data: Any, depth: int) -> Expression:
             return ColumnName(name)
         case {"type": str(kind), "value": value}:
             return Constant(_read(kind, value))
-        case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ARGUMENTS:
+        case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
             return call(function, *(_from_json(part, depth + 1) for part in arguments))
         case [str(_), *_]:
-            raise _too_large("has too many parts")
+            raise _too_large("is too long, or nested too deeply")
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
 
 

@@ -22,14 +22,15 @@ __all__ = [
     "LONGEST_SQL",
     "LONGEST_TEXT",
     "MOST_AGGREGATES",
-    "MOST_ARGUMENTS",
     "MOST_CALLS",
     "MOST_EDGES",
+    "MOST_ITEMS",
     "MOST_JOINS",
     "MOST_KEYS",
     "MOST_MATCHES",
     "MOST_NODES",
     "MOST_SINGLE_WILDCARDS",
+    "MOST_TERMS",
     "MOST_TEXT_FUNCTIONS",
     "MOST_TOKENS",
     "PARSER_STEPS",
@@ -53,7 +54,7 @@ LONGEST_NAME = 200
 DEEPEST = 50
 """Calls inside each other. A chain a + b + c, or a AND b AND c, is one call."""
 
-MOST_NODES = 5_000
+MOST_NODES = 20_000
 """Calls, columns and constants in one question, derived columns written out."""
 
 MOST_CALLS = 1_000
@@ -62,8 +63,11 @@ MOST_CALLS = 1_000
 MOST_TEXT_FUNCTIONS = 64
 """Of these, functions that read a text: LIKE, lower, length, CAST from text ..."""
 
-MOST_ARGUMENTS = 2_000
-"""Arguments of one call: terms, branches of a CASE, items of IN, edges of bin."""
+MOST_ITEMS = 10_000
+"""Constants of one IN."""
+
+MOST_TERMS = 1_000
+"""Arguments of any other call: terms of a sum, parts of a CASE, edges of bin."""
 
 MOST_KEYS = 20
 """Things to group by."""
