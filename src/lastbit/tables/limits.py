@@ -14,6 +14,7 @@ from __future__ import annotations
 __all__ = [
     "DEEPEST",
     "DEEPEST_SQL",
+    "DEEPEST_TREE",
     "LARGEST_EXPONENT",
     "LONGEST_CONSTANT",
     "LONGEST_DIGITS",
@@ -23,6 +24,7 @@ __all__ = [
     "LONGEST_TEXT",
     "MOST_AGGREGATES",
     "MOST_CALLS",
+    "MOST_COLUMNS",
     "MOST_EDGES",
     "MOST_ITEMS",
     "MOST_JOINS",
@@ -30,6 +32,7 @@ __all__ = [
     "MOST_MATCHES",
     "MOST_NODES",
     "MOST_SINGLE_WILDCARDS",
+    "MOST_SUBQUERIES",
     "MOST_TERMS",
     "MOST_TEXT_FUNCTIONS",
     "MOST_TOKENS",
@@ -90,11 +93,20 @@ LONGEST_SQL = 100_000
 MOST_TOKENS = 20_000
 """Words and signs of a question in SQL."""
 
-DEEPEST_SQL = 100
-"""Brackets, CASE and chains of signs that stand inside each other in SQL."""
+DEEPEST_SQL = 30
+"""Brackets and CASEs that stand inside each other in SQL."""
 
-PARSER_STEPS = 40
-"""Steps of the parser, forward and back, for each word; beyond that it has lost its way."""
+DEEPEST_TREE = 100
+"""Levels of what the parser makes of it. A chain a + b + c, or a AND b AND c, is one level."""
+
+MOST_COLUMNS = 1_000
+"""Times that a question in SQL names a column."""
+
+MOST_SUBQUERIES = 50
+"""SELECTs in a question in SQL."""
+
+PARSER_STEPS = 20
+"""Steps of the parser, forward and back, for each word; beyond that it goes in circles."""
 
 LONGEST_DIGITS = 400
 """Digits of a number in a question."""
