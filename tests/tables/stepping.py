@@ -7,7 +7,10 @@ from lastbit.tables.compile_steps import Steps, Typed
 def stepped(expressions, kinds, origin):
     """SELECT the expressions FROM `origin`, whose columns are named and typed by `kinds`."""
     steps = Steps()
-    found = [spelled(e, lambda column: Typed(column.name, kinds[column.name]), steps) for e in expressions]
+    found = [
+        spelled(e, lambda column: Typed(column.name, kinds[column.name]), steps)
+        for e in expressions
+    ]
     parts, last = [f"t AS NOT MATERIALIZED (SELECT * FROM {origin})"], "t"
     for number, selected in enumerate(steps.after_joins(0), start=1):
         parts.append(f"l{number} AS NOT MATERIALIZED (SELECT {selected} FROM {last})")

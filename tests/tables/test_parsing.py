@@ -26,34 +26,103 @@ EVIDENCE = os.environ.get("LASTBIT_EVIDENCE") == "1"
 
 # what opens, what stands inside, what closes
 NESTED = [
-    ("(", "age", ")"), ("abs(", "age", ")"), ("NOT ", "ok", ""), ("- ", "age", ""), ("-", "1", ""),
-    ("~ ", "1", ""), ("+ ", "1", ""), ("CASE WHEN ", "ok", " THEN 1 END"), ("CASE ", "age", " WHEN 1 THEN 2 END"),
-    ("CASE WHEN ok THEN ", "1", " ELSE 2 END"), ("CAST(", "age", " AS INT)"), ("TRY_CAST(", "age", " AS INT)"),
-    ("age IN (", "1", ")"), ("age BETWEEN ", "1", " AND 2"), ("ARRAY[", "1", "]"), ("[", "1", "]"),
-    ("{'a': ", "1", "}"), ("MAP {", "", "}"), ("age[", "1", "]"), ("EXTRACT(year FROM ", "day", ")"),
-    ("INTERVAL ", "1", ""), ("INTERVAL (", "1", ") DAY"), ("x -> ", "x", ""), ("(x) -> (", "x", ")"),
-    ("list_transform(", "x", ", x -> x)"), ("EXISTS (SELECT ", "1", ")"), ("(SELECT ", "1", ")"),
-    ("COUNT(*) FILTER (WHERE ", "ok", ")"), ("SUM(age) OVER (PARTITION BY ", "age", ")"), ("a.", "b", ""),
-    ("x.f(", "1", ")"), ("IF(", "ok", ", 1, 2)"), ("coalesce((", "age", ") * 9, 1)"), ("(1, ", "1", ")"),
-    ("UNNEST(", "x", ")"), ("CAST(age AS STRUCT(a ", "INT", "))"), ("CAST(age AS ARRAY<", "INT", ">)"),
-    ("DATE ", "'2020-01-01'", ""), ("age::", "INT", ""), ("/* ", "", " */"), ("-- ", "\n", ""),
-    ("'", "", "'"), ('"', "a", '"'), ("$$", "", "$$"), ("E'", "\\", "'"), ("age COLLATE ", "a", ""),
-    ("age IS NOT ", "NULL", ""), ("region LIKE ", "'a'", " ESCAPE 'b'"), ("ok AND (", "ok", ")"), ("ok OR ", "ok", ""),
-    ("age = ", "1", ""), ("age < ANY (", "1", ")"), ("GROUPING SETS (", "1", ")"), ("TRIM(BOTH ", "region", ")"),
-    ("SUBSTRING(", "region", " FROM 1)"), ("POSITION(", "region", " IN region)"), ("STRUCT(", "1", ")"),
-    ("ROW(", "1", ")"), ("COLUMNS(", "*", ")"), ("x AT TIME ZONE ", "'a'", ""), ("nullif(", "age", ", 1)"),
-    ("age BETWEEN (", "1", ") AND (2)"), ("lambda x: ", "x", ""), ("#", "1", ""), ("@", "age", ""), ("!", "1", ""),
-]  # fmt: skip
+    ("(", "age", ")"),
+    ("abs(", "age", ")"),
+    ("NOT ", "ok", ""),
+    ("- ", "age", ""),
+    ("-", "1", ""),
+    ("~ ", "1", ""),
+    ("+ ", "1", ""),
+    ("CASE WHEN ", "ok", " THEN 1 END"),
+    ("CASE ", "age", " WHEN 1 THEN 2 END"),
+    ("CASE WHEN ok THEN ", "1", " ELSE 2 END"),
+    ("CAST(", "age", " AS INT)"),
+    ("TRY_CAST(", "age", " AS INT)"),
+    ("age IN (", "1", ")"),
+    ("age BETWEEN ", "1", " AND 2"),
+    ("ARRAY[", "1", "]"),
+    ("[", "1", "]"),
+    ("{'a': ", "1", "}"),
+    ("MAP {", "", "}"),
+    ("age[", "1", "]"),
+    ("EXTRACT(year FROM ", "day", ")"),
+    ("INTERVAL ", "1", ""),
+    ("INTERVAL (", "1", ") DAY"),
+    ("x -> ", "x", ""),
+    ("(x) -> (", "x", ")"),
+    ("list_transform(", "x", ", x -> x)"),
+    ("EXISTS (SELECT ", "1", ")"),
+    ("(SELECT ", "1", ")"),
+    ("COUNT(*) FILTER (WHERE ", "ok", ")"),
+    ("SUM(age) OVER (PARTITION BY ", "age", ")"),
+    ("a.", "b", ""),
+    ("x.f(", "1", ")"),
+    ("IF(", "ok", ", 1, 2)"),
+    ("coalesce((", "age", ") * 9, 1)"),
+    ("(1, ", "1", ")"),
+    ("UNNEST(", "x", ")"),
+    ("CAST(age AS STRUCT(a ", "INT", "))"),
+    ("CAST(age AS ARRAY<", "INT", ">)"),
+    ("DATE ", "'2020-01-01'", ""),
+    ("age::", "INT", ""),
+    ("/* ", "", " */"),
+    ("-- ", "\n", ""),
+    ("'", "", "'"),
+    ('"', "a", '"'),
+    ("$$", "", "$$"),
+    ("E'", "\\", "'"),
+    ("age COLLATE ", "a", ""),
+    ("age IS NOT ", "NULL", ""),
+    ("region LIKE ", "'a'", " ESCAPE 'b'"),
+    ("ok AND (", "ok", ")"),
+    ("ok OR ", "ok", ""),
+    ("age = ", "1", ""),
+    ("age < ANY (", "1", ")"),
+    ("GROUPING SETS (", "1", ")"),
+    ("TRIM(BOTH ", "region", ")"),
+    ("SUBSTRING(", "region", " FROM 1)"),
+    ("POSITION(", "region", " IN region)"),
+    ("STRUCT(", "1", ")"),
+    ("ROW(", "1", ")"),
+    ("COLUMNS(", "*", ")"),
+    ("x AT TIME ZONE ", "'a'", ""),
+    ("nullif(", "age", ", 1)"),
+    ("age BETWEEN (", "1", ") AND (2)"),
+    ("lambda x: ", "x", ""),
+    ("#", "1", ""),
+    ("@", "age", ""),
+    ("!", "1", ""),
+]
 TABLES = [
-    ("", "visits", " JOIN regions"), ("visits JOIN ", "regions", ""), ("(", "visits", ")"), ("", "visits", " LEFT JOIN regions"),
-    ("(visits JOIN ", "regions", ")"), ("(SELECT * FROM ", "visits", ")"), ("", "visits", ", visits"),
-    ("LATERAL (SELECT * FROM ", "visits", ")"), ("", "visits", " NATURAL JOIN regions"), ("", "visits", " CROSS JOIN regions"),
-    ("", "visits", " JOIN regions ON ok"), ("", "visits", " JOIN (regions"), ("", "visits", " ASOF JOIN regions"),
-    ("", "visits", " PIVOT (SUM(age) FOR age IN (1))"), ("(PIVOT ", "visits", ")"), ("UNNEST(", "x", ")"), ("(VALUES (", "1", "))"),
-    ("", "visits", " TABLESAMPLE (1)"), ("", "visits", " AS OF a"), ("", "visits", " x"), ("", "visits", " STRAIGHT_JOIN regions"),
-    ("TABLE ", "visits", ""), ("FROM ", "visits", ""), ("", "visits", " UNION SELECT 1 FROM visits"), ("", "visits", " SEMI JOIN regions USING (region)"),
-    ("", "visits", " JOIN regions JOIN"), ("", "visits", " WINDOW w AS ()"), ("", "visits", " POSITIONAL JOIN regions"),
-]  # fmt: skip
+    ("", "visits", " JOIN regions"),
+    ("visits JOIN ", "regions", ""),
+    ("(", "visits", ")"),
+    ("", "visits", " LEFT JOIN regions"),
+    ("(visits JOIN ", "regions", ")"),
+    ("(SELECT * FROM ", "visits", ")"),
+    ("", "visits", ", visits"),
+    ("LATERAL (SELECT * FROM ", "visits", ")"),
+    ("", "visits", " NATURAL JOIN regions"),
+    ("", "visits", " CROSS JOIN regions"),
+    ("", "visits", " JOIN regions ON ok"),
+    ("", "visits", " JOIN (regions"),
+    ("", "visits", " ASOF JOIN regions"),
+    ("", "visits", " PIVOT (SUM(age) FOR age IN (1))"),
+    ("(PIVOT ", "visits", ")"),
+    ("UNNEST(", "x", ")"),
+    ("(VALUES (", "1", "))"),
+    ("", "visits", " TABLESAMPLE (1)"),
+    ("", "visits", " AS OF a"),
+    ("", "visits", " x"),
+    ("", "visits", " STRAIGHT_JOIN regions"),
+    ("TABLE ", "visits", ""),
+    ("FROM ", "visits", ""),
+    ("", "visits", " UNION SELECT 1 FROM visits"),
+    ("", "visits", " SEMI JOIN regions USING (region)"),
+    ("", "visits", " JOIN regions JOIN"),
+    ("", "visits", " WINDOW w AS ()"),
+    ("", "visits", " POSITIONAL JOIN regions"),
+]
 
 
 def repeated(parts, times, *, cut=False):
@@ -65,7 +134,10 @@ def repeated(parts, times, *, cut=False):
 
 def texts(rng, count):
     """Texts, each short and with one or two things nested in each other."""
-    for kind, spell in ((NESTED, "SELECT COUNT(*) FROM visits WHERE {}"), (TABLES, "SELECT COUNT(*) FROM {}")):
+    for kind, spell in (
+        (NESTED, "SELECT COUNT(*) FROM visits WHERE {}"),
+        (TABLES, "SELECT COUNT(*) FROM {}"),
+    ):
         singles = [(one,) for one in kind]
         pairs = list(product(kind, repeat=2))
         for parts in singles + rng.sample(pairs, min(count, len(pairs))):
@@ -192,6 +264,11 @@ def test_what_the_parser_needs_for_an_ordinary_question_is_far_from_its_limit():
 def test_conditions_on_what_is_released_are_limited_alike():
     query = parsed("SELECT COUNT(*) AS n FROM visits", CARD)
     rows = rows_of(CARD)
-    for text in ("abs(" * 60 + "n" + ")" * 60, "n > " + "9" * 5_000, "ARRAY[" * 20 + "n", "n = 1 OR " * 5_000 + "n = 2"):
+    for text in (
+        "abs(" * 60 + "n" + ")" * 60,
+        "n > " + "9" * 5_000,
+        "ARRAY[" * 20 + "n",
+        "n = 1 OR " * 5_000 + "n = 2",
+    ):
         with pytest.raises(QueryRefused):
             released_condition(text, query, rows)

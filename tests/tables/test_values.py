@@ -21,18 +21,51 @@ from tests.tables.stepping import stepped
 LEAST, MOST = -(2**63), 2**63 - 1
 INTEGERS = [None, 0, 1, -1, 2, -2, 7, 400, -400, 2**32, -(2**32) - 1, 2**53 + 1, 2**62, MOST, LEAST]
 DOUBLES = [
-    None, 0.0, -0.0, math.inf, -math.inf, 1e308, -1e308, 5e-324, -5e-324, 1.5, -2.5, 0.5, 2.0**63,
-    -(2.0**63), 0.1,
-]  # fmt: skip
+    None,
+    0.0,
+    -0.0,
+    math.inf,
+    -math.inf,
+    1e308,
+    -1e308,
+    5e-324,
+    -5e-324,
+    1.5,
+    -2.5,
+    0.5,
+    2.0**63,
+    -(2.0**63),
+    0.1,
+]
 TEXTS = [
-    None, "", "a", "A", "'", "%_\\", "\0", "[", "1e999", "2024-02-30", "ß", "\U0001f600", "a\nb", "  x ",
-    "ab" * 40, "12", "-1", "^a$", "a.b",
-]  # fmt: skip
+    None,
+    "",
+    "a",
+    "A",
+    "'",
+    "%_\\",
+    "\0",
+    "[",
+    "1e999",
+    "2024-02-30",
+    "ß",
+    "\U0001f600",
+    "a\nb",
+    "  x ",
+    "ab" * 40,
+    "12",
+    "-1",
+    "^a$",
+    "a.b",
+]
 TRUTHS = [None, True, False]
 DAYS = [None, date(1, 1, 1), date(9999, 12, 31), date(2024, 2, 29), date(1969, 12, 31)]
 TIMES = [
-    None, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1969, 12, 31, 23),
-]  # fmt: skip
+    None,
+    datetime(1, 1, 1),
+    datetime(9999, 12, 31, 23, 59, 59, 999999),
+    datetime(1969, 12, 31, 23),
+]
 KINDS = {
     "integer": ("BIGINT", INTEGERS),
     "number": ("DOUBLE", DOUBLES),
@@ -41,7 +74,7 @@ KINDS = {
     "date": ("DATE", DAYS),
     "timestamp": ("TIMESTAMP", TIMES),
 }
-I, D, S, B, Y, T = KINDS  # short names of the kinds
+N, D, S, B, Y, T = KINDS  # short names of the kinds
 
 
 @pytest.fixture(scope="module")
@@ -147,50 +180,118 @@ def joined(*texts):
 
 
 COMPARED = {
-    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
     ">=": operator.ge,
-}  # fmt: skip
+}
 # function: the kinds of its arguments and what it should give; constants stand for themselves
 REFERENCE = [
-    *((f, (k, k), strict(step)) for f, step in COMPARED.items() for k in (I, D, S, B, Y, T)),
-    ("+", (I, I), fold(lambda a, b: fits(a + b))), ("+", (I, I, I), fold(lambda a, b: fits(a + b))),
-    ("-", (I, I), fold(lambda a, b: fits(a - b))), ("*", (I, I), fold(lambda a, b: fits(a * b))),
-    ("*", (I, I, I), fold(lambda a, b: fits(a * b))), ("%", (I, I), strict(lambda a, b: int(math.copysign(1, a)) * (abs(a) % abs(b)))),
-    ("negate", (I,), strict(lambda a: fits(-a))), ("abs", (I,), strict(lambda a: fits(abs(a)))),
-    ("floor", (I,), strict(int)), ("ceil", (I,), strict(int)),
-    ("+", (D, D), strict(double(operator.add))), ("-", (D, D), strict(double(operator.sub))),
-    ("*", (D, D), strict(double(operator.mul))), ("*", (D, I), strict(double(operator.mul))),
-    ("/", (D, D), strict(divided)), ("/", (I, I), strict(divided)), ("%", (D, D), strict(remainder)),
-    ("negate", (D,), strict(operator.neg)), ("abs", (D,), strict(abs)), ("sqrt", (D,), strict(math.sqrt)),
+    *((f, (k, k), strict(step)) for f, step in COMPARED.items() for k in (N, D, S, B, Y, T)),
+    ("+", (N, N), fold(lambda a, b: fits(a + b))),
+    ("+", (N, N, N), fold(lambda a, b: fits(a + b))),
+    ("-", (N, N), fold(lambda a, b: fits(a - b))),
+    ("*", (N, N), fold(lambda a, b: fits(a * b))),
+    ("*", (N, N, N), fold(lambda a, b: fits(a * b))),
+    ("%", (N, N), strict(lambda a, b: int(math.copysign(1, a)) * (abs(a) % abs(b)))),
+    ("negate", (N,), strict(lambda a: fits(-a))),
+    ("abs", (N,), strict(lambda a: fits(abs(a)))),
+    ("floor", (N,), strict(int)),
+    ("ceil", (N,), strict(int)),
+    ("+", (D, D), strict(double(operator.add))),
+    ("-", (D, D), strict(double(operator.sub))),
+    ("*", (D, D), strict(double(operator.mul))),
+    ("*", (D, N), strict(double(operator.mul))),
+    ("/", (D, D), strict(divided)),
+    ("/", (N, N), strict(divided)),
+    ("%", (D, D), strict(remainder)),
+    ("negate", (D,), strict(operator.neg)),
+    ("abs", (D,), strict(abs)),
+    ("sqrt", (D,), strict(math.sqrt)),
     ("floor", (D,), strict(lambda x: x if math.isinf(x) else math.copysign(math.floor(x), x))),
     ("ceil", (D,), strict(lambda x: x if math.isinf(x) else math.copysign(math.ceil(x), x))),
-    ("ln", (D,), strict(math.log)), ("exp", (D,), strict(exponential)),
-    ("and", (B, B, B), kleene(False)), ("or", (B, B, B), kleene(True)), ("not", (B,), strict(operator.not_)),
+    ("ln", (D,), strict(math.log)),
+    ("exp", (D,), strict(exponential)),
+    ("and", (B, B, B), kleene(False)),
+    ("or", (B, B, B), kleene(True)),
+    ("not", (B,), strict(operator.not_)),
     *(("is_missing", (k,), lambda v: v is None) for k in KINDS),
     *(("coalesce", (k, k), known(lambda values: values[0])) for k in KINDS),
-    *(("least", (k, k), known(min)) for k in (I, S, Y)), *(("greatest", (k, k), known(max)) for k in (I, S, Y)),
-    ("clamp", (I, I, I), clamped), ("in", (I, Constant(1), Constant(MOST)), strict(lambda v, *among: v in among)),
-    ("bin", (I, Constant(-5), Constant(0), Constant(5)), strict(lambda v, a, b, c: None if not a <= v < c else a if v < b else b)),
-    ("case", (B, I, I), lambda test, yes, no: yes if test else no), ("case", (B, D), lambda test, yes: yes if test else None),
-    *(("like", (S, Constant(p)), strict(matched)) for p in ("", "%", "_", "%a%", "a_%", "[", "%.%", "%\n%", "^a$", "a|b", "'", "__", "\\", "%\\")),
-    *(("ilike", (S, Constant(p)), strict(lambda t, p: matched(t.lower(), p.lower()))) for p in ("A%", "%AB", "_A%", "SS")),
-    *(("contains", (S, Constant(p)), strict(lambda t, p: p in t)) for p in ("", "a", "%", "ab" * 30)),
-    ("starts_with", (S, S), strict(str.startswith)), ("length", (S,), strict(len)), ("lower", (S,), strict(str.lower)),
-    ("trim", (S,), strict(lambda t: t.strip(" "))), ("concat", (S, S, S), joined),
-    ("substring", (S, Constant(2), Constant(3)), strict(lambda t, start, length: t[start - 1 : start - 1 + length])),
-    ("substring", (S, Constant(2**32)), lambda t, start: None), ("substring", (S, Constant(1), Constant(-(2**32) - 1)), lambda *_: None),
+    *(("least", (k, k), known(min)) for k in (N, S, Y)),
+    *(("greatest", (k, k), known(max)) for k in (N, S, Y)),
+    ("clamp", (N, N, N), clamped),
+    ("in", (N, Constant(1), Constant(MOST)), strict(lambda v, *among: v in among)),
+    (
+        "bin",
+        (N, Constant(-5), Constant(0), Constant(5)),
+        strict(lambda v, a, b, c: None if not a <= v < c else a if v < b else b),
+    ),
+    ("case", (B, N, N), lambda test, yes, no: yes if test else no),
+    ("case", (B, D), lambda test, yes: yes if test else None),
+    *(
+        ("like", (S, Constant(p)), strict(matched))
+        for p in (
+            "",
+            "%",
+            "_",
+            "%a%",
+            "a_%",
+            "[",
+            "%.%",
+            "%\n%",
+            "^a$",
+            "a|b",
+            "'",
+            "__",
+            "\\",
+            "%\\",
+        )
+    ),
+    *(
+        ("ilike", (S, Constant(p)), strict(lambda t, p: matched(t.lower(), p.lower())))
+        for p in ("A%", "%AB", "_A%", "SS")
+    ),
+    *(
+        ("contains", (S, Constant(p)), strict(lambda t, p: p in t))
+        for p in ("", "a", "%", "ab" * 30)
+    ),
+    ("starts_with", (S, S), strict(str.startswith)),
+    ("length", (S,), strict(len)),
+    ("lower", (S,), strict(str.lower)),
+    ("trim", (S,), strict(lambda t: t.strip(" "))),
+    ("concat", (S, S, S), joined),
+    (
+        "substring",
+        (S, Constant(2), Constant(3)),
+        strict(lambda t, start, length: t[start - 1 : start - 1 + length]),
+    ),
+    ("substring", (S, Constant(2**32)), lambda t, start: None),
+    ("substring", (S, Constant(1), Constant(-(2**32) - 1)), lambda *_: None),
     *((f, (k,), strict(operator.attrgetter(f))) for f in ("year", "month", "day") for k in (Y, T)),
-    ("hour", (T,), strict(lambda t: t.hour)), ("weekday", (Y,), strict(lambda d: d.isoweekday() % 7)),
-    ("quarter", (Y,), strict(lambda d: (d.month + 2) // 3)), ("start_of_month", (Y,), strict(lambda d: d.replace(day=1))),
-    ("start_of_month", (T,), strict(lambda t: t.date().replace(day=1))), ("days_between", (Y, Y), strict(lambda a, b: (b - a).days)),
-    ("days_between", (T, Y), strict(lambda a, b: (b - a.date()).days)), ("to_date", (T,), strict(datetime.date)),
-    ("to_integer", (D,), strict(lambda x: fits(round(x)))), ("to_number", (I,), strict(float)), ("to_integer", (B,), strict(int)),
+    ("hour", (T,), strict(lambda t: t.hour)),
+    ("weekday", (Y,), strict(lambda d: d.isoweekday() % 7)),
+    ("quarter", (Y,), strict(lambda d: (d.month + 2) // 3)),
+    ("start_of_month", (Y,), strict(lambda d: d.replace(day=1))),
+    ("start_of_month", (T,), strict(lambda t: t.date().replace(day=1))),
+    ("days_between", (Y, Y), strict(lambda a, b: (b - a).days)),
+    ("days_between", (T, Y), strict(lambda a, b: (b - a.date()).days)),
+    ("to_date", (T,), strict(datetime.date)),
+    ("to_integer", (D,), strict(lambda x: fits(round(x)))),
+    ("to_number", (N,), strict(float)),
+    ("to_integer", (B,), strict(int)),
     ("to_integer", (S,), strict(lambda t: fits(int(t)) if re.fullmatch(r"-?\d+", t) else None)),
     ("to_date", (S,), strict(lambda t: None if len(t) != 10 else date.fromisoformat(t))),
-    ("to_text", (I,), strict(str)), ("to_text", (Y,), strict(date.isoformat)), ("to_boolean", (I,), strict(bool)),
-    ("round", (D,), strict(lambda x: x if math.isinf(x) else math.copysign(math.floor(abs(x) + 0.5), x))),
-    ("round", (D, Constant(None)), lambda *_: None),
-]  # fmt: skip
+    ("to_text", (N,), strict(str)),
+    ("to_text", (Y,), strict(date.isoformat)),
+    ("to_boolean", (N,), strict(bool)),
+    (
+        "round",
+        (D,),
+        strict(lambda x: x if math.isinf(x) else math.copysign(math.floor(abs(x) + 0.5), x)),
+    ),
+]
 
 
 def same(found, wanted):
@@ -200,7 +301,9 @@ def same(found, wanted):
 
 
 @pytest.mark.parametrize(
-    ("function", "kinds", "reference"), REFERENCE, ids=[f"{f}-{place}" for place, (f, _, _) in enumerate(REFERENCE)]
+    ("function", "kinds", "reference"),
+    REFERENCE,
+    ids=[f"{f}-{place}" for place, (f, _, _) in enumerate(REFERENCE)],
 )
 def test_is_what_python_says(engine, function, kinds, reference):
     names = [f"c{place}" for place, kind in enumerate(kinds) if isinstance(kind, str)]
@@ -226,20 +329,37 @@ def test_every_function_is_compared_but_two():
     assert set(FUNCTIONS) - compared == {"power", "upper"}
 
 
-LONG = ["a" * LONGEST_TEXT, "a" * (LONGEST_TEXT - 1), "ɐ" * (LONGEST_TEXT // 2), "é" * (LONGEST_TEXT // 2)]
+def test_rounding_to_a_missing_number_of_places_is_missing(engine):
+    asked = Call("round", (ColumnName("x"), ColumnName("n")))
+    sql = stepped([asked], {"x": D, "n": N}, "(SELECT 1.25::DOUBLE AS x, unnest([NULL, 1]) AS n)")
+    assert sorted(engine.execute(sql).fetchall(), key=str) == [(1.3,), (None,)]
+
+
+LONG = [
+    "a" * LONGEST_TEXT,
+    "a" * (LONGEST_TEXT - 1),
+    "ɐ" * (LONGEST_TEXT // 2),
+    "é" * (LONGEST_TEXT // 2),
+]
 
 
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [
-        (Call("upper", (ColumnName("s"),)), [LONG[0].upper(), LONG[1].upper(), None, LONG[3].upper()]),
+        (
+            Call("upper", (ColumnName("s"),)),
+            [LONG[0].upper(), LONG[1].upper(), None, LONG[3].upper()],
+        ),
         (Call("concat", (ColumnName("s"), Constant("b"))), [None, LONG[1] + "b", None, None]),
         (Call("concat", (ColumnName("s"),) * 900), [None] * 4),
         (Call("length", (ColumnName("s"),)), [4096, 4095, 2048, 2048]),
-        (Call("coalesce", (Call("concat", (ColumnName("s"), ColumnName("s"))), Constant("x"))), ["x"] * 4),
+        (
+            Call("coalesce", (Call("concat", (ColumnName("s"), ColumnName("s"))), Constant("x"))),
+            ["x"] * 4,
+        ),
     ],
     ids=lambda x: x.function if isinstance(x, Call) else "",
-)  # fmt: skip
+)
 def test_texts_that_would_be_too_long_are_missing(engine, asked, wanted):
     sql = stepped([asked], {"s": "text"}, "(SELECT unnest(CAST(? AS VARCHAR[])) AS s)")
     assert [value for (value,) in engine.execute(sql, [LONG]).fetchall()] == wanted

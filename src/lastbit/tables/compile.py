@@ -2,7 +2,7 @@
 
     t  the columns that the query mentions, cast to the types of the card; what does not fit is
        missing. p1, p2 ... the same of public tables
-    l  l1, l2 ...: the values of expressions, row by row, an operation at a time, and j1, j2 ... joins
+    l  l1, l2 ...: the values of expressions, row by row, an operation at a time; j1, j2 ... joins
     e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
     k  (where a unit must choose its keys) the rows whose keys their unit has chosen

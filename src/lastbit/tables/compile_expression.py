@@ -311,7 +311,9 @@ class _Spelling:
 
     def _dates(self, function: str, values: list[Typed]) -> Typed:
         days = [
-            day if day.type == "date" else self.steps.value(cast_column(day.sql, "date"), "date", day)
+            day
+            if day.type == "date"
+            else self.steps.value(cast_column(day.sql, "date"), "date", day)
             for day in values
         ]
         if function == "start_of_month":

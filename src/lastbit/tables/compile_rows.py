@@ -3,7 +3,8 @@
 | name | its rows |
 |---|---|
 | t, p1, p2 ... | of the table and of public ones, with the columns that are mentioned, cast |
-| l1, l2 ... | of t and, from j1, j2 ... on, of the public rows that it meets: each step one more value |
+| j1, j2 ... | of t and the public rows that they meet, one join more in each |
+| l1, l2 ... | the same, with the values of one more step |
 | e | after joins and the filter: the unit, the keys, the value of every expression |
 | r | those with a unit and a declared key; integers in place of values |
 

@@ -155,7 +155,7 @@ def _too_large(problem: str) -> QueryRefused:
     return QueryRefused(
         "expression",
         problem=problem,
-        remedy="simplify it, or ask several questions; derived columns count wherever they are named",
+        remedy="simplify it, or ask several questions (derived columns count where they are named)",
     )
 
 

@@ -69,7 +69,9 @@ def check_parts(
         raise _too_many("query", problem)
     texts = sum(part.function in (*_OF_TEXTS, *_CASTS) for part in _calls(found))
     if texts > MOST_TEXT_FUNCTIONS:
-        raise _too_many("query", f"has more than {MOST_TEXT_FUNCTIONS} functions of texts and casts")
+        raise _too_many(
+            "query", f"has more than {MOST_TEXT_FUNCTIONS} functions of texts and casts"
+        )
     for expression in found:
         check_expression(expression)
 

@@ -69,7 +69,7 @@ def prepared(connection: Any, query: Query, card: DataCard) -> None:
 
 def _check_matches(connection: Any, rows: Rows) -> None:
     """That joins make few rows of one: of public tables only, so it tells nothing of the table."""
-    most = prod(connection.execute(sql).fetchone()[0] for sql in rows.matches())
+    most = prod(connection.execute(sql).fetchall()[0][0] for sql in rows.matches())
     if most > MOST_MATCHES:
         raise QueryRefused(
             "JOIN",
@@ -127,7 +127,7 @@ def _content(connection: Any, source: Source, name: str) -> str:
         f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"
         for salt in (1, 2)
     )
-    found = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchone()
+    (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
     return repr((sorted(columns.items()), found))
 
 
