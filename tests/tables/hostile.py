@@ -11,10 +11,10 @@ from lastbit.errors import QueryRefused
 from lastbit.tables.expression import Call, ColumnName, Constant
 from lastbit.tables.limits import DEEPEST, LONGEST_TEXT
 from lastbit.tables.query import Aggregate, Query
-from lastbit.tables.schema import Column, DataCard, Source
+from lastbit.tables.schema import Column, ColumnType, DataCard, Source
 
 CHOSEN = "Alice"
-TYPES = {
+TYPES: dict[str, ColumnType] = {
     "who": "integer",
     "name": "text",
     "age": "integer",

@@ -1,6 +1,7 @@
 """Every limit on a question: what it allows is fine, more is refused, before anything is read."""
 
 from fractions import Fraction
+from typing import Any
 
 import pyarrow
 import pytest
@@ -9,7 +10,15 @@ import lastbit as lb
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables import limits
 from lastbit.tables.compile_texts import pattern_text
-from lastbit.tables.expression import Call, ColumnName, Constant, call, from_json, to_json
+from lastbit.tables.expression import (
+    Call,
+    ColumnName,
+    Constant,
+    Expression,
+    call,
+    from_json,
+    to_json,
+)
 from lastbit.tables.query import Aggregate, GroupKey, PublicJoin, Query
 from lastbit.tables.sql import parsed
 from tests.tables.asked import CARD
@@ -18,7 +27,7 @@ AGE, REGION, COUNT = ColumnName("age"), ColumnName("region"), Aggregate(name="n"
 
 
 def nested(depth):
-    found = AGE
+    found: Expression = AGE
     for _ in range(depth):
         found = Call("abs", (found,))
     return found
@@ -132,7 +141,7 @@ def test_in_sql_and_in_python_alike(where):
 
 
 def test_from_records_alike():
-    deep = {"column": "age"}
+    deep: Any = {"column": "age"}
     for _ in range(50):
         deep = ["abs", deep]
     assert to_json(from_json(deep)) == deep
@@ -158,7 +167,7 @@ def test_dates_of_records_are_checked(kind):
 
 
 def test_a_part_that_doubles_is_seen_before_it_is_walked():
-    found = AGE
+    found: Expression = AGE
     with pytest.raises(QueryRefused, match="too long"):
         for _ in range(40):
             found = call("+", found, found)

@@ -188,11 +188,11 @@ def test_165_characters_of_join_are_refused_at_once():
 
 def test_depth_is_counted_by_brackets_not_by_what_texts_say():
     inside = "(" * DEEPEST_SQL + "age" + ")" * DEEPEST_SQL
-    assert parsed(f"SELECT COUNT(*) FROM visits WHERE {inside} > 1", CARD)
+    parsed(f"SELECT COUNT(*) FROM visits WHERE {inside} > 1", CARD)
     with pytest.raises(QueryRefused, match="too deeply"):
         parsed(f"SELECT COUNT(*) FROM visits WHERE ({inside}) > 1", CARD)
     words = ", ".join(f"'{word}{n}'" for n in range(60) for word in ("case ", "(", "["))
-    assert parsed(f"SELECT COUNT(*) FROM visits WHERE region IN ('case', '(', {words})", CARD)
+    parsed(f"SELECT COUNT(*) FROM visits WHERE region IN ('case', '(', {words})", CARD)
 
 
 @pytest.mark.parametrize("read", [parsed, lambda text, card: expression_of(text, rows_of(card))])

@@ -171,6 +171,16 @@ def test_equal_operations_are_one():
     assert stepped([twice], TYPES, "t").count("abs(") == 1
 
 
+@pytest.mark.parametrize("function", ["least", "greatest", "coalesce", "concat", "+", "*"])
+def test_an_operand_may_be_given_again_and_again(engine, function):
+    """The engine refuses to copy a plan with least(a, b, a)."""
+    filled(engine, chosen=True)
+    one, two = ("name", "note") if function == "concat" else ("age", "who")
+    parts = (ColumnName(one), Call("coalesce", (ColumnName(two),)), ColumnName(one)) * 3
+    for some in (parts, parts[:1] * 4):
+        assert engine.execute(asked(Call(function, some), card())).fetchall()
+
+
 def test_a_value_that_needs_a_join_waits_for_it():
     steps = Steps()
     own, other = Typed("c1", "number"), Typed("p1_c1", "number", after=(1, 0))

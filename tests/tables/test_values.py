@@ -10,6 +10,7 @@ import re
 import struct
 from datetime import date, datetime
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ TIMES = [
     datetime(9999, 12, 31, 23, 59, 59, 999999),
     datetime(1969, 12, 31, 23),
 ]
-KINDS = {
+KINDS: dict[str, tuple[str, list[Any]]] = {
     "integer": ("BIGINT", INTEGERS),
     "number": ("DOUBLE", DOUBLES),
     "text": ("VARCHAR", TEXTS),
@@ -146,8 +147,8 @@ def exponential(x):
 
 def known(choice):
     def found(*values):
-        values = [value for value in values if value is not None]
-        return choice(values) if values else None
+        there = [value for value in values if value is not None]
+        return choice(there) if there else None
 
     return found
 

@@ -273,9 +273,10 @@ class _Spelling:
             case "bin":
                 return self._bin(values, self._only(function, values, "integer", "number"))
             case _:
-                met = self._met(function, values)
+                # each once: the engine cannot copy a plan with least(a, b, a)
+                met = list(dict.fromkeys(self._met(function, values)))
                 sql = f"{function}({', '.join(value.sql for value in met)})"
-                return self.steps.value(sql, met[0].type, *met)
+                return met[0] if len(met) == 1 else self.steps.value(sql, met[0].type, *met)
 
     def _case(self, values: list[Typed]) -> Typed:
         pairs = len(values) // 2 * 2

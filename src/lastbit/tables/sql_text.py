@@ -111,7 +111,9 @@ def _counting() -> Any:
     """The parser, but with a number of steps that it may take."""
     from sqlglot.dialects.duckdb import DuckDB
 
-    class Counting(DuckDB.Parser):
+    parser: Any = DuckDB.Parser
+
+    class Counting(parser):  # type: ignore[misc]
         left = 0
 
         def _advance(self, times: int = 1) -> None:
