@@ -167,7 +167,22 @@ def dated(rng, depth):
     return Call("days_between", (found, Call("to_date", (NOTE,))))
 
 
-FAMILIES = (overflowing, numeric, textual, searched, cast, wide, dated)
+def alike(rng, depth):
+    """The same constant for all other rows, which an engine would work on once for thousands."""
+    if rng.randrange(2):
+        found = only_if_chosen(rng, NAME, Constant("aB" * 100))
+        for turn in range(min(depth, 24)):
+            found = Call("concat", (Call(rng.choice(LENGTHS), (found,)), Constant(str(turn % 10))))
+        return found
+    found = only_if_chosen(rng, COST, Constant(Fraction(1, 2)))
+    while found.depth < min(depth, DEEPEST - 4):
+        function = rng.choice(("exp", "sqrt", "negate", "abs", "power", "+"))
+        one = function in ("power", "+")
+        found = Call(function, (found, Constant(3)) if one else (found,))
+    return found
+
+
+FAMILIES = (alike, overflowing, numeric, textual, searched, cast, wide, dated)
 
 
 def counting(expression):

@@ -1,7 +1,7 @@
 """Expressions as one statement, step by step, over any rows."""
 
 from lastbit.tables.compile_expression import spelled
-from lastbit.tables.compile_steps import Steps, Typed
+from lastbit.tables.compile_steps import MIXED, Steps, Typed
 
 
 def stepped(expressions, kinds, origin):
@@ -11,7 +11,7 @@ def stepped(expressions, kinds, origin):
         spelled(e, lambda column: Typed(column.name, kinds[column.name]), steps)
         for e in expressions
     ]
-    parts, last = [f"t AS NOT MATERIALIZED (SELECT * FROM {origin})"], "t"
+    parts, last = [f"t AS NOT MATERIALIZED (SELECT *, {MIXED} FROM {origin})"], "t"
     for number, selected in enumerate(steps.after_joins(0), start=1):
         parts.append(f"l{number} AS NOT MATERIALIZED (SELECT {selected} FROM {last})")
         last = f"l{number}"

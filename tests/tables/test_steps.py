@@ -11,7 +11,7 @@ from lastbit.tables.backends.duckdb import connected
 from lastbit.tables.compile import statement
 from lastbit.tables.compile_rows import relation
 from lastbit.tables.compile_steps import Steps, Typed
-from lastbit.tables.expression import Call, ColumnName, Constant
+from lastbit.tables.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.literals import identifier
 from lastbit.tables.measures import measures_of
@@ -113,6 +113,40 @@ def test_an_operation_runs_once_on_each_row_whoever_asks_for_it(
     assert sql.count("upper(") == 1
     engine.execute(sql.replace("upper(", "counted(")).fetchall()
     assert sum(counted) == ROWS
+
+
+ALIKE = {
+    "case": Call("upper", (Call("case", (IS_CHOSEN, NAME, Constant("x"))),)),
+    "coalesce": Call(
+        "upper", (Call("coalesce", (Call("case", (IS_CHOSEN, NAME)), Constant("x"))),)
+    ),
+    "least": Call("upper", (Call("least", (NAME, Constant("A"))),)),
+    "constants": Call("concat", (NAME, Call("upper", (Constant("x"),)))),
+    "column": Call("upper", (ColumnName("note"),)),
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_rows_that_are_all_alike_are_worked_on_one_by_one(engine, counted, kind):
+    """As an engine would not: it works on a value once for thousands of rows that have it."""
+    filled(engine, chosen=False)
+    sql = asked(ALIKE[kind])
+    counted.clear()
+    engine.execute(sql.replace("upper(", "counted(")).fetchall()
+    assert sum(counted) == ROWS
+    lazy = re.sub(r"CASE WHEN mixed THEN (\w+) ELSE \1 END", r"\1", sql)
+    counted.clear()
+    engine.execute(lazy.replace("upper(", "counted(")).fetchall()
+    assert sum(counted) < ROWS or kind not in ("case", "constants")  # as it would be without
+
+
+def test_few_steps_without_texts_are_left_as_they_are():
+    assert "mixed" not in asked(Call("case", (IS_CHOSEN, COST, Constant(1))))
+    assert "mixed" in asked(Call("case", (IS_CHOSEN, Call("length", (NAME,)), Constant(1))))
+    many: Expression = COST
+    for _ in range(12):
+        many = Call("abs", (many,))
+    assert "mixed" in asked(many)
 
 
 def test_with_units_an_operation_runs_as_often_with_the_chosen_row_as_without(engine, counted):

@@ -116,7 +116,10 @@ class _Spelling:
             case Constant(value):
                 return Typed(literal(value), value_type(value), constant=True)
             case Call(function, arguments):
-                return self._called(function, [self._spelled(argument) for argument in arguments])
+                first, *rest = (self._spelled(argument) for argument in arguments)
+                if first.constant and all(value.constant for value in rest):
+                    first = self.steps.choice(first.sql, first.type)  # else it were one for all
+                return self._called(function, [first, *rest])
 
     def _settled(self, value: Typed) -> Typed:
         if not value.unsettled:
@@ -192,6 +195,7 @@ class _Spelling:
                 given += self._only(function, places, "integer")
             case _:
                 given = self._only(function, values, "text")
+        self.steps.of_texts = True
         return text_value(function, given, self.steps)
 
     def _whole(self, function: str, values: list[Typed]) -> Typed:
@@ -269,14 +273,14 @@ class _Spelling:
                     f"CASE WHEN {value} < {low} THEN {low}"
                     f" WHEN {value} > {high} THEN {high} ELSE {value} END"
                 )
-                return self.steps.value(sql, met[0].type, *met)
+                return self.steps.choice(sql, met[0].type, *met)
             case "bin":
                 return self._bin(values, self._only(function, values, "integer", "number"))
             case _:
                 # each once: the engine cannot copy a plan with least(a, b, a)
                 met = list(dict.fromkeys(self._met(function, values)))
                 sql = f"{function}({', '.join(value.sql for value in met)})"
-                return met[0] if len(met) == 1 else self.steps.value(sql, met[0].type, *met)
+                return met[0] if len(met) == 1 else self.steps.choice(sql, met[0].type, *met)
 
     def _case(self, values: list[Typed]) -> Typed:
         pairs = len(values) // 2 * 2
@@ -288,7 +292,7 @@ class _Spelling:
         )
         otherwise = f" ELSE {results[-1].sql}" if len(values) > pairs else ""
         sql = f"CASE {' '.join(parts)}{otherwise} END"
-        return self.steps.value(sql, results[0].type, *conditions, *results)
+        return self.steps.choice(sql, results[0].type, *conditions, *results)
 
     def _bin(self, given: list[Typed], typed: list[Typed]) -> Typed:
         """The lower edge of the bin that holds the value; each bin is open above."""
@@ -298,13 +302,14 @@ class _Spelling:
         parts = [f"WHEN {value.sql} < {edges[0].sql} THEN NULL"]
         for edge, low in zip(edges[1:], lower, strict=True):
             parts.append(f"WHEN {value.sql} < {edge.sql} THEN {low.sql}")
-        return self.steps.value(f"CASE {' '.join(parts)} END", kind, value, *edges, *lower)
+        return self.steps.choice(f"CASE {' '.join(parts)} END", kind, value, *edges, *lower)
 
     def _cast(self, function: str, value: Typed) -> Typed:
         kind, allowed = _CASTS[function]
         settled = self._settled(self._only(function, [value], *allowed)[0])
         if settled.type == kind:
             return settled
+        self.steps.of_texts |= "text" in (settled.type, kind)
         raw = self.steps.value(cast_column(settled.sql, kind), kind, settled)
         if settled.type != "text" or kind not in ("number", "date"):
             return raw

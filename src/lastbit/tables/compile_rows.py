@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.compile_expression import cast_column, checked, spelled
-from lastbit.tables.compile_steps import Steps, Typed
+from lastbit.tables.compile_steps import MIXED, Steps, Typed, evened
 from lastbit.tables.expression import ColumnName, Expression, Value
 from lastbit.tables.literals import identifier, literal
 from lastbit.tables.query import GroupKey, PublicJoin, Query
@@ -88,11 +88,14 @@ class Rows:
         """The table and the public ones: their columns cast, then checked, each once."""
         for place, (table, columns) in enumerate(self.tables.items()):
             name = f"p{place}" if place else "t"
-            yield f"{name}_cast AS NOT MATERIALIZED (\n  {_cast(relation(table), columns)})"
+            even = table is None and self.steps.even
+            body = _even(relation(table), columns) if even else _cast(relation(table), columns)
+            yield f"{name}_cast AS NOT MATERIALIZED (\n  {body})"
             checks = [
                 f"{checked(typed.sql, typed.type or 'text')} AS {typed.sql}"
                 for _, typed in columns.values()
             ]
+            checks += ["mixed"] if even else []
             body = f"SELECT {', '.join(checks) or 'NULL AS c1'} FROM {name}_cast"
             if table is not None and self.card.unit is None:
                 body = self._alone(body, self.joins[place - 1][1])
@@ -182,6 +185,17 @@ class Rows:
         copies = f"count(*) OVER (PARTITION BY {', '.join(columns)}) AS copies"
         every = f"SELECT *, {copies} FROM ({body})"
         return f"SELECT * EXCLUDE (copies) FROM ({every}) WHERE copies = 1"
+
+
+def _even(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
+    """The same, written out row by row before anything is done to it."""
+    names = [f"{identifier(name)} AS {typed.sql}" for name, typed in columns.values()]
+    raw = f"SELECT {', '.join([*names, MIXED])} FROM {identifier(source)}"
+    casts = [
+        f"{cast_column(evened(typed.sql), typed.type or 'text')} AS {typed.sql}"
+        for _, typed in columns.values()
+    ]
+    return f"SELECT {', '.join([*casts, 'mixed'])} FROM ({raw})"
 
 
 def _cast(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
