@@ -37,7 +37,7 @@ from lastbit.tables.literals import identifier  # noqa: E402
 from lastbit.tables.measures import measures_of  # noqa: E402
 from tests.tables.hostile import CHOSEN, card, counting, expressions  # noqa: E402
 
-EXPRESSIONS, ROWS, TURNS = 208, 10**5, 7
+EXPRESSIONS, ROWS, TURNS = 208, 10**5, 5
 LEAST_TIME = 5e-3
 SOURCE = (
     "SELECT range AS who, CASE WHEN range = 77 THEN '{}' ELSE 'bob' END AS name, range % 90 AS age,"
@@ -91,7 +91,9 @@ def measured(connection: Any, rows: int, count: int) -> Iterator[Timed]:
         runs = [lambda text=text: connection.execute(text).fetchall() for text in texts]
         found = dict(zip(tables, medians(runs), strict=True))
         calls = expression.calls if isinstance(expression, Call) else 0
-        yield Timed(family=family, calls=calls, **found)
+        timed = Timed(family=family, calls=calls, **found)
+        print(f"{timed.family} {timed.ratio:.3f} {timed.noise:.3f}", file=sys.stderr, flush=True)
+        yield timed
 
 
 def main() -> None:
