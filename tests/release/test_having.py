@@ -80,7 +80,7 @@ LONG = "a" * 3000
     [
         ("round", (12, -(10**18)), 0), ("round", (Fraction(1, 3), 10**18), Fraction(1, 3)),
         ("to_number", ("1e999999999999",), None), ("to_number", ("1e-999999999999",), 0),
-        ("to_integer", ("1e999999999999",), None), ("to_number", ("1" * 400_000,), None),
+        ("to_integer", ("1e999999999999",), None), ("to_number", ("1" * 4_000,), None),
         ("to_number", ("1e2",), 100), ("to_number", ("nan",), None), ("to_number", ("inf",), None),
         ("like", (LONG, "%a" * 40 + "%b"), False), ("like", (LONG, "%a" * 40 + "%"), True),
         ("ilike", (LONG, "%A%_" * 40 + "b"), False),

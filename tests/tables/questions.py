@@ -112,14 +112,15 @@ def truths(depth: int) -> Made:
         return columns("ok") | constants(st.booleans())
     compare = st.sampled_from(("=", "<>", "<", "<=", ">", ">="))
     inner = truths(depth - 1)
-    two = st.sampled_from(("like", "ilike", "starts_with", "contains"))
+    two = st.sampled_from(("like", "ilike", "contains"))
     options = st.lists(st.builds(Constant, WHOLE), min_size=1, max_size=3)
     return st.one_of(
         inner,
         st.builds(lambda f, a, b: Call(f, (a, b)), compare, numbers(depth - 1), numbers(depth - 1)),
         st.builds(lambda f, a, b: Call(f, (a, b)), compare, days(depth - 1), days(depth - 1)),
         st.builds(lambda f, a, b: Call(f, (a, b)), compare, texts(depth - 1), texts(depth - 1)),
-        st.builds(lambda f, a, b: Call(f, (a, b)), two, texts(depth - 1), texts(depth - 1)),
+        st.builds(lambda f, a, b: Call(f, (a, b)), two, texts(depth - 1), constants(WORDS)),
+        calls("starts_with", texts(depth - 1), texts(depth - 1)),
         st.builds(
             lambda f, t: Call(f, (ColumnName("seen"), Constant(t))),
             compare,

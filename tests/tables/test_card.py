@@ -429,3 +429,15 @@ def test_no_value_of_any_field_breaks_the_reader(line):
             read(text)
         except CardRefused as error:
             assert "line" in str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" + ".a" * 20_000 + " = 1", "[" + "a." * 20_000 + "a]", "x = {a" + ".a" * 20_000 + " = 1}"],
+)
+def test_a_key_of_many_dots_is_refused_before_it_is_read(tmp_path, text):
+    """The reader of TOML takes a minute for one of 20,000."""
+    place = tmp_path / "visits.toml"
+    place.write_text(text)
+    with pytest.raises(CardRefused, match="too many dots"):
+        read_card(place)

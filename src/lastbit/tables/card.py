@@ -31,6 +31,9 @@ __all__ = ["Examined", "card_from", "examined", "read_card", "source_of"]
 _SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
 _TYPES = ("integer", "number", "text", "boolean", "date", "timestamp")
 _LONGEST = 1 << 22
+_MOST_DOTS = 100
+_KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
+_PARTS = re.compile(r"[={},]")
 _FILE_NAME = re.compile(r"[\w-][\w .-]*")
 _DATA = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".duckdb", ".ddb", ".db")
 
@@ -92,6 +95,7 @@ def _accepted(found: Examined) -> DataCard:
 def _examined(text: str, *, folder: Path, named: str) -> Examined:
     text = text.replace("\r\n", "\n")
     try:
+        _check_keys(text)
         data = tomllib.loads(text, parse_float=Written)
     except (ValueError, RecursionError) as error:
         return Examined(named=named, card=None, problems=[_syntax(text, error)], lines={})
@@ -101,6 +105,15 @@ def _examined(text: str, *, folder: Path, named: str) -> Examined:
     return Examined(
         named=named, card=None if problems else card, problems=problems, lines=reader.lines
     )
+
+
+def _check_keys(text: str) -> None:
+    """That no key is a.a.a ... for ever: the time to read one grows with the square of its dots."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MOST_DOTS and any(
+            part.count(".") > _MOST_DOTS and _KEY.fullmatch(part) for part in _PARTS.split(line)
+        ):
+            raise tomllib.TOMLDecodeError(f"a key has too many dots (at line {number}, column 1)")
 
 
 def _syntax(text: str, error: Exception) -> Problem:

@@ -2,7 +2,8 @@
 
     t  the columns that the query mentions, cast to the types of the card; what does not fit is
        missing. p1, p2 ... the same of public tables
-    e  the values of expressions, row by row, after joins and the filter
+    l  l1, l2 ...: the values of expressions, row by row, an operation at a time; j1, j2 ... joins
+    e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
     k  (where a unit must choose its keys) the rows whose keys their unit has chosen
     h  units with n > max_rows rows in r (or k): their weight floor(max_rows W / n)
@@ -29,9 +30,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.compile_expression import SQL_TYPES, Typed
+from lastbit.tables.compile_expression import SQL_TYPES
 from lastbit.tables.compile_integers import bin_integer, grid_integer, product_type
 from lastbit.tables.compile_rows import Rows, key_type
+from lastbit.tables.compile_steps import Typed
 from lastbit.tables.literals import text
 from lastbit.tables.measures import Measure
 from lastbit.tables.query import Query
@@ -89,6 +91,7 @@ def statement(
     own = "r" if chosen is None else "k"
     parts = [
         *rows.sources(),
+        *rows.stages(),
         f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
         f"r AS {_kept_apart(card)} (\n  {rows.integers(names, blocks.columns)})",
         *(() if chosen is None else _choice(names, chosen, _checked(secret))),

@@ -21,7 +21,8 @@ from itertools import pairwise
 from math import floor, inf, nextafter
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile_expression import Typed, edge_text
+from lastbit.tables.compile_expression import edge_text
+from lastbit.tables.compile_steps import Typed
 from lastbit.tables.literals import double, least_double_from
 from lastbit.tables.measures import Measure
 

@@ -9,14 +9,23 @@ would tell about somebody's row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter, QueryRefused, WrongType
+from lastbit.tables.limits import (
+    DEEPEST,
+    LONGEST_CONSTANT,
+    MOST_CALLS,
+    MOST_ITEMS,
+    MOST_NODES,
+    MOST_TERMS,
+)
 
 __all__ = [
     "Call",
@@ -50,13 +59,60 @@ class Constant:
 
     value: Value
 
+    def __post_init__(self) -> None:
+        if _bits(self.value) > _MOST_BITS or _bytes(self.value) > LONGEST_CONSTANT:
+            raise QueryRefused(
+                "a constant",
+                problem=f"is longer than {LONGEST_CONSTANT} bytes, or has too many digits",
+                remedy="write a shorter one",
+            )
+
+
+_MOST_BITS = 4_096
+_RATIO = re.compile(r"-?[0-9]{1,1300}(/[0-9]{1,1300})?", re.ASCII)
+
+
+def _bits(value: Value) -> int:
+    if not isinstance(value, int | Fraction):
+        return 0
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
+
+
+def _bytes(value: Value) -> int:
+    if not isinstance(value, str):
+        return 0
+    return max(len(value), len(value[: LONGEST_CONSTANT + 1].encode(errors="surrogatepass")))
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of `FUNCTIONS`, applied."""
+    """A function of `FUNCTIONS`, applied. One that would be too large cannot be made at all.
+
+    Sizes are counted as if every part were written out, so that a part that occurs twice in a
+    part that occurs twice is seen here, before anything walks it.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
+    nodes: int = field(init=False, repr=False, compare=False)
+    calls: int = field(init=False, repr=False, compare=False)
+    depth: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        inner = [part for part in self.arguments if isinstance(part, Call)]
+        calls = 1 + sum(part.calls for part in inner)
+        nodes = 1 + len(self.arguments) + sum(part.nodes - 1 for part in inner)
+        depth = 1 + max((part.depth for part in inner), default=0)
+        most = MOST_ITEMS if self.function == "in" else MOST_TERMS
+        if len(self.arguments) > most:
+            raise _too_large(f"is too long: {self.function[:20]} takes {most} parts at most")
+        if depth > DEEPEST:
+            raise _too_large(f"is nested too deeply: {DEEPEST} functions inside each other at most")
+        if nodes > MOST_NODES or calls > MOST_CALLS:
+            raise _too_large(f"is too long: {MOST_NODES} parts, {MOST_CALLS} functions at most")
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "calls", calls)
+        object.__setattr__(self, "depth", depth)
 
 
 Expression: TypeAlias = ColumnName | Constant | Call
@@ -93,6 +149,14 @@ def _functions() -> dict[str, tuple[int, int | None]]:
 
 
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(_functions())
+
+
+def _too_large(problem: str) -> QueryRefused:
+    return QueryRefused(
+        "expression",
+        problem=problem,
+        remedy="simplify it, or ask several questions (derived columns count where they are named)",
+    )
 
 
 def call(function: str, *arguments: Expression) -> Call:
@@ -159,6 +223,10 @@ def to_json(expression: Expression) -> Any:
 
 def from_json(data: Any) -> Expression:
     """The expression that `to_json` wrote; everything is checked again."""
+    return _from_json(data, 0)
+
+
+def _from_json(data: Any, depth: int) -> Expression:
     match data:
         case {"column": str(name), "table": str(table)}:
             return ColumnName(name, table)
@@ -166,8 +234,10 @@ def from_json(data: Any) -> Expression:
             return ColumnName(name)
         case {"type": str(kind), "value": value}:
             return Constant(_read(kind, value))
-        case [str(function), *arguments]:
-            return call(function, *map(from_json, arguments))
+        case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
+            return call(function, *(_from_json(part, depth + 1) for part in arguments))
+        case [str(_), *_]:
+            raise _too_large("is too long, or nested too deeply")
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
 
 
@@ -200,11 +270,21 @@ def _written(value: Value) -> str | int | bool | None:
 
 def _read(kind: str, value: Any) -> Value:
     readers: dict[str, Callable[[Any], Value]] = {
-        "number": Fraction,
+        "number": _ratio,
         "date": date.fromisoformat,
         "timestamp": datetime.fromisoformat,
     }
-    read: Value = readers[kind](value) if kind in readers else value
+    try:
+        read: Value = readers[kind](value) if kind in readers else value
+    except (TypeError, ValueError, ZeroDivisionError):
+        read = None
     if _type(read) != kind:
         raise WrongType("constant", problem="is malformed", remedy="pass what to_json wrote")
     return read
+
+
+def _ratio(value: str) -> Fraction:
+    """1/2, as `to_json` writes it; 1e999999 is a short text and a long number, so it is none."""
+    if not _RATIO.fullmatch(value):
+        raise ValueError
+    return Fraction(value)

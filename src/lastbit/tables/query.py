@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.expression import ColumnName, Constant, Expression, Value, to_json
+from lastbit.tables.size import check_parts
 
 __all__ = ["Aggregate", "Function", "GroupKey", "OrderBy", "PublicJoin", "Query"]
 
@@ -118,6 +120,14 @@ class Query:
 
     def __post_init__(self) -> None:
         names = [key.name for key in self.keys] + [part.name for part in self.aggregates]
+        check_parts(
+            keys=len(self.keys),
+            joins=len(self.joins),
+            names=names,
+            aggregates=len(self.aggregates),
+            edges=[part.edges for part in self.aggregates if part.edges is not None],
+            expressions=self.expressions(),
+        )
         if not self.aggregates:
             raise InvalidParameter(
                 "query", problem="releases nothing", remedy="add an aggregate, say COUNT(*)"
@@ -138,6 +148,13 @@ class Query:
                 )
         if self.limit is not None and self.limit < 0:
             raise InvalidParameter("LIMIT", problem="is negative", remedy="pass 0 or more")
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every expression in it."""
+        yield from (key.expression for key in self.keys)
+        yield from (part.expression for part in self.aggregates if part.expression is not None)
+        yield from (own for join in self.joins for own, _ in join.on)
+        yield from (part for part in (self.where, self.having) if part is not None)
 
     def to_json(self) -> dict[str, Any]:
         """The query as plain JSON; equal queries give equal text when written with sorted keys."""

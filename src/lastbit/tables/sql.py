@@ -8,9 +8,9 @@ sqlglot's; nothing that it understood is overlooked (`sql_tree.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from lastbit.tables.bounds import known_values
 from lastbit.tables.expression import Call, Constant, Expression, call
@@ -21,7 +21,7 @@ from lastbit.tables.sql_expression import translated
 from lastbit.tables.sql_from import item_of, rows_from
 from lastbit.tables.sql_released import Released
 from lastbit.tables.sql_rows import Rows
-from lastbit.tables.sql_text import expression_tree, statement_tree
+from lastbit.tables.sql_text import expression_tree, statement_tree, too_deep
 from lastbit.tables.sql_tree import integer_of, kind_of, names, place_of, refused, taken
 from lastbit.tables.types import card_types, type_of, typed
 
@@ -35,15 +35,24 @@ __all__ = [
 ]
 
 
+Read = TypeVar("Read")
+
+
 def parsed(text: str, card: DataCard) -> Query:
     """The query that a SELECT statement asks."""
-    select = statement_tree(text)
-    return _query(select, rows_from(select, card, {}))
+
+    def read() -> Query:
+        select = statement_tree(text)
+        return _query(select, rows_from(select, card, {}))
+
+    return _within_the_stack(read)
 
 
 def expression_of(text: str, rows: Rows) -> Expression:
     """One expression over a row, as in SELECT."""
-    return typed(translated(expression_tree(text), rows.resolve), card_types(rows.card))
+    return _within_the_stack(
+        lambda: typed(translated(expression_tree(text), rows.resolve), card_types(rows.card))
+    )
 
 
 def condition_of(text: str, rows: Rows) -> Expression:
@@ -53,7 +62,16 @@ def condition_of(text: str, rows: Rows) -> Expression:
 
 def released_condition(text: str, query: Query, rows: Rows) -> Expression:
     """One condition over the columns of an answer, as in HAVING."""
-    return Released(query, rows).condition(expression_tree(text))
+    return _within_the_stack(lambda: Released(query, rows).condition(expression_tree(text)))
+
+
+def _within_the_stack(read: Callable[[], Read]) -> Read:
+    """What `read` gives; where the caller left it too little of Python's stack, a refusal."""
+    try:
+        return read()
+    except RecursionError:
+        pass
+    raise too_deep()
 
 
 def all_of(tests: Iterable[Expression]) -> Expression | None:

@@ -121,10 +121,11 @@ def _between(node: Any, resolve: Resolve) -> Expression:
 def _case(node: Any, resolve: Resolve) -> Expression:
     subject, branches, default = taken(node, "this", "ifs", "default")
     parts: list[Expression] = []
+    compared = None if subject is None else translated(subject, resolve)  # once: it may nest
     for branch in branches:
         condition, value = (translated(n, resolve) for n in taken(branch, "this", "true"))
-        if subject is not None:
-            condition = call("=", translated(subject, resolve), condition)
+        if compared is not None:
+            condition = call("=", compared, condition)
         parts += [condition, value]
     if default is not None:
         parts.append(translated(default, resolve))

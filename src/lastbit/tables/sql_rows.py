@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from lastbit.tables.expression import Call, ColumnName, Expression
+from lastbit.tables.expression import ColumnName, Expression
 from lastbit.tables.query import PublicJoin
 from lastbit.tables.schema import DataCard, PublicTable
 from lastbit.tables.sql_aggregates import is_aggregate
@@ -16,8 +16,6 @@ from lastbit.tables.sql_tree import kind_of, name_of, names, refused, taken
 from lastbit.tables.types import card_types, typed
 
 __all__ = ["Rows", "add_column", "derived", "rows_of", "with_column"]
-
-_LARGEST_COLUMN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +121,5 @@ def add_column(columns: dict[str, Expression], name: str, expression: Expression
 
 
 def derived(expression: Expression, rows: Rows) -> Expression:
-    """A derived column: typed, and short enough to be written out wherever it is named."""
-    found = typed(expression, card_types(rows.card))
-    parts, waiting = 0, [found]
-    while waiting:
-        part = waiting.pop()
-        parts += 1
-        waiting += part.arguments if isinstance(part, Call) else ()
-    if parts > _LARGEST_COLUMN:
-        raise refused("a derived column", "is too long", "derive it in fewer steps")
-    return found
+    """A derived column: typed. It is written out wherever it is named, and counted there."""
+    return typed(expression, card_types(rows.card))

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lastbit.errors import QueryRefused
+from lastbit.tables.limits import LARGEST_EXPONENT, LONGEST_DIGITS
 
 __all__ = ["integer_of", "kind_of", "name_of", "names", "number_of", "place_of", "refused", "taken"]
 
@@ -26,8 +27,6 @@ _NEAREST: Mapping[str, str] = MappingProxyType(
         "windows": "GROUP BY instead",
     }
 )
-_MOST_DIGITS = 400
-_LARGEST_EXPONENT = 300
 
 
 def refused(what: str, problem: str, remedy: str) -> QueryRefused:
@@ -100,13 +99,13 @@ def place_of(node: Any) -> int | None:
 
 def _number(text: str) -> Fraction:
     mantissa, _, exponent = text.lower().replace("_", "").partition("e")
-    if len(mantissa) > _MOST_DIGITS or len(exponent) > 4:
+    if len(mantissa) > LONGEST_DIGITS or len(exponent) > 4:
         raise refused("number", "is written with too many digits", "write a shorter one")
     try:
         power = int(exponent or "0")
         number = Fraction(mantissa)
     except (ValueError, ZeroDivisionError):
         raise refused("number", "is not understood", "write digits") from None
-    if abs(power) > _LARGEST_EXPONENT:
+    if abs(power) > LARGEST_EXPONENT:
         raise refused("number", "is too large or too small", "write one that a double can hold")
     return number * Fraction(10) ** power

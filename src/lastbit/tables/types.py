@@ -10,13 +10,11 @@ from types import MappingProxyType
 from lastbit.errors import QueryRefused
 from lastbit.tables.expression import Call, ColumnName, Constant, Expression, Value
 from lastbit.tables.schema import ColumnType, DataCard
+from lastbit.tables.size import check_expression
 
 __all__ = ["Lookup", "card_types", "dated", "type_of", "typed", "value_type"]
 
 Lookup = Callable[[ColumnName], ColumnType]
-
-_DEEPEST = 100
-_MOST_PARTS = 20_000
 
 _NUMBERS = ("integer", "number")
 _DAYS = ("date", "timestamp")
@@ -69,17 +67,8 @@ def card_types(card: DataCard) -> Lookup:
 
 
 def typed(expression: Expression, lookup: Lookup) -> Expression:
-    """The expression, checked to be of a sensible size and type, its dates read as dates."""
-    parts, waiting = 0, [(expression, 0)]
-    while waiting:
-        part, depth = waiting.pop()
-        parts += 1
-        if depth > _DEEPEST or parts > _MOST_PARTS:
-            raise QueryRefused(
-                "expression", problem="is too long or nested too deeply", remedy="simplify it"
-            )
-        if isinstance(part, Call):
-            waiting += [(argument, depth + 1) for argument in part.arguments]
+    """The expression, checked to be of sensible patterns and types, its dates read as dates."""
+    check_expression(expression)
     found = dated(expression, lookup)
     type_of(found, lookup)
     return found

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from math import prod
 from typing import Any, TypeVar, cast
 
-from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
+from lastbit.errors import EngineFailed, InvalidParameter, LastbitError, QueryRefused
 from lastbit.tables.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb_files import Opened, check_apart, opened, stamp
 from lastbit.tables.backends.duckdb_sources import (
@@ -26,7 +27,9 @@ from lastbit.tables.backends.duckdb_sources import (
     shown,
 )
 from lastbit.tables.compile import statement
-from lastbit.tables.compile_rows import relation
+from lastbit.tables.compile_rows import Rows, relation
+from lastbit.tables.compile_steps import REARRANGING
+from lastbit.tables.limits import MOST_MATCHES
 from lastbit.tables.literals import identifier
 from lastbit.tables.measures import Measure
 from lastbit.tables.query import Query
@@ -56,6 +59,7 @@ def aggregates(
             for name, there, columns in asked:
                 shown(connection, there, name, columns)
                 _check_whole(connection, name, there, columns)
+            _check_matches(connection, Rows(query, card))
             rows = _ran(connection, wanted.sql)
             found = assembled(query, measures, wanted, rows)
             if any(_stamp(there) != there.seen for _, there, _ in asked):
@@ -80,6 +84,7 @@ def prepared(connection: Any, query: Query, card: DataCard) -> None:
             shown(connection, there, f"{name} whole", columns)
             whole = f"SELECT * FROM {identifier(f'{name} whole')}{' LIMIT 0' if private else ''}"
             connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
+    _check_matches(connection, Rows(query, card))
 
 
 def _asked(
@@ -94,6 +99,18 @@ def _asked(
         found.append((relation(join.table), there, dict(public.columns)))
     check_apart(found[0][1], ((name, there) for name, there, _ in found[1:]))
     return found
+
+
+def _check_matches(connection: Any, rows: Rows) -> None:
+    """That joins make few rows of one: of public tables only, so it tells nothing of the table."""
+    most = prod(connection.execute(sql).fetchall()[0][0] for sql in rows.matches())
+    if most > MOST_MATCHES:
+        raise QueryRefused(
+            "JOIN",
+            problem=f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+            " rows with equal join columns",
+            remedy="join on more columns, or leave one row for each value in the public table",
+        )
 
 
 def columns_of(source: Source) -> dict[str, ColumnType]:
@@ -206,7 +223,7 @@ def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> s
         f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"
         for salt in (1, 2)
     )
-    found = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchone()
+    (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
     return repr((sorted(columns.items()), found))
 
 
@@ -231,9 +248,7 @@ def connected() -> Iterator[Any]:
         try:
             for setting in (
                 "TimeZone = 'UTC'",
-                # Parquet's least and greatest values leave NaN out; from them DuckDB concludes
-                # that isnan() is false, and one row's meaning would depend on the others.
-                "disabled_optimizers = 'statistics_propagation'",
+                f"disabled_optimizers = '{_optimizers_off(connection)}'",
                 "ieee_floating_point_ops = true",
                 "pandas_analyze_sample = 0",  # else types would depend on a sample of values
                 "python_enable_replacements = false",
@@ -242,6 +257,16 @@ def connected() -> Iterator[Any]:
             yield connection
         finally:
             connection.close()
+
+
+def _optimizers_off(connection: Any) -> str:
+    """What would make one row's meaning, or the work on it, depend on others.
+
+    Parquet's least and greatest values leave NaN out; from them DuckDB concludes that isnan() is
+    false. `compile_steps.py` says what the others would do.
+    """
+    known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
+    return ",".join(name for name in (*REARRANGING, "statistics_propagation") if name in known)
 
 
 def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,115 @@
+"""How large a question may be, all in one place; what is larger is refused before anything is read.
+
+Law      each limit is a public number: whether a question is refused depends on the question and
+         the card, never on a row
+Theorem  a row costs the engine at most a constant, whatever it holds: an expression of n calls runs
+         n operations on each row, each at most linear in texts of at most LONGEST_TEXT bytes.
+         So one row more or less changes time and memory by at most that constant times the rows
+         that a join makes of it (at most MOST_MATCHES)
+Checked  tests/tables/test_limits.py counts; bench/timing.py measures
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DEEPEST",
+    "DEEPEST_SQL",
+    "DEEPEST_TREE",
+    "LARGEST_EXPONENT",
+    "LONGEST_CONSTANT",
+    "LONGEST_DIGITS",
+    "LONGEST_NAME",
+    "LONGEST_PATTERN",
+    "LONGEST_SQL",
+    "LONGEST_TEXT",
+    "MOST_AGGREGATES",
+    "MOST_CALLS",
+    "MOST_COLUMNS",
+    "MOST_EDGES",
+    "MOST_ITEMS",
+    "MOST_JOINS",
+    "MOST_KEYS",
+    "MOST_MATCHES",
+    "MOST_NODES",
+    "MOST_SINGLE_WILDCARDS",
+    "MOST_SUBQUERIES",
+    "MOST_TERMS",
+    "MOST_TEXT_FUNCTIONS",
+    "MOST_TOKENS",
+    "PARSER_STEPS",
+]
+
+LONGEST_TEXT = 4_096
+"""Bytes of UTF-8 in a text of one row, as read or as worked out; a longer one is missing."""
+
+LONGEST_CONSTANT = 4_096
+"""Bytes of UTF-8 in a text written in a question."""
+
+LONGEST_PATTERN = 200
+"""Characters of the pattern of LIKE and ILIKE, or of what contains() looks for."""
+
+MOST_SINGLE_WILDCARDS = 6
+"""Signs _ in a pattern that has % too: each may double the work for one character of text."""
+
+LONGEST_NAME = 200
+"""Characters in a name of the answer."""
+
+DEEPEST = 50
+"""Calls inside each other. A chain a + b + c, or a AND b AND c, is one call."""
+
+MOST_NODES = 20_000
+"""Calls, columns and constants in one question, derived columns written out."""
+
+MOST_CALLS = 1_000
+"""Calls in one question, derived columns written out."""
+
+MOST_TEXT_FUNCTIONS = 64
+"""Of these, functions that read a text: LIKE, lower, length, CAST from text ..."""
+
+MOST_ITEMS = 10_000
+"""Constants of one IN."""
+
+MOST_TERMS = 1_000
+"""Arguments of any other call: terms of a sum, parts of a CASE, edges of bin."""
+
+MOST_KEYS = 20
+"""Things to group by."""
+
+MOST_AGGREGATES = 200
+"""Things to release for every group."""
+
+MOST_EDGES = 1 << 16
+"""Edges of a histogram."""
+
+MOST_JOINS = 8
+"""Public tables that a question joins with."""
+
+MOST_MATCHES = 1_000
+"""Rows that joins may make of one row."""
+
+LONGEST_SQL = 100_000
+"""Characters of a question in SQL."""
+
+MOST_TOKENS = 20_000
+"""Words and signs of a question in SQL."""
+
+DEEPEST_SQL = 30
+"""Brackets and CASEs that stand inside each other in SQL."""
+
+DEEPEST_TREE = 100
+"""Levels of what the parser makes of it. A chain a + b + c, or a AND b AND c, is one level."""
+
+MOST_COLUMNS = 1_000
+"""Times that a question in SQL names a column."""
+
+MOST_SUBQUERIES = 50
+"""SELECTs in a question in SQL."""
+
+PARSER_STEPS = 20
+"""Steps of the parser, forward and back, for each word; beyond that it goes in circles."""
+
+LONGEST_DIGITS = 400
+"""Digits of a number in a question."""
+
+LARGEST_EXPONENT = 300
+"""Of a number in a question, in absolute value."""

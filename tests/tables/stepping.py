@@ -1,0 +1,19 @@
+"""Expressions as one statement, step by step, over any rows."""
+
+from lastbit.tables.compile_expression import spelled
+from lastbit.tables.compile_steps import MIXED, Steps, Typed
+
+
+def stepped(expressions, kinds, origin):
+    """SELECT the expressions FROM `origin`, whose columns are named and typed by `kinds`."""
+    steps = Steps()
+    found = [
+        spelled(e, lambda column: Typed(column.name, kinds[column.name]), steps)
+        for e in expressions
+    ]
+    parts, last = [f"t AS NOT MATERIALIZED (SELECT *, {MIXED} FROM {origin})"], "t"
+    for number, selected in enumerate(steps.after_joins(0), start=1):
+        parts.append(f"l{number} AS NOT MATERIALIZED (SELECT {selected} FROM {last})")
+        last = f"l{number}"
+    wanted = ", ".join(f"{value.sql} AS v{place}" for place, value in enumerate(found))
+    return f"WITH {', '.join(parts)} SELECT {wanted} FROM {last}"
