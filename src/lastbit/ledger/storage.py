@@ -43,10 +43,12 @@ __all__ = [
     "raw",
     "transaction",
     "translated",
+    "upgraded",
 ]
 
 APPLICATION = 0x6C62_6C67  # "lblg"
-VERSION = 1
+VERSION = 2
+"""1 had no reservations; its tables are the same, and it becomes 2 with the first of them."""
 
 _STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
 SCHEMA = (
@@ -182,6 +184,16 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
+def upgraded(connection: sqlite3.Connection) -> None:
+    """Mark the file as one that may hold reservations, in the transaction that writes one.
+
+    No entry is touched. A lastbit that does not know reservations refuses the file from now on,
+    in words of its own, instead of taking it for a damaged one.
+    """
+    if connection.execute("PRAGMA user_version").fetchone() != (VERSION,):
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
 def _check_file(place: Path) -> None:
     place_of(place)
     try:
@@ -202,7 +214,7 @@ def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
     rows = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
     )
-    if version != VERSION or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
+    if version not in (1, VERSION) or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
         raise damaged(place, "had its tables or triggers changed; restore a backup")
 
 

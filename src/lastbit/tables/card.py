@@ -23,6 +23,7 @@ from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.bounds import check_bounds
 from lastbit.tables.card_fields import Fields, Problem, Written, refusal, source_of
 from lastbit.tables.measures import grid_of
+from lastbit.tables.price_grid import check_admitted
 from lastbit.tables.schema import Budget, Column, ColumnType, DataCard, PublicTable, Source
 from lastbit.tables.toml_text import toml_key
 
@@ -272,6 +273,9 @@ class _Reader(Fields):
             return None
         kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
         values = cast(dict[str, Fraction], numbers)
+        for name, value in values.items():
+            if value > 0:
+                self.attempt(("budget",), lambda: check_admitted(value, name))  # noqa: B023  at once
         return self.attempt(("budget",), lambda: Budget(kind=kind, **values))
 
     # -- ledger, users, public tables --
