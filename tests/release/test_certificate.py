@@ -122,11 +122,12 @@ def test_rows_that_were_sorted_and_left_out(ask):
 
 
 def test_a_recorded_answer_quotes_the_ledger(ask, tmp_path):
-    """The certificate has the head before; the entry, made after it, the one that follows."""
+    """The certificate has the hash of the reservation; the entry is the one that settles it."""
     book = tmp_path / "book"
     first, second = ask(ledger=book), ask(FOUND, ledger=book)
     ledger = Ledger.open(book)
-    assert second.certificate["body"]["ledger"] == first.record["entry"]["hash"]
+    assert second.certificate["body"]["ledger"] == ledger.entries()[-1].reservation
+    assert ledger.entries()[-1].previous == second.certificate["body"]["ledger"]
     assert second.record["entry"]["hash"] == ledger.head
     heads = [second.certificate["body"]["ledger"], ledger.head]
     assert ledger.problems(heads) == []
