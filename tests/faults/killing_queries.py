@@ -30,7 +30,7 @@ from tests.faults.killing import Untraceable, traced
 from tests.release.canaries import write_card, write_csv
 
 SQL = "SELECT region, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY region"
-ALONG, NEAR, STRIDE, LAST = 8, 14, 60, 8
+ALONG, NEAR, STRIDE, LAST = 6, 8, 90, 4
 """Kills before each commit, at each call on both sides of it, one in so many after it, the last."""
 
 
@@ -111,7 +111,7 @@ def killed_all_along() -> dict[str, int]:
 
     def commit(number: int, low: int) -> int:
         """The last stop at which fewer commits than this were through."""
-        high = 1 << 16
+        high = 1 << 15
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if kill(middle)[1] >= number else (middle, high)
