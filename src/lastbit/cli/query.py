@@ -73,8 +73,9 @@ def query(
 
     CARD describes the table; SQL is one SELECT (- reads it from standard input). Every number comes
     with its 95 % interval. The price is for the whole answer; it is written into the ledger of the
-    card together with the answer, before anything is shown. The same question to the same data is
-    answered again at no charge. Whatever fails charges nothing.
+    card before a row is read, and the answer before it is shown. The same question to the same data
+    is answered again at no charge. What is refused charges nothing; what fails or is interrupted
+    while the data are read stays charged, and to ask the same again is free.
 
     With --explain or --dry-run nothing is read from the table and nothing is charged.
     """
@@ -177,15 +178,26 @@ def _show_plan(plan: Plan, card: DataCard, *, explain: bool, as_json: bool) -> N
 def _asked(
     plan: Plan, card: DataCard, text: str, *, fresh: bool, consistent: bool
 ) -> tuple[Answer, bool]:
-    """The answer, and whether it was charged just now."""
+    """The answer, and whether it was charged just now, or earlier."""
     from lastbit.cli.waiting import waiting
+    from lastbit.ledger import Ledger
     from lastbit.release.release import released
 
     last = _last_entry(card)
-    with option_names(), waiting("asking"):
-        answer = released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=text)
+    try:
+        with option_names(), waiting("asking"):
+            answer = released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=text)
+    except KeyboardInterrupt:
+        words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
+        click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
+        raise
     entry = answer.record.get("entry")
-    return answer, entry is None or entry["sequence"] > last
+    if entry is None or card.ledger is None:
+        return answer, True
+    if entry["sequence"] <= last:
+        return answer, False
+    books = Ledger.existing(card.ledger)
+    return answer, books.paid_at(books.entry(entry["sequence"])) > last
 
 
 def _last_entry(card: DataCard) -> int:
