@@ -52,6 +52,7 @@ from lastbit.release.having import kept
 from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy, noised
 from lastbit.sampling.bits import secure_bits
+from lastbit.tables.explaining import unit_name
 from lastbit.tables.expression import ColumnName, Constant, columns_in, to_json
 from lastbit.tables.plan import Plan
 from lastbit.tables.query import Query
@@ -378,7 +379,7 @@ def _notes(plan: Plan) -> list[str]:
     card, functions = plan.card, {part.function for part in plan.query.aggregates}
     if card.unit is not None:
         notes.append(
-            f"Each {card.unit} counts for at most {card.max_rows} rows: where there are more, all "
+            f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are more, all "
             "of them count for less."
         )
     part = plan.keys_part
