@@ -24,7 +24,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 from lastbit.errors import InvalidParameter
 
@@ -35,6 +35,7 @@ __all__ = [
     "content_of",
     "exists",
     "ledger_files",
+    "opened_text",
     "replaced",
     "same_place",
     "written_over",
@@ -72,6 +73,19 @@ def content_of(path: Place, *, most: int) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, "longer than such a file can be")
     return content
+
+
+def opened_text(path: Place) -> IO[str]:
+    """An ordinary file as UTF-8 text, line ends as they are; anything else is an OSError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:
+        raise OSError(errno.EINVAL, "no path") from None
+    file = open(handle, encoding="utf-8-sig", newline="")  # noqa: SIM115  the caller closes it
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "no ordinary file")
+    return file
 
 
 # ---------------------------------------------------------------- what is spared
@@ -133,7 +147,7 @@ def _check_new(option: str, path: Place) -> None:
     if not os.path.isdir(folder):
         raise InvalidParameter(
             option,
-            problem=f"names the folder {_shown(folder)}, which does not exist",
+            problem=f"names the folder {_shown(os.path.dirname(path))}, which does not exist",
             remedy="create the folder, or name another",
         )
     if not os.access(folder, os.W_OK):

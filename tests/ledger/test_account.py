@@ -100,7 +100,7 @@ def test_another_budget_covers_what_is_spent():
 
 def test_prices_off_the_grid_are_refused():
     account = Account(name="visits", budget=None)
-    with pytest.raises(InvalidParameter, match="not on the grid of prices.*such as 1e-40"):
+    with pytest.raises(InvalidParameter, match=r"not on the grid of prices.*such as 1e-40"):
         account.charged(epsilon(Fraction(1, 10**999 + 7)))
-    with pytest.raises(InvalidParameter, match="such as 0.00990099009900"):
+    with pytest.raises(InvalidParameter, match=r"such as 0\.00990099009900"):
         account.charged(epsilon(Fraction(1, 101)))

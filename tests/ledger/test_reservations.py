@@ -124,8 +124,6 @@ def test_an_old_ledger_takes_reservations_and_keeps_its_chain(tmp_path):
     assert int.from_bytes(path.read_bytes()[60:64], "big") == 2  # SQLite's user_version
 
 
-
-
 def forged(ledger, **how):
     """Write one more entry behind the ledger's back, with its hash right."""
     last = ledger.entries(last=1)[0]

@@ -1,4 +1,4 @@
-"""What fails before the reservation is free, what fails after it is charged once, nothing is lost."""
+"""What fails before the reservation is free, after it is charged once, and nothing is lost."""
 
 from __future__ import annotations
 

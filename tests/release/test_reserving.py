@@ -162,6 +162,6 @@ def test_a_plan_that_the_checker_rejects_is_never_charged(
 
 
 def test_a_price_off_the_grid_is_refused_before_anything(folder: Path) -> None:
-    with pytest.raises(InvalidParameter, match="the next decimal below is 0.333333333333"):
+    with pytest.raises(InvalidParameter, match=r"next decimal below is 0\.333333333333"):
         ask(epsilon=Fraction(1, 3) + Fraction(1, 10**999))
     assert not Path("visits.ledger").exists()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastbit.errors import InvalidParameter
+from lastbit.places import exists
 
 if TYPE_CHECKING:
     from lastbit.ledger import Account, Ledger
@@ -57,7 +58,7 @@ def _of_card(card: DataCard, file: Path, *, change: bool, as_json: bool) -> None
         )
     if change:
         Ledger.open(card.ledger).set_budget(card.name, card.budget, who=user_name())
-    ledger = Ledger.existing(card.ledger) if Path(card.ledger).exists() else None
+    ledger = Ledger.existing(card.ledger) if exists(card.ledger) else None
     accounts = () if ledger is None else ledger.accounts()
     unopened = Account(name=card.name, budget=card.budget)
     found = next((account for account in accounts if account.name == card.name), unopened)

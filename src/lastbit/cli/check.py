@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastbit.errors import InvalidParameter
+from lastbit.places import exists
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
@@ -50,7 +51,7 @@ def check(context: click.Context, certificates: tuple[Path, ...], as_json: bool)
 def _read(path: Path) -> dict[str, Any]:
     from lastbit.verify.certificate import read
 
-    if not path.is_file():
+    if not exists(path) or path.is_dir():
         raise InvalidParameter(
             str(path), problem="is no file", remedy="name one that lastbit verify wrote"
         )

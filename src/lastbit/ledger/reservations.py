@@ -1,8 +1,8 @@
-"""Reservations: which are open, and which entry answers one.
+r"""Reservations: which are open, and which entry answers one.
 
 An entry of a question that has no answer beside it is a reservation; it is settled if a later entry
 of the same question names its hash. In the canonical JSON of an entry the letters
-`"reservation":"` can only be that field, since a quotation mark inside a text is written `\\"`.
+`"reservation":"` can only be that field, since a quotation mark inside a text is written `\"`.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ from lastbit.ledger.storage import (
     transaction,
     upgraded,
 )
+from lastbit.places import exists
 from lastbit.tables.cost import Cost
 from lastbit.tables.price_grid import check_admitted
 from lastbit.tables.schema import Budget
@@ -75,7 +76,7 @@ class Ledger:
     def open(path: str | os.PathLike[str], *, patience: float = _PATIENCE) -> Ledger:
         """The ledger at this path; a new one if there is no file."""
         place = place_of(path)
-        if not place.exists():
+        if not exists(place):
             made(place, _new_ledger, patience=patience)
         return Ledger.existing(place, patience=patience)
 

@@ -1,4 +1,4 @@
-"""The one way from a query to its answer: check, reserve, run, add noise, settle, and only then show.
+"""The one way from a query to its answer: check, reserve, run, add noise, settle, then show.
 
 Order of things, and why:
 1. Whoever may not ask is refused, and so is whatever cannot be answered: the columns of the answer
@@ -20,9 +20,9 @@ Corollary  whoever kills a query after step 3, at whatever moment, has paid for 
          long it took and nothing else. A failure in steps 4 and 5 may depend on the data, and is
          charged as well. To ask the same again on the same data resumes the reservation at no
          charge: nobody has seen its first noise
-Differs  a frame in memory is read once before the reservation, for its fingerprint: every row alike,
-         whatever the question. Without a ledger (Python only) nothing is charged, and the answer
-         says so. The time that an answer takes is not part of the promise
+Differs  a frame in memory is read once before the reservation, for its fingerprint: every row
+         alike, whatever the question. Without a ledger (Python only) nothing is charged, and the
+         answer says so. The time that an answer takes is not part of the promise
 Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/faults
 """
 
@@ -46,6 +46,7 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
+from lastbit.ledger import spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.cells import Column
 from lastbit.release.having import kept
@@ -111,9 +112,8 @@ def _unrecorded(plan: Plan, sql: str | None) -> Answer:
         raise BudgetExceeded(f"the answer costs more than all of the budget of {plan.card.name}")
     note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
     question = _question(plan, None)
-    return Answer(
-        sealed(lambda: _made(plan, question=question, sql=sql, notes=(note,)), words=_NOT_MADE)
-    )
+    made = sealed(lambda: _made(plan, question=question, sql=sql, notes=(note,)), words=_NOT_MADE)
+    return Answer(made, spared_by(plan.card))
 
 
 def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | None) -> Answer:
@@ -121,9 +121,10 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
     books.account(card.name, card.budget)
     data = _fingerprint(books, card)
     question = _question(plan, data)
+    spared = spared_by(card, books.path)
     known = None if fresh else books.recorded(card.name, question)
     if known is not None:
-        return Answer(known)
+        return Answer(known, spared)
     _check_runnable(plan)
     paid = books.reserve(
         card.name,
@@ -137,7 +138,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         fresh=fresh,
     )
     if paid.record is not None:  # another process was quicker
-        return Answer(dict(paid.record))
+        return Answer(dict(paid.record), spared)
 
     def settled() -> Entry:
         record = _made(plan, question=question, sql=sql, head=paid.hash)
@@ -146,7 +147,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         return books.settle(paid, record, who=who)
 
     entry = _charged(settled)  # its frames hold an answer that is not settled yet
-    return Answer(dict(entry.record or {}))
+    return Answer(dict(entry.record or {}), spared)
 
 
 def _charged(work: Callable[[], Entry]) -> Entry:
@@ -379,8 +380,8 @@ def _notes(plan: Plan) -> list[str]:
     card, functions = plan.card, {part.function for part in plan.query.aggregates}
     if card.unit is not None:
         notes.append(
-            f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are more, all "
-            "of them count for less."
+            f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are "
+            "more, all of them count for less."
         )
     part = plan.keys_part
     if part is not None:

@@ -116,8 +116,8 @@ def quoted(name: str) -> str:
     Nothing in it steers a terminal, turns the reading around, or looks like a number or a sentence
     of ours: letters other than Latin ones are written by their code.
 
-    >>> print(quoted("visits"), quoted("visits, ε = 0"), quoted("‮１"))
-    visits "visits, ε = 0" "‮１"
+    >>> print(quoted("visits"), quoted("visits, \u03b5 = 0"), quoted("\u202e\uff11"))
+    visits "visits, \u03b5 = 0" "\u202e\uff11"
     """
     text = str(name)
     return text if _WORD.fullmatch(text) else f'"{"".join(map(_escaped, text))}"'
@@ -381,7 +381,10 @@ def _query(claim: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[tuple[str
 
 def _ranges(ranges: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (f"{quoted(name)} from", f"{short(number(low), up=False)} to {short(number(high), up=True)}")
+        (
+            f"{quoted(name)} from",
+            f"{short(number(low), up=False)} to {short(number(high), up=True)}",
+        )
         for name, (low, high) in sorted(ranges.items())
     )
 

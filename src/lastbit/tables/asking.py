@@ -108,8 +108,6 @@ def _weight(value: Number) -> Fraction:
 def _level(value: Number) -> Fraction:
     level = rational(value, "delta")
     if not 0 <= level < 1:
-        raise InvalidParameter(
-            "delta", problem="is not between 0 and 1", remedy="pass, say, 1e-9"
-        )
+        raise InvalidParameter("delta", problem="is not between 0 and 1", remedy="pass, say, 1e-9")
     check_admitted(level, "delta")
     return level

@@ -75,10 +75,10 @@ def bin_name(name: str, low: Fraction, high: Fraction, *, last: bool) -> str:
 
 
 def named(name: str) -> str:
-    """A name as it stands in a sentence: a plain word as it is, any other quoted and escaped.
+    r"""A name as it stands in a sentence: a plain word as it is, any other quoted and escaped.
 
-    >>> print(named("patient_id"), named("row more or less; in truth"), named("a\\u202eb"))
-    patient_id "row more or less; in truth" "a\\u202eb"
+    >>> print(named("patient_id"), named("row more or less; in truth"), named("a\u202eb"))
+    patient_id "row more or less; in truth" "a\u202eb"
     """
     if _WORD.fullmatch(name):
         return name
