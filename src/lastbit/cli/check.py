@@ -100,7 +100,7 @@ def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> No
         Heading(str(path), "ACCEPTED"),
         Words(_printable(f"Proved: {claim.title}, {claim.verdict}.")),
         *(Words(_printable(sentence)) for sentence in claim.sentences),
-        Facts(tuple((name, _printable(value)) for name, value in claim.facts)),
+        Facts(tuple((_printable(name), _printable(value)) for name, value in claim.facts)),
         Words("On these assumptions, which no program has checked:"),
         *(Words(f"- {_printable(sentence)}") for sentence in needed),
         *_said(certificate, inner, needed),

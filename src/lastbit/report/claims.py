@@ -110,7 +110,7 @@ def probability_text(p: Fraction) -> str:
     return f"{p.numerator}/{below} ({near})"
 
 
-def quoted(name: str) -> str:
+def quoted(name: str, most: int = 2000) -> str:
     r"""A name that a certificate gives: a plain word as it is, any other in quotes and escaped.
 
     Nothing in it steers a terminal, turns the reading around, or looks like a number or a sentence
@@ -120,7 +120,10 @@ def quoted(name: str) -> str:
     visits "visits, \u03b5 = 0" "\u202e\uff11"
     """
     text = str(name)
-    return text if _WORD.fullmatch(text) else f'"{"".join(map(_escaped, text))}"'
+    if _WORD.fullmatch(text) and len(text) <= most + 8:
+        return text
+    cut = "..." if len(text) > most else ""
+    return f'"{"".join(map(_escaped, text[:most]))}{cut}"'
 
 
 def _escaped(letter: str) -> str:
@@ -238,10 +241,10 @@ def _part_name(part: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
         case "keys":
             return "which keys are shown"
         case "rank":
-            return f"{quoted(part['aggregate'])}, {part['role']}"
+            return f"{quoted(part['aggregate'], 16)}, {part['role']}"
     kinds = {measure["name"]: measure["kind"] for measure in plan["measures"]}
     users = (r["aggregate"] for r in plan["recipes"] if part["measure"] in r["measures"].values())
-    return f"{kinds[part['measure']]} for {', '.join(users)}"
+    return f"{kinds[part['measure']]} for {', '.join(quoted(user, 16) for user in users)}"
 
 
 def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
