@@ -33,7 +33,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lastbit.errors import (
@@ -47,6 +46,7 @@ from lastbit.errors import (
     NotCertified,
 )
 from lastbit.ledger import spared_by
+from lastbit.places import same_place
 from lastbit.release.answer import Answer
 from lastbit.release.cells import Column
 from lastbit.release.having import kept
@@ -193,7 +193,7 @@ def _opened(ledger: Any, card: DataCard) -> Ledger | None:
     if ledger is None:
         return None if card.ledger is None else Ledger.open(card.ledger)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    if card.ledger is not None and books.path.resolve() != Path(card.ledger).resolve():
+    if card.ledger is not None and not same_place(books.path, card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"
         )
