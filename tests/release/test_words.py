@@ -62,7 +62,7 @@ def resealed(record: Record) -> Record:
 def texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
     if isinstance(value, str):
         yield path, value
-    pairs = value.items() if isinstance(value, dict) else ()
+    pairs: Any = value.items() if isinstance(value, dict) else ()
     pairs = enumerate(value) if isinstance(value, list) else pairs
     for name, part in pairs:
         yield from texts(part, (*path, name))
@@ -157,7 +157,7 @@ def test_what_is_only_said_is_marked_so(records: dict[str, Record], tmp_path: Pa
 def objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if isinstance(value, dict):
         yield path
-    pairs = value.items() if isinstance(value, dict) else ()
+    pairs: Any = value.items() if isinstance(value, dict) else ()
     pairs = enumerate(value) if isinstance(value, list) else pairs
     for name, part in pairs:
         yield from objects(part, (*path, name))

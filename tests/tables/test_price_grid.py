@@ -1,6 +1,7 @@
 """The grid of prices: what is admitted, and that sums of whatever is admitted stay short."""
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,7 +77,7 @@ CARD = DataCard(name="t", source=Source(kind="csv"), unit=None, max_rows=1, colu
 @pytest.mark.parametrize("name", ["epsilon", "delta", "rho", "weights"])
 def test_each_number_of_a_price_is_held_to_it(name):
     long = Fraction(1, 10**998 + 7) + Fraction(1, 4)
-    given_ = {"epsilon": 1, "delta": None, "rho": None, "weights": None}
+    given_: dict[str, Any] = {"epsilon": 1, "delta": None, "rho": None, "weights": None}
     given_[name] = {"n": long} if name == "weights" else long
     if name == "rho":
         given_["epsilon"] = None

@@ -136,7 +136,7 @@ def _check_files(out: Path | None, report: Path | None, card: Path, table: DataC
             problem="has a name of no known kind",
             remedy=f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}",
         )
-    spared = {"the card": [card], **spared_by(table)}
+    spared = {**spared_by(table), "the card": [str(card)]}
     for option, path in (("--out", out), ("--report", report)):
         if path is not None:
             check_output(option, path, spared)
