@@ -1,6 +1,7 @@
 """Whatever is done to a ledger's file: errors of ours, with a remedy, and no value of an answer.
 
-By default some hundred places are damaged; with LASTBIT_EVIDENCE=1 each byte of the file is.
+By default some places are damaged; with LASTBIT_EVIDENCE=1 every 32nd byte of the file is, and each
+of SQLite's own header.
 """
 
 import os
@@ -69,7 +70,8 @@ def used(path: Path) -> str:
 def test_flipped_bytes(whole, tmp_path):
     path = tmp_path / "a.ledger"
     source = random.Random(5)
-    places = range(len(whole)) if EVIDENCE else sorted(source.sample(range(len(whole)), TRIES))
+    every = range(0, len(whole), 32)
+    places = every if EVIDENCE else source.sample(range(len(whole)), TRIES)
     header = range(0, 100, 1 if EVIDENCE else 5)  # SQLite's own
     refused = 0
     for place in (*header, *places):

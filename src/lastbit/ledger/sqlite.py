@@ -202,12 +202,18 @@ class Ledger:
             return self._charged(connection, draft)
 
     def settle(
-        self, reservation: Entry, record: Mapping[str, Any], *, who: str | None = None
+        self,
+        reservation: Entry,
+        record: Mapping[str, Any],
+        *,
+        who: str | None = None,
+        plan_digest: str | None = None,
     ) -> Entry:
         """Record the answer to a reservation, before anybody sees it; this costs nothing more.
 
         Show `record` of the entry that comes back: if another process was first, it is that
-        one's answer, and this one must not be shown.
+        one's answer, and this one must not be shown. A reservation that is resumed by another
+        version of lastbit may be answered by another plan of the same price: `plan_digest`.
         """
         _check_who(who)
         if not isinstance(record, Mapping) or reservation.account is None:
@@ -229,7 +235,7 @@ class Ledger:
                 account=reservation.account,
                 who=who,
                 question=reservation.question,
-                plan=reservation.plan,
+                plan=reservation.plan if plan_digest is None else plan_digest,
                 fingerprint=reservation.fingerprint,
                 result=digest(written),
                 spent=state.spent,

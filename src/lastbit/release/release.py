@@ -144,7 +144,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         record = _made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
-        return books.settle(paid, record, who=who)
+        return books.settle(paid, record, who=who, plan_digest=plan.digest)
 
     entry = _charged(settled)  # its frames hold an answer that is not settled yet
     return Answer(dict(entry.record or {}), spared)
