@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -92,6 +93,7 @@ def test_json_is_exact(folder):
             "budget": {"epsilon": "1", "delta": "0", "rho": "0"},
             "spent": {"epsilon": "5/6", "delta": "0", "rho": "0"},
             "left": {"epsilon": "1/6", "delta": "0", "rho": "0"},
+            "unanswered": [],
         }
     ]
     assert (found["head"], found["card_agrees"]) == (ledger.head, True)
@@ -161,3 +163,21 @@ def test_text_of_a_ledger_cannot_steer_the_terminal(folder):
     charged(ledger, "q9", price("1/8"), who="a\x1b[31m", record=answer)
     for arguments in (("budget", "a.ledger"), ("ledger", "log", "a.ledger")):
         assert "SELECT ?[2J 1" in succeeded(*arguments)  # which also looks for escapes
+
+
+def test_open_reservations_are_shown_plainly(tmp_path):
+    ledger = small_ledger(tmp_path)
+    paid = ledger.reserve(
+        "visits", price("1/8"), who="ada", question="q9", plan_digest="p", fingerprint="f",
+        words="SELECT q9",
+    )  # fmt: skip
+    shown = lastbit("budget", str(ledger.path))
+    assert "Charged, not answered: entry 7." in shown.output and "SELECT q9" in shown.output
+    told = json.loads(lastbit("budget", str(ledger.path), "--json").output)
+    assert told["accounts"][0]["unanswered"] == [7]
+    log = lastbit("ledger", "log", str(ledger.path)).output
+    assert "reserved ε 0.125: SELECT q9" in log
+    ledger.settle(paid, {"rows": []})
+    assert "not answered" not in lastbit("budget", str(ledger.path)).output
+    assert "answered, paid before" in lastbit("ledger", "log", str(ledger.path)).output
+    assert lastbit("ledger", "verify", str(ledger.path)).exit_code == 0

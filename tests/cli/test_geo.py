@@ -172,8 +172,8 @@ BAD_ARGUMENTS = [
     (("--epsilon", "0/m", *REGION, "--out", "n.csv"), "--epsilon is zero"),
     ((*LOSS, "--within", "1m", *REGION, "--out", "n.csv"), "--within is given twice"),
     ((*LOSS, *REGION, "--out", "n.csv", "--grid", "1/3"), "--grid"),
-    ((*LOSS, *REGION, "--out", "points.csv"), "--out names a file of this run twice"),
-    ((*LOSS, *REGION, "--out", "n.svg", "--map", "n.svg"), "--map names a file of this run twice"),
+    ((*LOSS, *REGION, "--out", "points.csv"), "--out names another file of this command"),
+    ((*LOSS, *REGION, "--out", "n.svg", "--map", "n.svg"), "names another file of this command"),
     ((*LOSS, *REGION, "--out", "n.csv", "--map", "m.png"), "--map does not end in .svg"),
     ((*LOSS, *REGION, "--out", "none/n.csv"), "--out names the folder none"),
     ((*LOSS, *REGION, "--out", "n.csv", "--map", "none/m.svg"), "--map names the folder none"),
@@ -210,7 +210,7 @@ def test_another_name_of_the_points_is_no_place_to_write(folder):
     (folder / "sub").mkdir()
     for name in ("link.csv", "sub/../points.csv", "./points.csv"):
         message = refused("geo", "points.csv", *LOSS, *REGION, "--out", name)
-        assert "names a file of this run twice" in message
+        assert "names another file of this command" in message
     assert (folder / "points.csv").read_text("utf-8") == ROWS
 
 

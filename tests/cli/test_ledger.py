@@ -79,7 +79,7 @@ def test_export_writes_lines_without_the_secret(ledger):
     assert ledger.secret.hex() not in text
     assert lastbit("ledger", "export", "a.ledger").stdout == text
     assert "--out exists" in refused("ledger", "export", "a.ledger", "--out", "e.jsonl")
-    assert "--out exists" in refused("ledger", "export", "a.ledger", "--out", "a.ledger")
+    assert "names another file of" in refused("ledger", "export", "a.ledger", "--out", "a.ledger")
     assert "does not exist" in refused("ledger", "export", "a.ledger", "--out", "no/e.jsonl")
     assert ledger.problems() == []
 

@@ -243,7 +243,9 @@ def test_files_that_cannot_be_written(option: str, folder: Path) -> None:
     assert f"{option} names the folder" in refused(*coin, option, "nowhere/out")
     (folder / "taken").mkdir()
     assert option in refused(*coin, option, "taken")
-    assert "names a file twice" in refused(*coin, "--html", "same", "--latex", "same")
+    assert "names another file of this command" in refused(
+        *coin, "--html", "same", "--latex", "same"
+    )
 
 
 def test_code_that_cannot_be_imported(folder: Path) -> None:

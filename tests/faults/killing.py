@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
-from lastbit.ledger import Ledger
+from lastbit.ledger import Entry, Ledger
 from lastbit.ledger.copies import copied
 from lastbit.sampling.bits import secure_bits
 from lastbit.tables.cost import Cost
@@ -33,7 +33,7 @@ PTRACE_TRACEME, PTRACE_SYSCALL = 0, 24
 THIRD = Cost(epsilon=Fraction(1, 3))
 BUDGET = Budget(kind="pure", epsilon=Fraction(1))
 KILLS_AT_RANDOM = 110
-ROUNDS = {"charge": 1, "open": 2, "account": 5, "backup": 5}
+ROUNDS = {"reserve": 1, "settle": 1, "charge": 3, "open": 2, "account": 5, "backup": 5}
 """What is killed, and at how many system calls: at all, at every second, at every fifth."""
 
 
@@ -49,6 +49,17 @@ def asked(ledger: Ledger, question: str, cost: Cost = THIRD) -> str:
         record=record,
     )  # fmt: skip
     return entry.hash
+
+
+def reserved(ledger: Ledger, question: str, cost: Cost = THIRD) -> Entry:
+    return ledger.reserve(
+        "visits", cost, who="ada", question=question, plan_digest="p", fingerprint="f"
+    )
+
+
+def settled(ledger: Ledger, paid: Entry) -> str:
+    """The hash that may be shown."""
+    return ledger.settle(paid, {"rows": ["x" * 100] * 200}).hash
 
 
 # ---------------------------------------------------------------- at each system call
@@ -123,7 +134,11 @@ def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
     if name != "open":
         shutil.copy(folder / "template.ledger", path)
         ledger = Ledger.open(path)
+    if name == "settle":
+        paid = reserved(ledger, "second")
     works: dict[str, Callable[[], str]] = {
+        "reserve": lambda: reserved(ledger, "second").hash,
+        "settle": lambda: settled(ledger, paid),
         "charge": lambda: asked(ledger, "second"),
         "open": lambda: Ledger.open(path).opened,
         "account": lambda: ledger.account("stays", BUDGET).name,
@@ -138,6 +153,8 @@ def one_round(name: str, folder: Path, stop: int) -> tuple[bool, str]:
     assert ledger.problems() == []
     if name == "charge":
         state = _after_charge(ledger, shown)
+    elif name in ("reserve", "settle"):
+        state = _after_reservation(ledger, shown, settling=name == "settle")
     elif name == "account":
         state = str(len(ledger.accounts()))
         assert not (shown and state == "1")
@@ -158,6 +175,25 @@ def _after_charge(ledger: Ledger, shown: str) -> str:
     asked(ledger, "second")  # to ask again heals: it is charged once in all
     assert ledger.spent("visits").epsilon == Fraction(2, 3)
     return "charged" if charged else "not charged"
+
+
+def _after_reservation(ledger: Ledger, shown: str, *, settling: bool) -> str:
+    """A reservation is charged once it is committed, and the same question costs nothing more."""
+    spent = ledger.spent("visits").epsilon
+    assert spent in (Fraction(1, 3), Fraction(2, 3))
+    kind = ledger.entries()[-1].kind
+    assert (spent == Fraction(2, 3)) == (kind in ("reserved", "settled"))
+    if settling:
+        assert kind in ("reserved", "settled")  # the price was paid before
+    if shown:
+        assert ledger.head == shown and kind == ("settled" if settling else "reserved")
+    again = reserved(ledger, "second")
+    if again.record is None:
+        settled(ledger, again)
+    assert ledger.spent("visits").epsilon == Fraction(2, 3)
+    assert ledger.unanswered("visits") == () and ledger.problems() == []
+    assert [entry.kind for entry in ledger.entries()][-2:] == ["reserved", "settled"]
+    return kind if kind in ("reserved", "settled") else "not charged"
 
 
 def at_system_calls(folder: Path) -> dict[str, dict[str, int]]:
@@ -202,10 +238,18 @@ def at_random(folder: Path) -> dict[str, int]:
     hashes = shown.split()
     ledger = Ledger.existing(path)
     assert ledger.problems(hashes) == []
-    charges = [entry for entry in ledger.entries() if entry.kind == "charge"]
+    charges = [entry for entry in ledger.entries() if entry.kind == "reserved"]
+    answers = [entry for entry in ledger.entries() if entry.kind == "settled"]
     assert ledger.spent("visits").epsilon == Fraction(len(charges), 7) <= 10
-    assert {entry.hash for entry in charges} >= set(hashes)
-    return {"kills": KILLS_AT_RANDOM, "shown": len(hashes), "charged": len(charges)}
+    assert {entry.hash for entry in answers} >= set(hashes)
+    unanswered = ledger.unanswered("visits")
+    assert len(answers) + len(unanswered) == len(charges)
+    return {
+        "kills": KILLS_AT_RANDOM,
+        "shown": len(hashes),
+        "charged": len(charges),
+        "unanswered": len(unanswered),
+    }
 
 
 def _charging(path: Path, name: str, writing: int) -> int:
@@ -215,7 +259,8 @@ def _charging(path: Path, name: str, writing: int) -> int:
     try:
         ledger = Ledger.open(path)
         for number in range(1_000):
-            hash_ = asked(ledger, f"{name}-{number}", Cost(epsilon=Fraction(1, 7)))
+            paid = reserved(ledger, f"{name}-{number}", Cost(epsilon=Fraction(1, 7)))
+            hash_ = settled(ledger, paid)
             os.write(writing, f"{hash_}\n".encode())
     except BudgetExceeded:
         time.sleep(60)  # until it is killed

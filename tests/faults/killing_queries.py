@@ -4,8 +4,8 @@
 
 As `killing.py`, whose machinery this uses: the command runs in a fork of a process that has
 imported everything, under ptrace, and is killed (SIGKILL) as its main thread enters its n-th system
-call. There are thousands: some are taken all along the way, and every one near the commit. What it
-printed by then is in a file.
+call. There are thousands: some are taken all along the way, and every one near the two commits (of
+the reservation, and of the answer). What it printed by then is in a file.
 """
 
 import json
@@ -30,8 +30,8 @@ from tests.faults.killing import Untraceable, traced
 from tests.release.canaries import write_card, write_csv
 
 SQL = "SELECT region, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY region"
-ALONG, NEAR, STRIDE, LAST = 8, 14, 60, 8
-"""Kills before the commit, at each call on both sides of it, one in so many after it, the last."""
+ALONG, NEAR, STRIDE, LAST = 6, 8, 90, 4
+"""Kills before each commit, at each call on both sides of it, one in so many after it, the last."""
 
 
 def command() -> str:
@@ -66,16 +66,19 @@ def _state(shown: str) -> str:
     assert ledger.problems() == []
     spent = ledger.spent("visits").epsilon
     assert spent in (0, 1)
-    if shown:  # whatever was seen is paid for
-        assert spent == 1
+    settled = ledger.entries()[-1].kind == "settled"
+    if shown:  # whatever was seen is paid for, and recorded
+        assert spent == 1 and settled
+    assert bool(spent) == (len(ledger.unanswered("visits")) == 1 or settled)
     if shown.endswith("}\n"):
         assert json.loads(shown)["answer"]["entry"]["hash"] == ledger.head
     head = ledger.head
-    return f"{'charged' if spent else 'not charged'}{', shown' if shown else ''} {head}"
+    state = "settled" if settled else "reserved" if spent else "not charged"
+    return f"{state}{', shown' if shown else ''} {head}"
 
 
-def heals(head: str, *, charged: bool) -> None:
-    """Asked again, by another process: the recorded answer iff it was charged; one charge."""
+def heals(head: str, *, settled: bool) -> None:
+    """Asked again, by another process: the recorded answer iff it was settled; one charge."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -83,7 +86,8 @@ def heals(head: str, *, charged: bool) -> None:
             answer = asked()
             ledger = Ledger.existing("visits.ledger")
             assert ledger.spent("visits").epsilon == Fraction(1) and ledger.problems() == []
-            assert (answer.record["entry"]["hash"] == head) == charged
+            assert (answer.record["entry"]["hash"] == head) == settled
+            assert ledger.unanswered("visits") == ()
             assert answer.record["entry"]["hash"] == ledger.head
             status = 0
         finally:
@@ -93,27 +97,35 @@ def heals(head: str, *, charged: bool) -> None:
 
 
 def killed_all_along() -> dict[str, int]:
-    """The commit is found by halving; then kills all along, and at each call around it."""
+    """The two commits are found by halving; then kills all along, and at each call around both."""
     outcomes: Counter[str] = Counter()
 
-    def kill(stop: int) -> tuple[bool, bool]:
+    def kill(stop: int) -> tuple[bool, int]:
+        """Whether it was killed, and how many commits were through."""
         killed, found = one_kill(stop)
         state, head = found.rsplit(" ", 1)
-        charged = state.startswith("charged")
         outcomes[state if killed else "done"] += 1
         if killed and outcomes[state] % 8 == 1:
-            heals(head, charged=charged)
-        return killed, charged
+            heals(head, settled=state.startswith("settled"))
+        return killed, 0 if state == "not charged" else 1 if state == "reserved" else 2
 
-    low, high = 1, 1 << 16  # not charged if killed at `low`; charged, or all done, at `high`
-    while high - low > 1:
-        middle = (low + high) // 2
-        _, charged = kill(middle)
-        low, high = (low, middle) if charged else (middle, high)
-    for stop in range(1, low, max(low // ALONG, 1)):
+    def commit(number: int, low: int) -> int:
+        """The last stop at which fewer commits than this were through."""
+        high = 1 << 15
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if kill(middle)[1] >= number else (middle, high)
+        return low
+
+    first = commit(1, 1)
+    second = commit(2, first)
+    for stop in range(1, first, max(first // ALONG, 1)):
         kill(stop)
-    for stop in range(max(low - NEAR, 1), high + NEAR):
+    for stop in range(first, second, max((second - first) // ALONG, 1)):
         kill(stop)
+    for low in (first, second):
+        for stop in range(max(low - NEAR, 1), low + NEAR):
+            kill(stop)
     while kill(stop)[0]:
         stop += STRIDE
     last = stop - STRIDE  # the last calls: what was asked for is on the screen

@@ -36,15 +36,18 @@ def memory(tmp_path: Path) -> Iterator[Path]:
 
 def test_killed_at_every_system_call(memory):
     report = killing("system-calls", memory)
+    # the kills reach the inside of each commit, both sides of it, and the time after it was shown
+    for name, before, after in (
+        ("reserve", "not charged", "reserved"),
+        ("settle", "reserved", "settled"),
+    ):
+        found = report[name]
+        assert found[before] > 10 and found[f"{before}, journal left"] > 10
+        assert found[after] > 1 and found[f"{after}, shown"] >= 1
+        assert set(found) == {before, f"{before}, journal left", after, f"{after}, shown"}
     charge = report["charge"]
-    # the kills reach the inside of the commit, both sides of it, and the time after it was shown
-    assert charge["not charged"] > 10
-    assert charge["not charged, journal left"] > 10
-    assert charge["charged"] > 1
-    assert charge["charged, shown"] >= 1
-    assert set(charge) == {
-        "not charged", "not charged, journal left", "charged", "charged, shown"
-    }  # fmt: skip
+    assert charge["not charged"] > 3 and charge["not charged, journal left"] > 3
+    assert charge["charged"] >= 1
     assert set(report["open"]) >= {"none", "whole"}
     assert set(report["account"]) >= {"1", "1, journal left"}
     assert set(report["backup"]) >= {"none", "whole"}
@@ -54,4 +57,4 @@ def test_killed_at_every_system_call(memory):
 def test_killed_at_random_while_two_compete(tmp_path):
     report = killing("at-random", tmp_path)
     assert report["kills"] >= 100
-    assert 0 < report["shown"] <= report["charged"] <= 70
+    assert 0 < report["shown"] <= report["charged"] - report["unanswered"] <= 70

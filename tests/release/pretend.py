@@ -86,6 +86,9 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     backend.aggregates = engine.aggregates  # type: ignore[attr-defined]
     backend.fingerprint = engine.fingerprint  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb", backend)
+    rehearsal = ModuleType("lastbit.tables.backends.duckdb_rehearsal")
+    rehearsal.rehearse = lambda *_: None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb_rehearsal", rehearsal)
     return engine
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -25,7 +23,7 @@ from lastbit.tables.query import OrderBy, Query
 from lastbit.verify.arithmetic import digest
 from lastbit.verify.check import problem_of
 from tests.cli.running import lastbit
-from tests.release.pretend import ONE, Engine, RawNumbers, card_of, part, query_of
+from tests.release.pretend import ONE, RawNumbers, card_of, part, plug_in, query_of
 
 Record = dict[str, Any]
 PEOPLE: dict[str, Any] = {"unit": "person", "max_rows": 4, "max_groups": 2}
@@ -61,11 +59,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
     """Ask an engine that is none; the certificate is the real one."""
 
     def asked(query: Query = DECLARED, *, ledger: Any = None, card: Any = None, **how: Any) -> Any:
-        engine = Engine(raw_for(query))
-        backend = ModuleType("lastbit.tables.backends.duckdb")
-        backend.aggregates = engine.aggregates  # type: ignore[attr-defined]
-        backend.fingerprint = engine.fingerprint  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb", backend)
+        plug_in(monkeypatch, raw_for(query))
         table = card_of(**{**PEOPLE, **(card or {})})
         price = how.pop("price", {"epsilon": 1, "delta": "1e-6"})
         return released(query, table, planned(query, table, **price), ledger=ledger, **how)
@@ -122,11 +116,12 @@ def test_rows_that_were_sorted_and_left_out(ask):
 
 
 def test_a_recorded_answer_quotes_the_ledger(ask, tmp_path):
-    """The certificate has the head before; the entry, made after it, the one that follows."""
+    """The certificate has the hash of the reservation; the entry is the one that settles it."""
     book = tmp_path / "book"
     first, second = ask(ledger=book), ask(FOUND, ledger=book)
     ledger = Ledger.open(book)
-    assert second.certificate["body"]["ledger"] == first.record["entry"]["hash"]
+    assert second.certificate["body"]["ledger"] == ledger.entries()[-1].reservation
+    assert ledger.entries()[-1].previous == second.certificate["body"]["ledger"]
     assert second.record["entry"]["hash"] == ledger.head
     heads = [second.certificate["body"]["ledger"], ledger.head]
     assert ledger.problems(heads) == []

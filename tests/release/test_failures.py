@@ -1,4 +1,4 @@
-"""A failing query charges nothing, a charged answer is never lost, and a card gets its own one."""
+"""What fails before the reservation is free, after it is charged once, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -38,49 +38,71 @@ def spent() -> Fraction:
 # ---------------------------------------------------------------- at every step
 
 
-STEPS = (
-    "_check_columns", "_opened", "_question", "_fingerprint", "_noisy", "_check_shape", "noised",
-    "columns_of", "_rows", "kept", "_record", "_made",
+BEFORE = (
+    "_check_columns", "_opened", "_question", "_fingerprint", "_check_runnable", "columns_of",
 )  # fmt: skip
+AFTER = (
+    "_noisy", "_check_shape", "noised", "_rows", "kept", "_record", "_made",
+)  # fmt: skip
+HOW = [RuntimeError, KeyboardInterrupt, MemoryError]
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("how", [RuntimeError, KeyboardInterrupt, MemoryError])
-def test_nothing_is_charged_before_the_commit(
-    step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Ledger.open("visits.ledger").account("visits", read_card("visits.toml").budget)
-    before = Path("visits.ledger").read_bytes()
-
+def fails_at(step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> BaseException:
     def failing(*_: Any, **__: Any) -> Any:
         raise how
 
     with monkeypatch.context() as patch:
         patch.setattr(releasing, step, failing)
-        with pytest.raises((how, LastbitError)):
+        with pytest.raises((how, LastbitError)) as caught:
             ask()
+    return caught.value
+
+
+@pytest.mark.parametrize("step", BEFORE)
+@pytest.mark.parametrize("how", HOW)
+def test_nothing_is_charged_before_the_reservation(
+    step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Ledger.open("visits.ledger").account("visits", read_card("visits.toml").budget)
+    before = Path("visits.ledger").read_bytes()
+    fails_at(step, how, monkeypatch)
     assert Path("visits.ledger").read_bytes() == before
     assert ask().record["entry"] is not None and spent() == 1
 
 
-@pytest.mark.parametrize("how", [RuntimeError, KeyboardInterrupt])
-def test_after_the_commit_the_answer_is_there_to_be_asked_for(
-    how: type[BaseException], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", AFTER)
+@pytest.mark.parametrize("how", HOW)
+def test_after_the_reservation_it_stays_charged_and_is_resumed(
+    step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Ledger.charge
+    for _ in range(2):
+        error = fails_at(step, how, monkeypatch)
+        assert how is KeyboardInterrupt or "the price stays charged" in str(error)
+        assert spent() == 1 and len(Ledger.open("visits.ledger").unanswered("visits")) == 1
+    answer = ask()
+    assert answer.record["entry"]["hash"] == Ledger.open("visits.ledger").head and spent() == 1
+    assert Ledger.open("visits.ledger").unanswered("visits") == ()
+    assert ask().record == answer.record and spent() == 1
 
-    def charge(self: Ledger, *given: Any, **named: Any) -> Any:
+
+@pytest.mark.parametrize("how", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("step", ["reserve", "settle"])
+def test_after_a_commit_the_answer_is_there_to_be_asked_for(
+    step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = getattr(Ledger, step)
+
+    def committed(self: Ledger, *given: Any, **named: Any) -> Any:
         real(self, *given, **named)
         raise how
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "charge", charge)
-        with pytest.raises((how, LastbitError)) as caught:
+        patch.setattr(Ledger, step, committed)
+        with pytest.raises((how, LastbitError)):
             ask()
-    assert how is KeyboardInterrupt or "ask the same again" in str(caught.value)
     assert spent() == 1
     head = Ledger.open("visits.ledger").head
-    assert ask().record["entry"]["hash"] == head and spent() == 1
+    assert (ask().record["entry"]["hash"] == head) == (step == "settle") and spent() == 1
 
 
 def test_killed_at_many_points(memory: Path) -> None:
@@ -95,8 +117,8 @@ def test_killed_at_many_points(memory: Path) -> None:
     report = json.loads(ran.stdout)
     if report == "untraceable":
         pytest.skip("this system does not let a process trace its own child")
-    assert set(report) <= {"not charged", "charged", "charged, shown", "done"}
-    assert report["not charged"] > 10 and report["charged"] > 10
+    assert set(report) <= {"not charged", "reserved", "settled", "settled, shown", "done"}
+    assert report["not charged"] > 10 and report["reserved"] > 10 and report["settled"] > 10
 
 
 # ---------------------------------------------------------------- whose, and where
@@ -249,9 +271,9 @@ def test_data_changed_between_fingerprint_and_charge(
         patch.setattr(releasing, "_noisy", changing)
         with pytest.raises(EngineFailed, match="changed"):
             ask()
-    assert spent() == 0
+    assert spent() == 1  # whether they changed is the data's, so it is charged
     ask()
-    assert spent() == 1
+    assert spent() == 2  # other data are another question
 
 
 def test_an_answer_of_old_data_is_not_given_for_new(folder: Path) -> None:

@@ -174,7 +174,7 @@ class Treacherous(RawNumbers):
     ],
     ids=["breaks", "too few keys", "too few entries", "no integer"],
 )
-def test_failures_tell_nothing_and_cost_nothing(
+def test_failures_tell_nothing_and_stay_charged(
     monkeypatch: pytest.MonkeyPatch, book: str, raw: RawNumbers
 ) -> None:
     plug_in(monkeypatch, raw)
@@ -186,14 +186,22 @@ def test_failures_tell_nothing_and_cost_nothing(
     library = [frame for frame in told.stack if "/src/lastbit/" in frame.filename]
     text = str(error) + repr(error) + "".join(str(frame.locals) for frame in library)
     assert library and "8315" not in text
-    assert Ledger.open(book).spent("visits").epsilon == 0
+    assert "the price stays charged" in str(error)
+    assert Ledger.open(book).spent("visits").epsilon == 1
 
 
-def test_an_engine_that_fails_costs_nothing(monkeypatch: pytest.MonkeyPatch, book: str) -> None:
+def test_an_engine_that_fails_is_paid_once_and_asked_again_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, book: str
+) -> None:
     plug_in(monkeypatch, EngineFailed("the statement could not be run"))
-    with pytest.raises(EngineFailed):
-        ask(ledger=book)
-    assert Ledger.open(book).spent("visits").epsilon == 0
+    for _ in range(3):
+        with pytest.raises(EngineFailed, match="could not be run; the price stays charged"):
+            ask(ledger=book)
+    assert Ledger.open(book).spent("visits").epsilon == 1
+    assert len(Ledger.open(book).unanswered("visits")) == 1
+    plug_in(monkeypatch, RAW)
+    assert ask(ledger=book).record["entry"]["sequence"] == 4
+    assert Ledger.open(book).spent("visits").epsilon == 1
 
 
 def test_two_columns_of_one_name_are_refused(engine: Engine) -> None:

@@ -391,9 +391,33 @@ def test_files_that_hold_no_card(tmp_path):
             read_card(path)
 
 
-def test_a_file_of_any_length_is_not_read_whole():
-    with pytest.raises(CardRefused, match="too long"):
+def test_devices_and_files_of_any_length_are_not_read_whole(tmp_path):
+    with pytest.raises(CardRefused, match="no ordinary file"):
         read_card("/dev/zero")
+    with (tmp_path / "long.toml").open("wb") as file:
+        file.truncate(1 << 33)
+    with pytest.raises(CardRefused, match="longer than"):
+        read_card(tmp_path / "long.toml")
+
+
+def test_a_card_reached_by_links_has_one_ledger_and_one_source(tmp_path):
+    """The hole: a link in another folder found a fresh ledger there."""
+    real, other = tmp_path / "real", tmp_path / "other"
+    real.mkdir()
+    other.mkdir()
+    (real / "card.toml").write_text(WHOLE, "utf-8")
+    (other / "link.toml").symlink_to(real / "card.toml")
+    (other / "again.toml").symlink_to("link.toml")
+    (tmp_path / "folder").symlink_to(real)
+    straight = read_card(real / "card.toml")
+    for way in (
+        other / "link.toml",
+        other / "again.toml",
+        tmp_path / "folder" / "card.toml",
+        real / ".." / "other" / "link.toml",
+    ):
+        assert read_card(way) == straight
+        assert read_card(way).ledger == straight.ledger and read_card(way).file == straight.file
 
 
 @given(data=st.data())

@@ -156,7 +156,7 @@ def plans(draw: st.DrawFn) -> Any:
     prices: list[dict[str, Any]] = [{"epsilon": "0.7", "delta": "1e-9"}]
     prices.append({"epsilon": 4, "delta": 0.01, "weights": "balanced"})
     if keys != FOUND:
-        prices += [{"epsilon": 0.1}, {"rho": "1/300"}]
+        prices += [{"epsilon": 0.1}, {"rho": "1/30"}]
     return planned(query, card_of(**values), **draw(st.sampled_from(prices)))
 
 

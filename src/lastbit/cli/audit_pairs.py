@@ -9,6 +9,7 @@ from typing import Any
 from lastbit.cli.files import rows_of
 from lastbit.cli.refusals import said_of
 from lastbit.errors import InvalidParameter
+from lastbit.places import content_of
 
 __all__ = ["pairs_for", "pairs_in", "whole_numbers"]
 
@@ -53,7 +54,7 @@ def whole_numbers(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 def _json(path: Path) -> list[tuple[Any, Any]]:
     try:
-        found = json.loads(path.read_text("utf-8-sig"))
+        found = json.loads(content_of(path, most=1 << 30).decode("utf-8-sig"))
     except OSError as error:
         raise InvalidParameter(
             "--pairs",

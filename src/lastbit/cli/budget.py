@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastbit.errors import InvalidParameter
+from lastbit.places import exists
 
 if TYPE_CHECKING:
     from lastbit.ledger import Account, Ledger
@@ -57,7 +58,7 @@ def _of_card(card: DataCard, file: Path, *, change: bool, as_json: bool) -> None
         )
     if change:
         Ledger.open(card.ledger).set_budget(card.name, card.budget, who=user_name())
-    ledger = Ledger.existing(card.ledger) if Path(card.ledger).exists() else None
+    ledger = Ledger.existing(card.ledger) if exists(card.ledger) else None
     accounts = () if ledger is None else ledger.accounts()
     unopened = Account(name=card.name, budget=card.budget)
     found = next((account for account in accounts if account.name == card.name), unopened)
@@ -75,7 +76,13 @@ def _show(
     as_json: bool,
     agrees: bool | None = None,
 ) -> None:
-    from lastbit.cli.ledger_view import account_json, account_parts, question_table, with_answers
+    from lastbit.cli.ledger_view import (
+        account_json,
+        account_parts,
+        question_table,
+        unanswered_parts,
+        with_answers,
+    )
     from lastbit.cli.page import Part, Words, show, show_json
     from lastbit.tables.cost import Cost
 
@@ -85,7 +92,10 @@ def _show(
                 "ledger": None if ledger is None else str(ledger.path),
                 "head": None if ledger is None else ledger.head,
                 "card_agrees": agrees,
-                "accounts": [account_json(account) for account in accounts],
+                "accounts": [
+                    {**account_json(account), "unanswered": _unanswered(ledger, account)}
+                    for account in accounts
+                ],
             }
         )
         return
@@ -93,14 +103,22 @@ def _show(
     for account in accounts:
         parts += account_parts(account)
         entries = () if ledger is None else ledger.entries(account.name, last=RECENT)
-        asked = [entry for entry in entries if entry.kind == "charge"]
+        asked = [entry for entry in entries if entry.kind in ("charge", "reserved")]
         if asked and ledger is not None:
             parts.append(question_table(with_answers(ledger, asked[-LAST:])))
+            parts += unanswered_parts(ledger.unanswered(account.name))
         if ledger is not None and len(asked) > LAST:
             parts.append(Words(f"For what came before: lastbit ledger log {ledger.path.name}"))
         if not asked and account.spent == Cost():
             parts.append(Words("Nothing has been asked yet."))
     show(*(parts or [Words("This ledger has no account yet.")]))
+
+
+def _unanswered(ledger: Ledger | None, account: Account) -> list[int]:
+    """The numbers of entries that are charged and not answered."""
+    if ledger is None:
+        return []
+    return [entry.sequence for entry in ledger.unanswered(account.name)]
 
 
 def user_name() -> str:

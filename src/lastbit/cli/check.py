@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastbit.errors import InvalidParameter
+from lastbit.places import exists
+
+if TYPE_CHECKING:
+    from lastbit.cli.page import Part
 
 __all__ = ["check"]
 
@@ -47,7 +51,7 @@ def check(context: click.Context, certificates: tuple[Path, ...], as_json: bool)
 def _read(path: Path) -> dict[str, Any]:
     from lastbit.verify.certificate import read
 
-    if not path.is_file():
+    if not exists(path) or path.is_dir():
         raise InvalidParameter(
             str(path), problem="is no file", remedy="name one that lastbit verify wrote"
         )
@@ -74,13 +78,14 @@ def _as_json(path: Path, certificate: Mapping[str, Any], problem: str | None) ->
 
     inner = certificate_in(certificate)
     parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
-    return {"file": str(path), "accepted": True, **parts}
+    said = [{"name": name, "text": text} for name, text in _unchecked(certificate, inner)]
+    return {"file": str(path), "accepted": True, **parts, "not_checked": said}
 
 
 def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> None:
     from lastbit.cli.page import Facts, Heading, Words, show
     from lastbit.report.claims import claim_of
-    from lastbit.verify.check import certificate_in
+    from lastbit.verify.check import beliefs, certificate_in
 
     if problem is not None:
         show(
@@ -90,14 +95,53 @@ def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> No
         return
     inner = certificate_in(certificate)
     claim = claim_of(inner)
+    needed = beliefs(inner["kind"], inner["claim"])
     show(
         Heading(str(path), "ACCEPTED"),
         Words(_printable(f"Proved: {claim.title}, {claim.verdict}.")),
         *(Words(_printable(sentence)) for sentence in claim.sentences),
-        Facts(tuple((name, _printable(value)) for name, value in claim.facts)),
+        Facts(tuple((_printable(name), _printable(value)) for name, value in claim.facts)),
         Words("On these assumptions, which no program has checked:"),
-        *(Words(f"- {_printable(sentence)}") for sentence in inner["assumptions"]),
+        *(Words(f"- {_printable(sentence)}") for sentence in needed),
+        *_said(certificate, inner, needed),
     )
+
+
+def _said(
+    certificate: Mapping[str, Any], inner: Mapping[str, Any], needed: Sequence[str]
+) -> tuple[Part, ...]:
+    """What stands in the file and nothing here has checked, quoted and escaped."""
+    from lastbit.cli.page import Facts, Words
+    from lastbit.report.claims import quoted
+
+    facts = [(name, quoted(text)) for name, text in _unchecked(certificate, inner)]
+    facts += [("assumption", quoted(a)) for a in inner["assumptions"] if a not in needed]
+    if not facts:
+        return ()
+    return Words("Said by the file, not checked:"), Facts(
+        tuple((name, text[:MOST_WORDS]) for name, text in facts)
+    )
+
+
+def _unchecked(
+    certificate: Mapping[str, Any], inner: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Names, and what a saved answer has besides: its SQL text, its version, its ledger."""
+    if inner["kind"] != "release":
+        return
+    query, claim = inner["body"]["query"], inner["claim"]
+    yield "table", claim["table"]
+    if claim["unit"] is not None:
+        yield "unit's column", claim["unit"]
+    for part in (*query["keys"], *query["aggregates"]):
+        yield "column", part["name"]
+    if certificate is inner:
+        return
+    if certificate["asked"].get("sql") is not None:
+        yield "SQL", certificate["asked"]["sql"]
+    yield "made by lastbit", certificate["lastbit"]
+    if certificate["entry"] is not None:
+        yield "ledger entry", f"{certificate['entry']['sequence']}"
 
 
 def _printable(text: str) -> str:

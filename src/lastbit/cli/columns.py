@@ -11,6 +11,7 @@ from typing import IO
 
 from lastbit.cli.files import STANDARD_INPUT, csv_reader
 from lastbit.errors import InvalidParameter
+from lastbit.places import opened_text
 
 __all__ = ["numbers_of", "opened", "place_of"]
 
@@ -73,7 +74,7 @@ def opened(path: Path) -> Iterator[IO[str]]:
         if path == STANDARD_INPUT:
             yield sys.stdin
             return
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with opened_text(path) as file:
             yield file
     except OSError as error:
         raise InvalidParameter(

@@ -226,6 +226,7 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     from lastbit.cli.demo_view import coverage
     from lastbit.cli.ledger_view import account_json
     from lastbit.cli.page import Facts, Heading, Words, show
+    from lastbit.places import written_over
     from lastbit.report.answers import page
     from lastbit.verify.certificate import read
     from lastbit.verify.check import problem_of
@@ -234,7 +235,7 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     account = account_json(ledger.accounts()[0])
     records = [answer.record for answer in answers]
     title = "Three questions to a hospital that does not exist"
-    (folder / "report.html").write_text(page(*records, title=title, account=account), "utf-8")
+    written_over(folder / "report.html", page(*records, title=title, account=account))
     saved = [folder / _saved(number) for number in range(1, len(answers) + 1)]
     problems = [problem for file in saved if (problem := problem_of(read(file))) is not None]
     problems += ledger.problems()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import IO, Any
 
 import click
@@ -47,6 +48,15 @@ class Refused(click.ClickException):
         click.echo("\n".join(folded), file=file, err=file is None)
 
 
+def _unforeseen(error: BaseException) -> str:
+    """The last net: what no command has foreseen, without a word that could hold data."""
+    if isinstance(error, OSError):
+        return f"a file could not be read or written ({error.strerror}); check names and disk"
+    if isinstance(error, UnicodeError):
+        return "a name or a file is no text in UTF-8; rename or convert it"
+    return "the input is too large or nested too deeply; make it smaller"
+
+
 class Commands(click.Group):
     """A group of commands whose `LastbitError`s end in a paragraph, never in a traceback."""
 
@@ -57,6 +67,10 @@ class Commands(click.Group):
         except LastbitError as error:
             lines = (" ".join(line.split()) for line in str(error).splitlines())
             raise Refused("\n".join(line for line in lines if line)) from error
+        except (OSError, UnicodeError, RecursionError, MemoryError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.EPIPE, None):
+                raise  # whoever reads our output has gone: click knows
+            raise Refused(_unforeseen(error)) from None
 
 
 @click.group(

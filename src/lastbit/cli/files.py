@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import click
+
 from lastbit.errors import InvalidParameter
+from lastbit.places import opened_text, written_over
 
 __all__ = ["check_folder", "csv_reader", "rasterizer", "rows_of", "save"]
 
@@ -20,13 +23,27 @@ STANDARD_INPUT = Path("-")
 
 
 def check_folder(out: Path) -> None:
-    """Refuse a folder that is not there before any work is done for it."""
-    if not out.parent.is_dir():
-        raise InvalidParameter(
-            "--out",
-            problem=f"names the folder {out.parent}, which does not exist",
-            remedy="create the folder, or name another",
-        )
+    """Refuse what cannot be written, or is a ledger or another file of this command; beforehand."""
+    from lastbit.ledger.guard import check_output
+
+    check_output("--out", out, {"another file of this command": _others(out)})
+
+
+def _others(out: Path) -> list[Path]:
+    """The files that the running command was given besides this one, and code that it names."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return []
+    found: list[Path] = []
+    for value in context.params.values():
+        for one in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(one, Path):
+                found.append(one)
+            elif isinstance(one, str) and ":" in one and "\0" not in one:
+                found.append(Path(one.partition(":")[0].replace(".", "/") + ".py"))
+    if out in found:
+        found.remove(out)  # once: that is the option which names it
+    return found
 
 
 def rasterizer(out: Path) -> Callable[[str], bytes]:
@@ -50,8 +67,9 @@ def rasterizer(out: Path) -> Callable[[str], bytes]:
 
 def save(out: Path, content: str | bytes) -> None:
     """Write a file, replacing one of that name."""
+    check_folder(out)
     try:
-        out.write_bytes(content.encode() if isinstance(content, str) else content)
+        written_over(out, content)
     except OSError as error:
         raise InvalidParameter(
             "--out",
@@ -107,7 +125,7 @@ def _read(path: Path) -> Iterator[tuple[int, list[str]]]:
     if path == STANDARD_INPUT:
         yield from _numbered(csv_reader(sys.stdin, path))
         return
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with opened_text(path) as file:
         yield from _numbered(csv_reader(file, path))
 
 

@@ -14,6 +14,7 @@ from lastbit.cli.files import check_folder, save
 from lastbit.cli.numbers import rounded_down, rounded_up
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
+from lastbit.places import same_place
 
 if TYPE_CHECKING:
     from lastbit.cli.geo_points import Table
@@ -161,11 +162,11 @@ def _noise(
 
 def _check_files(points: Path, outputs: dict[str, Path]) -> None:
     """Refuse what cannot be written, or would overwrite another file of this run."""
-    taken = {points.resolve()}
+    taken = [points]
     for option, path in outputs.items():
         with _named(option):
             check_folder(path)
-        if path.resolve() in taken:
+        if any(same_place(path, other) for other in taken):
             raise InvalidParameter(
                 option, problem="names a file of this run twice", remedy="name another file"
             )
@@ -173,7 +174,7 @@ def _check_files(points: Path, outputs: dict[str, Path]) -> None:
             raise InvalidParameter(
                 option, problem="does not end in .svg", remedy="pass, say, map.svg"
             )
-        taken.add(path.resolve())
+        taken.append(path)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 
 from lastbit.cli.files import STANDARD_INPUT, csv_reader
 from lastbit.errors import InvalidParameter
+from lastbit.places import opened_text
 
 __all__ = ["Table", "noisy_csv", "read_places"]
 
@@ -137,7 +138,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         if path == STANDARD_INPUT:
             yield from _numbered(csv_reader(sys.stdin, path))
             return
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with opened_text(path) as file:
             yield from _numbered(csv_reader(file, path))
     except OSError as error:
         raise InvalidParameter(

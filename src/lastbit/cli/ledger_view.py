@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,13 @@ __all__ = [
     "money",
     "printable",
     "question_table",
+    "unanswered_parts",
     "with_answers",
 ]
 
 BAR = 32
 LEAST_ROOM = 20
+MOST_OPEN = 8
 LETTERS = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
 
 
@@ -94,10 +97,34 @@ def _down(number: Fraction) -> str:
 
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:
     """The entries, and beside those of questions without SQL their answers, to say what it was."""
-    return [
-        books.entry(entry.sequence) if entry.kind == "charge" and not entry.words else entry
-        for entry in entries
-    ]
+    found = []
+    for entry in entries:
+        if entry.kind == "charge" and not entry.words:
+            found.append(books.entry(entry.sequence))
+        elif entry.kind == "reserved" and not entry.words:
+            answer = books.answer_to(entry)
+            found.append(entry if answer is None else replace(entry, record=answer.record))
+        else:
+            found.append(entry)
+    return found
+
+
+def unanswered_parts(reservations: Sequence[Entry]) -> tuple[Part, ...]:
+    """Reservations that nobody has settled: said plainly, with the way to their answers."""
+    from lastbit.cli.page import Words
+
+    if not reservations:
+        return ()
+    count = len(reservations)
+    which = "entry" if count == 1 else "entries"
+    numbers = ", ".join(str(entry.sequence) for entry in reservations[:MOST_OPEN])
+    more = ", ..." if count > MOST_OPEN else ""
+    return (
+        Words(
+            f"Charged, not answered: {which} {numbers}{more}. Asked again on the same data, the\n"
+            "same question is answered at no further charge. Nothing gives the price back."
+        ),
+    )
 
 
 def question_table(entries: Sequence[Entry]) -> Columns:
@@ -149,6 +176,11 @@ def _what(entry: Entry, room: int) -> str:
         case "charge":
             price = f"{_price(entry)}: "
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
+        case "reserved":
+            price = f"reserved {_price(entry)}: "
+            return price + _asked(entry, max(room - len(price), LEAST_ROOM))
+        case "settled":
+            return "answered, paid before"
         case "note":
             return printable(entry.words or "", 60)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from lastbit.cli.numbers import EXACT, exact_number
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
+from lastbit.places import exists
 
 if TYPE_CHECKING:
     from lastbit.ledger import Account
@@ -73,8 +73,9 @@ def query(
 
     CARD describes the table; SQL is one SELECT (- reads it from standard input). Every number comes
     with its 95 % interval. The price is for the whole answer; it is written into the ledger of the
-    card together with the answer, before anything is shown. The same question to the same data is
-    answered again at no charge. Whatever fails charges nothing.
+    card before a row is read, and the answer before it is shown. The same question to the same data
+    is answered again at no charge. What is refused charges nothing; what fails or is interrupted
+    while the data are read stays charged, and to ask the same again is free.
 
     With --explain or --dry-run nothing is read from the table and nothing is charged.
     """
@@ -82,10 +83,10 @@ def query(
     from lastbit.tables.plan import planned
     from lastbit.tables.sql import parsed
 
-    _check_files(out, report)
     text = _statement(sql)
     with option_names():
         table = read_card(card)
+        _check_files(out, report, card, table)
         question = parsed(text, table)
         plan = planned(
             question, table, epsilon=epsilon, delta=delta, rho=rho, weights=_weights(weights)
@@ -124,33 +125,22 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
     return found
 
 
-def _check_files(out: Path | None, report: Path | None) -> None:
-    """Refuse names that could not be written, before anything is paid for."""
+def _check_files(out: Path | None, report: Path | None, card: Path, table: DataCard) -> None:
+    """Refuse what could not be written, or must not be written over; before anything is paid."""
+    from lastbit.ledger import check_output, spared_by
+    from lastbit.places import same_place
+
     if out is not None and out.suffix.lower() not in KINDS:
         raise InvalidParameter(
             "--out",
             problem="has a name of no known kind",
             remedy=f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}",
         )
-    named = {"--out": out, "--report": report}
-    for option, path in named.items():
-        if path is None:
-            continue
-        if not path.parent.is_dir():
-            raise InvalidParameter(
-                option,
-                problem=f"names the folder {path.parent}, which does not exist",
-                remedy="create the folder, or name another",
-            )
-        place = path if path.exists() else path.parent
-        if path.is_dir() or not os.access(place, os.W_OK):
-            raise InvalidParameter(
-                option,
-                problem=f"cannot be written at {path}",
-                remedy="name a file in a folder that you may write to",
-            )
-    given = [path.resolve() for path in named.values() if path is not None]
-    if len(set(given)) != len(given):
+    spared = {**spared_by(table), "the card": [str(card)]}
+    for option, path in (("--out", out), ("--report", report)):
+        if path is not None:
+            check_output(option, path, spared)
+    if out is not None and report is not None and same_place(out, report):
         raise InvalidParameter(
             "--out", problem="names a file that is named twice", remedy="name several"
         )
@@ -177,21 +167,32 @@ def _show_plan(plan: Plan, card: DataCard, *, explain: bool, as_json: bool) -> N
 def _asked(
     plan: Plan, card: DataCard, text: str, *, fresh: bool, consistent: bool
 ) -> tuple[Answer, bool]:
-    """The answer, and whether it was charged just now."""
+    """The answer, and whether it was charged just now, or earlier."""
     from lastbit.cli.waiting import waiting
+    from lastbit.ledger import Ledger
     from lastbit.release.release import released
 
     last = _last_entry(card)
-    with option_names(), waiting("asking"):
-        answer = released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=text)
+    try:
+        with option_names(), waiting("asking"):
+            answer = released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=text)
+    except KeyboardInterrupt:
+        words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
+        click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
+        raise
     entry = answer.record.get("entry")
-    return answer, entry is None or entry["sequence"] > last
+    if entry is None or card.ledger is None:
+        return answer, True
+    if entry["sequence"] <= last:
+        return answer, False
+    books = Ledger.existing(card.ledger)
+    return answer, books.paid_at(books.entry(entry["sequence"])) > last
 
 
 def _last_entry(card: DataCard) -> int:
     from lastbit.ledger import Ledger
 
-    if card.ledger is None or not Path(card.ledger).exists():
+    if card.ledger is None or not exists(card.ledger):
         return 0
     return Ledger.existing(card.ledger).entries(last=1)[0].sequence
 
@@ -200,7 +201,7 @@ def _account(card: DataCard) -> Account:
     """The account of the table as it is now; a ledger that is not there yet is not made."""
     from lastbit.ledger import Account, Ledger
 
-    if card.ledger is None or not Path(card.ledger).exists():
+    if card.ledger is None or not exists(card.ledger):
         return Account(name=card.name, budget=card.budget)
     accounts = Ledger.existing(card.ledger).accounts()
     new = Account(name=card.name, budget=card.budget)
@@ -223,6 +224,7 @@ def _show_answer(answer: Answer, card: DataCard, *, charged: bool, as_json: bool
 def _write(answer: Answer, card: DataCard, *, out: Path | None, report: Path | None) -> None:
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
     from lastbit.cli.ledger_view import account_json
+    from lastbit.places import written_over
     from lastbit.report.answers import page
 
     option = "--out"
@@ -231,11 +233,12 @@ def _write(answer: Answer, card: DataCard, *, out: Path | None, report: Path | N
             _written(answer, out)
         option = "--report"
         if report is not None:
-            report.write_text(page(answer.record, account=account_json(_account(card))), "utf-8")
-    except OSError as error:
+            written_over(report, page(answer.record, account=account_json(_account(card))))
+    except (OSError, InvalidParameter) as error:
+        reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         raise InvalidParameter(
             option,
-            problem=f"could not be written ({error.strerror})",
+            problem=f"could not be written ({reason})",
             remedy="ask the same again: the answer is recorded, and that costs nothing",
         ) from None
 

@@ -4,11 +4,12 @@ A table has a budget; every answer takes a part of it, and nothing gives it back
 file that remembers. It is append-only and hash-chained: each entry holds the hash of the one
 before, so that nobody can change or drop an old entry without changing every later hash.
 
-The order of things is what keeps the promise. A release first works out its noisy answer in memory;
-then `Ledger.charge` checks the budget and appends the charge *and the whole answer* in one
-transaction; only when that is safely on the disk may anybody see the answer. A crash therefore
-leaves either nothing (no charge, no answer) or an answer that is paid for and can be had again at
-no charge. It never leaves an answer without a charge.
+The order of things is what keeps the promise. `Ledger.reserve` checks the budget and appends the
+price in one transaction; only when that is safely on the disk may a row be read for the answer.
+`Ledger.settle` appends the whole answer in another; only when that is on the disk may anybody see
+it. A crash therefore leaves nothing, or a price that is paid and whose answer the same question
+brings about at no further charge, or an answer that is paid for and can be had again. It never
+leaves an answer, or a look at the data, without a charge.
 
     >>> import tempfile
     >>> from fractions import Fraction
@@ -19,10 +20,11 @@ no charge. It never leaves an answer without a charge.
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.open(Path(folder.name) / "hospital.ledger")
     >>> _ = ledger.account("visits", Budget(kind="pure", epsilon=Fraction(1)))
-    >>> entry = ledger.charge("visits", Cost(epsilon=Fraction(1, 3)), who="ada", question="q1",
-    ...                       plan_digest="p1", fingerprint="f1", record={"rows": []})
+    >>> paid = ledger.reserve("visits", Cost(epsilon=Fraction(1, 3)), who="ada", question="q1",
+    ...                       plan_digest="p1", fingerprint="f1")
+    >>> entry = ledger.settle(paid, {"rows": []})          # now it may be shown
     >>> entry.sequence, str(ledger.remaining("visits")), ledger.problems()
-    (3, "epsilon = '2/3'", [])
+    (4, "epsilon = '2/3'", [])
     >>> ledger.recorded("visits", "q1")["rows"]            # asked again: no charge
     []
     >>> folder.cleanup()
@@ -33,16 +35,19 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 |---|---|
 | `entry.py` | an entry, its canonical text and its hash |
 | `account.py` | one table's budget and spending, and the rules by which they change |
+| `reservations.py` | which reservations are open, and which entry answers one |
 | `rows.py` | rows of the file, checked as they are read |
 | `chain.py` | what is wrong with a chain of entries |
 | `storage.py` | the SQLite file: made whole, synced, locked, its errors in our words |
-| `sqlite.py` | `Ledger`: open, charge, recorded, spent, problems |
+| `sqlite.py` | `Ledger`: open, reserve, settle, recorded, spent, problems |
 | `copies.py` | backup, restore, export |
+| `guard.py` | what must not be written over |
 """
 
 from lastbit.ledger.account import Account
 from lastbit.ledger.copies import exported, restored
 from lastbit.ledger.entry import Entry
+from lastbit.ledger.guard import check_output, spared_by
 from lastbit.ledger.sqlite import Ledger
 
-__all__ = ["Account", "Entry", "Ledger", "exported", "restored"]
+__all__ = ["Account", "Entry", "Ledger", "check_output", "exported", "restored", "spared_by"]

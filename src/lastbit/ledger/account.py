@@ -1,11 +1,15 @@
 """One table's account: its budget, what is spent of it, and the rules by which both change.
 
-Theorem  if every entry follows these rules, then at every entry what is spent is the exact sum of
-         all charges so far and lies within the budget then in force
-Proof    by induction over the entries: `charged` adds the price and refuses a sum outside of the
-         budget; `with_budget` keeps the sum and refuses a budget that it is not within
-Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does
-Checked  tests/ledger/test_account.py
+Theorem  if every entry follows these rules, then at every entry what is spent is not below the sum
+         of all charges so far, and is it exactly if all prices are on the grid of prices; and it
+         lies within the budget then in force
+Proof    by induction over the entries: `charged` adds the price, moves the sum up to the grid of
+         `tables/price_grid.py` (which holds every sum of prices that are on it), and refuses one
+         outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
+Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does.
+         Prices off the grid are refused; ledgers that were written before there was one may hold
+         some, and their sums, however long, are moved up at the next charge
+Checked  tests/ledger/test_account.py; tests/ledger/test_short_sums.py
 """
 
 from __future__ import annotations
@@ -16,13 +20,12 @@ from fractions import Fraction
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.exact.rational import shown
 from lastbit.tables.cost import Cost
+from lastbit.tables.price_grid import on_grid, rounded_up, suggested
 from lastbit.tables.schema import Budget
 
 __all__ = ["Account"]
 
 _NOTHING = Cost()
-# Python writes no integer of more than 4300 digits; a fraction refused here was never charged.
-_LONGEST_PRICE, _LONGEST_SUM = 10**1000, 10**4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,23 +62,37 @@ class Account:
         if cost == _NOTHING:
             raise InvalidParameter("cost", problem="is zero", remedy="no answer is free")
         self._check_currency(cost)
-        _check_length(cost, _LONGEST_PRICE)
-        spent = self.spent + cost
+        _check_on_grid(cost)
+        spent = _moved_up(self.spent + cost)
         if self.budget is not None and not spent.within(self.budget):
             raise BudgetExceeded(self._refusal(cost))
-        _check_length(spent, _LONGEST_SUM)
         return replace(self, spent=spent)
+
+    def leads_to(self, after: Account, cost: Cost) -> bool:
+        """Whether this charge makes the account what `after` says, by these rules or older ones.
+
+        Before there was a grid of prices, sums were exact, however long.
+        """
+        try:
+            self._check_currency(cost)
+        except InvalidParameter:
+            return False
+        exact = self.spent + cost
+        return (
+            cost != _NOTHING
+            and (after.name, after.budget) == (self.name, self.budget)
+            and after.spent in (exact, _moved_up(exact))
+            and (self.budget is None or after.spent.within(self.budget))
+        )
 
     def with_budget(self, budget: Budget | None) -> Account:
         """The account with another budget; refused if more than that is spent already."""
-        if budget is not None:
-            _check_length(budget, _LONGEST_PRICE)
-            if not self.spent.within(budget):
-                raise InvalidParameter(
-                    "budget",
-                    problem=f"is less than what {self.name} has spent: {_said(self.spent)}",
-                    remedy="set it to that to close the account, or higher; spent stays spent",
-                )
+        if budget is not None and not self.spent.within(budget):
+            raise InvalidParameter(
+                "budget",
+                problem=f"is less than what {self.name} has spent: {_said(self.spent)}",
+                remedy="set it to that to close the account, or higher; spent stays spent",
+            )
         return replace(self, budget=budget)
 
     def _check_currency(self, cost: Cost) -> None:
@@ -114,12 +131,20 @@ def _written(number: Fraction) -> str:
     return text if len(text) <= 16 else f"about {number.numerator / number.denominator:.6g}"
 
 
-def _check_length(amount: Cost | Budget, longest: int) -> None:
+def _moved_up(amount: Cost) -> Cost:
+    return Cost(
+        epsilon=rounded_up(amount.epsilon),
+        delta=rounded_up(amount.delta),
+        rho=rounded_up(amount.rho),
+    )
+
+
+def _check_on_grid(cost: Cost) -> None:
     for name in ("epsilon", "delta", "rho"):
-        value: Fraction = getattr(amount, name)
-        if max(value.numerator, value.denominator) >= longest:
+        price: Fraction = getattr(cost, name)
+        if not on_grid(price):
             raise InvalidParameter(
                 name,
-                problem="makes a sum whose exact fraction has too many digits",
-                remedy="ask at a price of few digits, such as 0.1 or 1/3",
+                problem="is not on the grid of prices, and its sums would grow without end",
+                remedy=f"ask at a price of few digits, such as {suggested(price)}",
             )

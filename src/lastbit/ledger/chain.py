@@ -1,7 +1,8 @@
 """What is wrong with a chain of entries: every hash, every total, every record, worked out again.
 
 Theorem  if no problem is found, then what each account has spent is the sum of the charges in the
-         file and was within its budget at every entry; and whoever knows the hash of one entry
+         file (or more: `account.py`) and was within its budget at every entry; every answer has a
+         charge of its own, made before it; and whoever knows the hash of one entry
          knows that no entry up to it was changed, dropped, added or moved since, unless they know
          two texts of one SHA-256
 Proof    the first part is `account.py`'s, whose rules are applied anew here. For the second, each
@@ -34,6 +35,7 @@ def chain_problems(
     """
     missing = dict.fromkeys(heads)
     accounts: dict[str, Account] = {}
+    open_: dict[str, Entry] = {}
     number, previous = 0, FIRST
     for row in rows:
         number += 1
@@ -56,6 +58,7 @@ def chain_problems(
         if number == 1 and entry.secret != secret:
             yield "the secret is not the one that the ledger was opened with"
         yield from _account_problems(entry, accounts)
+        yield from _settling_problems(entry, open_)
     if number == 0:
         yield "there is no entry"
     if last is not None and last > number:
@@ -67,24 +70,44 @@ def chain_problems(
 def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[str]:
     """Whether the account's new state follows from its last one by the rules of `account.py`."""
     if entry.account is None:
-        if entry.kind in ("charge", "budget"):
+        if entry.kind in ("charge", "budget", "reserved", "settled"):
             yield f"entry {entry.sequence} has no account"
         return
     before = accounts.get(entry.account)
     stated = entry.state
     expected: Account | None = before
-    try:
-        if entry.kind == "budget":
-            expected = (before or Account(name=entry.account, budget=None)).with_budget(
-                entry.budget
-            )
-        elif entry.kind == "charge" and before is not None and entry.cost is not None:
-            expected = before.charged(entry.cost)
-        elif entry.kind == "charge":
+    if entry.kind == "budget":
+        try:
+            opened = before or Account(name=entry.account, budget=None)
+            expected = opened.with_budget(entry.budget)
+        except LastbitError:
+            yield f"entry {entry.sequence} breaks the budget"
+    elif entry.kind in ("charge", "reserved"):
+        if before is None or entry.cost is None:
             yield f"entry {entry.sequence} charges an account that is not open, or nothing"
-    except LastbitError:
-        yield f"entry {entry.sequence} breaks the budget"
+        elif stated is not None and before.leads_to(stated, entry.cost):
+            expected = stated
+        else:
+            yield f"entry {entry.sequence} breaks the budget, or its sum is another"
+    elif entry.cost is not None:
+        yield f"entry {entry.sequence} names a price, and charges nothing"
     if stated != expected:
         yield f"entry {entry.sequence} states another sum or budget than its account has"
     if stated is not None:
         accounts[entry.account] = stated
+
+
+def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
+    """Whether an answer has a reservation of its own: open, of its account and its question."""
+    if entry.kind == "reserved":
+        open_[entry.hash] = entry
+        if entry.reservation is not None or entry.question is None or entry.result is not None:
+            yield f"entry {entry.sequence} is no reservation"
+    elif entry.kind == "settled":
+        paid = open_.pop(entry.reservation or "", None)
+        if paid is None:
+            yield f"entry {entry.sequence} answers no open reservation"
+        elif (paid.account, paid.question) != (entry.account, entry.question):
+            yield f"entry {entry.sequence} answers a reservation for something else"
+        if entry.result is None:
+            yield f"entry {entry.sequence} settles a reservation without an answer"

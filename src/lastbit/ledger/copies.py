@@ -18,6 +18,7 @@ from lastbit.errors import InvalidParameter, LedgerDamaged
 from lastbit.ledger.rows import whole_entry_of, whole_rows
 from lastbit.ledger.sqlite import Ledger
 from lastbit.ledger.storage import connected, made, place_of
+from lastbit.places import exists
 
 __all__ = ["copied", "exported", "restored"]
 
@@ -25,7 +26,7 @@ __all__ = ["copied", "exported", "restored"]
 def copied(ledger: Ledger, path: str | os.PathLike[str]) -> Ledger:
     """A copy of the ledger as it is now; others may use it meanwhile. No file is replaced."""
     place = place_of(path)
-    if place.exists():
+    if exists(place):
         raise _taken(place)
 
     def fill(target: sqlite3.Connection) -> None:

@@ -4,6 +4,15 @@ The hash is SHA-256 over the canonical JSON of all fields, the hash of the entry
 An answer's record may be long, so the entry holds its digest (`result`) and the record lies beside
 it. Every entry of an account also holds what is spent and the budget in force *after* it: a running
 total that `chain.py` works out again from the charges alone.
+
+| kind | says |
+|---|---|
+| opened | the ledger was made |
+| budget | an account has this budget from now on |
+| reserved | this price is charged for an answer that is to come; no row has been read for it |
+| settled | the answer to an earlier reservation, which costs nothing more |
+| charge | a price and its answer at once |
+| note | a remark |
 """
 
 from __future__ import annotations
@@ -23,12 +32,14 @@ from lastbit.tables.schema import Budget
 
 __all__ = ["Entry", "FIRST", "Kind", "Malformed", "canonical", "digest"]
 
-Kind: TypeAlias = Literal["opened", "budget", "charge", "note"]
+Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled"]
 
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
-_FORMAT = "lastbit ledger 1"
+_FORMAT, _FORMAT_OF_RESERVATIONS = "lastbit ledger 1", "lastbit ledger 2"
+_RESERVATIONS = ("reserved", "settled")
+_KINDS = ("opened", "budget", "charge", "note", *_RESERVATIONS)
 _EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
 
@@ -85,14 +96,17 @@ class Entry:
     budget: Budget | None = None
     secret: str | None = None
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
+    reservation: str | None = None
+    """In a settled entry: the hash of the reservation that it answers."""
     record: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
         """The canonical JSON of all fields; the record is in it by its digest."""
+        late = {"reservation": self.reservation} if self.kind in _RESERVATIONS else {}
         return canonical(
             {
-                "format": _FORMAT,
+                "format": _FORMAT_OF_RESERVATIONS if late else _FORMAT,
                 "sequence": self.sequence,
                 "when": self.when,
                 "kind": self.kind,
@@ -101,6 +115,7 @@ class Entry:
                 "spent": None if self.spent is None else self.spent.to_json(),
                 "budget": None if self.budget is None else _budget_json(self.budget),
                 **{name: getattr(self, name) for name in _TEXTS},
+                **late,
             }
         )
 
@@ -128,7 +143,10 @@ class Entry:
             data = json.loads(text)
         except (ValueError, RecursionError):
             raise Malformed("is no JSON") from None
-        if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        if not isinstance(data, dict) or data.get("format") not in (
+            _FORMAT,
+            _FORMAT_OF_RESERVATIONS,
+        ):
             raise Malformed("is of another format")
         try:
             entry = _entry(data)
@@ -140,11 +158,13 @@ class Entry:
 
 
 def _entry(data: dict[str, Any]) -> Entry:
-    if data["kind"] not in ("opened", "budget", "charge", "note"):
+    if data["kind"] not in _KINDS:
         raise ValueError
     if type(data["sequence"]) is not int or not isinstance(data["when"], str):
         raise TypeError
     texts: dict[str, Any] = {name: data[name] for name in _TEXTS}
+    if data["kind"] in _RESERVATIONS:
+        texts["reservation"] = data["reservation"]
     if not all(text is None or isinstance(text, str) for text in texts.values()):
         raise TypeError
     return Entry(

@@ -1,15 +1,18 @@
 """`Ledger`: the books of all tables that share a file, in SQLite.
 
-Law      `charge` is one transaction that no other process can come between: it reads the last entry
-         and the account, applies the rules of `account.py`, and appends; or it changes nothing
+Law      `reserve`, `settle` and `charge` are one transaction each, that no other process can come
+         between: they read the last entry and the account, apply the rules of `account.py`, and
+         append; or they change nothing
 Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
-         within its budget. (b) An answer that `charge` returned is in the file for good
+         within its budget. (b) A reservation or an answer that was returned is in the file for
+         good. (c) A reservation has at most one answer
 Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read, so the total is
-         still the last when the charge is appended; the sum is exact; a commit is atomic. (b) the
-         commit has been synced before `charge` returns (`storage.py` says why EXTRA). Both rest on
-         SQLite, and on a disk and file system that do what a sync and a lock ask for
+         still the last when the charge is appended; the sum is exact, or rounded up; a commit is
+         atomic. (b) the commit has been synced before the call returns (`storage.py` says why
+         EXTRA). (c) `settle` looks for the answer under the same lock. All rest on SQLite, and on
+         a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
-Checked  tests/ledger/test_sqlite.py, tests/ledger/test_many_processes.py and
+Checked  tests/ledger/test_sqlite.py, test_reservations.py and test_many_processes.py, and
          tests/faults/test_killed.py: killed at each single system call of a charge
 """
 
@@ -30,6 +33,7 @@ from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
 from lastbit.ledger.account import Account
 from lastbit.ledger.chain import chain_problems
 from lastbit.ledger.entry import FIRST, Entry, canonical, digest
+from lastbit.ledger.reservations import answer_of, newest_answer, open_reservations
 from lastbit.ledger.rows import appended, entry_of, rows, whole_entry_of, whole_rows
 from lastbit.ledger.storage import (
     APPLICATION,
@@ -40,8 +44,11 @@ from lastbit.ledger.storage import (
     made,
     place_of,
     transaction,
+    upgraded,
 )
+from lastbit.places import exists
 from lastbit.tables.cost import Cost
+from lastbit.tables.price_grid import check_admitted
 from lastbit.tables.schema import Budget
 
 __all__ = ["Ledger"]
@@ -69,7 +76,7 @@ class Ledger:
     def open(path: str | os.PathLike[str], *, patience: float = _PATIENCE) -> Ledger:
         """The ledger at this path; a new one if there is no file."""
         place = place_of(path)
-        if not place.exists():
+        if not exists(place):
             made(place, _new_ledger, patience=patience)
         return Ledger.existing(place, patience=patience)
 
@@ -93,6 +100,7 @@ class Ledger:
                 with transaction(connection):
                     found = self._account(connection, name)  # another process may have been first
                     if found is None:
+                        _check_budget(budget)
                         found = Account(name=name, budget=None).with_budget(budget)
                         self._append(connection, _budget_entry(found, who=None))
         if found.budget != budget:
@@ -111,6 +119,7 @@ class Ledger:
             found = self._account(connection, name)
             if found is not None and found.budget == budget:
                 return found
+            _check_budget(budget)
             after = (found or Account(name=name, budget=None)).with_budget(budget)
             self._append(connection, _budget_entry(after, who=who))
         return after
@@ -147,6 +156,116 @@ class Ledger:
             found = self._answered(connection, account, question)
         return None if found is None else dict(found.record or {})
 
+    def reserve(
+        self,
+        account: str,
+        cost: Cost,
+        *,
+        who: str | None,
+        question: str,
+        plan_digest: str,
+        fingerprint: str,
+        words: str | None = None,
+        query: str | None = None,
+        fresh: bool = False,
+    ) -> Entry:
+        """Charge an answer that is still to be made; or raise, and change nothing.
+
+        Nothing of the data may be read for it before this returns. What comes back is
+        - an entry with a `record`, if the same was answered before and `fresh` is not asked for:
+          show that, nothing is charged;
+        - else a reservation to `settle`: an open one of the same question and price, which was
+          charged then and which nobody has seen an answer to, or a new one, charged now.
+        """
+        _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
+        draft = Entry(
+            sequence=0,
+            when="",
+            kind="reserved",
+            account=account,
+            who=who,
+            question=question,
+            cost=cost,
+            plan=plan_digest,
+            fingerprint=fingerprint,
+            words=words,
+            query=query,
+        )
+        with self._connected() as connection, transaction(connection):
+            earlier = None if fresh else self._answered(connection, account, question)
+            if earlier is not None:
+                return earlier
+            for paid in open_reservations(self.path, connection, account, question):
+                if paid.cost == cost:
+                    return paid
+            upgraded(connection)
+            return self._charged(connection, draft)
+
+    def settle(
+        self,
+        reservation: Entry,
+        record: Mapping[str, Any],
+        *,
+        who: str | None = None,
+        plan_digest: str | None = None,
+    ) -> Entry:
+        """Record the answer to a reservation, before anybody sees it; this costs nothing more.
+
+        Show `record` of the entry that comes back: if another process was first, it is that
+        one's answer, and this one must not be shown. A reservation that is resumed by another
+        version of lastbit may be answered by another plan of the same price: `plan_digest`.
+        """
+        _check_who(who)
+        if not isinstance(record, Mapping) or reservation.account is None:
+            raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
+        written = canonical({**record, "entry": None})
+        with self._connected() as connection, transaction(connection):
+            row = next(rows(connection, "WHERE sequence = ?", reservation.sequence), None)
+            if row is None or row.hash != reservation.hash or reservation.kind != "reserved":
+                raise damaged(self.path, "does not hold this reservation; was a backup restored?")
+            earlier = answer_of(self.path, connection, reservation)
+            if earlier is not None:
+                return earlier
+            state = self._account(connection, reservation.account)
+            assert state is not None  # its reservation is there
+            draft = Entry(
+                sequence=0,
+                when="",
+                kind="settled",
+                account=reservation.account,
+                who=who,
+                question=reservation.question,
+                plan=reservation.plan if plan_digest is None else plan_digest,
+                fingerprint=reservation.fingerprint,
+                result=digest(written),
+                spent=state.spent,
+                budget=state.budget,
+                reservation=reservation.hash,
+            )
+            entry = self._append(connection, draft, written)
+        return entry.with_record(json.loads(written))
+
+    def unanswered(self, account: str) -> tuple[Entry, ...]:
+        """The account's reservations that are charged and not answered, in their order."""
+        _check_name(account)
+        with self._connected() as connection:
+            return tuple(open_reservations(self.path, connection, account))
+
+    def answer_to(self, reservation: Entry) -> Entry | None:
+        """The entry that settles a reservation, with the answer; None while it is open."""
+        with self._connected() as connection:
+            return answer_of(self.path, connection, reservation)
+
+    def paid_at(self, entry: Entry) -> int:
+        """The number of the entry that charged for this answer."""
+        if entry.reservation is None:
+            return entry.sequence
+        with self._connected() as connection:
+            row = next(rows(connection, "WHERE hash = ?", entry.reservation), None)
+        if row is None:
+            raise damaged(self.path, "has lost a reservation; look at lastbit ledger verify")
+        return row.sequence
+
     def charge(
         self,
         account: str,
@@ -159,17 +278,18 @@ class Ledger:
         record: Mapping[str, Any],
         fresh: bool = False,
     ) -> Entry:
-        """Charge an answer and record it, before anybody sees it; or raise, and change nothing.
+        """Charge an answer that is already in hand, before anybody sees it; or raise.
+
+        For what was made without a look at the data, or under a lock of the caller's: else
+        `reserve` comes first.
 
         Show `record` of the entry that comes back: if another process asked the same in the
         meantime, it is that one's answer, and this one is neither charged nor to be shown. With
         `fresh` the same question is charged anew.
         """
-        for name, text in (("question", question), ("plan", plan_digest), ("data", fingerprint)):
-            _check_text(name, text)
-        _check_who(who)
-        if not isinstance(cost, Cost) or not isinstance(record, Mapping):
-            raise WrongType("charge", problem="has no cost or no record", remedy="pass both")
+        _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
+        if not isinstance(record, Mapping):
+            raise WrongType("charge", problem="has no record", remedy="pass one")
         written = canonical({**record, "entry": None})
         words, query = _asked(record)
         draft = Entry(
@@ -190,12 +310,7 @@ class Ledger:
             earlier = None if fresh else self._answered(connection, account, question)
             if earlier is not None:
                 return earlier
-            found = self._account(connection, account)
-            if found is None:
-                raise _not_open(account)
-            after = found.charged(cost)
-            paid = replace(draft, spent=after.spent, budget=after.budget)
-            entry = self._append(connection, paid, written)
+            entry = self._charged(connection, draft, written)
         return entry.with_record(json.loads(written))
 
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
@@ -303,9 +418,18 @@ class Ledger:
     ) -> Entry | None:
         _check_name(account)
         _check_text("question", question)
-        newest = "WHERE question = ? AND account = ? ORDER BY sequence DESC LIMIT 1"
-        row = next(whole_rows(connection, newest, question, account), None)
-        return None if row is None else whole_entry_of(self.path, row)
+        return newest_answer(self.path, connection, account, question)
+
+    def _charged(
+        self, connection: sqlite3.Connection, draft: Entry, record: str | None = None
+    ) -> Entry:
+        assert draft.account is not None and draft.cost is not None
+        found = self._account(connection, draft.account)
+        if found is None:
+            raise _not_open(draft.account)
+        after = found.charged(draft.cost)
+        paid = replace(draft, spent=after.spent, budget=after.budget)
+        return self._append(connection, paid, record)
 
     def _append(
         self, connection: sqlite3.Connection, draft: Entry, record: str | None = None
@@ -376,6 +500,21 @@ def _check_text(name: str, text: object) -> None:
     """Text that SQLite can hold: a lone surrogate of a broken file name is none."""
     if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
         raise WrongType(name, problem="is no text, or empty", remedy="pass a str")
+
+
+def _check_charge(cost: object, who: object, **texts: object) -> None:
+    for name, text in texts.items():
+        _check_text(name, text)
+    _check_who(who)
+    if not isinstance(cost, Cost):
+        raise WrongType("charge", problem="has no cost", remedy="pass a Cost")
+
+
+def _check_budget(budget: Budget | None) -> None:
+    """A budget that is new to a ledger is on the grid of prices, so that what is left is short."""
+    if budget is not None:
+        for name in ("epsilon", "delta", "rho"):
+            check_admitted(getattr(budget, name), f"budget: {name}")
 
 
 def _check_who(who: object) -> None:

@@ -27,10 +27,10 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lastbit.errors import InvalidParameter, LedgerDamaged
+from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
 
 __all__ = [
     "APPLICATION",
@@ -38,16 +38,22 @@ __all__ = [
     "VERSION",
     "connected",
     "damaged",
+    "holds_ledger",
     "made",
     "place_of",
     "raw",
     "transaction",
     "translated",
+    "upgraded",
 ]
 
 APPLICATION = 0x6C62_6C67  # "lblg"
-VERSION = 1
+VERSION = 2
+"""1 had no reservations; its tables are the same, and it becomes 2 with the first of them."""
 
+_SQLITE = b"SQLite format 3\0"
+_MAKING = ".lastbit-ledger-"
+_LONGEST_END = len("-journal")
 _STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
 SCHEMA = (
     # the record comes last: looking an entry up does not read through its answer
@@ -97,30 +103,80 @@ _ALONE = _Alone()
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:
-    """The absolute path, if a ledger may be there; a folder or a device is refused."""
-    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path) or not os.fspath(path):
+    """The real path, links followed, if a ledger may be there; a folder or a device is refused.
+
+    One ledger has one path then, whatever link it is reached by: SQLite finds a journal by it.
+    """
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
         raise InvalidParameter("ledger", problem="is no path", remedy="name a file")
-    place = Path(path).absolute()
     try:
-        kind = place.stat().st_mode
+        place = Path(os.path.realpath(path))
+        longest = os.pathconf(place.parent, "PC_NAME_MAX") if place.parent.is_dir() else 255
+        if len(os.fsencode(place.name)) + _LONGEST_END > longest:
+            raise _unusable(place, "has a name that is too long", "name it by fewer letters")
+        found = place.stat()
     except FileNotFoundError:
+        if os.path.islink(path):  # say, to a disk that is not mounted: no reason for a fresh budget
+            raise _unusable(
+                place, "is not there, though a link leads to it", "restore it, or drop the link"
+            ) from None
         return place
-    except OSError as error:
-        raise _unusable(place, f"cannot be reached ({error.strerror})") from None
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "its name is no text"
+        raise _unusable(Path(path), f"cannot be reached ({reason})") from None
+    kind = found.st_mode
     if stat.S_ISREG(kind):
+        _check_one_name(place)
         return place
     problem = "is a folder" if stat.S_ISDIR(kind) else "is no ordinary file"
     raise _unusable(place, problem, "name a file in it" if stat.S_ISDIR(kind) else "name a file")
 
 
+def _check_one_name(place: Path) -> None:
+    """Refuse a ledger with two names (a hard link): its journal would be found by one of them only.
+
+    The name under which `made` wrote it may still be there, for a moment or after a crash.
+    """
+    if place.stat().st_nlink == 1:
+        return
+    own = place.stat().st_ino
+    making = 0
+    for other in place.parent.glob(f"{_MAKING}*.new"):
+        with suppress(OSError):
+            making += other.stat().st_ino == own
+    if place.stat().st_nlink - making > 1:
+        raise _unusable(
+            place,
+            "has another name (a hard link), and a crash under one could not be undone under the "
+            "other",
+            "remove the other name, or make a symbolic link",
+        )
+
+
+def holds_ledger(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says in its first bytes that it is a ledger of lastbit's.
+
+    Under the lock: to close a handle of a ledger would drop the locks of an open connection.
+    """
+    with _ALONE.lock, suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                head = file.read(100)
+                return head[:16] == _SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
+    return False
+
+
 def made(place: Path, fill: Callable[[sqlite3.Connection], None], *, patience: float) -> bool:
     """Make the file whole and then give it its name; False if that was taken meanwhile."""
     try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".new")
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=_MAKING, suffix=".new")
         os.close(handle)  # readable by its owner alone, as everything linked to it is
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unusable(
-            place, f"cannot be made ({error.strerror})", "name a file in a folder you may write to"
+            place,
+            f"cannot be made ({getattr(error, 'strerror', None) or 'no path'})",
+            "name a file in a folder you may write to",
         ) from None
     try:
         with _ALONE.lock, translated(place), raw(Path(name), patience=patience) as connection:
@@ -134,17 +190,23 @@ def made(place: Path, fill: Callable[[sqlite3.Connection], None], *, patience: f
                 place, f"cannot be made ({error.strerror})", "put it on a local disk"
             ) from None
     finally:
-        os.unlink(name)
-    _sync_folder(place.parent)
+        with suppress(OSError):
+            os.unlink(name)
+    _sync_folder(place)
     return True
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _sync_folder(place: Path) -> None:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        handle = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise _unusable(
+            place, f"could not be synced ({error.strerror})", "put it on a local disk"
+        ) from None
 
 
 @contextmanager
@@ -152,12 +214,18 @@ def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection with our settings, closed at the end; what it holds is not looked at."""
     address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
     connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
+    connection.text_factory = _text
     try:
         for setting in _SETTINGS:
             connection.execute(setting).fetchall()
         yield connection
     finally:
         connection.close()
+
+
+def _text(raw_: bytes) -> str:
+    """Text of the file; bytes that are no UTF-8 stay recognisable as such, and fit no hash."""
+    return raw_.decode("utf-8", "surrogateescape")
 
 
 @contextmanager
@@ -182,6 +250,16 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
+def upgraded(connection: sqlite3.Connection) -> None:
+    """Mark the file as one that may hold reservations, in the transaction that writes one.
+
+    No entry is touched. A lastbit that does not know reservations refuses the file from now on,
+    in words of its own, instead of taking it for a damaged one.
+    """
+    if connection.execute("PRAGMA user_version").fetchone() != (VERSION,):
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
 def _check_file(place: Path) -> None:
     place_of(place)
     try:
@@ -202,7 +280,7 @@ def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
     rows = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
     )
-    if version != VERSION or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
+    if version not in (1, VERSION) or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
         raise damaged(place, "had its tables or triggers changed; restore a backup")
 
 
@@ -214,8 +292,19 @@ def translated(place: Path) -> Iterator[None]:
     """SQLite's errors as ours. Its own words are dropped: they may quote what is stored."""
     try:
         yield
+    except LastbitError:
+        raise
     except sqlite3.Error as error:
-        raise _translation(place, error) from None
+        failed = _translation(place, error)
+    except (UnicodeError, sqlite3.Warning, OverflowError):  # bytes where text or a number should be
+        failed = damaged(place, "is damaged (it holds what no ledger holds); restore a backup")
+    except OSError as error:
+        failed = _unusable(place, f"cannot be reached ({error.strerror})", "look at the disk")
+    except MemoryError:
+        failed = damaged(place, "is damaged (it names a size beyond all memory); restore a backup")
+    else:
+        return
+    raise failed from None
 
 
 def _translation(place: Path, error: sqlite3.Error) -> Exception:

@@ -4,9 +4,9 @@ A question comes in as a `Query` with its `Plan`, and goes out as an `Answer` th
 between, and only here, exact numbers of people are in memory; they are gone before anything is
 shown, recorded or logged, and no exception carries them out.
 
-The order is fixed (`release.py` says why): check who asks and what is left of the budget, look for
-a recorded answer, run the engine, add the noise, let the ledger take the charge together with the
-whole answer, show.
+The order is fixed (`release.py` says why): check who asks and that it can be answered, look for a
+recorded answer, let the ledger commit the price, run the engine, add the noise, let the ledger take
+the whole answer, show.
 
 | file | holds |
 |---|---|

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
+from lastbit.ledger import check_output
+from lastbit.places import Spared, replaced, written_over
 from lastbit.release.cells import Cell
 from lastbit.release.exporting import columns_for_export, csv_text, duckdb_relation
 from lastbit.release.showing import html_table, text_table
 from lastbit.tables.cost import Cost
 from lastbit.tables.expression import Constant, from_json
+from lastbit.verify.certificate import read
 
 __all__ = ["Answer", "Row"]
 
@@ -41,6 +45,8 @@ class Answer:
     """
 
     record: dict[str, Any] = field(repr=False)
+    spared: Spared = field(default_factory=dict, repr=False, compare=False)
+    """Files that no export may replace: the ledger, the card, the source."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict) or "rows" not in self.record:
@@ -127,7 +133,7 @@ class Answer:
         """The same with whole counts from 0 up that agree with their total; costs nothing."""
         from lastbit.release.consistency import consistent
 
-        return Answer(consistent(self.record))
+        return Answer(consistent(self.record), self.spared)
 
     # ------------------------------------------------------------ to other programs
 
@@ -158,17 +164,19 @@ class Answer:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Comma-separated text, also written to a file if one is named."""
-        return _written(csv_text(self.record), path)
+        return self._written(csv_text(self.record), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole record with its certificate as JSON text."""
         text = json.dumps(self.record, indent=2, ensure_ascii=False, allow_nan=False)
-        return _written(text + "\n", path)
+        return self._written(text + "\n", path)
 
     def to_parquet(self, path: str | Path) -> None:
         """A Parquet file."""
-        Path(path).write_bytes(b"")  # where that fails, it says so better than the engine
-        duckdb_relation(self.record).write_parquet(str(path))
+        check_output("path", path, self.spared)
+        with _told(), replaced(path) as new:
+            new.write_bytes(b"")  # where that fails, it says so better than the engine
+            duckdb_relation(self.record).write_parquet(str(new))
 
     def save(self, path: str | Path) -> None:
         """Keep the answer: the record with its certificate, which `load` reads back."""
@@ -177,13 +185,25 @@ class Answer:
     @staticmethod
     def load(path: str | Path) -> Answer:
         """An answer that `save` wrote."""
-        return Answer(json.loads(Path(path).read_text("utf-8")))
+        try:
+            return Answer(read(Path(path)))
+        except InvalidParameter as error:
+            raise InvalidParameter(
+                "answer", problem=error.problem, remedy="pass what save() wrote"
+            ) from None
 
     def report(self, path: str | Path) -> None:
         """A page with charts: one HTML file that needs nothing else."""
         from lastbit.report.answers import page
 
-        _written(page(self.record), path)
+        self._written(page(self.record), path)
+
+    def _written(self, text: str, path: str | Path | None) -> str:
+        if path is not None:
+            check_output("path", path, self.spared)
+            with _told():
+                written_over(path, text)
+        return text
 
     # ------------------------------------------------------------ to people
 
@@ -204,7 +224,14 @@ def _key(data: Any) -> Any:
     return constant.value
 
 
-def _written(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        Path(path).write_text(text, "utf-8")
-    return text
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the system says of a file that could not be written, as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidParameter(
+            "path",
+            problem=f"could not be written ({error.strerror or 'the disk fails'})",
+            remedy="name another file; the answer is not lost",
+        ) from None

@@ -30,7 +30,7 @@ def certificate_of(
     """The certificate of a release by this plan, sealed.
 
     `columns` and `rows` are those of the record; the certificate has their digest. `head` is the
-    hash of the ledger's last entry before this answer: quoted later, it proves that none was lost.
+    hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
     """
     card, written = plan.card, plan.to_json()
     claim = {

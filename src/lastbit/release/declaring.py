@@ -13,6 +13,7 @@ from lastbit.exact.rational import whole
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.card import source_of
 from lastbit.tables.drafting import check_names
+from lastbit.tables.price_grid import check_admitted
 from lastbit.tables.schema import Budget, Column, ColumnType, DataCard, PublicTable, Source
 from lastbit.tables.sealing import sealed
 from lastbit.tables.types import value_type
@@ -47,6 +48,9 @@ def card_of(
         )
     if budget is not None and not isinstance(budget, Budget):
         raise WrongType("budget", problem="is none", remedy="pass a Budget")
+    if budget is not None:
+        for part in ("epsilon", "delta", "rho"):
+            check_admitted(getattr(budget, part), f"budget: {part}")
     place, called = _source(source, name)
     rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
     groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)

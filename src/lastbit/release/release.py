@@ -1,18 +1,29 @@
-"""The one way from a query to its answer: check, run, add noise, pay, and only then show.
+"""The one way from a query to its answer: check, reserve, run, add noise, settle, then show.
 
 Order of things, and why:
-1. Whoever may not ask is refused, and so is whatever cannot be answered or paid. Nothing is read.
+1. Whoever may not ask is refused, and so is whatever cannot be answered: the columns of the answer
+   are made without rows, its certificate is checked without rows, and the very statement runs on
+   tables without rows. None of it depends on a row.
 2. A question that was answered on the same data before gets the recorded answer, at no charge.
-3. The engine runs the one statement; noise is added; the raw numbers are gone.
-4. The ledger takes the charge and the whole record in one transaction, which checks the budget for
-   good. If it refuses, nobody has seen the noisy numbers, and nothing is charged.
-5. Only what the ledger gives back is shown.
+3. The ledger commits the price as a reservation, in one transaction that checks the budget for
+   good. If it refuses, nothing was read.
+4. The engine runs the one statement; noise is added; the raw numbers are gone.
+5. The ledger takes the whole record as the answer to the reservation, and only what it gives back
+   is shown.
 
-Theorem  a release is never shown without its charge: what is returned is the record of an entry
-         that was committed before. A failure before the commit leaves no trace and no release; a
-         crash after it leaves a paid answer that asking again brings back
-Differs  without a ledger (Python only) nothing is charged, and the answer says so
-Checked  tests/release/test_release.py
+Theorem  (a) no row is read for an answer without a committed charge. (b) No answer is shown without
+         a settled entry. (c) A reservation has at most one answer
+Proof    (a) `aggregates` is called after `reserve` has returned, which it does after its commit.
+         (b) what is returned is the record of an entry that `reserve` or `settle` read or wrote.
+         (c) is `Ledger.settle`'s
+Corollary  whoever kills a query after step 3, at whatever moment, has paid for it, and has seen how
+         long it took and nothing else. A failure in steps 4 and 5 may depend on the data, and is
+         charged as well. To ask the same again on the same data resumes the reservation at no
+         charge: nobody has seen its first noise
+Differs  a frame in memory is read once before the reservation, for its fingerprint: every row
+         alike, whatever the question. Without a ledger (Python only) nothing is charged, and the
+         answer says so. The time that an answer takes is not part of the promise
+Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/faults
 """
 
 from __future__ import annotations
@@ -21,8 +32,7 @@ import getpass
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lastbit.errors import (
@@ -30,15 +40,20 @@ from lastbit.errors import (
     EngineFailed,
     EntropyUnavailable,
     InvalidParameter,
+    LastbitError,
+    LedgerDamaged,
     NotAllowed,
     NotCertified,
 )
+from lastbit.ledger import spared_by
+from lastbit.places import same_place
 from lastbit.release.answer import Answer
 from lastbit.release.cells import Column
 from lastbit.release.having import kept
 from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy, noised
 from lastbit.sampling.bits import secure_bits
+from lastbit.tables.explaining import unit_name
 from lastbit.tables.expression import ColumnName, Constant, columns_in, to_json
 from lastbit.tables.plan import Plan
 from lastbit.tables.query import Query
@@ -50,8 +65,11 @@ if TYPE_CHECKING:
 
 __all__ = ["released"]
 
-_UNPAID = "the answer could not be made; nothing was released or charged"
-_PERHAPS_PAID = "the ledger failed; ask the same again: if this was charged, that costs nothing"
+_NOT_MADE = "the answer could not be made; nothing was released"
+_CHARGED = (
+    "the price stays charged, and to ask the same again is free as long as the data are the same"
+)
+_WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotCertified)
 
 
 def released(
@@ -65,7 +83,7 @@ def released(
     consistent: bool = False,
     sql: str | None = None,
 ) -> Answer:
-    """The private answer to a query, as planned; charged to the ledger before it is returned.
+    """The private answer to a query, as planned; charged to the ledger before a row is read.
 
     `ledger` defaults to the card's, and cannot be another one where the card names one. `fresh`
     pays for new noise though the same question was answered before. `consistent` makes counts agree
@@ -94,39 +112,56 @@ def _unrecorded(plan: Plan, sql: str | None) -> Answer:
         raise BudgetExceeded(f"the answer costs more than all of the budget of {plan.card.name}")
     note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
     question = _question(plan, None)
-    return Answer(
-        sealed(lambda: _made(plan, question=question, sql=sql, notes=(note,)), words=_UNPAID)
-    )
+    made = sealed(lambda: _made(plan, question=question, sql=sql, notes=(note,)), words=_NOT_MADE)
+    return Answer(made, spared_by(plan.card))
 
 
 def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | None) -> Answer:
     card = plan.card
-    account = books.account(card.name, card.budget)
+    books.account(card.name, card.budget)
     data = _fingerprint(books, card)
     question = _question(plan, data)
-    if not fresh:
-        known = books.recorded(card.name, question)
-        if known is not None:
-            return Answer(known)
-    account.charged(plan.cost)  # refuses early what the ledger would refuse later
+    spared = spared_by(card, books.path)
+    known = None if fresh else books.recorded(card.name, question)
+    if known is not None:
+        return Answer(known, spared)
+    _check_runnable(plan)
+    paid = books.reserve(
+        card.name,
+        plan.cost,
+        who=who,
+        question=question,
+        plan_digest=plan.digest,
+        fingerprint=data,
+        words=sql,
+        query=plan.query.digest,
+        fresh=fresh,
+    )
+    if paid.record is not None:  # another process was quicker
+        return Answer(dict(paid.record), spared)
 
-    def paid() -> Entry:
-        record = _made(plan, question=question, sql=sql, head=books.head)
+    def settled() -> Entry:
+        record = _made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
-            raise EngineFailed("the data changed while they were read; nothing was charged")
-        return books.charge(
-            card.name,
-            plan.cost,
-            who=who,
-            question=question,
-            plan_digest=plan.digest,
-            fingerprint=data,
-            record=record,
-            fresh=fresh,
-        )
+            raise EngineFailed("the data changed while they were read")
+        return books.settle(paid, record, who=who, plan_digest=plan.digest)
 
-    entry = sealed(paid, words=_PERHAPS_PAID)  # its frames hold an answer that is not paid yet
-    return Answer(dict(entry.record or {}))
+    entry = _charged(settled)  # its frames hold an answer that is not settled yet
+    return Answer(dict(entry.record or {}), spared)
+
+
+def _charged(work: Callable[[], Entry]) -> Entry:
+    """What `work` gives; its errors say that the price is paid, and how to come by the answer."""
+    try:
+        return sealed(work, words=_NOT_MADE)
+    except InvalidParameter as error:
+        failed: LastbitError = InvalidParameter(
+            error.parameter, problem=error.problem, remedy=f"{error.remedy}; {_CHARGED}"
+        )
+    except LastbitError as error:
+        kind = type(error) if type(error) in _WORDED else EngineFailed
+        failed = kind(f"{error}; {_CHARGED}")
+    raise failed
 
 
 def _fingerprint(books: Ledger, card: DataCard) -> str:
@@ -158,7 +193,7 @@ def _opened(ledger: Any, card: DataCard) -> Ledger | None:
     if ledger is None:
         return None if card.ledger is None else Ledger.open(card.ledger)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    if card.ledger is not None and books.path.resolve() != Path(card.ledger).resolve():
+    if card.ledger is not None and not same_place(books.path, card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"
         )
@@ -201,8 +236,8 @@ def _types(query: Query, card: DataCard) -> list[list[str]]:
     return sorted([column.table or "", column.name, kind or ""] for column, kind in kinds)
 
 
-def _check_columns(plan: Plan) -> None:
-    """Make the columns of an answer without rows, so that what cannot be made fails here."""
+def _check_columns(plan: Plan) -> list[dict[str, Any]]:
+    """The columns of an answer without rows, so that what cannot be made fails here."""
     names = [measure.name for measure in plan.measures]
     pairs = [(r.aggregate.name, role) for r in plan.recipes for role in ("value", "low", "high")]
     nothing = Noisy(
@@ -211,12 +246,27 @@ def _check_columns(plan: Plan) -> None:
         bins={name: [] for name in names},
         ranks={pair: [] for pair in pairs},
     )
-    found = [key.name for key in plan.query.keys]
-    found += [column.name for column in columns_of(plan, nothing)]
-    if len({name.lower() for name in found}) != len(found):
+    found = _told(plan, columns_of(plan, nothing))
+    if len({column["name"].lower() for column in found}) != len(found):
         raise InvalidParameter(
             "query", problem="gives two columns of the answer one name", remedy="rename one"
         )
+    return found
+
+
+def _check_runnable(plan: Plan) -> None:
+    """All that could fail whatever the data are, tried without a row of them."""
+    from lastbit.release.certificate import certificate_of
+    from lastbit.tables.backends.duckdb_rehearsal import rehearse
+    from lastbit.verify.check import problem_of
+
+    empty = certificate_of(plan, columns=_check_columns(plan), rows=[])
+    if problem_of(empty) is not None:
+        raise NotCertified(
+            "the checker rejects the plan of this answer; nothing was charged; ask at another "
+            "price, or with other weights"
+        )
+    rehearse(plan.query, plan.card, plan.measures)
 
 
 # ---------------------------------------------------------------- the engine, and the noise
@@ -233,7 +283,7 @@ def _noisy(plan: Plan) -> Noisy:
         _check_shape(plan, raw)
         return noised(plan, raw)
 
-    words = "the noise could not be added; nothing was released or charged"
+    words = "the noise could not be added; nothing was released"
     return sealed(checked, words=words, known=(EntropyUnavailable,))
 
 
@@ -259,7 +309,7 @@ def _check_shape(plan: Plan, raw: Any) -> None:
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:
     """The record of a new answer; to be called sealed, since it is not paid for yet."""
     noisy = _noisy(plan)
-    return sealed(lambda: _record(plan, noisy, **said), words=_UNPAID, known=(NotCertified,))
+    return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
 
 
 def _record(
@@ -278,13 +328,10 @@ def _record(
     columns = columns_of(plan, noisy)
     asked = plan.asked.to_json()
     rows = _rows(plan.query, noisy, columns)
-    told = [
-        *({"name": key.name, "role": "key", "function": None} for key in plan.query.keys),
-        *(column.to_json() for column in columns),
-    ]
+    told = _told(plan, columns)
     certificate = certificate_of(plan, columns=told, rows=rows, head=head)
     if problem_of(certificate) is not None:  # the second program has the last word
-        raise NotCertified("the checker rejects the plan of this answer; nothing was charged")
+        raise NotCertified("the checker rejects the plan of this answer")
     return {
         "lastbit": lastbit.__version__,
         "table": plan.card.name,
@@ -299,6 +346,14 @@ def _record(
         "certificate": certificate,
         "entry": None,
     }
+
+
+def _told(plan: Plan, columns: list[Column]) -> list[dict[str, Any]]:
+    """What the record says of the columns of its rows."""
+    return [
+        *({"name": key.name, "role": "key", "function": None} for key in plan.query.keys),
+        *(column.to_json() for column in columns),
+    ]
 
 
 def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, Any]]:
@@ -325,8 +380,8 @@ def _notes(plan: Plan) -> list[str]:
     card, functions = plan.card, {part.function for part in plan.query.aggregates}
     if card.unit is not None:
         notes.append(
-            f"Each {card.unit} counts for at most {card.max_rows} rows: where there are more, all "
-            "of them count for less."
+            f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are "
+            "more, all of them count for less."
         )
     part = plan.keys_part
     if part is not None:

@@ -6,6 +6,7 @@ Numbers are rounded the safe way: a bound on a loss up, a probability that refut
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -20,7 +21,7 @@ from lastbit.verify.language import expression_from_json
 from lastbit.verify.notation import decimal
 from lastbit.verify.notation import text as expression_text
 
-__all__ = ["Claim", "claim_of", "long", "probability_text", "short", "uniform_text"]
+__all__ = ["Claim", "claim_of", "long", "probability_text", "quoted", "short", "uniform_text"]
 
 LONGEST = 24
 LARGEST = 10**1000
@@ -28,6 +29,7 @@ MOST_DIGITS = 24
 SMALL = 10**6
 LOSS_DIGITS = 21
 MOST_CODE = 400
+_WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,27 @@ def probability_text(p: Fraction) -> str:
     return f"{p.numerator}/{below} ({near})"
 
 
+def quoted(name: str, most: int = 2000) -> str:
+    r"""A name that a certificate gives: a plain word as it is, any other in quotes and escaped.
+
+    Nothing in it steers a terminal, turns the reading around, or looks like a number or a sentence
+    of ours: letters other than Latin ones are written by their code.
+
+    >>> print(quoted("visits"), quoted("visits, \u03b5 = 0"), quoted("\u202e\uff11"))
+    visits "visits, \u03b5 = 0" "\u202e\uff11"
+    """
+    text = str(name)
+    if _WORD.fullmatch(text) and len(text) <= most + 8:
+        return text
+    cut = "..." if len(text) > most else ""
+    return f'"{"".join(map(_escaped, text[:most]))}{cut}"'
+
+
+def _escaped(letter: str) -> str:
+    plain = " " <= letter <= "~" or ("\u00c0" <= letter <= "\u024f" and letter not in "×÷")
+    return letter if plain and letter not in '"\\' else f"\\u{ord(letter):04x}"
+
+
 def _above(total: Fraction, ideal: Fraction) -> str:
     """A loss as what it should be and what the floats add."""
     return f"{short(ideal, up=True)} + {decimal(total - ideal, up=True)}"
@@ -179,7 +202,7 @@ def _rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
 
 def _release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
     plan = body["plan"]
-    unit = "row" if claim["unit"] is None else str(claim["unit"])
+    unit = "row" if claim["unit"] is None else quoted(claim["unit"])
     price = ", ".join(
         f"{letter} ≤ {short(number(claim[name]), up=True)}"
         for letter, name in (("ε", "epsilon"), ("δ", "delta"), ("ρ", "rho"))
@@ -193,11 +216,11 @@ def _release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
         "It is the price of the whole answer: all its columns and groups, and which keys it shows.",
     )
     columns = ", ".join(
-        f"{part['name']} ({part['function']})" for part in body["query"]["aggregates"]
+        f"{quoted(part['name'])} ({part['function']})" for part in body["query"]["aggregates"]
     )
     groups = "found privately" if plan["groups"] is None else f"{plan['groups']}, public"
     facts = (
-        ("table", str(claim["table"])),
+        ("table", quoted(claim["table"])),
         ("released", columns),
         ("groups", groups),
         ("protected", f"one {unit} {relation}"),
@@ -206,7 +229,7 @@ def _release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
         ("adds up", _adding(plan)),
         ("SHA-256 of the rows", str(claim["rows"])),
     )
-    return Claim(f"An answer from {claim['table']}", price, sentences, facts)
+    return Claim(f"An answer from {quoted(claim['table'])}", price, sentences, facts)
 
 
 def _rows(number_of_rows: int) -> str:
@@ -218,10 +241,10 @@ def _part_name(part: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
         case "keys":
             return "which keys are shown"
         case "rank":
-            return f"{part['aggregate']}, {part['role']}"
+            return f"{quoted(part['aggregate'], 16)}, {part['role']}"
     kinds = {measure["name"]: measure["kind"] for measure in plan["measures"]}
     users = (r["aggregate"] for r in plan["recipes"] if part["measure"] in r["measures"].values())
-    return f"{kinds[part['measure']]} for {', '.join(users)}"
+    return f"{kinds[part['measure']]} for {', '.join(quoted(user, 16) for user in users)}"
 
 
 def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
@@ -286,7 +309,7 @@ def _law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
     )
     cells = [sum(len(branch["cells"]) for branch in law) for law in body["laws"]]
     facts = (*_about(claim), ("cells", f"{cells[0]} from {x}, {cells[1]} from {y}"))
-    return Claim(f"The exact loss of {claim['function']}", verdict, sentences, facts)
+    return Claim(f"The exact loss of {quoted(claim['function'])}", verdict, sentences, facts)
 
 
 def _refutation(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
@@ -310,7 +333,7 @@ def _refutation(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
         f"probability {probability_text(q)} from the input {y}. {told}",
     )
     facts = (*_about(claim), ("outputs", f"{low} to {high}"))
-    return Claim(f"{claim['function']} tells two inputs apart", verdict, sentences, facts)
+    return Claim(f"{quoted(claim['function'])} tells two inputs apart", verdict, sentences, facts)
 
 
 def _error_bound(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
@@ -361,19 +384,22 @@ def _query(claim: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[tuple[str
 
 def _ranges(ranges: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (f"{name} from", f"{short(number(low), up=False)} to {short(number(high), up=True)}")
+        (
+            f"{quoted(name)} from",
+            f"{short(number(low), up=False)} to {short(number(high), up=True)}",
+        )
         for name, (low, high) in sorted(ranges.items())
     )
 
 
 def _about(claim: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     parameters = ", ".join(
-        f"{name} = {_float(text)}" for name, text in sorted(claim["parameters"].items())
+        f"{quoted(name)} = {_float(text)}" for name, text in sorted(claim["parameters"].items())
     )
     sign = "none" if claim["signs"] is None else "fair, +1 or -1"
     given = (("parameters", parameters),) if parameters else ()
     return (
-        ("function", str(claim["function"])),
+        ("function", quoted(claim["function"])),
         *given,
         ("inputs", " and ".join(_float(text) for text in claim["inputs"])),
         ("uniform", uniform_text(claim["uniform"])),

@@ -8,12 +8,12 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact.rational import Number, positive, rational
+from lastbit.tables.price_grid import check_admitted
 from lastbit.tables.schema import DataCard
 from lastbit.tables.split import Weights
 
 __all__ = ["Asked", "asked_price"]
 
-_LEAST_DELTA = Fraction(1, 1 << 1000)
 _EXTREME = Fraction(1 << 30)
 
 
@@ -47,7 +47,7 @@ def asked_price(
     rho: Number | None,
     weights: Weights,
 ) -> Asked:
-    """The price as exact numbers; refused unless it is in the currency of the card's budget.
+    """The price as exact numbers of the public grid, in the currency of the card's budget.
 
     There is no default: a price that nobody named is no price.
     """
@@ -59,7 +59,7 @@ def asked_price(
         raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
     named: Any = weights
     if not isinstance(weights, str) and weights is not None:
-        named = tuple(sorted((name, positive(weights[name], "weights")) for name in weights))
+        named = tuple(sorted((name, _weight(weights[name])) for name in weights))
     asked = Asked(
         epsilon=None if epsilon is None else _price(epsilon, "epsilon"),
         delta=Fraction(0) if delta is None else _level(delta),
@@ -94,13 +94,20 @@ def _price(value: Number, name: str) -> Fraction:
         raise InvalidParameter(
             name, problem="is beyond 2**30 or below 2**-30", remedy="pass, say, 1"
         )
+    check_admitted(price, name)
     return price
+
+
+def _weight(value: Number) -> Fraction:
+    """On the grid too: shares of the price are written out in the plan, and must stay short."""
+    weight = positive(value, "weights")
+    check_admitted(weight, "weights")
+    return weight
 
 
 def _level(value: Number) -> Fraction:
     level = rational(value, "delta")
-    if level != 0 and not _LEAST_DELTA <= level < 1:
-        raise InvalidParameter(
-            "delta", problem="is not between 2**-1000 and 1", remedy="pass, say, 1e-9"
-        )
+    if not 0 <= level < 1:
+        raise InvalidParameter("delta", problem="is not between 0 and 1", remedy="pass, say, 1e-9")
+    check_admitted(level, "delta")
     return level

@@ -4,7 +4,8 @@ Everything that decides about privacy must be written: the unit, how many rows o
 neighbour relation and the budget have no defaults. Numbers are exact: `0.1` on a card is 1/10.
 A card is refused with its line and a remedy, all problems at once. The ledger, if the card names
 none, is `<name of the table>.ledger` beside the card: whoever copies or renames the card's file
-must not find a fresh budget.
+must not find a fresh budget. All paths are relative to the card's real folder, links followed: by
+whatever symbolic link a card is reached, it finds one ledger and one source.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
 from lastbit.errors import CardRefused, InvalidParameter
+from lastbit.places import content_of
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.bounds import check_bounds
 from lastbit.tables.card_fields import Fields, Problem, Written, refusal, source_of
 from lastbit.tables.measures import grid_of
+from lastbit.tables.price_grid import check_admitted
 from lastbit.tables.schema import Budget, Column, ColumnType, DataCard, PublicTable, Source
 from lastbit.tables.toml_text import toml_key
 
@@ -68,22 +71,22 @@ def examined(path: str | Path) -> Examined:
             remedy=f"name the card, or draft one: lastbit card new {place.name}",
         )
     try:
-        with place.open("rb") as file:
-            raw = file.read(_LONGEST + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no path"
+        raw = content_of(place, most=_LONGEST)
+        real = Path(os.path.realpath(place))
+    except OSError as error:
         raise CardRefused(
-            str(place), problem=f"cannot be read ({reason})", remedy="check the path"
+            str(place), problem=f"cannot be read ({error.strerror})", remedy="pass a TOML file"
         ) from None
-    if len(raw) > _LONGEST:
-        raise CardRefused(str(place), problem="is too long for a card", remedy="pass a TOML file")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise CardRefused(
             str(place), problem="is no text in UTF-8", remedy="pass a TOML file"
         ) from None
-    return _examined(text, folder=place.parent, named=place.name)
+    found = _examined(text, folder=real.parent, named=place.name)
+    if found.card is None:
+        return found
+    return replace(found, card=replace(found.card, file=str(real)))
 
 
 def _accepted(found: Examined) -> DataCard:
@@ -285,6 +288,9 @@ class _Reader(Fields):
             return None
         kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
         values = cast(dict[str, Fraction], numbers)
+        for name, value in values.items():
+            if value > 0:
+                self.attempt(("budget",), lambda: check_admitted(value, name))  # noqa: B023  at once
         return self.attempt(("budget",), lambda: Budget(kind=kind, **values))
 
     # -- ledger, users, public tables --

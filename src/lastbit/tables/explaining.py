@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ from lastbit.tables.stability import weight_one
 if TYPE_CHECKING:
     from lastbit.tables.plan import Plan
 
-__all__ = ["explained", "guarantee_text"]
+__all__ = ["explained", "guarantee_text", "unit_name"]
 
+_WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 _TAIL = Fraction(39, 40)
 
 
@@ -31,13 +33,24 @@ def guarantee_text(card: DataCard, cost: Cost) -> str:
     'epsilon = 1 differential privacy for one row more or less'
     """
     kind = "zero-concentrated differential privacy" if cost.rho else "differential privacy"
-    return f"{cost} {kind} for {_neighbours(card)}".replace("'", "")
+    return f"{str(cost).replace(chr(39), '')} {kind} for {_neighbours(card)}"
+
+
+def unit_name(name: str) -> str:
+    """A column's name in a sentence: one that is no plain word is quoted, odd letters escaped.
+
+    >>> unit_name("patient_id"), unit_name("row, or none")
+    ('patient_id', '"row, or none"')
+    """
+    if _WORD.fullmatch(name):
+        return name
+    letters = [c if c.isprintable() and c not in '"\\' else f"\\u{ord(c):04x}" for c in name]
+    return '"' + "".join(letters) + '"'
 
 
 def _neighbours(card: DataCard) -> str:
-    unit = card.neighbours.unit
-    if unit == "record":
-        unit = "row" if card.unit is None else card.unit
+    """By the column that the card names, and by nothing else: the checker writes the same."""
+    unit = "row" if card.unit is None else unit_name(card.unit)
     return str(card.neighbours.by(unit))
 
 

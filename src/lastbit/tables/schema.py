@@ -158,6 +158,8 @@ class DataCard:
     ledger: str | None = None
     users: tuple[str, ...] | None = None
     public: Mapping[str, PublicTable] = field(default_factory=dict)
+    file: str | None = field(default=None, compare=False)
+    """Where the card was read, if it was: a file that nothing may be written over."""
 
     def __post_init__(self) -> None:
         if self.neighbours.relation not in ("add-remove", "change-one"):

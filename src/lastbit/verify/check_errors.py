@@ -66,6 +66,7 @@ class _Proof:
         self.ulps = ulps_of(claim["ulps"], self.form)
         names = {row[1] for row in self.rows if row[0] in INPUTS}
         names |= {row[3] for row in self.rows if row[0] == "CASES"}
+        require(all(map(str.isidentifier, names)), "an input has a name that is no name")
         self.errors = {
             name: None if text == "rounded" else number(text)
             for name, text in claim["errors"].items()

@@ -4,14 +4,14 @@
 |---|---|
 | table, query, price asked, plan | those of the certificate |
 | cost | that of the plan |
-| guarantee | a sentence with these very numbers |
+| guarantee, notes | the sentences that follow from the plan, letter for letter |
 | columns | those that the query asks for, in order |
 | rows | as many keys and cells as there are columns; declared keys; no more than the limit |
 | columns and rows | of the digest that the certificate names |
 | rows made consistent | the nearest whole counts, worked out again from the rows before |
 
-The SQL text and the notes are for people and are not checked; the entry points into a ledger, and
-only its form is.
+The SQL text and the version of lastbit are what the record says and are not checked; the digest of
+the question and the entry point into a ledger, and only their form is. There is nothing else in it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from lastbit.verify.arithmetic import digest, number, require, written
+from lastbit.verify.arithmetic import digest, require, written
 from lastbit.verify.check_release import same
 from lastbit.verify.check_release_query import Question, constant_of, question_of
+from lastbit.verify.check_release_words import (
+    CONSISTENT,
+    UNRECORDED,
+    bin_name,
+    guarantee_of,
+    notes_of,
+)
 
 __all__ = ["check_answer"]
 
@@ -33,12 +40,9 @@ _PARTS = frozenset(
     {"table", "question", "asked", "columns", "rows", "cost", "guarantee", "plan", "notes"}
     | {"certificate", "entry", "lastbit"}
 )
+_MADE_CONSISTENT = frozenset({"before", "totals"})
+_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
 _CELL = frozenset({"value", "standard_error", "low", "high"})
-_GUARANTEE = re.compile(
-    r"(?:epsilon = (?P<epsilon>\S{1,999}?)(?:, delta = (?P<delta>\S{1,999}))?"
-    r"|rho = (?P<rho>\S{1,999}) zero-concentrated) differential privacy for one [^\n]{1,200} "
-    r"(?P<relation>more or less|changed)"
-)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -46,6 +50,7 @@ def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> N
     """Raise `Rejected` unless the answer is what a certificate, accepted already, certifies."""
     require(certificate["kind"] == "release", "the certificate is not of a release")
     require(set(record) >= _PARTS, "the answer lacks a part")
+    require(set(record) <= _PARTS | _MADE_CONSISTENT, "the answer has a part too many")
     claim, body = certificate["claim"], certificate["body"]
     plan, question = body["plan"], question_of(body["query"])
     require(record["table"] == claim["table"], "the answer is from another table")
@@ -56,7 +61,7 @@ def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> N
         same({k: v for k, v in record["asked"].items() if k != "sql"}, asked),
         "the answer is to another question",
     )
-    _check_guarantee(record["guarantee"], plan)
+    _check_words(record, plan)
     _check_columns(record["columns"], question)
     before = record.get("before", record["rows"])
     for rows in (before, record["rows"]):
@@ -68,26 +73,27 @@ def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> N
     else:
         require(record.get("totals") is None, "there are totals that nothing explains")
     entry = record["entry"]
-    require(
-        entry is None
-        or (set(entry) == {"hash", "sequence"} and bool(_HASH.fullmatch(entry["hash"]))),
-        "the entry of the ledger is malformed",
-    )
+    if entry is not None:
+        sequence = entry["sequence"]
+        whole = set(entry) == {"hash", "sequence"} and bool(_HASH.fullmatch(entry["hash"]))
+        require(
+            whole and type(sequence) is int and sequence > 0, "the entry of the ledger is malformed"
+        )
 
 
-def _check_guarantee(text: Any, plan: Mapping[str, Any]) -> None:
-    found = _GUARANTEE.fullmatch(text)
-    require(found is not None, "the guarantee is not worded as guarantees are")
-    assert found is not None
-    for name in ("epsilon", "delta", "rho"):
-        said, cost = found[name], number(plan["cost"][name])
-        require((said is None) == (cost == 0), "the guarantee names another price")
-        if said is not None:
-            # a price given as a float is that float, exactly, and shown by its shortest decimal
-            exact = Fraction(said) == cost or ("/" not in said and Fraction(float(said)) == cost)
-            require(exact, "the guarantee names another price")
-    relation = "changed" if plan["neighbours"] == "change-one" else "more or less"
-    require(found["relation"] == relation, "the guarantee is for other neighbours")
+def _check_words(record: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
+    """What people read: written again from the plan, and compared letter for letter."""
+    require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
+    notes = notes_of(plan)
+    if "before" in record:
+        notes = [*notes, CONSISTENT]
+    possible = [notes] if record["entry"] is not None else [notes, [UNRECORDED, *notes]]
+    require(record["notes"] in possible, "the notes say something else")
+    sql, version = record["asked"].get("sql"), record["lastbit"]
+    require(sql is None or type(sql) is str, "the SQL text is none")
+    require(type(version) is str and bool(_VERSION.fullmatch(version)), "the version is malformed")
+    question = record["question"]
+    require(type(question) is str and bool(_HASH.fullmatch(question)), "a digest is malformed")
 
 
 def _check_columns(columns: Any, question: Question) -> None:
@@ -99,16 +105,11 @@ def _check_columns(columns: Any, question: Question) -> None:
         if part.function != "histogram":
             expected.append(told)
             continue
-        for low, high in pairwise(part.edges):
+        for place, (low, high) in enumerate(pairwise(part.edges)):
             edges = [written(low), written(high)]
-            expected.append({**told, "aggregate": part.name, "bin": edges})
-    require(isinstance(columns, list) and len(columns) == len(expected), "columns are other ones")
-    for column, told in zip(columns, expected, strict=True):
-        name = column["name"]
-        # that of a bin has the edges in it, as people write them
-        bin_of = told["function"] == "histogram" and name.startswith(f"{told['name']} [")
-        wanted = {**told, "name": name if bin_of else told["name"]}
-        require(same(column, wanted), "columns are other ones")
+            called = bin_name(part.name, low, high, last=place == len(part.edges) - 2)
+            expected.append({**told, "name": called, "aggregate": part.name, "bin": edges})
+    require(same(columns, expected), "columns are other ones")
     names = {column["name"].lower() for column in columns}
     require(len(names) == len(columns), "two columns have one name")
 

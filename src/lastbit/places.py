@@ -1,0 +1,244 @@
+"""Files that are read and written: ordinary ones, whole or not at all, and never one of ours.
+
+**Read.** Only ordinary files, without waiting: a pipe or a device could hang or never end. What
+fails is an `OSError`, whatever the path is made of.
+
+**Written.** A file is written under another name in the same folder and then takes its place in one
+step. So a crash leaves the old file or the new one, a symbolic link is replaced and what it points
+to stays as it was, and another name (a hard link) of the old file keeps the old content.
+
+**Spared.** What a command reads, and its ledger, are not written over, by whatever name: files are
+compared by device and inode, names of files that are not there yet by folder and, without regard to
+case, by name.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from lastbit.errors import InvalidParameter
+
+__all__ = [
+    "Place",
+    "Spared",
+    "check_target",
+    "content_of",
+    "exists",
+    "ledger_files",
+    "opened_text",
+    "replaced",
+    "same_place",
+    "written_over",
+]
+
+Place: TypeAlias = str | os.PathLike[str]
+Spared: TypeAlias = Mapping[str, Iterable[Place]]
+"""What must not be written over: files by what they are, in words. Paths may be patterns."""
+
+_PATTERN = re.compile(r"[*?\[]")
+_BESIDE = ("", "-journal", "-wal", "-shm")
+
+
+def exists(path: Place) -> bool:
+    """Whether there is something; a path that cannot be one is not there, and none raises."""
+    try:
+        os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def content_of(path: Place, *, most: int) -> bytes:
+    """The bytes of an ordinary file of at most so many; anything else is an OSError, at once."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:
+        raise OSError(errno.EINVAL, "no path") from None
+    with open(handle, "rb") as file:
+        kind = os.fstat(handle).st_mode
+        if not stat.S_ISREG(kind):
+            reason = "a folder" if stat.S_ISDIR(kind) else "no ordinary file"
+            raise OSError(errno.EINVAL, reason)
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, "longer than such a file can be")
+    return content
+
+
+def opened_text(path: Place) -> IO[str]:
+    """An ordinary file as UTF-8 text, line ends as they are; anything else is an OSError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:
+        raise OSError(errno.EINVAL, "no path") from None
+    file = open(handle, encoding="utf-8-sig", newline="")  # noqa: SIM115  the caller closes it
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "no ordinary file")
+    return file
+
+
+# ---------------------------------------------------------------- what is spared
+
+
+def same_place(one: Place, other: Place) -> bool:
+    """Whether two paths lead to one file, or would; what cannot be told counts as no."""
+    try:
+        return os.path.samestat(os.stat(one), os.stat(other))
+    except (OSError, ValueError):
+        pass
+    try:
+        first, second = os.path.realpath(one), os.path.realpath(other)
+        if _folded(os.path.basename(first)) != _folded(os.path.basename(second)):
+            return False
+        folders = [os.stat(os.path.dirname(place)) for place in (first, second)]
+        return os.path.samestat(*folders)
+    except (OSError, ValueError):
+        return False
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def ledger_files(path: Place) -> list[str]:
+    """A ledger and what SQLite may keep beside it."""
+    place = os.path.realpath(path)
+    return [os.fspath(path), *(place + end for end in _BESIDE)]
+
+
+def check_target(option: str, path: Place, spared: Spared) -> None:
+    """Refuse to write over what is spared, or to what is no file; before anything is done."""
+    for what, places in spared.items():
+        for place in places:
+            if _taken(path, os.fspath(place)):
+                raise InvalidParameter(
+                    option,
+                    problem=f"names {what}, which must not be written over",
+                    remedy="name another file",
+                )
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        _check_new(option, path)
+        return
+    except (OSError, ValueError) as error:
+        raise _unwritable(option, path, error) from None
+    if not stat.S_ISREG(kind) and not stat.S_ISCHR(kind) and not stat.S_ISFIFO(kind):
+        raise _unwritable(option, path, "a folder" if stat.S_ISDIR(kind) else "no ordinary file")
+    folder = os.path.dirname(os.path.abspath(path))
+    writable = os.access(path, os.W_OK) and (not stat.S_ISREG(kind) or os.access(folder, os.W_OK))
+    if not writable:
+        raise _unwritable(option, path, "you may not write there")
+
+
+def _check_new(option: str, path: Place) -> None:
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise InvalidParameter(
+            option,
+            problem=f"names the folder {_shown(os.path.dirname(path))}, which does not exist",
+            remedy="create the folder, or name another",
+        )
+    if not os.access(folder, os.W_OK):
+        raise _unwritable(option, path, "you may not write there")
+
+
+def _taken(path: Place, spared: str) -> bool:
+    """Whether the path is spared, or would be one of the files that a pattern finds."""
+    if same_place(path, spared):
+        return True
+    if not _PATTERN.search(spared) or exists(spared):
+        return False
+    if any(same_place(path, found) for found in glob.glob(spared, recursive=True)):
+        return True
+    return fnmatch.fnmatch(_folded(os.path.realpath(path)), _folded(os.path.realpath(spared)))
+
+
+def _unwritable(option: str, path: Place, reason: object) -> InvalidParameter:
+    said = getattr(reason, "strerror", None) or (reason if isinstance(reason, str) else "no path")
+    return InvalidParameter(
+        option,
+        problem=f"cannot be written at {_shown(os.fspath(path))} ({said})",
+        remedy="name a file in a folder that you may write to",
+    )
+
+
+def _shown(path: str) -> str:
+    """A path in a message: short, and fit for any terminal."""
+    text = "".join(c if c.isprintable() else "?" for c in path)
+    return text if len(text) <= 100 else f"{text[:60]}...{text[-30:]}"
+
+
+# ---------------------------------------------------------------- writing
+
+
+def written_over(path: Place, content: str | bytes) -> None:
+    """Put this content there, in one step; an OSError if it cannot be done."""
+    data = content.encode() if isinstance(content, str) else content
+    if _is_stream(path):
+        _streamed(path, data)
+        return
+    with replaced(path) as new:
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with open(handle, "wb") as file:
+            file.write(data)
+
+
+@contextmanager
+def replaced(path: Place) -> Iterator[Path]:
+    """A name that is free, in the same folder; what is written there takes the place of `path`."""
+    try:
+        place = Path(path).absolute()
+        mode = os.stat(place).st_mode if exists(place) else None
+    except ValueError:
+        raise OSError(errno.EINVAL, "no path") from None
+    if mode is not None and not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "no ordinary file")
+    if len(os.fsencode(place.name)) > os.pathconf(place.parent, "PC_NAME_MAX"):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    new = _free(place.parent)
+    try:
+        yield new
+        if mode is not None:
+            os.chmod(new, stat.S_IMODE(mode))
+        os.replace(new, place)
+    finally:
+        with suppress(OSError):
+            os.unlink(new)
+
+
+def _free(folder: Path) -> Path:
+    """A name that nobody has: by process, and counted; it is created exclusively."""
+    number = 0
+    while True:
+        place = folder / f".lastbit-{os.getpid()}-{number}.new"
+        if not os.path.lexists(place):
+            return place
+        number += 1
+
+
+def _is_stream(path: Place) -> bool:
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISCHR(kind) or stat.S_ISFIFO(kind)
+
+
+def _streamed(path: Place, data: bytes) -> None:
+    """To a terminal, /dev/null or a pipe that somebody reads; one that nobody reads is refused."""
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(handle, True)
+    with open(handle, "wb") as file:
+        file.write(data)
