@@ -15,7 +15,7 @@ import pytest
 from lastbit.verify.arithmetic import Rejected
 from lastbit.verify.check_law import check_law, check_refutation
 from lastbit.verify.law import branches_of, exact_loss
-from lastbit.verify.running import Code, order
+from lastbit.verify.running import Calls, Code, order
 from lastbit.verify.uniforms import FullPrecision, Grid
 from lastbit.verify.witness import _Code, refute
 
@@ -174,7 +174,7 @@ def is_another_truth(path: list[Any], mutant: Certificate) -> bool:
         low, high = (order(float.fromhex(text)) for text in claim["outputs"])
         stretches = list(branches_of(uniform, claim["signs"], pieces))
         for value, share in zip((x, y), claim["probabilities"], strict=True):
-            running = _Code(code, value, uniform, stretches)
+            running = _Code(Calls(code), value, uniform, stretches)
             if running.share(running.preimage(low, high)) != Fraction(share):
                 return False
     except (TypeError, ValueError, OverflowError):
