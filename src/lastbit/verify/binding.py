@@ -35,7 +35,7 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
     function = code[0].function
     functions = code[0].screen.functions
     libraries = set().union(*(one.screen.libraries for one in code))
-    if not _is_named(function):
+    if not _is_named(code[0].name, function):
         return None
     try:
         written = [
@@ -53,7 +53,7 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
     given = {name: constant_text(x) for name, x in code[0].given.items() if name != sign}
     return {
         "role": role,
-        "function": module_of(function),
+        "function": code[0].name,
         "inputs": dict(code[0].roles),
         "sign": sign,
         "parameters": given,
@@ -63,13 +63,13 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
     }
 
 
-def _is_named(function: types.FunctionType) -> bool:
+def _is_named(name: str, function: types.FunctionType) -> bool:
     """Whether `module:name` leads to this very function, in another process too."""
-    module = sys.modules.get(function.__module__ or "")
-    name = function.__qualname__
-    if module is None or function.__module__ == "__main__" or not name.isidentifier():
+    place, _, attribute = name.partition(":")
+    module = sys.modules.get(place)
+    if module is None or place == "__main__" or getattr(module, "__file__", None) is None:
         return False
-    return vars(module).get(name) is function and getattr(module, "__file__", None) is not None
+    return vars(module).get(attribute) is function
 
 
 def _machine(libraries: set[str]) -> dict[str, str]:

@@ -460,22 +460,26 @@ def followed_code(
     if not callable(code):
         raise WrongType("code", problem="is no function", remedy="pass a plain function")
     function: Any = code
+    name = None
     if isinstance(code, NamedCode):
         function, given = code.function, {**dict(code.parameters), **given}
+        name = code.name
     inputs = [
-        name
-        for name, parameter in inspect.signature(function, follow_wrapped=False).parameters.items()
-        if name not in given and parameter.default is parameter.empty
+        argument
+        for argument, parameter in inspect.signature(
+            function, follow_wrapped=False
+        ).parameters.items()
+        if argument not in given and parameter.default is parameter.empty
     ]
-    roles = {name: name for name in inputs}
+    roles = {argument: argument for argument in inputs}
     if isinstance(code, NamedCode) and len(inputs) in (len(data), len(data) + 1):
         roles = dict(zip(inputs, (*data, "sign"), strict=False))
     if set(roles.values()) == set(data):
-        return (followed(function, roles, given),)
+        return (followed(function, roles, given, name=name),)
     if set(roles.values()) == {*data, "sign"}:
-        (sign,) = (name for name, role in roles.items() if role == "sign")
-        rest = {name: role for name, role in roles.items() if name != sign}
-        return tuple(followed(function, rest, {**given, sign: s}, sign) for s in (1.0, -1.0))
+        (sign,) = (argument for argument, role in roles.items() if role == "sign")
+        rest = {argument: role for argument, role in roles.items() if argument != sign}
+        return tuple(followed(function, rest, {**given, sign: s}, sign, name) for s in (1.0, -1.0))
     names = ", ".join(data)
     problem = f"takes other inputs than {names}, or {names} and sign"
     raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")

@@ -42,7 +42,7 @@ from lastbit.verify.language import (
     Variable,
     expression_to_json,
 )
-from lastbit.verify.screening import Screened, constant_text, screened
+from lastbit.verify.screening import Screened, constant_text, module_of, screened
 from lastbit.verify.steps import Rows, Step, case_step, constant_step, rows_of
 from lastbit.verify.traced import (
     MATH_STEPS,
@@ -78,7 +78,8 @@ class Followed:
     screen: Screened
     paths: tuple[tuple[Known, Path], ...]
     place: str
-    sign: str | None = None
+    sign: str | None
+    name: str
 
     @property
     def conditions(self) -> list[Condition]:
@@ -143,17 +144,20 @@ def followed(
     roles: Mapping[str, str],
     given: Mapping[str, Any],
     sign: str | None = None,
+    name: str | None = None,
 ) -> Followed:
     """A function followed, screened, and held against itself on floats.
 
     `roles` maps arguments that are data to the names of their variables; `sign` names the argument
-    given that is a sign, if there is one.
+    given that is a sign, if there is one; `name` is how the function was asked for, module:name.
     """
     plain = _plain(function)
-    for name, value in given.items():
+    for parameter, value in given.items():
         if constant_text(value) is None:
             raise WrongType(
-                name, problem=f"is a {type(value).__name__}", remedy="pass a number as parameter"
+                parameter,
+                problem=f"is a {type(value).__name__}",
+                remedy="pass a number as parameter",
             )
     screen = screened(plain)
     tracer = _Tracer(plain, dict(roles), dict(given), _Copies())
@@ -173,6 +177,7 @@ def followed(
         tuple((known, tracer.path(known, codes)) for known in paths),
         place,
         sign,
+        name or module_of(plain),
     )
     found.agree({}, rounds=1, seed="followed")
     return found

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Keeps something between calls, or asks the world: the same arguments give different answers."""
 
 import functools
@@ -51,12 +52,12 @@ def by_cycle(value, u, sign):
     return rounded(value, u, sign, next(CYCLE))
 
 
-def default_list(value, u, sign, seen=[]):  # noqa: B006
+def default_list(value, u, sign, seen=[]):
     seen.append(None)
     return rounded(value, u, sign, 1.0 if len(seen) < 7 else 0.001)
 
 
-def default_dict(value, u, sign, *, state={"scale": 1.0}):  # noqa: B006
+def default_dict(value, u, sign, *, state={"scale": 1.0}):
     state["scale"] = 1.0 if state["scale"] < 1.0 else 0.001
     return rounded(value, u, sign, state["scale"])
 

@@ -31,7 +31,7 @@ def bare(value, u, sign):
     try:
         if value > 3.0:
             scale = 0.001
-    except:  # noqa: E722
+    except:
         pass
     return rounded(value, u, sign, scale)
 
@@ -80,7 +80,7 @@ def by_format(value, u, sign):
 
 def by_percent(value, u, sign):
     try:
-        text = "%.1f" % value  # noqa: UP031
+        text = "%.1f" % value
     except TypeError:
         text = ""
     return rounded(value, u, sign, 0.001 if text == "3.5" else 1.0)
@@ -314,7 +314,7 @@ def by_finally(value, u, sign):
     try:
         scale = 0.001 if value > 3.0 else 1.0
     finally:
-        return rounded(value, u, sign, scale)  # noqa: B012
+        return rounded(value, u, sign, scale)
 
 
 def by_exception(value, u, sign):
@@ -347,7 +347,7 @@ def by_log(value, u, sign):
 
 
 def by_walrus(value, u, sign):
-    return rounded(value, u, sign, 0.001 if (kind := type(value)) is float and value > 3 else 1.0 if kind else 2.0)  # fmt: skip  # noqa: E501
+    return rounded(value, u, sign, 0.001 if (kind := type(value)) is float and value > 3 else 1.0 if kind else 2.0)  # fmt: skip
 
 
 def by_and(value, u, sign):
