@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import importlib
 import json
+import math
 import platform
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from lastbit.errors import LastbitError
 from lastbit.verify import check_code as checker
 from lastbit.verify.arithmetic import Rejected, digest
 from lastbit.verify.check import check_apart_from_code, names_code, problem_of
@@ -22,7 +25,7 @@ from lastbit.verify.declared import declared_certificate
 from lastbit.verify.rounded_code import certified_code, certified_function
 from lastbit.verify.rounding import Query, rounding_certificate
 from lastbit.verify.running import Code
-from lastbit.verify.trace import Untraceable, clamp
+from lastbit.verify.trace import clamp
 from lastbit.verify.uniforms import Grid
 from tests.cli.running import lastbit
 from tests.verify import right_code
@@ -36,7 +39,7 @@ def mean(a, b):
 
 
 def logistic(u):
-    return right_code.log(u) - right_code.log(1 - u)
+    return math.log(u) - math.log(1 - u)
 
 
 def whole(name: str) -> dict[str, Any]:
@@ -320,19 +323,26 @@ def test_laws_cannot_be_checked_without_code(tmp_path, monkeypatch):
 
 
 def test_a_function_that_was_replaced_in_the_library_is_refused(monkeypatch):
-    real = right_code.math.log
-    monkeypatch.setattr(right_code.math, "log", lambda x: real(x) * (1 + 2**-52))
-    with pytest.raises(Untraceable):  # a formula of its own: no longer a logarithm
+    real = math.log
+    for instead in (lambda x: real(x) * (1 + 2**-52), math.log1p, math.exp, print):
+        monkeypatch.setattr(math, "log", instead)
+        with pytest.raises(LastbitError):
+            certified_code(right_code.plain, sensitivity=1)
+        with pytest.raises(Rejected):
+            checker.check_code(PLAIN["claim"])
+
+
+def test_a_replaced_built_in_is_refused(monkeypatch):
+    real = min
+
+    def lesser(*numbers, **options):
+        return real(*numbers, **options)
+
+    monkeypatch.setattr(builtins, "min", lesser)
+    with pytest.raises(LastbitError, match="leave built-ins alone"):
         certified_code(right_code.plain, sensitivity=1)
-        raise Untraceable("certified, for what it now computes")
-    with pytest.raises(Rejected):
-        checker.check_code(whole_claim("plain"))
-
-
-def whole_claim(name: str) -> dict[str, Any]:
-    claim: dict[str, Any] = PLAIN["claim"]
-    assert name == "plain"
-    return claim
+    with pytest.raises(Rejected, match="min is replaced"):
+        checker.check_code(PLAIN["claim"])
 
 
 PLAIN = whole("plain")
@@ -340,10 +350,16 @@ PLAIN = whole("plain")
 
 def test_steps_mean_what_they_say():
     graph = Graph()
-    rows = [["input", "u"], ["math.log", 0], ["float", "0x1.0000000000000p+1"], ["mul", 2, 1]]
-    meant = [["CONST", "2"], ["VAR", "u"], ["LN", 1], ["MUL", 0, 2]]
+    rows: list[list[Any]] = [
+        ["input", "u"],
+        ["math.log", 0],
+        ["float", "0x1.0000000000000p+1"],
+        ["mul", 2, 1],
+    ]
+    meant: list[list[Any]] = [["CONST", "2"], ["VAR", "u"], ["LN", 1], ["MUL", 0, 2]]
     assert graph.meaning(rows) == graph.program(meant)
-    assert run_steps(rows, {"u": 0.5}) == 2 * right_code.math.log(0.5)
+    assert run_steps(rows, {"u": 0.5}) == 2 * math.log(0.5)
+    wrong: Any
     for wrong in (
         [],
         [["math.sin", 0]],

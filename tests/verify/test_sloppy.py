@@ -108,7 +108,7 @@ def test_kept_questions_and_agreement_refuse_it_without_the_screen(module, name,
 # ---------------------------------------------------------------- right code
 
 
-def settings(function: types.FunctionType) -> dict[str, Any]:
+def settings(function: Any) -> dict[str, Any]:
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     uniform: Any = FullPrecision() if "sign" in names else Grid(53, first=1)
     return dict(sensitivity=1, cell="1/4", region=(-8, 8), uniform=uniform)

@@ -203,7 +203,7 @@ def by_rounding(
             problem=f"is not what the code rounds to, {exact_text(found.cell)}",
             remedy="pass that, or leave the rounding out of the code",
         )
-    if not found.code:
+    if not found.named:
         raise InvalidParameter(
             THE_FUNCTION,
             problem="cannot be named in a certificate: its name leads to another function, or its "

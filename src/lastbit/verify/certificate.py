@@ -25,10 +25,11 @@ BITS_ASSUMPTION = (
     "whoever cannot tell them from random ones (paper 003, Definition 4)."
 )
 CODE_ASSUMPTION = (
-    "The code that runs is the code named here, with these constants and on this machine, and its "
-    "answer depends on its arguments alone: it was screened for anything else and agreed with the "
-    "steps bit for bit at finitely many points. Python and its libraries do at every call what "
-    "they did there; their functions are within the stated ulps at every point, tried or not."
+    "The code that runs is the code named here, with these constants and on this machine, and is "
+    "called with Python's own floats. Its answer depends on its arguments alone: it was screened "
+    "for anything else and agreed with the steps bit for bit at finitely many points. Python and "
+    "its libraries do at every call what they did there; their functions are within the stated "
+    "ulps at every point, tried or not."
 )
 STEPS_ASSUMPTION = (
     "The claim is about the steps written in it and names no code: that the code which runs takes "

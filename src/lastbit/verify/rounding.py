@@ -114,8 +114,8 @@ class RoundingAnalysis:
              which moves the noise by `omega`; the computed sum is off by `delta_n`, its addition
              included; the quotient by the cell moves an edge by `delta_round`; together `delta_t`.
              `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
-             `general` the excess by its corrected theorem, `excess` the better one. `code` says
-             which code this is about; empty, it is about the programs alone
+             `general` the excess by its corrected theorem, `excess` the better one. `code` has
+             what is known of code with a name
     Theorem  docs/theory/rounding.md
     Source   paper 000, Theorem 4.5 and section 5, corrected
     Checked  tests/verify/test_rounding.py; a second program, `check_rounding.py`
@@ -202,10 +202,16 @@ class RoundingAnalysis:
         """What one release promises for the declared sensitivity."""
         return PureDP(self.epsilon)
 
+    @property
+    def named(self) -> tuple[Mapping[str, Any], ...]:
+        """The code that a certificate is about: all of it, or none where a part has no name."""
+        wanted = 1 if self.query is None else 2
+        return self.code if len(self.code) == wanted else ()
+
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
         claim = {
-            "code": [dict(one) for one in self.code],
+            "code": [dict(one) for one in self.named],
             "programs": [expression_to_json(program) for program in self.programs],
             "format": self.format.json(),
             "ulps": self._proof(self.branches[0].pieces[0])["claim"]["ulps"],
@@ -222,7 +228,7 @@ class RoundingAnalysis:
             "branches": [self._written(branch) for branch in self.branches],
             "query": None if self.query is None else self._proof(self.query),
         }
-        return certificate("rounding", claim, (*ASSUMPTIONS, about_code(self.code)), body)
+        return certificate("rounding", claim, (*ASSUMPTIONS, about_code(self.named)), body)
 
     def _written(self, branch: _Branch) -> dict[str, Any]:
         found = [self._proof(piece) for piece in branch.pieces]
@@ -294,8 +300,7 @@ def bound_to(found: RoundingAnalysis, role: str, code: tuple[Followed, ...]) -> 
     held = held_code(
         role, code, cell=found.cell, region=found.region, uniform=found.uniform, form=found.format
     )
-    nameless = not held or (found.query is not None and not found.code)
-    return replace(found, code=() if nameless else (*held, *found.code))
+    return replace(found, code=(*held, *found.code))
 
 
 def held_code(

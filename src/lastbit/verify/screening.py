@@ -195,8 +195,7 @@ class _Reader:
         path: tuple[str, Any] | None = None
         for at in listed:
             then = next(follows)
-            if at.positions is not None and at.positions.lineno is not None:
-                self.line = at.positions.lineno
+            self.line = _line(at) or (_line(then) if then is not None else None) or self.line
             path = self.instruction(at, then, code, path)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
@@ -286,6 +285,10 @@ class _Reader:
         if not isinstance(value, type) or value not in _ERRORS:
             self.refuse(*_why(name, value))
         return f"built-in builtins.{value.__name__}"
+
+
+def _line(at: dis.Instruction) -> int | None:
+    return None if at.positions is None else at.positions.lineno
 
 
 def is_known(value: object) -> bool:

@@ -210,14 +210,16 @@ class _Tracer:
     given: dict[str, Any]
     copies: _Copies
     paths: list[Known] = field(default_factory=list)
+    runs: int = 0
 
     def explored(self) -> tuple[Expression, Step, list[Known]]:
-        self.paths = []
+        self.paths, self.runs = [], 0
         expression, step = self.from_(())
         return expression, step, self.paths
 
     def from_(self, known: Known) -> tuple[Expression, Step]:
-        if len(self.paths) + len(known) > MOST_CASES:
+        self.runs += 1
+        if self.runs > MOST_CASES:
             raise Untraceable(
                 f"{self.copies.place()} distinguishes more than {MOST_CASES} cases; use clamp, abs "
                 "or min and max with a constant instead of branches"

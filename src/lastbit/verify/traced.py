@@ -423,7 +423,9 @@ def _asked_by_fraction(frame: types.FrameType | None) -> bool:
     """Whether a Fraction asks with whom it is to be combined, itself or through `abc`."""
     while frame is not None and frame.f_code.co_filename == _ABC:
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename == _FRACTIONS
+    if frame is None or frame.f_code.co_filename != _FRACTIONS:
+        return False
+    return frame.f_code.co_name in ("forward", "reverse", "_richcmp", "__eq__")
 
 
 _ABC = abc.ABCMeta.__new__.__code__.co_filename
