@@ -24,7 +24,7 @@ from typing import Any
 from lastbit.verify.screening import constant_text, module_of
 from lastbit.verify.trace import Followed
 
-__all__ = ["record"]
+__all__ = ["record", "running_code"]
 
 
 def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
@@ -61,6 +61,45 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
         "machine": _machine(libraries),
         "steps": [one.rows for one in code],
     }
+
+
+def running_code(function: object) -> dict[str, str]:
+    """What a certificate about running code says of it: a digest of all its Python functions.
+
+    Law      SHA-256 over name, source and bytecode of the function and of those that its global
+             names lead to, directly or as attributes of modules, and so on; libraries left out
+    Differs  nothing is screened: what it reads otherwise, classes and data, is not digested
+    """
+    start = function if isinstance(function, types.FunctionType) else type(function).__call__
+    todo: list[object] = [start]
+    found: dict[types.FunctionType, list[str]] = {}
+    while todo:
+        one = todo.pop()
+        if isinstance(one, types.FunctionType) and one not in found and not _of_library(one):
+            try:
+                source = inspect.getsource(one)
+            except (OSError, TypeError):
+                source = ""
+            found[one] = [module_of(one), _sha(source), _sha(json.dumps(_code(one.__code__)))]
+            names = _names(one.__code__)
+            values = [one.__globals__[name] for name in names if name in one.__globals__]
+            modules = [value for value in values if isinstance(value, types.ModuleType)]
+            todo.extend(values)
+            todo.extend(vars(m)[name] for m in modules for name in names if name in vars(m))
+    return {
+        "functions": _sha(json.dumps(sorted(found.values()))),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = (_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _of_library(function: types.FunctionType) -> bool:
+    root = (function.__module__ or "").partition(".")[0]
+    return root in sys.stdlib_module_names or root == "numpy"
 
 
 def _is_named(name: str, function: types.FunctionType) -> bool:

@@ -36,7 +36,7 @@ from typing import Any, TypeAlias
 from lastbit.verify.arithmetic import Rejected, number, require
 from lastbit.verify.check_steps import check_meaning, conditions, ended, run_steps
 
-__all__ = ["check_code", "check_records"]
+__all__ = ["check_code", "check_records", "running_code"]
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -175,6 +175,42 @@ def _written_constant(value: Any) -> list[Any]:
         case float():
             return ["float", value.hex()]
     return [type(value).__name__, ascii(value)]
+
+
+def running_code(function: Any) -> dict[str, str]:
+    """What a law or a refutation says of its code: one digest of all the Python functions in reach.
+
+    Those are the function and what its global names lead to, also as attributes of modules;
+    functions of the standard library and numpy are left out.
+    """
+    found: dict[types.FunctionType, tuple[str, str, str]] = {}
+    todo = [function if isinstance(function, types.FunctionType) else type(function).__call__]
+    linecache.checkcache()
+    while todo:
+        one = todo.pop()
+        if not isinstance(one, types.FunctionType) or one in found:
+            continue
+        root = (one.__module__ or "").partition(".")[0]
+        if root in sys.stdlib_module_names or root == "numpy":
+            continue
+        try:
+            source = inspect.getsource(one)
+        except (OSError, TypeError):
+            source = ""
+        found[one] = (_name(one), _sha(source), _sha(json.dumps(_written(one.__code__))))
+        names: set[str] = set()
+        codes = [one.__code__]
+        while codes:
+            names.update(codes[-1].co_names)
+            codes.extend(c for c in codes.pop().co_consts if isinstance(c, types.CodeType))
+        for name in names & set(one.__globals__):
+            value = one.__globals__[name]
+            todo.append(value)
+            if isinstance(value, types.ModuleType):
+                todo.extend(vars(value)[part] for part in names & set(vars(value)))
+    whole = json.dumps(sorted(list(parts) for parts in found.values()))
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return {"functions": _sha(whole), "python": python}
 
 
 # ---------------------------------------------------------------- what it reads, and may run

@@ -26,11 +26,12 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.verify.arithmetic import Rejected, ln_bounds, number, require
+from lastbit.verify.check_code import running_code
 
 __all__ = ["check_law", "check_refutation"]
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
-_ABOUT = frozenset({"function", "parameters", "uniform", "signs", "splits", "inputs"})
+_ABOUT = frozenset({"function", "code", "parameters", "uniform", "signs", "splits", "inputs"})
 _LAW = _ABOUT | {"loss", "direction", "output", "probabilities"}
 _REFUTATION = _ABOUT | {"outputs", "loss", "probabilities"}
 _WIDEST = Fraction(1, 1 << 64)
@@ -41,6 +42,7 @@ Below = Callable[[int], Fraction]
 
 def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Reject unless the cells prove the claimed loss of two inputs."""
+    require("code" in claim, "it does not say which code it is about; verify it again")
     require(set(claim) == _LAW and set(body) == {"laws"}, "a field is missing, or one too many")
     code = _Code(claim)
     require(len(body["laws"]) == 2, "there are not two laws")
@@ -69,6 +71,7 @@ def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
 
 def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Reject unless the preimages prove the probabilities of a range of outputs."""
+    require("code" in claim, "it does not say which code it is about; verify it again")
     fields = set(claim) == _REFUTATION and set(body) == {"preimages"}
     require(fields, "a field is missing, or one too many")
     code = _Code(claim)
@@ -99,6 +102,10 @@ class _Code:
             self.function = getattr(importlib.import_module(module), attribute)
         except (Exception, SystemExit) as failure:  # whatever somebody's module raises
             raise Rejected("the function cannot be imported") from failure
+        require(
+            claim["code"] == running_code(self.function),
+            "the code, or its Python, is not the one that was certified; verify it again",
+        )
         self.parameters = {key: _float(text) for key, text in claim["parameters"].items()}
         self.point, self.below, self.size = _model(claim["uniform"])
         signs = [None] if claim["signs"] is None else claim["signs"]

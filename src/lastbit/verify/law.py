@@ -14,6 +14,7 @@ from lastbit.exact.ball import Ball, arb_of, ends, working_precision
 from lastbit.exact.rational import Number, rational, whole
 from lastbit.sampling.uniform import uniform_below
 from lastbit.verify.arithmetic import written
+from lastbit.verify.binding import running_code
 from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
 from lastbit.verify.running import Calls, Code, Function, input_of, order
 from lastbit.verify.uniforms import Uniform, index_of, model_of, stratified
@@ -357,6 +358,7 @@ class ExactLoss:
             loss = [written(end) for end in _outward(worst.loss)]
         claim = {
             "function": code.name,
+            "code": running_code(code.function),
             "parameters": {name: value.hex() for name, value in code.parameters},
             "uniform": one.uniform.written(),
             "signs": None if one.signs is None else list(one.signs),

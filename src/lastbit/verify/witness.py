@@ -14,6 +14,7 @@ from lastbit.exact.ball import Ball, arb_of, ends, working_precision
 from lastbit.exact.rational import whole
 from lastbit.sampling.uniform import uniform_below
 from lastbit.verify.arithmetic import written
+from lastbit.verify.binding import running_code
 from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
 from lastbit.verify.law import branches_of
 from lastbit.verify.running import Calls, Code, Function, input_of, order
@@ -77,6 +78,7 @@ class Refutation:
             stated = written(Fraction(int(ends(loss.enclosure)[0] * scale) - 1, scale))
         claim = {
             "function": code.name,
+            "code": running_code(code.function),
             "parameters": {name: value.hex() for name, value in code.parameters},
             "uniform": self.uniform.written(),
             "signs": None if self.signs is None else list(self.signs),
