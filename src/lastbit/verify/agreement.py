@@ -6,7 +6,7 @@ Law      at every point of the set the running code ends as its steps do: the sa
          conditions
 Differs  finitely many points: elsewhere the claim rests on `screening`. A dispatch on the type of
          an input shows at the first float, state kept between calls when the order changes
-Checked  tests/verify/test_agreement.py, tests/verify/test_sloppy.py
+Checked  tests/verify/test_screening.py, tests/verify/test_sloppy.py
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -146,12 +147,20 @@ class _Recorder:
         return self.step
 
     def step(self, frame: types.FrameType, event: str, _: Any) -> Any:
-        if event == "opcode" and len(self.path) < _LONGEST_PATH:
-            self.path.append((frame.f_code, frame.f_lasti))
+        if event == "opcode":
+            self.instruction(frame.f_code, frame.f_lasti)
         return self.step
 
-    def call(self, frame: types.FrameType, event: str, function: Any) -> None:
+    def profile(self, frame: types.FrameType, event: str, function: Any) -> None:
         if event == "c_call" and frame.f_code in self.codes:
+            self.called.append(function)
+
+    def instruction(self, code: types.CodeType, offset: int) -> None:
+        if len(self.path) < _LONGEST_PATH:
+            self.path.append((code, offset))
+
+    def call(self, code: types.CodeType, offset: int, function: Any, _: Any) -> None:
+        if isinstance(function, types.BuiltinFunctionType | types.MethodDescriptorType):
             self.called.append(function)
 
 
@@ -160,18 +169,49 @@ def recorded(
 ) -> tuple[Outcome, Path, list[object]]:
     """How a call ends, the instructions of these code objects that it ran, and what C it called."""
     recorder = _Recorder(codes, [], [])
+    watched = _monitored if hasattr(sys, "monitoring") else _traced
+    with watched(recorder):
+        ended = outcome(run)
+    return ended, tuple(recorder.path), recorder.called
+
+
+@contextmanager
+def _traced(recorder: _Recorder) -> Iterator[None]:
+    """As Python 3.11 does it."""
     before, profile = sys.gettrace(), sys.getprofile()
     profiled = profile is not None and not callable(profile)  # cProfile's cannot be put back
     sys.settrace(recorder.enter)
     if not profiled:
-        sys.setprofile(recorder.call)
+        sys.setprofile(recorder.profile)
     try:
-        ended = outcome(run)
+        yield
     finally:
         if not profiled:
             sys.setprofile(profile)
         sys.settrace(before)
-    return ended, tuple(recorder.path), recorder.called
+
+
+@contextmanager
+def _monitored(recorder: _Recorder) -> Iterator[None]:
+    """As Python 3.12 and later do it, where a trace function misses the first instructions."""
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+    free = [number for number in (4, 3, 5, 2, 1, 0) if monitoring.get_tool(number) is None]
+    if not free:
+        raise Untraceable("six other tools watch this process; close one, say the debugger")
+    tool, events = free[0], monitoring.events
+    monitoring.use_tool_id(tool, "lastbit")
+    try:
+        monitoring.register_callback(tool, events.INSTRUCTION, recorder.instruction)
+        monitoring.register_callback(tool, events.CALL, recorder.call)
+        for code in recorder.codes:
+            monitoring.set_local_events(tool, code, events.INSTRUCTION | events.CALL)
+        yield
+    finally:
+        for code in recorder.codes:
+            monitoring.set_local_events(tool, code, 0)
+        monitoring.register_callback(tool, events.INSTRUCTION, None)
+        monitoring.register_callback(tool, events.CALL, None)
+        monitoring.free_tool_id(tool)
 
 
 # ---------------------------------------------------------------- agreement

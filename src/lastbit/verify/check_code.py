@@ -44,9 +44,15 @@ _FIELDS = frozenset(
     {"role", "function", "inputs", "sign", "parameters", "functions", "machine", "steps"}
 )
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-_BINARY64 = {"binary": [53, -1022, 1023]}
+_BINARY64 = '{"binary": [53, -1022, 1023]}'
 _AGAIN = "verify the code again"
-_INPUTS = {"mechanism": {"value", "u"}, "sum": {"value", "u"}, "noise": {"u"}}
+_INPUTS: Mapping[str, frozenset[str]] = types.MappingProxyType(
+    {
+        "mechanism": frozenset({"value", "u"}),
+        "sum": frozenset({"value", "u"}),
+        "noise": frozenset({"u"}),
+    }
+)
 _MOST_VALUES = 300
 
 
@@ -58,7 +64,7 @@ def check_records(claim: Mapping[str, Any], query: Any) -> None:
         return
     wanted = 1 if query is None else 2
     require(len(code) == wanted, "not all of the code is named; " + _AGAIN)
-    require(claim["format"] == _BINARY64, "Python's floats are of another format")
+    require(json.dumps(claim["format"]) == _BINARY64, "Python's floats are of another format")
     for place, record in enumerate(code):
         require(set(record) == _FIELDS, "a record of code has a part too many or too few")
         role = record["role"]

@@ -12,6 +12,7 @@ import importlib
 import math
 import operator
 import struct
+import types
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -244,23 +245,25 @@ def _nearest_multiple(x: Any, step: str) -> float:
     return float(round(Fraction(x) / grid) * grid)
 
 
-_PYTHON: Mapping[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "abs": abs,
-    "round": round,
-    "min": min,
-    "max": max,
-    "clamp": lambda x, low, high: min(max(x, low), high),
-    "math.log": math.log,
-    "math.exp": math.exp,
-    "math.sqrt": math.sqrt,
-    "math.fabs": math.fabs,
-}
+_PYTHON: Mapping[str, Callable[..., Any]] = types.MappingProxyType(
+    {
+        "add": operator.add,
+        "sub": operator.sub,
+        "mul": operator.mul,
+        "div": operator.truediv,
+        "neg": operator.neg,
+        "pos": operator.pos,
+        "abs": abs,
+        "round": round,
+        "min": min,
+        "max": max,
+        "clamp": lambda x, low, high: min(max(x, low), high),
+        "math.log": math.log,
+        "math.exp": math.exp,
+        "math.sqrt": math.sqrt,
+        "math.fabs": math.fabs,
+    }
+)
 
 
 def _operation(name: str) -> Callable[..., Any]:

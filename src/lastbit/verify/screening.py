@@ -20,7 +20,7 @@ import math
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -57,35 +57,45 @@ _INSTRUCTIONS = frozenset(
 
 _INTRINSICS = frozenset({5, 6})  # unary plus, and a list to a tuple
 _CATCHES = "catches exceptions or opens a context around its steps"
-_WHY = {
-    "PUSH_EXC_INFO": (_CATCHES, "move it out of the function: a tracer's question may be caught"),
-    "BEFORE_WITH": (_CATCHES, "move it out of the function"),
-    "STORE_GLOBAL": ("writes to a global name", "return what changes: no state between calls"),
-    "DELETE_GLOBAL": ("deletes a global name", "return what changes: no state between calls"),
-    "STORE_ATTR": ("sets an attribute of an object", "return what changes: no state between calls"),
-    "DELETE_ATTR": ("deletes an attribute", "return what changes: no state between calls"),
-    "STORE_SUBSCR": ("writes into a list or dictionary", "give each number its own name"),
-    "DELETE_SUBSCR": ("deletes from a list or dictionary", "give each number its own name"),
-    "STORE_SLICE": ("writes into a list", "give each number its own name"),
-    "IMPORT_NAME": ("imports while it runs", "import at the top of the module"),
-    "MATCH_CLASS": ("asks an object for its class", "leave that out: inputs are floats"),
-    "MATCH_SEQUENCE": ("asks an object for its class", "leave that out: inputs are floats"),
-    "MATCH_MAPPING": ("asks an object for its class", "leave that out: inputs are floats"),
-    "YIELD_VALUE": ("is a generator, or uses one", "write a loop"),
-    "RETURN_GENERATOR": ("is a generator, or uses one", "write a loop"),
-    "BUILD_MAP": ("builds a dictionary", "give each number its own name"),
-    "BUILD_CONST_KEY_MAP": ("builds a dictionary", "give each number its own name"),
-    "BUILD_SET": ("builds a set", "give each number its own name"),
-    "CALL_FUNCTION_EX": ("calls with a list of arguments", "write the arguments one by one"),
-}
+_WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType(
+    {
+        "PUSH_EXC_INFO": (
+            _CATCHES,
+            "move it out of the function: a tracer's question may be caught",
+        ),
+        "BEFORE_WITH": (_CATCHES, "move it out of the function"),
+        "STORE_GLOBAL": ("writes to a global name", "return what changes: no state between calls"),
+        "DELETE_GLOBAL": ("deletes a global name", "return what changes: no state between calls"),
+        "STORE_ATTR": (
+            "sets an attribute of an object",
+            "return what changes: no state between calls",
+        ),
+        "DELETE_ATTR": ("deletes an attribute", "return what changes: no state between calls"),
+        "STORE_SUBSCR": ("writes into a list or dictionary", "give each number its own name"),
+        "DELETE_SUBSCR": ("deletes from a list or dictionary", "give each number its own name"),
+        "STORE_SLICE": ("writes into a list", "give each number its own name"),
+        "IMPORT_NAME": ("imports while it runs", "import at the top of the module"),
+        "MATCH_CLASS": ("asks an object for its class", "leave that out: inputs are floats"),
+        "MATCH_SEQUENCE": ("asks an object for its class", "leave that out: inputs are floats"),
+        "MATCH_MAPPING": ("asks an object for its class", "leave that out: inputs are floats"),
+        "YIELD_VALUE": ("is a generator, or uses one", "write a loop"),
+        "RETURN_GENERATOR": ("is a generator, or uses one", "write a loop"),
+        "BUILD_MAP": ("builds a dictionary", "give each number its own name"),
+        "BUILD_CONST_KEY_MAP": ("builds a dictionary", "give each number its own name"),
+        "BUILD_SET": ("builds a set", "give each number its own name"),
+        "CALL_FUNCTION_EX": ("calls with a list of arguments", "write the arguments one by one"),
+    }
+)
 _LIBRARY = "use + - * /, abs, round, min, max, and log, exp, sqrt, fabs of math or numpy"
 _ASKS = "asks what kind of thing a value is"
-_BUILTIN_WHY = {
-    "isinstance": (_ASKS, "leave that out: inputs are floats"),
-    "type": (_ASKS, "leave that out: inputs are floats"),
-    "callable": (_ASKS, "leave that out: inputs are floats"),
-    "print": ("prints", "print outside the function"),
-}
+_BUILTIN_WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType(
+    {
+        "isinstance": (_ASKS, "leave that out: inputs are floats"),
+        "type": (_ASKS, "leave that out: inputs are floats"),
+        "callable": (_ASKS, "leave that out: inputs are floats"),
+        "print": ("prints", "print outside the function"),
+    }
+)
 _BUILTINS = frozenset(
     re.findall(
         r"\w+",

@@ -44,10 +44,10 @@ from lastbit.verify.steps import Step, constant_step
 
 __all__ = [
     "MATH_STEPS",
-    "UFUNCS",
     "Run",
     "Split",
     "Traced",
+    "UFUNCS",
     "Untraceable",
     "clamp",
     "expression_of",
