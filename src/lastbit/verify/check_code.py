@@ -234,7 +234,8 @@ _BUILT_IN = frozenset(
         r"\w+",
         """
         abs all any bool enumerate float int len list max min range reversed round sorted sum tuple
-        zip ArithmeticError AssertionError TypeError ValueError
+        zip ArithmeticError AssertionError IndexError KeyError NotImplementedError OverflowError
+        RuntimeError TypeError ValueError ZeroDivisionError
         """,
     )
 )

@@ -105,7 +105,10 @@ _BUILTINS = frozenset(
         """,
     )
 )
-_ERRORS = frozenset((ArithmeticError, AssertionError, TypeError, ValueError))
+_ERRORS = frozenset(
+    {ArithmeticError, AssertionError, IndexError, KeyError, NotImplementedError, OverflowError}
+    | {RuntimeError, TypeError, ValueError, ZeroDivisionError}
+)
 
 
 @dataclass(frozen=True, slots=True)
