@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """What the careless functions share: the noise itself is right, at the scale that they choose."""
 
 import builtins
