@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
+import importlib
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
@@ -12,12 +15,16 @@ from typing import Any
 
 import pytest
 
+from lastbit.mechanisms.snapping import snapped
 from lastbit.verify.arithmetic import Rejected
+from lastbit.verify.binding import running_code
+from lastbit.verify.check_code import running_code as checked_code
 from lastbit.verify.check_law import check_law, check_refutation
 from lastbit.verify.law import branches_of, exact_loss
-from lastbit.verify.running import Code, order
+from lastbit.verify.running import Calls, Code, order
 from lastbit.verify.uniforms import FullPrecision, Grid
 from lastbit.verify.witness import _Code, refute
+from tests.verify.judged import naive_laplace
 
 SNAPPED = "lastbit.mechanisms.snapping:snapped"
 NUMPY = Grid(53, first=1)
@@ -174,7 +181,7 @@ def is_another_truth(path: list[Any], mutant: Certificate) -> bool:
         low, high = (order(float.fromhex(text)) for text in claim["outputs"])
         stretches = list(branches_of(uniform, claim["signs"], pieces))
         for value, share in zip((x, y), claim["probabilities"], strict=True):
-            running = _Code(code, value, uniform, stretches)
+            running = _Code(Calls(code), value, uniform, stretches)
             if running.share(running.preimage(low, high)) != Fraction(share):
                 return False
     except (TypeError, ValueError, OverflowError):
@@ -323,8 +330,8 @@ def test_a_loss_that_is_too_good():
     [
         ("nowhere.to.be:found", "cannot be imported"),
         ("math:nothing", "cannot be imported"),
-        ("os:system", "fails"),
-        ("math:floor", "fails"),
+        ("os:system", "is not the one that was certified"),
+        ("math:floor", "is not the one that was certified"),
         ("x", "no name"),
         ("a b:c", "no name"),
         ("os:__name__", "no name"),
@@ -393,7 +400,31 @@ def test_code_that_answers_differently_is_rejected():
     sealed = json.loads(unsigned_law())
     mutant = changed(sealed, ["claim", "function"], lambda _: f"{__name__}:counting")
     mutant["claim"]["parameters"] = {}
+    assert "is not the one that was certified" in str(problem(mutant))
+    mutant["claim"]["code"] = running_code(counting)
     assert problem(mutant) == "the function answers differently each time"
+
+
+@pytest.mark.parametrize(("name", "why"), [("os:system", "fails"), ("math:floor", "fails")])
+def test_functions_that_fail_are_rejected(name, why):
+    module, _, attribute = name.partition(":")
+    function = getattr(importlib.import_module(module), attribute)
+    mutant = changed(json.loads(finite_law()), ["claim", "function"], lambda _: name)
+    mutant["claim"]["code"] = running_code(function)
+    assert why in str(problem(mutant))
+
+
+def test_both_programs_find_the_same_code():
+    for function in (snapped, counting, math.floor, functools.partial(counting), naive_laplace):
+        assert running_code(function) == checked_code(function)
+    assert running_code(snapped) != running_code(counting)
+
+
+def test_a_certificate_from_before_is_refused_with_a_remedy():
+    for text in (finite_law(), finite_refutation()):
+        old = json.loads(text)
+        del old["claim"]["code"]
+        assert "verify it again" in str(problem(old))
 
 
 @pytest.mark.parametrize("line", ["raise SystemExit(0)", "1/0", "import no_such_module", "def"])

@@ -90,7 +90,6 @@ RUNNING = [
     by_helper,
     branching,
     snapped,
-    imported_inside,
     nested,
     with_numpy,
     counted,
@@ -98,7 +97,6 @@ RUNNING = [
     lambda x: abs(-x) + (+x),
     lambda x: x if x else 3.0,
     lambda x: [x, -x][1] / 3,
-    lambda x: 1.0 if isinstance(x, float) else x,
     lambda x: x * math.pi,
     lambda x: max(x, 0.5, 0.25),
     lambda x: math.exp(min(x, 3.0)),
@@ -108,15 +106,24 @@ RUNNING = [
 
 
 @pytest.mark.parametrize("function", RUNNING)
-@given(x=st.one_of(st.floats(-6, 6), st.sampled_from([0.0, -1.0, 2.0, -0.125])))
-def test_the_expression_computes_what_the_code_computes(function, x):
+def test_the_expression_computes_what_the_code_computes(function):
     expression = trace(function, "x")
-    assert float_value(expression, {"x": x}) == function(x)
+
+    @given(x=st.one_of(st.floats(-6, 6), st.sampled_from([0.0, -1.0, 2.0, -0.125])))
+    def computes(x):
+        assert float_value(expression, {"x": x}) == function(x)
+
+    computes()
 
 
-@given(st.floats(1e-9, 1 - 1e-9))
-def test_the_laplace_quantile_function(u):
-    assert float_value(trace(laplace), {"u": u}) == laplace(u)
+def test_the_laplace_quantile_function():
+    expression = trace(laplace)
+
+    @given(st.floats(1e-9, 1 - 1e-9))
+    def computes(u):
+        assert float_value(expression, {"u": u}) == laplace(u)
+
+    computes()
 
 
 def test_closures_are_followed():
@@ -211,7 +218,9 @@ def test_a_branch_on_a_computed_value_is_refused_with_its_line():
     ("function", "part"),
     [
         (two_inputs, "branches"),
-        (swallowed, "converts"),
+        (swallowed, "catches exceptions"),
+        (imported_inside, "import at the top of the module"),
+        (lambda x: 1.0 if isinstance(x, float) else x, "inputs are floats"),
         (endless, "cases"),
         (lambda x: int(x), "integer"),
         (lambda x: range(x), "loop bound"),
@@ -228,7 +237,7 @@ def test_a_branch_on_a_computed_value_is_refused_with_its_line():
         (lambda x: np.sin(x), "numpy.sin"),
         (lambda x: np.where(x, 1, 2), "numpy.where"),
         (lambda x: np.add(x, 1, dtype=float), "numpy.add"),
-        (lambda x: x + np.ones(3), "array"),
+        (lambda x: x + np.ones(3), "numpy.ones"),
         (lambda x: x.real, ".real"),
         (lambda x: round(x, 2), "decimal digits"),
         (lambda x: max(x, x * x), "two computed"),
@@ -239,7 +248,8 @@ def test_a_branch_on_a_computed_value_is_refused_with_its_line():
         (lambda x: x + np.float32(0.5), "float32"),
         (lambda x: np.float16(0.5) * x, "float16"),
         (lambda x: sum([x, 1.0]), "calls sum"),
-        (lambda x: x + next(COUNTER), "each time"),
+        (lambda x: x + next(COUNTER), "builtins.next"),
+        (lambda x: x + COUNTER, "may change between calls"),
         (lambda x: clamp(x, x, 1), "constant"),
         (lambda x: (x, 1), "returns a tuple"),
         (lambda x: None, "returns a NoneType"),

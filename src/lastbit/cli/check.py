@@ -21,31 +21,44 @@ MOST_WORDS = 2000
 
 @click.command(epilog="Example: lastbit check out.json")
 @click.argument("certificates", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--without-code",
+    "still",
+    is_flag=True,
+    help="Run no code: check the proof alone. That is no acceptance of a certificate about code.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def check(context: click.Context, certificates: tuple[Path, ...], as_json: bool) -> None:
+def check(
+    context: click.Context, certificates: tuple[Path, ...], still: bool, as_json: bool
+) -> None:
     """Re-derive what certificates claim; that of a saved answer too.
 
     Every number is worked out anew, with nothing but Python's integers, fractions and decimals. The
-    exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read.
+    exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read, and 3 if
+    all is well but the code that one names was not run.
 
-    A certificate about running code names a function, and checking calls it: check only what names
+    A certificate about code names a function. Checking imports it, sees to it that it is the
+    code that was certified, unchanged and on the same machine, and calls it: check only what names
     code that you would run. Modules of the current folder are found too.
     """
     from lastbit.cli.page import show_json
     from lastbit.cli.verify_loading import current_folder
     from lastbit.cli.waiting import waiting
+    from lastbit.verify.check import names_code
 
     found = [(path, _read(path)) for path in certificates]
     with waiting("checking"), current_folder():
-        problems = [_problem(certificate) for _, certificate in found]
+        problems = [_problem(certificate, still=still) for _, certificate in found]
+    apart = [still and names_code(certificate) for _, certificate in found]
+    checked = list(zip(found, problems, apart, strict=True))
     if as_json:
-        checked = zip(found, problems, strict=True)
-        show_json({"certificates": [_as_json(path, c, p) for (path, c), p in checked]})
+        show_json({"certificates": [_as_json(path, c, p, a) for (path, c), p, a in checked]})
     else:
-        for (path, certificate), problem in zip(found, problems, strict=True):
-            _show(path, certificate, problem)
-    context.exit(1 if any(problem is not None for problem in problems) else 0)
+        for (path, certificate), problem, unrun in checked:
+            _show(path, certificate, problem, unrun)
+    rejected = any(problem is not None for problem in problems)
+    context.exit(1 if rejected else 3 if any(apart) else 0)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -61,17 +74,25 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidParameter(str(path), problem=error.problem, remedy=error.remedy) from error
 
 
-def _problem(certificate: Mapping[str, Any]) -> str | None:
+def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:
     """Why a certificate is rejected; code that it names may raise what it likes on import."""
-    from lastbit.verify.check import problem_of
+    from lastbit.verify.arithmetic import Rejected
+    from lastbit.verify.check import check_apart_from_code, problem_of
 
     try:
-        return problem_of(certificate)
+        if not still:
+            return problem_of(certificate)
+        check_apart_from_code(certificate)
+        return None
+    except Rejected as problem:
+        return str(problem)
     except (Exception, SystemExit) as error:
         return f"it is malformed, or the code that it names fails ({type(error).__name__})"
 
 
-def _as_json(path: Path, certificate: Mapping[str, Any], problem: str | None) -> dict[str, Any]:
+def _as_json(
+    path: Path, certificate: Mapping[str, Any], problem: str | None, apart: bool
+) -> dict[str, Any]:
     if problem is not None:
         return {"file": str(path), "accepted": False, "problem": problem}
     from lastbit.verify.check import certificate_in
@@ -79,10 +100,11 @@ def _as_json(path: Path, certificate: Mapping[str, Any], problem: str | None) ->
     inner = certificate_in(certificate)
     parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
     said = [{"name": name, "text": text} for name, text in _unchecked(certificate, inner)]
-    return {"file": str(path), "accepted": True, **parts, "not_checked": said}
+    found = {"file": str(path), "accepted": not apart, **parts, "not_checked": said}
+    return found | ({"checked": "apart from the code"} if apart else {})
 
 
-def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> None:
+def _show(path: Path, certificate: Mapping[str, Any], problem: str | None, apart: bool) -> None:
     from lastbit.cli.page import Facts, Heading, Words, show
     from lastbit.report.claims import claim_of
     from lastbit.verify.check import beliefs, certificate_in
@@ -96,9 +118,15 @@ def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> No
     inner = certificate_in(certificate)
     claim = claim_of(inner)
     needed = beliefs(inner["kind"], inner["claim"])
+    words = f"Proved: {claim.title}, {claim.verdict}."
+    if apart:
+        words = (
+            f"The proof is right: {claim.title}, {claim.verdict}, if the code named does what is "
+            "written here. It was not run: check again without --without-code."
+        )
     show(
-        Heading(str(path), "ACCEPTED"),
-        Words(_printable(f"Proved: {claim.title}, {claim.verdict}.")),
+        Heading(str(path), "CHECKED APART FROM THE CODE" if apart else "ACCEPTED"),
+        Words(_printable(words)),
         *(Words(_printable(sentence)) for sentence in claim.sentences),
         Facts(tuple((_printable(name), _printable(value)) for name, value in claim.facts)),
         Words("On these assumptions, which no program has checked:"),

@@ -130,8 +130,10 @@ def function(
 
     Without --grid the function is called, and the exact probabilities of its outputs are worked out
     for pairs of values: either two values and outputs are found that refute the promise, or the
-    promise holds for these values. With --grid and --region it is not called but followed step by
-    step, and the loss is proved for all values.
+    promise holds for these values. With --grid and --region it is followed step by step, and the
+    loss is proved for all values. Then it is called as well, at edges of the grid, ends and many
+    other points, and must do what was followed, to the last bit. Code that catches exceptions,
+    keeps something between calls or asks a value for more than arithmetic is refused.
     """
     from lastbit.cli.verify_code import by_exact_law, by_rounding, pairs_of
     from lastbit.cli.verify_loading import current_folder, loaded

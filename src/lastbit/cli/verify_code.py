@@ -191,27 +191,24 @@ def by_rounding(
     uniform: str,
 ) -> Outcome:
     """The loss proved if the function's result is rounded to the cell and kept in the region."""
-    from lastbit.verify.language import RoundTo, table
-    from lastbit.verify.rounded_code import certified_code
-    from lastbit.verify.rounding import certified_sums, traced
+    from lastbit.verify.rounded_code import certified_function
 
-    code = function.plain()
     model = uniform_of(uniform)
-    programs = traced(code, "value", "u")
-    rounds = any(
-        isinstance(step, RoundTo) for program in programs for step in table(program).expressions
+    found, rounds = certified_function(
+        function.code, sensitivity=sensitivity, cell=cell, region=region, uniform=model
     )
-    if rounds:
-        found = certified_code(code, sensitivity=sensitivity, region=region, uniform=model)
-        if found.cell != cell:
-            raise InvalidParameter(
-                "cell",
-                problem=f"is not what the code rounds to, {exact_text(found.cell)}",
-                remedy="pass that, or leave the rounding out of the code",
-            )
-    else:
-        found = certified_sums(
-            programs, sensitivity=sensitivity, cell=cell, region=region, uniform=model
+    if found.cell != cell:
+        raise InvalidParameter(
+            "cell",
+            problem=f"is not what the code rounds to, {exact_text(found.cell)}",
+            remedy="pass that, or leave the rounding out of the code",
+        )
+    if not found.named:
+        raise InvalidParameter(
+            THE_FUNCTION,
+            problem="cannot be named in a certificate: its name leads to another function, or its "
+            "source is not there",
+            remedy="name the function itself, in a module with its source",
         )
     within = found.epsilon <= epsilon
     more = f"{exact_text(found.ideal)} + {rounded_up(found.excess, 4)}"

@@ -52,18 +52,6 @@ class Loaded:
                 remedy=TAKES,
             ) from failure
 
-    def plain(self) -> Callable[..., Any]:
-        """The same with the arguments named as proofs name them: value, u and sign."""
-        function, given = self.function, dict(self.code.parameters)
-
-        def without_sign(value: Any, u: Any) -> Any:
-            return function(value, u, **given)
-
-        def with_sign(value: Any, u: Any, sign: Any) -> Any:
-            return function(value, u, sign, **given)
-
-        return with_sign if self.has_sign else without_sign
-
 
 @contextmanager
 def current_folder() -> Iterator[None]:

@@ -19,7 +19,7 @@ SIGNIFICANDS = (("binary16", 11), ("binary32", 24), ("binary64", 53))
 LOGARITHM_ULPS = 6  # unit_exponential is within 6u relatively, which is at most 6 ulps
 DRAW_BITS = 52  # its uniform is within 2**-52 of a real one, as this model's is
 STANDS_FOR = (
-    "RoundedLaplace stands for this code: its uniform is within a factor of 1 ± 2**-52 of a "
+    "RoundedLaplace takes these steps: its uniform is within a factor of 1 ± 2**-52 of a "
     "uniform real number and its logarithm within 6 ulps, as proved in their docstrings and not "
     "checked here. Its logarithm need not be monotone: its error is relative, so that what lies "
     "beyond a cut stays beyond the same end."
@@ -116,10 +116,12 @@ def rounding_outcome(
 
 
 def _sealed(found: RoundingAnalysis) -> dict[str, Any]:
-    """The certificate with one assumption more: what the code stands for."""
+    """The certificate of the steps, with one assumption more: what they stand for."""
+    from dataclasses import replace
+
     from lastbit.verify.certificate import certificate
 
-    plain = found.certificate()
+    plain = replace(found, code=()).certificate()
     assumptions = [*plain["assumptions"], STANDS_FOR]
     return certificate("rounding", plain["claim"], assumptions, plain["body"])
 

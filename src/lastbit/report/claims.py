@@ -182,11 +182,16 @@ def _rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
         f"In exact arithmetic the noise would cost {short(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
     )
+    about = tuple(
+        (str(record["role"]), f"{record['function']} ({record['machine']['python']})")
+        for record in claim["code"]
+    ) or (("about", "the steps below; no code is named"),)
     programs = tuple(
         ("code" if len(claim["programs"]) == 1 else f"code, sign {sign}", _code(rows))
         for rows, sign in zip(claim["programs"], ("+1", "-1"), strict=False)
     )
     facts = (
+        *about,
         *programs,
         ("noise", _noise(claim, body)),
         ("rounded to", f"multiples of {short(cell, up=True)}"),

@@ -12,13 +12,31 @@ from lastbit.errors import InvalidParameter
 from lastbit.places import content_of, written_over
 from lastbit.verify.arithmetic import digest
 
-__all__ = ["BITS_ASSUMPTION", "certificate", "read", "save"]
+__all__ = [
+    "BITS_ASSUMPTION",
+    "CODE_ASSUMPTION",
+    "STEPS_ASSUMPTION",
+    "certificate",
+    "read",
+    "save",
+]
 
 VERSION = 1
 _LONGEST = 1 << 28
 BITS_ASSUMPTION = (
     "The random bits are those of a cryptographic generator: the claim is computational, against "
     "whoever cannot tell them from random ones (paper 003, Definition 4)."
+)
+CODE_ASSUMPTION = (
+    "The code that runs is the code named here, with these constants and on this machine, and is "
+    "called with Python's own floats. Its answer depends on its arguments alone: it was screened "
+    "for anything else and agreed with the steps bit for bit at finitely many points. Python and "
+    "its libraries do at every call what they did there; their functions are within the stated "
+    "ulps at every point, tried or not."
+)
+STEPS_ASSUMPTION = (
+    "The claim is about the steps written in it and names no code: that the code which runs takes "
+    "these steps is not checked."
 )
 
 

@@ -6,7 +6,7 @@ believed; each is worked out again from its premises, and the claim from the las
 checkers believe instead is written in their docstrings, rule by rule, and in sentences which a
 certificate must carry word for word (`beliefs`): whoever leaves one out claims more than is proved.
 It may carry others too. The time taken grows with the size of the file, not with its numbers; only
-the functions that a law or a refutation names can take as long as they like.
+the functions that a certificate names can take as long as they like: checking calls them.
 
 | kind | claims | checked in |
 |---|---|---|
@@ -15,6 +15,7 @@ the functions that a law or a refutation names can take as long as they like.
 | refutation | an output set that two inputs reach with these probabilities | `check_law.py` |
 | snapping | the loss of the snapping mechanism for all inputs | `check_snapping.py` |
 | rounding | the loss of float noise that is truncated and rounded | `check_rounding.py` |
+| | and the code that it names is here, unchanged, and takes its steps | `check_code.py` |
 | release | what an answer from a table costs the people in it | `check_release.py` |
 
 A saved answer holds its certificate; `check` takes the whole answer too, and then also sees to it
@@ -23,7 +24,7 @@ that its numbers, price and words are those that were certified (`check_release_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lastbit.verify.arithmetic import Rejected, digest, require
@@ -31,10 +32,17 @@ from lastbit.verify.check_errors import check_error_bound
 from lastbit.verify.check_law import check_law, check_refutation
 from lastbit.verify.check_release import check_release
 from lastbit.verify.check_release_answer import check_answer
-from lastbit.verify.check_rounding import check_rounding
+from lastbit.verify.check_rounding import check_rounding, check_rounding_steps
 from lastbit.verify.check_snapping import check_snapping
 
-__all__ = ["beliefs", "certificate_in", "check", "problem_of"]
+__all__ = [
+    "beliefs",
+    "certificate_in",
+    "check",
+    "check_apart_from_code",
+    "names_code",
+    "problem_of",
+]
 
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
 _MALFORMED = (
@@ -90,6 +98,17 @@ _ROUNDING = (
     "value. Where the logarithm of 0 arises the code goes on with an infinity.",
     _BITS,
 )
+_CODE = (
+    "The code that runs is the code named here, with these constants and on this machine, and is "
+    "called with Python's own floats. Its answer depends on its arguments alone: it was screened "
+    "for anything else and agreed with the steps bit for bit at finitely many points. Python and "
+    "its libraries do at every call what they did there; their functions are within the stated "
+    "ulps at every point, tried or not."
+)
+_STEPS = (
+    "The claim is about the steps written in it and names no code: that the code which runs takes "
+    "these steps is not checked."
+)
 _DECLARED = (
     "The ideal noise, the code's meaning in the reals at a uniform real, has a density p with "
     "p(x) <= exp(rate |x - y|) p(y): declared, not proved."
@@ -128,25 +147,52 @@ def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
         case "snapping":
             return _SNAPPING
         case "rounding":
-            return (*_ROUNDING, _DECLARED) if "rate" in claim else _ROUNDING
+            require("code" in claim, "it does not say which code it is about; verify it again")
+            about = _CODE if claim.get("code") else _STEPS
+            return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
         case "release":
             return _RELEASE
     raise Rejected("its kind is unknown")
 
 
 def check(certificate: Mapping[str, Any]) -> None:
-    """Raise `Rejected` unless the certificate, or that of a saved answer, proves its claim."""
+    """Raise `Rejected` unless the certificate, or that of a saved answer, proves its claim.
+
+    Code that it names is imported and called.
+    """
+    _check_whole(certificate, _check_body)
+
+
+def check_apart_from_code(certificate: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless all holds that can be seen without running code.
+
+    For a certificate that `names_code` this is no acceptance: whether that code is here, is the
+    same and does what the certificate says is left open.
+    """
+    _check_whole(certificate, _check_still)
+
+
+def names_code(certificate: Mapping[str, Any]) -> bool:
+    """Whether a certificate is about code that is run to check it."""
+    inner = certificate_in(certificate)
+    kind, claim = inner.get("kind"), inner.get("claim")
+    if kind == "rounding" and isinstance(claim, Mapping):
+        return claim.get("code") != []
+    return kind in ("law", "refutation")
+
+
+def _check_whole(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
     try:
         require(isinstance(certificate, Mapping), "it is no JSON object")
         inner = certificate_in(certificate)
-        _check(inner)
+        _check(inner, of_kind)
         if inner is not certificate:
             check_answer(certificate, inner)
     except _MALFORMED as error:
         raise Rejected(f"it is malformed ({type(error).__name__})") from error
 
 
-def _check(certificate: Mapping[str, Any]) -> None:
+def _check(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
     require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
     require(certificate["lastbit"] == "certificate", "it is no certificate")
     version = certificate["version"]
@@ -161,6 +207,20 @@ def _check(certificate: Mapping[str, Any]) -> None:
     )
     unsaid = set(beliefs(kind, claim)) - set(assumptions)
     require(not unsaid, "its assumptions leave out what the proof rests on")
+    of_kind(kind, claim, body)
+
+
+def _check_still(kind: object, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """What can be seen without running code."""
+    if kind == "rounding":
+        check_rounding_steps(claim, body)
+    else:
+        about = "it is about running code, and nothing of it can be checked without running it"
+        require(kind not in ("law", "refutation"), about)
+        _check_body(kind, claim, body)
+
+
+def _check_body(kind: object, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     match kind:
         case "error-bound":
             check_error_bound(claim, body)

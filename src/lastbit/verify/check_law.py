@@ -2,9 +2,9 @@
 
 What is believed: the machine's floats, that the code is monotone in its uniform between the splits
 that the claim names, that it draws as the model says, and that it is a function: its answer depends
-on nothing but its arguments. It is called twice each time, which finds code that draws or counts,
-but code can hide such things. Checking runs the function that the certificate names: check only
-what names code you would run.
+on nothing but its arguments. It is called twice each time, and at all boundaries again in other
+orders, which finds code that draws, counts or remembers, but code can hide such things. Checking
+runs the function that the certificate names: check only what names code you would run.
 
 Kind "law". For each of two inputs the uniforms are cut into cells without gaps; the code gives the
 cell's output at both ends of it, and outputs rise or fall from cell to cell. So the cells are the
@@ -26,11 +26,12 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.verify.arithmetic import Rejected, ln_bounds, number, require
+from lastbit.verify.check_code import running_code
 
 __all__ = ["check_law", "check_refutation"]
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
-_ABOUT = frozenset({"function", "parameters", "uniform", "signs", "splits", "inputs"})
+_ABOUT = frozenset({"function", "code", "parameters", "uniform", "signs", "splits", "inputs"})
 _LAW = _ABOUT | {"loss", "direction", "output", "probabilities"}
 _REFUTATION = _ABOUT | {"outputs", "loss", "probabilities"}
 _WIDEST = Fraction(1, 1 << 64)
@@ -41,12 +42,14 @@ Below = Callable[[int], Fraction]
 
 def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Reject unless the cells prove the claimed loss of two inputs."""
+    require("code" in claim, "it does not say which code it is about; verify it again")
     require(set(claim) == _LAW and set(body) == {"laws"}, "a field is missing, or one too many")
     code = _Code(claim)
     require(len(body["laws"]) == 2, "there are not two laws")
     one, two = (
         _law(code, value, law) for value, law in zip(code.inputs, body["laws"], strict=True)
     )
+    code.check_again()
     pairs = [("forward", r, one[r], two.get(r, Fraction(0))) for r in one]
     pairs += [("backward", r, two[r], one.get(r, Fraction(0))) for r in two]
     output = order(_float(claim["output"]))
@@ -68,6 +71,7 @@ def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
 
 def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Reject unless the preimages prove the probabilities of a range of outputs."""
+    require("code" in claim, "it does not say which code it is about; verify it again")
     fields = set(claim) == _REFUTATION and set(body) == {"preimages"}
     require(fields, "a field is missing, or one too many")
     code = _Code(claim)
@@ -78,6 +82,7 @@ def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         _share(code, value, preimage, low, high)
         for value, preimage in zip(code.inputs, body["preimages"], strict=True)
     )
+    code.check_again()
     require(_numbers(claim["probabilities"]) == [p, q], "the probabilities differ")
     if claim["loss"] == "infinite":
         require(p > 0 and q == 0, "the loss is finite")
@@ -97,6 +102,10 @@ class _Code:
             self.function = getattr(importlib.import_module(module), attribute)
         except (Exception, SystemExit) as failure:  # whatever somebody's module raises
             raise Rejected("the function cannot be imported") from failure
+        require(
+            claim["code"] == running_code(self.function),
+            "the code, or its Python, is not the one that was certified; verify it again",
+        )
         self.parameters = {key: _float(text) for key, text in claim["parameters"].items()}
         self.point, self.below, self.size = _model(claim["uniform"])
         signs = [None] if claim["signs"] is None else claim["signs"]
@@ -113,8 +122,21 @@ class _Code:
         require(len(claim["inputs"]) == 2, "there are not two inputs")
         self.inputs = [_float(text) for text in claim["inputs"]]
         require(all(map(math.isfinite, self.inputs)), "an input is not finite")
+        self.seen: dict[tuple[str, int, int | None], int] = {}
 
     def at(self, value: float, index: int, sign: int | None) -> int:
+        output = self._called(value, index, sign)
+        same = self.seen.setdefault((value.hex(), index, sign), output) == output
+        require(same, "the function answers differently each time")
+        return output
+
+    def check_again(self) -> None:
+        """The same outputs from the last call to the first, and in strides."""
+        calls = list(self.seen)
+        for value, index, sign in (*reversed(calls), *calls[1::2], *calls[::2]):
+            self.at(float.fromhex(value), index, sign)
+
+    def _called(self, value: float, index: int, sign: int | None) -> int:
         u = self.point(index)
         signs = () if sign is None else (sign,)
         found = set()

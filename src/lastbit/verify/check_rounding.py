@@ -11,7 +11,8 @@ worked out anew here: what the steps mean (`check_shape`), how far the floats st
 end, and what all this costs. Believed: correctly rounded + - * /, a monotone logarithm with the
 error stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum
 overflows beyond the cuts (an infinity; in fixed point the greatest number). A claim with a `rate`
-declares its ideal law instead of having it recognised: `check_declared.py`.
+declares its ideal law instead of having it recognised: `check_declared.py`. Where the claim names
+code, that this code is here, is unchanged and takes these steps is seen to by `check_code.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.verify.arithmetic import exp_bounds, ln_bounds, number, require
+from lastbit.verify.check_code import check_code, check_records
 from lastbit.verify.check_declared import check_declared
 from lastbit.verify.check_errors import check_error_bound
 from lastbit.verify.check_machine import (
@@ -33,10 +35,10 @@ from lastbit.verify.check_machine import (
 )
 from lastbit.verify.check_shape import Interval, shape, steady
 
-__all__ = ["check_rounding", "laplace_excess"]
+__all__ = ["check_rounding", "check_rounding_steps", "laplace_excess"]
 
 _MACHINE = frozenset({"programs", "format", "ulps", "uniform", "cell", "region"})
-_CLAIM = _MACHINE | {"sensitivity", "query_error", "epsilon"}
+_CLAIM = _MACHINE | {"code", "sensitivity", "query_error", "epsilon"}
 _BODY = frozenset({"scale", "branches", "delta_n", "delta_round", "delta_t", "excess", "query"})
 _BRANCH = frozenset({"program", "interval", "cut", "omega", "pieces"})
 _PIECE = frozenset({"u", "error", "proof"})
@@ -60,7 +62,19 @@ class _Setting:
 
 
 def check_rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """Reject unless the body proves the claim."""
+    """Reject unless the body proves the claim, and the code that it names takes its steps."""
+    check_rounding_steps(claim, body)
+    check_code(claim)
+
+
+def check_rounding_steps(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Reject unless the body proves the claim about the steps; no code is run."""
+    require("code" in claim, "it does not say which code it is about; verify the code again")
+    _check_proof(claim, body)
+    check_records(claim, body["query"])
+
+
+def _check_proof(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     if "rate" in claim:
         require(set(claim) == _CLAIM | {"rate"}, "a part is missing or unknown")
         rest = {name: part for name, part in body.items() if name != "query"}

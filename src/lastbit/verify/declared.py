@@ -31,10 +31,12 @@ from lastbit.verify.rounding import (
     ASSUMPTIONS,
     Code,
     Ulps,
+    about_code,
     cell_of,
+    followed_code,
     general_excess,
+    held_code,
     region_of,
-    traced,
 )
 from lastbit.verify.semantics import NoBound, analyse, error_certificate
 
@@ -71,6 +73,7 @@ class DeclaredAnalysis:
     pieces: tuple[Derivation, ...]
     ends: tuple[Derivation, Derivation]
     delta_round: Fraction
+    code: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def delta_n(self) -> Fraction:
@@ -103,6 +106,7 @@ class DeclaredAnalysis:
         off = {"u": draw_error(self.uniform.written())}
         proofs = [self._proof(piece, off) for piece in self.pieces]
         claim = {
+            "code": [dict(one) for one in self.code],
             "programs": [expression_to_json(self.program)],
             "format": self.format.json(),
             "ulps": proofs[0]["claim"]["ulps"],
@@ -135,7 +139,8 @@ class DeclaredAnalysis:
             ],
             "query": None,
         }
-        return certificate("rounding", claim, (*ASSUMPTIONS, _DECLARED), body)
+        beliefs = (*ASSUMPTIONS, about_code(self.code), _DECLARED)
+        return certificate("rounding", claim, beliefs, body)
 
     def _proof(self, derivation: Derivation, errors: Mapping[str, Number]) -> dict[str, Any]:
         ulps = dict(self.ulps)
@@ -173,10 +178,11 @@ def declared_certificate(
     if any((end / size).denominator != 1 for end in ends):
         problem = "has an end that is no multiple of the cell"
         raise InvalidParameter("region", problem=problem, remedy="round it to one")
-    programs = traced(noise, "u", parameters=parameters)
-    if len(programs) != 1:
+    code = followed_code(noise, "u", parameters=parameters)
+    if len(code) != 1:
         raise NotCertified("code with a sign must be Laplace noise; write it with u alone")
-    program = Add(Variable("value"), programs[0])
+    steps = code[0].expression
+    program = Add(Variable("value"), steps)
     try:
         direction = direction_of_noise(expression_to_json(program))
     except Rejected as problem:
@@ -184,7 +190,7 @@ def declared_certificate(
     generator = generator_of(uniform, format, default=library_grid)
     check_cell(format, ends, size)
     accuracy = {name: positive(error, "ulps") for name, error in (ulps or {}).items()}
-    search = _Search(programs[0], program, direction, format, accuracy, generator, size, ends)
+    search = _Search(steps, program, direction, format, accuracy, generator, size, ends)
     pieces, cuts = search.stable()
     return DeclaredAnalysis(
         program=program,
@@ -198,6 +204,7 @@ def declared_certificate(
         pieces=pieces,
         ends=cuts,
         delta_round=search.quotient,
+        code=held_code("noise", code, cell=size, region=ends, uniform=generator, form=format),
     )
 
 

@@ -14,8 +14,9 @@ from lastbit.exact.ball import Ball, arb_of, ends, working_precision
 from lastbit.exact.rational import Number, rational, whole
 from lastbit.sampling.uniform import uniform_below
 from lastbit.verify.arithmetic import written
+from lastbit.verify.binding import running_code
 from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
-from lastbit.verify.running import Code, Function, evaluated, input_of, order
+from lastbit.verify.running import Calls, Code, Function, input_of, order
 from lastbit.verify.uniforms import Uniform, index_of, model_of, stratified
 
 __all__ = [
@@ -110,13 +111,28 @@ def exact_law(
     >>> law.outputs, sum(law.probabilities)
     ((-2.0, -1.0, 0.0, 1.0, 2.0), Fraction(1, 1))
     """
+    calls = Calls(function)
+    found = _found_law(calls, value, uniform, signs, pieces, most_cells, probes)
+    calls.check_again()
+    return found
+
+
+def _found_law(
+    calls: Calls,
+    value: float,
+    uniform: Uniform | None,
+    signs: Sequence[int] | None,
+    pieces: Sequence[float],
+    most_cells: int,
+    probes: int,
+) -> ExactLaw:
     model, place = model_of(uniform), input_of(value, "value")
     most, count = whole(most_cells, "most_cells", least=1), whole(probes, "probes")
     branches: list[Branch] = []
     for sign, first, last in branches_of(model, signs, pieces):
 
         def at(index: int, sign: int | None = sign) -> float:
-            return evaluated(function, place, model.point(index), sign)
+            return calls.at(place, model.point(index), sign)
 
         left = most - sum(len(branch.cells) for branch in branches)
         cells = _cells(at, first, last, model, left)
@@ -342,6 +358,7 @@ class ExactLoss:
             loss = [written(end) for end in _outward(worst.loss)]
         claim = {
             "function": code.name,
+            "code": running_code(code.function),
             "parameters": {name: value.hex() for name, value in code.parameters},
             "uniform": one.uniform.written(),
             "signs": None if one.signs is None else list(one.signs),
@@ -392,18 +409,11 @@ def exact_loss(
     True
     """
     inputs = (input_of(x, "x"), input_of(y, "y"))
+    calls = Calls(function)
     one, two = (
-        exact_law(
-            function,
-            value,
-            uniform=uniform,
-            signs=signs,
-            pieces=pieces,
-            most_cells=most_cells,
-            probes=probes,
-        )
-        for value in inputs
+        _found_law(calls, value, uniform, signs, pieces, most_cells, probes) for value in inputs
     )
+    calls.check_again()
     return ExactLoss(
         inputs=inputs, laws=(one, two), forward=_worst(one, two), backward=_worst(two, one)
     )

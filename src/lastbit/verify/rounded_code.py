@@ -20,11 +20,19 @@ from lastbit.verify.language import (
     Multiply,
     Piecewise,
     RoundTo,
+    table,
 )
 from lastbit.verify.modulus import NotCertified
-from lastbit.verify.rounding import Code, RoundingAnalysis, certified_sums, traced
+from lastbit.verify.rounding import (
+    Code,
+    RoundingAnalysis,
+    bound_to,
+    certified_sums,
+    followed_code,
+)
+from lastbit.verify.trace import Followed
 
-__all__ = ["certified_code", "largest_region", "least_cell"]
+__all__ = ["certified_code", "certified_function", "largest_region", "least_cell"]
 
 _MOST_HALVINGS = 256
 
@@ -65,7 +73,34 @@ def certified_code(
     >>> float(certified_code(rounded, sensitivity=1, region=(-8, 8)).epsilon)
     1.000000000000...
     """
-    parts = [_parts(one) for one in traced(code, "value", "u", parameters=parameters)]
+    followed = followed_code(code, "value", "u", parameters=parameters)
+    return _certified(followed, sensitivity, region, settings)
+
+
+def certified_function(
+    code: Code,
+    *,
+    sensitivity: Number,
+    cell: Number,
+    region: tuple[Number, Number],
+    **settings: Any,
+) -> tuple[RoundingAnalysis, bool]:
+    """The same, or if the code does not round, what it loses once its result is; and if it does."""
+    followed = followed_code(code, "value", "u")
+    programs = tuple(one.expression for one in followed)
+    if any(isinstance(s, RoundTo) for program in programs for s in table(program).expressions):
+        return _certified(followed, sensitivity, region, settings), True
+    found = certified_sums(programs, sensitivity=sensitivity, cell=cell, region=region, **settings)
+    return bound_to(found, "sum", followed), False
+
+
+def _certified(
+    code: tuple[Followed, ...],
+    sensitivity: Number,
+    region: tuple[Number, Number] | None,
+    settings: Mapping[str, Any],
+) -> RoundingAnalysis:
+    parts = [_parts(one.expression) for one in code]
     first = parts[0]
     if any((p.cell, p.low, p.high) != (first.cell, first.low, first.high) for p in parts):
         raise NotCertified("the code rounds or clamps differently for the two signs")
@@ -86,35 +121,32 @@ def certified_code(
         totals, sensitivity=sensitivity, cell=first.cell, region=ends, **settings
     )
     if found.region[0] <= 0 <= found.region[1]:
-        _check_zero(code, found, dict(parameters or {}))
-    return found
+        for one in code:
+            _check_zero(one, found)
+    return bound_to(found, "mechanism", code)
 
 
-def _check_zero(code: Code, found: RoundingAnalysis, parameters: Mapping[str, Any]) -> None:
+def _check_zero(code: Followed, found: RoundingAnalysis) -> None:
     """Refuse code that gives -0.0: it cuts the cell over 0 in two, which the proof does not count.
 
     Around 0 results are looked at from both sides, for noise of every size.
     """
-    signs: tuple[dict[str, float], ...] = ({},)
-    if len(found.programs) == 2:
-        signs = ({"sign": 1.0}, {"sign": -1.0})
     powers = [2.0**-k for k in range(1, 53)]
     near = [0.5 + s * p / 2 for s in (-1, 1) for p in powers if p < 1]
     for value in (0.0, float(found.cell) / 8, -float(found.cell) / 8):
         for u in (*powers, *(1 - p for p in powers), *near):
-            for sign in signs:
-                if _is_negative_zero(code, {"value": value, "u": u, **sign, **parameters}):
-                    raise NotCertified(
-                        "the code gives -0.0, which tells on which side of 0 the sum lay; "
-                        "add 0.0 to its result"
-                    )
+            if _is_negative_zero(code, {"value": value, "u": u}):
+                raise NotCertified(
+                    "the code gives -0.0, which tells on which side of 0 the sum lay; "
+                    "add 0.0 to its result"
+                )
 
 
-def _is_negative_zero(code: Code, arguments: Mapping[str, Any]) -> bool:
+def _is_negative_zero(code: Followed, inputs: Mapping[str, float]) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            output = float(code(**arguments))
+            output = float(code.call(inputs))
     except (ArithmeticError, ValueError):  # the logarithm of 0
         return False
     return output == 0 and math.copysign(1.0, output) < 0

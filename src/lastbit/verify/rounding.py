@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -13,8 +13,15 @@ from lastbit.exact.ball import arb_of, working_precision
 from lastbit.exact.rational import Number, positive, rational
 from lastbit.exact.rounding import upper
 from lastbit.privacy.guarantees import PureDP
+from lastbit.verify.agreement import beside, noise_points
 from lastbit.verify.arithmetic import written
-from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
+from lastbit.verify.binding import record
+from lastbit.verify.certificate import (
+    BITS_ASSUMPTION,
+    CODE_ASSUMPTION,
+    STEPS_ASSUMPTION,
+    certificate,
+)
 from lastbit.verify.check_machine import draw_error, quotient_error
 from lastbit.verify.check_shape import Interval
 from lastbit.verify.derivation import Derivation
@@ -32,17 +39,22 @@ from lastbit.verify.modulus import (
     pieces,
     sides,
 )
+from lastbit.verify.running import Code as NamedCode
 from lastbit.verify.semantics import NoBound, analyse, error_certificate
-from lastbit.verify.trace import trace
+from lastbit.verify.trace import Followed, followed
 from lastbit.verify.uniforms import FullPrecision
 
 __all__ = [
     "ASSUMPTIONS",
     "Query",
     "RoundingAnalysis",
+    "about_code",
+    "bound_to",
     "cell_of",
     "certified_sums",
+    "followed_code",
     "general_excess",
+    "held_code",
     "laplace_excess",
     "region_of",
     "rounding_certificate",
@@ -65,6 +77,11 @@ ASSUMPTIONS = (
     "value. Where the logarithm of 0 arises the code goes on with an infinity.",
     BITS_ASSUMPTION,
 )
+
+
+def about_code(code: tuple[Mapping[str, Any], ...]) -> str:
+    """What a certificate assumes of the code that it names, or says if it names none."""
+    return CODE_ASSUMPTION if code else STEPS_ASSUMPTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +114,8 @@ class RoundingAnalysis:
              which moves the noise by `omega`; the computed sum is off by `delta_n`, its addition
              included; the quotient by the cell moves an edge by `delta_round`; together `delta_t`.
              `lipschitz` is the greatest slope of the noise in u, `ratio` is R of paper 000,
-             `general` the excess by its corrected theorem, `excess` the better one
+             `general` the excess by its corrected theorem, `excess` the better one. `code` has
+             what is known of code with a name
     Theorem  docs/theory/rounding.md
     Source   paper 000, Theorem 4.5 and section 5, corrected
     Checked  tests/verify/test_rounding.py; a second program, `check_rounding.py`
@@ -114,6 +132,7 @@ class RoundingAnalysis:
     query: Derivation | None
     branches: tuple[_Branch, _Branch]
     delta_round: Fraction
+    code: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def sensitivity(self) -> Fraction:
@@ -183,9 +202,16 @@ class RoundingAnalysis:
         """What one release promises for the declared sensitivity."""
         return PureDP(self.epsilon)
 
+    @property
+    def named(self) -> tuple[Mapping[str, Any], ...]:
+        """The code that a certificate is about: all of it, or none where a part has no name."""
+        wanted = 1 if self.query is None else 2
+        return self.code if len(self.code) == wanted else ()
+
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
         claim = {
+            "code": [dict(one) for one in self.named],
             "programs": [expression_to_json(program) for program in self.programs],
             "format": self.format.json(),
             "ulps": self._proof(self.branches[0].pieces[0])["claim"]["ulps"],
@@ -202,7 +228,7 @@ class RoundingAnalysis:
             "branches": [self._written(branch) for branch in self.branches],
             "query": None if self.query is None else self._proof(self.query),
         }
-        return certificate("rounding", claim, ASSUMPTIONS, body)
+        return certificate("rounding", claim, (*ASSUMPTIONS, about_code(self.named)), body)
 
     def _written(self, branch: _Branch) -> dict[str, Any]:
         found = [self._proof(piece) for piece in branch.pieces]
@@ -255,11 +281,9 @@ def rounding_certificate(
     >>> found.scale, found.epsilon > Fraction(1, 2), found.epsilon < Fraction(1, 2) + 10**-10
     (Fraction(2, 1), True, True)
     """
-    programs = tuple(
-        Add(Variable("value"), part) for part in traced(noise, "u", parameters=parameters)
-    )
-    return certified_sums(
-        programs,
+    code = followed_code(noise, "u", parameters=parameters)
+    found = certified_sums(
+        tuple(Add(Variable("value"), part.expression) for part in code),
         sensitivity=sensitivity,
         cell=cell,
         region=region,
@@ -268,6 +292,35 @@ def rounding_certificate(
         format=format,
         ulps=ulps,
     )
+    return bound_to(found, "noise", code)
+
+
+def bound_to(found: RoundingAnalysis, role: str, code: tuple[Followed, ...]) -> RoundingAnalysis:
+    """The analysis as one of this code, which is called where its results turn, and must agree."""
+    held = held_code(
+        role, code, cell=found.cell, region=found.region, uniform=found.uniform, form=found.format
+    )
+    return replace(found, code=(*held, *found.code))
+
+
+def held_code(
+    role: str,
+    code: tuple[Followed, ...],
+    *,
+    cell: Fraction,
+    region: Interval,
+    uniform: Generator,
+    form: Format,
+) -> tuple[Mapping[str, Any], ...]:
+    """What a certificate says of code, after calls at edges of cells, ends and bounds.
+
+    Code in Python runs in binary64: a claim about another format is one about its steps.
+    """
+    extra = noise_points(cell, region, uniform)
+    for one in code:
+        one.agree(extra, rounds=2, seed=f"{role} {cell} {region}")
+    written = record(role, code) if form == BINARY64 else None
+    return () if written is None else (written,)
 
 
 def certified_sums(
@@ -291,6 +344,7 @@ def certified_sums(
     check_cell(format, ends, size)
     accuracy = {name: rational(error, "ulps") for name, error in (ulps or {}).items()}
     found, scale = sides([expression_to_json(program) for program in programs], ends)
+    asked, about = (None, ()) if query is None else _query(query, format, accuracy)
     known = _Known(programs, format, accuracy, generator, size, ends)
     return RoundingAnalysis(
         programs=programs,
@@ -301,9 +355,10 @@ def certified_sums(
         region=ends,
         scale=scale,
         declared=distance,
-        query=None if query is None else _query(query, format, accuracy),
+        query=asked,
         branches=known.stable(found),
         delta_round=known.quotient,
+        code=about,
     )
 
 
@@ -395,28 +450,62 @@ def traced(
     code: object, *data: str, parameters: Mapping[str, Any] | None = None
 ) -> tuple[Expression, ...]:
     """Code of these inputs as one expression, or as one for each value of its input `sign`."""
+    return tuple(one.expression for one in followed_code(code, *data, parameters=parameters))
+
+
+def followed_code(
+    code: object, *data: str, parameters: Mapping[str, Any] | None = None
+) -> tuple[Followed, ...]:
+    """Code of these inputs, followed once, or once for each value of its input `sign`.
+
+    The inputs of a plain function are known by their names, those of a named `Code` by their
+    places: first the data in this order, then the sign.
+    """
     given = dict(parameters or {})
     if not callable(code):
         raise WrongType("code", problem="is no function", remedy="pass a plain function")
-    inputs = {
-        name
-        for name, parameter in inspect.signature(code).parameters.items()
-        if name not in given and parameter.default is parameter.empty
-    }
-    if inputs == set(data):
-        return (trace(code, *data, parameters=given),)
-    if inputs == {*data, "sign"}:
-        return tuple(trace(code, *data, parameters=given | {"sign": s}) for s in (1.0, -1.0))
+    function: Any = code
+    name = None
+    if isinstance(code, NamedCode):
+        function, given = code.function, {**dict(code.parameters), **given}
+        name = code.name
+    inputs = [
+        argument
+        for argument, parameter in inspect.signature(
+            function, follow_wrapped=False
+        ).parameters.items()
+        if argument not in given and parameter.default is parameter.empty
+    ]
+    roles = {argument: argument for argument in inputs}
+    if isinstance(code, NamedCode) and len(inputs) in (len(data), len(data) + 1):
+        roles = dict(zip(inputs, (*data, "sign"), strict=False))
+    if set(roles.values()) == set(data):
+        return (followed(function, roles, given, name=name),)
+    if set(roles.values()) == {*data, "sign"}:
+        (sign,) = (argument for argument, role in roles.items() if role == "sign")
+        rest = {argument: role for argument, role in roles.items() if argument != sign}
+        return tuple(followed(function, rest, {**given, sign: s}, sign, name) for s in (1.0, -1.0))
     names = ", ".join(data)
     problem = f"takes other inputs than {names}, or {names} and sign"
     raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")
 
 
-def _query(query: Query, format: Format, ulps: Ulps | None) -> Derivation:
+def _query(
+    query: Query, format: Format, ulps: Ulps | None
+) -> tuple[Derivation, tuple[Mapping[str, Any], ...]]:
+    names = tuple(query.ranges)
+    code = followed(query.function, {name: name for name in names}, {})
+    extra = {
+        name: [float(x) for end in query.ranges[name] for x in beside(rational(end, name))]
+        for name in names
+    }
+    code.agree(extra, rounds=2, seed="query")
     try:
-        return analyse(trace(query.function), query.ranges, format=format, ulps=ulps)
+        found = analyse(code.expression, query.ranges, format=format, ulps=ulps)
     except NoBound as problem:
         raise NotCertified(f"the query has no error bound: {problem}") from None
+    written = record("query", (code,)) if format == BINARY64 else None
+    return found, () if written is None else (written,)
 
 
 def cell_of(cell: Number) -> Fraction:

@@ -10,12 +10,13 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.rational import rational
 
-__all__ = ["Code", "Function", "evaluated", "input_of", "order"]
+__all__ = ["Calls", "Code", "Function", "evaluated", "input_of", "order"]
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 Function: TypeAlias = Callable[..., float]
@@ -54,6 +55,11 @@ class Code:
         object.__setattr__(self, "parameters", tuple(sorted(parameters.items())))
         object.__setattr__(self, "_function", function)
 
+    @property
+    def function(self) -> Function:
+        """The function itself."""
+        return self._function
+
     def __call__(self, value: float, *random: float) -> float:
         return self._function(value, *random, **dict(self.parameters))
 
@@ -86,6 +92,56 @@ def evaluated(function: Function, value: float, u: float, sign: int | None) -> f
         problem = f"returns NaN at the uniform {u!r}"
         raise InvalidParameter("function", problem=problem, remedy="return a number")
     return float(output)
+
+
+_MOST_KEPT = 2048
+
+
+@dataclass(slots=True)
+class Calls:
+    """Calls of a function that are kept and made again, so that state between calls shows.
+
+    Theorem  code whose answer depends on its arguments alone gives the same output for the same
+             arguments, in every order of calls. The first and then ever fewer of the later calls
+             are kept; `check_again` makes them backward, by strides and each after its neighbour
+    Differs  finitely many calls: code that changes its ways after more of them is not found
+    Checked  tests/verify/test_stateful.py
+    """
+
+    function: Function
+    kept: dict[tuple[float, float, float, int | None], int] = field(default_factory=dict)
+    count: int = 0
+
+    def at(self, value: float, u: float, sign: int | None) -> float:
+        """The output for one uniform, as `evaluated` gives it."""
+        output = evaluated(self.function, value, u, sign)
+        key = (value, math.copysign(1.0, value), u, sign)
+        self.count += 1
+        if len(self.kept) < _MOST_KEPT or self.count % (self.count // _MOST_KEPT + 1) == 0:
+            if self.kept.setdefault(key, order(output)) != order(output):
+                raise _two_outputs()
+            if len(self.kept) > 2 * _MOST_KEPT:
+                self.kept = dict(list(self.kept.items())[::2])
+        return output
+
+    def check_again(self) -> None:
+        """Refuse a function that gives another output than before for the same arguments."""
+        calls = list(self.kept.items())
+        strides = (calls[start::7] for start in range(7))
+        again = [*reversed(calls), *(call for stride in strides for call in stride)]
+        for one, other in pairwise(calls[:256]):
+            again += [other, one, other]
+        for (value, _, u, sign), wanted in again:
+            if order(evaluated(self.function, value, float(u), sign)) != wanted:
+                raise _two_outputs()
+
+
+def _two_outputs() -> InvalidParameter:
+    return InvalidParameter(
+        "function",
+        problem="gives two outputs for the same uniform, depending on what was called before",
+        remedy="let all its randomness come from u and sign, and keep nothing between calls",
+    )
 
 
 def _takes(function: object, arguments: tuple[float, ...], parameters: dict[str, float]) -> bool:

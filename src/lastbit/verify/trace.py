@@ -9,6 +9,11 @@ Where the code compares an input with a constant, it is run again for the other 
 expression has both cases. Whatever else depends on the data and is no arithmetic (a branch on a
 computed value, a loop bound, an index, `int`, `float`) is refused with file and line.
 
+Code is not believed to be what it looks like. Before it runs, every instruction that could run is
+screened (`screening`): it keeps no state and asks no value for its type. While it runs, a question
+that it swallows is kept. Afterwards the function itself is called on floats, and must do what was
+followed, to the last bit and by the same instructions (`agreement`).
+
 Arithmetic among constants alone is done by Python, as the code itself does it: its result counts
 as a given number. Write `Fraction(1, 10)` for a tenth; the literal 0.1 is the float of that name.
 """
@@ -20,12 +25,15 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import rational
+from lastbit.verify.agreement import Path, agree, points, recorded
 from lastbit.verify.language import (
     Condition,
     Constant,
@@ -34,6 +42,8 @@ from lastbit.verify.language import (
     Variable,
     expression_to_json,
 )
+from lastbit.verify.screening import Screened, constant_text, module_of, screened
+from lastbit.verify.steps import Rows, Step, case_step, constant_step, rows_of
 from lastbit.verify.traced import (
     MATH_STEPS,
     Run,
@@ -41,14 +51,63 @@ from lastbit.verify.traced import (
     Traced,
     Untraceable,
     clamp,
-    greatest,
-    least,
+    expression_of,
+    folded,
+    marker,
+    refuse,
     round_to,
+    step_of,
 )
 
-__all__ = ["Untraceable", "clamp", "round_to", "trace"]
+__all__ = ["Followed", "Untraceable", "clamp", "followed", "round_to", "trace"]
 
 MOST_CASES = 256
+
+Known: TypeAlias = tuple[tuple[Condition, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Code that was followed: what it means, what it runs, and the function itself."""
+
+    function: types.FunctionType
+    roles: Mapping[str, str]
+    given: Mapping[str, Any]
+    expression: Expression
+    rows: Rows
+    screen: Screened
+    paths: tuple[tuple[Known, Path], ...]
+    place: str
+    sign: str | None
+    name: str
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """Every condition that the code met."""
+        return list({c: None for known, _ in self.paths for c, _ in known})
+
+    def call(self, inputs: Mapping[str, Any], **instead: Any) -> Any:
+        """Call the function itself, with its inputs by their roles."""
+        named = {argument: inputs[role] for argument, role in self.roles.items()}
+        return _called(self.function, {**self.given, **named, **instead})
+
+    def agree(self, extra: Mapping[str, Sequence[float]], *, rounds: int, seed: str) -> None:
+        """Refuse unless the function does, on floats, what was followed."""
+        names = sorted(set(self.roles.values()))
+        at = points(names, self.conditions, extra, seed=seed, rounds=rounds)
+        codes = frozenset(self.screen.codes)
+        place = self.place
+        agree(self.call, self.rows, at, paths=self.paths, codes=codes, place=place)
+        if self.sign is not None:  # callers pass a sign as an int too
+            whole = {self.sign: int(self.given[self.sign])}
+            agree(
+                lambda inputs: self.call(inputs, **whole),
+                self.rows,
+                at,
+                paths=self.paths,
+                codes=codes,
+                place=place,
+            )
 
 
 def trace(
@@ -61,9 +120,11 @@ def trace(
     Law      for every assignment of floats to the inputs that takes the same path, evaluating the
              expression in floats performs the same operations in the same order as the function
     Theorem  by construction: a traced value answers each operation with the step of that name and
-             has no other way out; conditions on inputs are split, all else raises `Untraceable`
+             has no other way out; conditions on inputs are split, all else raises `Untraceable`,
+             whatever the code makes of it. That the function itself takes a path that was
+             followed is the theorem of `screening`, and tried on floats by `agreement`
     Differs  -0.0 and 0.0 are one number, and NaN and infinities are no inputs
-    Checked  tests/verify/test_trace.py
+    Checked  tests/verify/test_trace.py, tests/verify/test_sloppy.py
 
     `inputs` names the arguments that are data, all without a default by default; the others get
     their value from `parameters` or their default.
@@ -74,55 +135,162 @@ def trace(
     Multiply(left=Constant(value=Fraction(-2, 1)), right=Ln(argument=Variable(name='u')))
     """
     given = dict(parameters or {})
+    marked = inputs or _by_signature(_plain(function), given)
+    return followed(function, {name: name for name in marked}, given).expression
+
+
+def followed(
+    function: Callable[..., Any],
+    roles: Mapping[str, str],
+    given: Mapping[str, Any],
+    sign: str | None = None,
+    name: str | None = None,
+) -> Followed:
+    """A function followed, screened, and held against itself on floats.
+
+    `roles` maps arguments that are data to the names of their variables; `sign` names the argument
+    given that is a sign, if there is one; `name` is how the function was asked for, module:name.
+    """
+    plain = _plain(function)
+    for parameter, value in given.items():
+        if constant_text(value) is None:
+            raise WrongType(
+                parameter,
+                problem=f"is a {type(value).__name__}",
+                remedy="pass a number as parameter",
+            )
+    screen = screened(plain)
+    tracer = _Tracer(plain, dict(roles), dict(given), _Copies())
+    expression, step, paths = tracer.explored()
+    again, *_ = tracer.explored()
+    place = f"{plain.__code__.co_filename}, line {plain.__code__.co_firstlineno}: the function"
+    if expression_to_json(again) != expression_to_json(expression):
+        raise Untraceable(f"{place} computes something else each time; take draws as inputs")
+    codes = frozenset(screen.codes)
+    found = Followed(
+        plain,
+        dict(roles),
+        dict(given),
+        expression,
+        rows_of(step),
+        screen,
+        tuple((known, tracer.path(known, codes)) for known in paths),
+        place,
+        sign,
+        name or module_of(plain),
+    )
+    found.agree({}, rounds=1, seed="followed")
+    return found
+
+
+def _plain(function: object) -> types.FunctionType:
     if not isinstance(function, types.FunctionType):
         raise WrongType(
             "function",
             problem=f"is of type {type(function).__name__}, not a plain function",
             remedy="pass a function written with def or lambda",
         )
-    marked = inputs or _by_signature(function, given)
-    copies = _Copies()
-    copy = copies.of(function)
-    paths = 0
+    return function
 
-    def explored(known: tuple[tuple[Condition, bool], ...]) -> Expression:
-        nonlocal paths
-        paths += 1
-        if paths > MOST_CASES:
+
+def _called(function: types.FunctionType, arguments: Mapping[str, Any]) -> Any:
+    """Call a function with its arguments by name, those without a name by place."""
+    code = function.__code__
+    first = code.co_varnames[: code.co_posonlyargcount]
+    placed = [arguments[name] for name in first if name in arguments]
+    return function(*placed, **{n: x for n, x in arguments.items() if n not in first})
+
+
+@dataclass(slots=True)
+class _Tracer:
+    """Runs of a copy of the function, one for each set of answers to its conditions."""
+
+    function: types.FunctionType
+    roles: dict[str, str]
+    given: dict[str, Any]
+    copies: _Copies
+    paths: list[Known] = field(default_factory=list)
+    runs: int = 0
+
+    def explored(self) -> tuple[Expression, Step, list[Known]]:
+        self.paths, self.runs = [], 0
+        expression, step = self.from_(())
+        return expression, step, self.paths
+
+    def from_(self, known: Known) -> tuple[Expression, Step]:
+        self.runs += 1
+        if self.runs > MOST_CASES:
             raise Untraceable(
-                f"{copies.place()} distinguishes more than {MOST_CASES} cases; use clamp, abs or "
-                "min and max with a constant instead of branches"
+                f"{self.copies.place()} distinguishes more than {MOST_CASES} cases; use clamp, abs "
+                "or min and max with a constant instead of branches"
             )
-        run = Run(copies.place, known)
-        arguments = {name: Traced(Variable(name), run) for name in marked}
-        condition = None
+        run = Run(self.copies.place, known)
+        condition, result = self.ended(run)
+        if condition is None:
+            self.paths.append(known)
+            if type(result) is Traced:
+                return expression_of(result), step_of(result)
+            return self.constant(result)
+        then, yes = self.from_((*known, (condition, True)))
+        otherwise, no = self.from_((*known, (condition, False)))
+        return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+
+    def ended(self, run: Run) -> tuple[Condition | None, Any]:
+        """The condition at which a run stopped, or its result; a question kept is never lost."""
+        split: Split | None = None
+        failure: Exception | None = None
+        result = None
         try:
-            result = copy(**arguments, **given)
-        except Split as split:
-            condition = split.condition
+            result = self.start(run)
+        except Split as question:
+            split = question
+        except Exception as error:  # the code's own, or a refusal
+            failure = error
         if run.refusals:
             raise run.refusals[0]
-        if condition is None:
-            return _finished(result, copies)
-        return Piecewise(
-            condition,
-            explored((*known, (condition, True))),
-            explored((*known, (condition, False))),
-        )
+        if run.splits and (split is None or split is not run.splits[0][0] or len(run.splits) > 1):
+            raise Untraceable(
+                f"{run.splits[0][1]} asks about an input and catches the question; "
+                "leave try, except and with out of the function"
+            )
+        if isinstance(failure, LastbitError):
+            raise failure
+        if failure is not None:
+            raise Untraceable(
+                f"{self.copies.failed(failure)} raises {type(failure).__name__} when it is "
+                "followed; make it answer every input, with finite numbers"
+            ) from failure
+        return (None if split is None else split.condition), result
 
-    expression = explored(())
-    paths = 0
-    if expression_to_json(explored(())) != expression_to_json(expression):
-        raise Untraceable(
-            f"{copies.place()} computes something else each time; take draws as inputs"
-        )
-    return expression
+    def start(self, run: Run) -> Any:
+        inputs = {
+            argument: marker(Variable(role), Step("input", rest=(role,)), run)
+            for argument, role in self.roles.items()
+        }
+        return _called(self.copies.of(self.function), {**self.given, **inputs})
+
+    def path(self, known: Known, codes: frozenset[types.CodeType]) -> Path:
+        """The instructions of the run with these answers."""
+        run = Run(self.copies.place, known)
+
+        def silent() -> None:
+            self.start(run)
+
+        return recorded(silent, codes)[1]
+
+    def constant(self, result: object) -> tuple[Expression, Step]:
+        try:
+            return Constant(rational(result, "result")), constant_step(result)
+        except LastbitError:
+            raise Untraceable(
+                f"{self.copies.place()} returns a {type(result).__name__}; return one number"
+            ) from None
 
 
 def _by_signature(function: types.FunctionType, given: Mapping[str, Any]) -> tuple[str, ...]:
     data = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+    for name, parameter in inspect.signature(function, follow_wrapped=False).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise InvalidParameter(
                 "function", problem=f"takes {parameter}", remedy="name its arguments one by one"
             )
@@ -131,61 +299,42 @@ def _by_signature(function: types.FunctionType, given: Mapping[str, Any]) -> tup
     return tuple(data)
 
 
-def _finished(result: object, copies: _Copies) -> Expression:
-    if isinstance(result, Traced):
-        return result.expression
-    try:
-        return Constant(rational(result, "result"))
-    except LastbitError:
-        raise Untraceable(
-            f"{copies.place()} returns a {type(result).__name__}; return one number"
-        ) from None
-
-
 def _shim(original: Callable[..., Any], name: str, known: Callable[..., Any] | None) -> Any:
     """A function that builds the step on traced values and is the original on all others."""
 
     def shimmed(*arguments: Any, **options: Any) -> Any:
-        traced = next((x for x in (*arguments, *options.values()) if isinstance(x, Traced)), None)
+        traced = next((x for x in (*arguments, *options.values()) if type(x) is Traced), None)
         if traced is None:
             return original(*arguments, **options)
-        if known is None or options:
-            traced.refuse(f"calls {name}", "use a function that can be traced")
-        try:
-            return known(*arguments)
-        except TypeError as error:
-            if isinstance(error, LastbitError):
-                raise
-            traced.refuse(f"calls {name} with other arguments than one", "pass one number")
+        if known is None or options or len(arguments) != 1:
+            refuse(traced, f"calls {name} so", "use a function that can be traced, of one number")
+        return known(traced)
 
     return shimmed
 
 
-def _folded(pair: Callable[[Any, Any], Any], name: str) -> Callable[..., Any]:
+def _folded(name: str) -> Callable[..., Any]:
     original = getattr(builtins, name)
 
-    def folded(*values: Any, **options: Any) -> Any:
-        traced = [x for x in values if isinstance(x, Traced)]
+    def fold(*values: Any, **options: Any) -> Any:
+        traced = [x for x in values if type(x) is Traced]
         if not traced:
             return original(*values, **options)
-        rest = [x for x in values if not isinstance(x, Traced)]
-        if len(traced) != 1 or not rest or options:
-            traced[0].refuse(f"takes the {name} of two computed values", "use one and constants")
-        return pair(traced[0], original(rest))
+        if options:
+            refuse(traced[0], f"takes the {name} in its own order", "leave out key and default")
+        if len(values) == 1:
+            refuse(traced[0], f"takes the {name} of one number", "pass two")
+        return folded(values, name)
 
-    return folded
+    return fold
 
 
 def _listed_sum(values: Any, *rest: Any) -> Any:
     listed = list(values)
-    for traced in listed:
-        if isinstance(traced, Traced):
-            traced.refuse("calls sum", "add one by one: versions of Python round sums differently")
+    for traced in (*listed, *rest):
+        if type(traced) is Traced:
+            refuse(traced, "calls sum", "add one by one: versions of Python round sums differently")
     return sum(listed, *rest)
-
-
-def _isinstance(value: object, kinds: Any) -> bool:
-    return isinstance(0.0 if isinstance(value, Traced) else value, kinds)
 
 
 @dataclass(slots=True)
@@ -200,7 +349,7 @@ class _Copies:
         if id(function) in self.made:
             return self.made[id(function)]
         self._note(function.__code__)
-        scope: dict[str, Any] = {**function.__globals__, "__builtins__": self._builtins()}
+        scope: dict[str, Any] = {**function.__globals__, "__builtins__": dict(vars(builtins))}
         closure = function.__closure__
         cells = None if closure is None else tuple(types.CellType() for _ in closure)
         copy = types.FunctionType(
@@ -210,9 +359,11 @@ class _Copies:
         self.made[id(function)] = copy  # before its names are replaced: it may call itself
         for name in self._names(function.__code__):
             if name in scope:
-                scope[name] = self._replaced(scope[name])
+                scope[name] = self.replaced(scope[name])
+            elif name in vars(builtins):
+                scope[name] = self.replaced(vars(builtins)[name])
         for old, new in zip(closure or (), cells or (), strict=True):
-            new.cell_contents = self._replaced(old.cell_contents)
+            new.cell_contents = self.replaced(old.cell_contents)
         return copy
 
     def place(self) -> str:
@@ -224,6 +375,16 @@ class _Copies:
             frame = frame.f_back  # type: ignore[assignment]
         assert self.first is not None
         return f"{self.first.co_filename}, line {self.first.co_firstlineno}: the function"
+
+    def failed(self, failure: Exception) -> str:
+        """The file and line of the traced code from which an exception came."""
+        at, found = failure.__traceback__, None
+        while at is not None:
+            found = at if at.tb_frame.f_code in self.codes else found
+            at = at.tb_next
+        if found is None:
+            return self.place()
+        return f"{found.tb_frame.f_code.co_filename}, line {found.tb_lineno}:"
 
     def _note(self, code: types.CodeType) -> None:
         self.first = self.first or code
@@ -239,40 +400,31 @@ class _Copies:
                 found |= self._names(constant)
         return found
 
-    def _replaced(self, value: Any) -> Any:
-        if value is math:
-            return _MathShim()
+    def replaced(self, value: Any) -> Any:
+        if type(value) is types.ModuleType and value is not np:
+            return _ModuleShim(value, self)
         if value is clamp or value is round_to:
             return value
-        if isinstance(value, types.BuiltinFunctionType) and value.__module__ == "math":
-            return _shim(value, f"math.{value.__name__}", MATH_STEPS.get(value.__name__))
-        if isinstance(value, types.FunctionType) and not _of_a_library(value):
+        if isinstance(value, types.BuiltinFunctionType):
+            name = value.__name__
+            owner: Any = value.__self__
+            if owner is math:
+                return _shim(value, f"math.{name}", MATH_STEPS.get(name))
+            if owner is builtins and name in ("min", "max"):
+                return _folded(name)
+            if owner is builtins and name == "sum":
+                return _listed_sum  # newer Pythons compensate: other roundings
+        if isinstance(value, types.FunctionType):
             return self.of(value)
         return value
 
-    def _builtins(self) -> dict[str, Any]:
-        scope = dict(vars(builtins))
-        scope["min"], scope["max"] = _folded(least, "min"), _folded(greatest, "max")
-        scope["isinstance"] = _isinstance
-        scope["sum"] = _shim(_listed_sum, "sum", None)  # newer Pythons compensate: other roundings
-        original = builtins.__import__
 
-        def imported(name: str, *rest: Any, **options: Any) -> Any:
-            module = original(name, *rest, **options)
-            return _MathShim() if module is math else module
+class _ModuleShim:
+    """A module as traced code sees it: its functions are copies."""
 
-        scope["__import__"] = imported
-        return scope
-
-
-class _MathShim:
-    """`math` as traced code sees it."""
+    def __init__(self, module: types.ModuleType, copies: _Copies) -> None:
+        self._module = module
+        self._copies = copies
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(math, name)
-        return _shim(value, f"math.{name}", MATH_STEPS.get(name)) if callable(value) else value
-
-
-def _of_a_library(function: types.FunctionType) -> bool:
-    root = (function.__module__ or "").split(".")[0]
-    return root in sys.stdlib_module_names or root == "numpy"
+        return self._copies.replaced(getattr(self._module, name))

@@ -14,9 +14,10 @@ from lastbit.exact.ball import Ball, arb_of, ends, working_precision
 from lastbit.exact.rational import whole
 from lastbit.sampling.uniform import uniform_below
 from lastbit.verify.arithmetic import written
+from lastbit.verify.binding import running_code
 from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
 from lastbit.verify.law import branches_of
-from lastbit.verify.running import Code, Function, evaluated, input_of, order
+from lastbit.verify.running import Calls, Code, Function, input_of, order
 from lastbit.verify.uniforms import Uniform, model_of, stratified
 
 __all__ = ["Preimage", "Refutation", "refute"]
@@ -77,6 +78,7 @@ class Refutation:
             stated = written(Fraction(int(ends(loss.enclosure)[0] * scale) - 1, scale))
         claim = {
             "function": code.name,
+            "code": running_code(code.function),
             "parameters": {name: value.hex() for name, value in code.parameters},
             "uniform": self.uniform.written(),
             "signs": None if self.signs is None else list(self.signs),
@@ -137,7 +139,8 @@ def refute(
     count = whole(tries, "tries", least=1)
     stretches = list(branches_of(model, signs, pieces))
     inputs = (input_of(x, "x"), input_of(y, "y"))
-    one, two = (_Code(function, value, model, stretches) for value in inputs)
+    calls = Calls(function)
+    one, two = (_Code(calls, value, model, stretches) for value in inputs)
     one.check_order()
     two.check_order()
     best: tuple[tuple[bool, Fraction], Refutation] | None = None
@@ -149,6 +152,7 @@ def refute(
             here, there = found[1].preimages
             if a.steady(here) and b.steady(there):
                 best = found
+    calls.check_again()
     return None if best is None else best[1]
 
 
@@ -179,7 +183,7 @@ class _Code:
 
     def __init__(
         self,
-        function: Function,
+        calls: Calls,
         value: float,
         uniform: Uniform,
         stretches: list[tuple[int | None, int, int]],
@@ -189,7 +193,7 @@ class _Code:
         for sign, first, last in stretches:
 
             def at(index: int, sign: int | None = sign) -> int:
-                return order(evaluated(function, value, uniform.point(index), sign))
+                return order(calls.at(value, uniform.point(index), sign))
 
             self.branches.append((sign, first, last, at, at(first) <= at(last)))
 

@@ -1,0 +1,399 @@
+"""The checker on code: other code or constants, another Python, a changed step are rejected."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import importlib
+import json
+import math
+import platform
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastbit.errors import LastbitError
+from lastbit.verify import check_code as checker
+from lastbit.verify.arithmetic import Rejected, digest
+from lastbit.verify.check import check_apart_from_code, names_code, problem_of
+from lastbit.verify.check_steps import Graph, run_steps
+from lastbit.verify.declared import declared_certificate
+from lastbit.verify.rounded_code import certified_code, certified_function
+from lastbit.verify.rounding import Query, rounding_certificate
+from lastbit.verify.running import Code
+from lastbit.verify.trace import clamp
+from lastbit.verify.uniforms import Grid
+from tests.cli.running import lastbit
+from tests.verify import right_code
+from tests.verify.rounding_examples import one_uniform, with_sign
+
+SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/4", region=(-8, 8))
+
+
+def mean(a, b):
+    return (a + b) / 3
+
+
+def logistic(u):
+    return math.log(u) - math.log(1 - u)
+
+
+def whole(name: str) -> dict[str, Any]:
+    code = Code(f"tests.verify.right_code:{name}")
+    uniform = Grid(53, first=1) if name == "textbook" else None
+    return certified_function(code, uniform=uniform, **SETTING)[0].certificate()
+
+
+QUERY = Query(function=mean, ranges={"a": (0, 1), "b": (0, 1)})
+MADE = {
+    "mechanism": whole("with_globals"),
+    "numpy": whole("textbook"),
+    "helper": whole("through_module"),
+    "noise": rounding_certificate(with_sign, query=QUERY, **SETTING).certificate(),
+    "declared": declared_certificate(
+        logistic, rate=1, uniform=Grid(53, first=1), **SETTING
+    ).certificate(),
+}
+
+
+def sealed(changed: dict[str, Any]) -> dict[str, Any]:
+    return {**changed, "digest": digest(changed)}
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        for key in value:
+            yield from leaves(value[key], (*path, key))
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from leaves(part, (*path, place))
+    else:
+        yield path
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def others(value: Any) -> list[Any]:
+    if value is None:
+        return ["sign", "u"]
+    if isinstance(value, int):
+        return [value + 1, max(0, value - 1)] if value else [1]
+    if len(value) == 64:
+        return [value[::-1], "0" * 64, value.upper()]
+    if value.startswith(("0x", "-0x")):
+        near = float.fromhex(value)
+        return [(near * 2 + 1).hex(), (-near - 1).hex(), (near * (1 + 2**-50)).hex()]
+    return [value + "1", "", "tests.verify.right_code:with_loop", "other"]
+
+
+def problem(mutant: dict[str, Any]) -> str | None:
+    """As `problem_of`, without the proof, which says nothing of the record."""
+    try:
+        checker.check_records(mutant["claim"], mutant["body"]["query"])
+        checker.check_code(mutant["claim"])
+    except (Rejected, ArithmeticError, LookupError, TypeError, ValueError) as rejected:
+        return str(rejected)
+    return None
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_every_change_of_the_record_is_rejected(kind):
+    certificate = MADE[kind]
+    assert problem_of(certificate) is None
+    count = 0
+    for path in leaves(certificate["claim"]["code"]):
+        for other in others(at(certificate["claim"]["code"], path)):
+            if other == at(certificate["claim"]["code"], path):
+                continue
+            mutant = copy.deepcopy(certificate)
+            at(mutant["claim"]["code"], path[:-1])[path[-1]] = other
+            assert problem(mutant) is not None, (path, other)
+            if count % 20 == 0:
+                assert problem_of(sealed(mutant)) is not None, (path, other)
+            count += 1
+    assert count > 30
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_no_part_of_the_record_can_be_dropped_or_added(kind):
+    certificate = MADE[kind]
+    for record, part in enumerate(certificate["claim"]["code"]):
+        for field in part:
+            mutant = copy.deepcopy(certificate)
+            del mutant["claim"]["code"][record][field]
+            assert problem(mutant) is not None
+        mutant = copy.deepcopy(certificate)
+        mutant["claim"]["code"][record]["more"] = 1
+        assert problem(mutant) is not None
+        mutant = copy.deepcopy(certificate)
+        mutant["claim"]["code"][record]["functions"] *= 2
+        assert problem(mutant) is not None
+    mutant = copy.deepcopy(certificate)
+    mutant["claim"]["code"] *= 2
+    assert problem_of(sealed(mutant)) is not None
+
+
+def test_a_certificate_from_before_is_refused_with_a_remedy():
+    old = copy.deepcopy(MADE["mechanism"])
+    del old["claim"]["code"]
+    assert "verify it again" in str(problem_of(sealed(old)))
+
+
+def test_without_its_record_a_certificate_is_about_steps_and_must_say_so():
+    bare = copy.deepcopy(MADE["mechanism"])
+    bare["claim"]["code"] = []
+    assert problem_of(sealed(bare)) == "its assumptions leave out what the proof rests on"
+
+    def without_a_name(value, u, sign):
+        return right_code.plain(value, u, sign)
+
+    about = certified_code(without_a_name, sensitivity=1)
+    steps = about.certificate()
+    assert steps["claim"]["code"] == [] and not names_code(steps)
+    assert any("names no code" in words for words in steps["assumptions"])
+    assert problem_of(steps) is None
+
+
+def test_what_remains_unproved_is_among_the_assumptions():
+    words = " ".join(MADE["mechanism"]["assumptions"])
+    for part in ("depends on its arguments alone", "finitely many points", "stated ulps"):
+        assert part in words
+    for place, sentence in enumerate(MADE["mechanism"]["assumptions"]):
+        mutant = copy.deepcopy(MADE["mechanism"])
+        del mutant["assumptions"][place]
+        assert problem_of(sealed(mutant)) is not None, sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("python_version", "3.99.0"),
+        ("python_implementation", "PyPy"),
+        ("machine", "quantum"),
+        ("system", "Plan 9"),
+        ("libc_ver", ("musl", "1.2")),
+    ],
+)
+def test_another_machine_is_refused_with_a_remedy(name, instead, monkeypatch):
+    monkeypatch.setattr(platform, name, lambda: instead)
+    assert "verify the code again" in str(problem_of(MADE["mechanism"]))
+
+
+def test_another_numpy_is_refused_with_a_remedy(monkeypatch):
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: real(name) + ".1")
+    assert "it is about numpy" in str(problem_of(MADE["numpy"]))
+    assert problem_of(MADE["mechanism"]) is None  # uses math alone
+
+
+# ---------------------------------------------------------------- other code
+
+CODE = """
+import math
+from constants import SCALE
+import steps
+
+def mechanism(value, u, sign, step=0.25):
+    total = value + sign * SCALE * math.log(u)
+    return min(max(steps.rounded(total, step), -8.0), 8.0)
+"""
+STEPS = """
+def rounded(x, step):
+    return step * round(x / step)
+"""
+FILES = {"mine.py": CODE, "constants.py": "SCALE = 1.0\n", "steps.py": STEPS}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    forget()
+
+
+def forget() -> None:
+    for name in FILES:
+        sys.modules.pop(name.removesuffix(".py"), None)
+    importlib.invalidate_caches()
+
+
+def verified() -> None:
+    result = lastbit(
+        *("verify", "mine:mechanism", "--epsilon", "1.01", "--grid", "1/4"),
+        *("--region", "-8", "8", "--certificate", "proof.json"),
+    )
+    assert result.exit_code == 0, result.output
+    forget()
+
+
+def test_the_same_code_is_accepted(folder):
+    verified()
+    result = lastbit("check", "proof.json")
+    assert result.exit_code == 0 and "ACCEPTED" in result.stdout
+    record = json.loads(Path("proof.json").read_text("utf-8"))["claim"]["code"][0]
+    assert [one["name"] for one in record["functions"]] == ["mine:mechanism", "steps:rounded"]
+    assert record["functions"][0]["reads"]["SCALE"] == "float 0x1.0000000000000p+0"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "part"),
+    [
+        ("mine.py", "value + sign", "value - sign", "mine:mechanism changed"),
+        ("mine.py", "total = value", "total = 1.0 * value", "mine:mechanism changed"),
+        ("mine.py", "total =", "# a remark\n    total =", "mine:mechanism changed"),
+        ("mine.py", "step=0.25", "step=0.5", "mine:mechanism changed"),
+        ("constants.py", "1.0", "0.001", "mine:mechanism changed"),
+        ("constants.py", "1.0", "1", "mine:mechanism changed"),
+        ("constants.py", "1.0", "[1.0]", "which may change"),
+        ("steps.py", "round(x / step)", "round(x / step + 0.0)", "steps:rounded changed"),
+        ("steps.py", "return", "if x > 3e9: return 0.0\n    return", "steps:rounded changed"),
+        ("steps.py", "def rounded", "from math import floor as rounded\ndef other", "calls others"),
+        ("mine.py", "def mechanism", "def another", "cannot be imported"),
+        ("mine.py", "import math", "import maths", "cannot be imported"),
+        (
+            "mine.py",
+            "    total",
+            "    try: pass\n    finally: x = 1\n    total",
+            "cannot be followed",
+        ),
+    ],
+)
+def test_other_code_is_refused(folder, file, old, new, part):
+    verified()
+    text = Path(file).read_text("utf-8")
+    assert old in text
+    Path(file).write_text(text.replace(old, new, 1), "utf-8")
+    forget()
+    result = lastbit("check", "proof.json", "--json")
+    assert result.exit_code == 1, result.output
+    (answer,) = json.loads(result.stdout)["certificates"]
+    assert not answer["accepted"]
+    assert part in answer["problem"] or "does not take the steps" in answer["problem"]
+
+
+def test_code_whose_file_was_changed_after_its_import_is_refused(folder):
+    verified()
+    assert lastbit("check", "proof.json").exit_code == 0
+    Path("steps.py").write_text(STEPS + "\n\n\n", "utf-8")  # the function itself is the same
+    assert lastbit("check", "proof.json").exit_code == 0
+    Path("steps.py").write_text(STEPS.replace("x / step", "x / step * 1"), "utf-8")
+    assert lastbit("check", "proof.json").exit_code == 1
+
+
+def test_checking_without_code_accepts_nothing(folder):
+    verified()
+    result = lastbit("check", "--without-code", "proof.json")
+    assert result.exit_code == 3
+    assert "CHECKED APART FROM THE CODE" in result.stdout and "ACCEPTED" not in result.stdout
+    assert "mine" not in sys.modules
+    result = lastbit("check", "--without-code", "proof.json", "--json")
+    (answer,) = json.loads(result.stdout)["certificates"]
+    assert answer["accepted"] is False and answer["checked"] == "apart from the code"
+    proof = json.loads(Path("proof.json").read_text("utf-8"))
+    proof["claim"]["epsilon"] = "1"
+    Path("spoiled.json").write_text(json.dumps(sealed(proof)), "utf-8")
+    assert lastbit("check", "--without-code", "spoiled.json").exit_code == 1
+
+
+def test_laws_cannot_be_checked_without_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    from tests.cli.certificates import certificate
+
+    for kind in ("law", "refutation"):
+        Path("law.json").write_text(json.dumps(certificate(kind)), "utf-8")
+        assert lastbit("check", "--without-code", "law.json").exit_code == 1
+    for kind in ("snapping", "error-bound"):
+        check_apart_from_code(certificate(kind))
+        Path("other.json").write_text(json.dumps(certificate(kind)), "utf-8")
+        result = lastbit("check", "--without-code", "other.json")
+        assert result.exit_code == 0 and "ACCEPTED" in result.stdout
+
+
+# ---------------------------------------------------------------- the checker's parts
+
+
+def test_a_function_that_was_replaced_in_the_library_is_refused(monkeypatch):
+    real = math.log
+    for instead in (lambda x: real(x) * (1 + 2**-52), math.log1p, math.exp, print):
+        monkeypatch.setattr(math, "log", instead)
+        with pytest.raises(LastbitError):
+            certified_code(right_code.plain, sensitivity=1)
+        with pytest.raises(Rejected):
+            checker.check_code(PLAIN["claim"])
+
+
+def test_a_replaced_built_in_is_refused(monkeypatch):
+    real = min
+
+    def lesser(*numbers, **options):
+        return real(*numbers, **options)
+
+    monkeypatch.setattr(builtins, "min", lesser)
+    with pytest.raises(LastbitError, match="leave built-ins alone"):
+        certified_code(right_code.plain, sensitivity=1)
+    with pytest.raises(Rejected, match="min is replaced"):
+        checker.check_code(PLAIN["claim"])
+
+
+PLAIN = whole("plain")
+
+
+def test_steps_mean_what_they_say():
+    graph = Graph()
+    rows: list[list[Any]] = [
+        ["input", "u"],
+        ["math.log", 0],
+        ["float", "0x1.0000000000000p+1"],
+        ["mul", 2, 1],
+    ]
+    meant: list[list[Any]] = [["CONST", "2"], ["VAR", "u"], ["LN", 1], ["MUL", 0, 2]]
+    assert graph.meaning(rows) == graph.program(meant)
+    assert run_steps(rows, {"u": 0.5}) == 2 * math.log(0.5)
+    wrong: Any
+    for wrong in (
+        [],
+        [["math.sin", 0]],
+        [["input", "u"], ["math.log", 1]],
+        [["input", "u"], ["min", 0, 0]],
+        [["float", "2.0"]],
+        [["input", "u"], ["case", 0, 0, "u", ">", "1"]],
+        [["input", "u"], ["round_to", 0, "0"]],
+        [["input", "u"], ["clamp", 0, 0, 0]],
+    ):
+        with pytest.raises((Rejected, ValueError)):
+            graph.meaning(wrong)
+
+
+def test_the_two_programs_choose_different_points():
+    from lastbit.verify.agreement import noise_points, points
+
+    record, claim = PLAIN["claim"]["code"][0], PLAIN["claim"]
+    theirs = {tuple(p.values()) for p in checker._points(record, record["steps"][0], claim)}
+    extra = noise_points(*_numbers(claim))
+    ours = {tuple(p.values()) for p in points(["u", "value"], [], extra, seed="x", rounds=2)}
+    assert len(theirs - ours) > 300 and len(ours) > 300
+
+
+def _numbers(claim: dict[str, Any]) -> tuple[Any, Any, Any]:
+    from fractions import Fraction
+
+    low, high = (Fraction(end) for end in claim["region"])
+    return Fraction(claim["cell"]), (low, high), Grid(53)
+
+
+def test_helpers_of_lastbit_may_be_called():
+    record = whole("with_clamp")["claim"]["code"][0]
+    assert record["machine"]["lastbit"] == metadata.version("lastbit")
+    assert record["functions"][0]["reads"]["clamp"] == "lastbit clamp"
+    assert clamp(9.0, -8.0, 8.0) == 8.0
+    assert one_uniform.__module__ == "tests.verify.rounding_examples"
