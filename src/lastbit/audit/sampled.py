@@ -54,12 +54,19 @@ class SampledFinding:
 
     @property
     def ratio(self) -> float:
-        """The logarithm of the ratio of both frequencies; no bound, only where it tends to."""
-        if not self.hits:
+        """The logarithm of the ratio of both frequencies."""
+        return self.estimate(Fraction(0))
+
+    def estimate(self, delta: Fraction) -> float:
+        """Where the bound tends to with more runs: no bound."""
+        if not self.trials or not self.other_trials:
+            return 0.0
+        above = self.hits / self.trials - float(delta)
+        if above <= 0:
             return 0.0
         if not self.other_hits:
             return math.inf
-        return math.log(self.hits * self.other_trials / (self.other_hits * self.trials))
+        return max(0.0, math.log(above * self.other_trials / self.other_hits))
 
 
 @dataclass(frozen=True, slots=True)
