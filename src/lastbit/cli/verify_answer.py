@@ -51,14 +51,13 @@ class Files:
 
     def write(self, certificate: Mapping[str, Any]) -> list[tuple[str, Path]]:
         """Write what was asked for."""
-        import json
-
         from lastbit.report.derivations import certificate_page
         from lastbit.report.proofs import certificate_latex
+        from lastbit.verify.certificate import text_of
 
         name = None if self.certificate is None else self.certificate.name
         texts: dict[str, Callable[[], str]] = {
-            "certificate": lambda: json.dumps(certificate, indent=1, ensure_ascii=False) + "\n",
+            "certificate": lambda: text_of(certificate),
             "html": lambda: certificate_page(certificate, file=name),
             "latex": lambda: certificate_latex(certificate),
         }

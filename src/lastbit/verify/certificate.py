@@ -1,4 +1,9 @@
-"""Certificates: what is claimed, on which assumptions, and what a second program needs."""
+"""Certificates: what is claimed, on which assumptions, and what a second program needs.
+
+`certificate` is the only way to make one, and asks the checker before it returns: what the checker
+rejects does not exist. Analyses make theirs before they return a number, so that no bound leaves
+without it either.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.verify.arithmetic import digest
+from lastbit.verify.check import problem_of
 
-__all__ = ["BITS_ASSUMPTION", "certificate", "read", "save"]
+__all__ = ["BITS_ASSUMPTION", "certificate", "issued", "read", "save", "text_of"]
 
 VERSION = 1
 BITS_ASSUMPTION = (
@@ -22,9 +28,10 @@ BITS_ASSUMPTION = (
 def certificate(
     kind: str, claim: Mapping[str, Any], assumptions: Sequence[str], body: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A certificate as plain JSON values, sealed by a digest against accidents.
+    """A certificate as plain JSON values, sealed by a digest, and accepted by the checker.
 
-    The digest finds a changed digit; it proves nothing. `check` re-derives the claim.
+    The digest finds a changed digit; it proves nothing. The checker re-derives the claim, and
+    `NotCertified` tells what it says against it.
     """
     plain = {
         "lastbit": "certificate",
@@ -36,12 +43,34 @@ def certificate(
     }
     sealed: dict[str, Any] = json.loads(json.dumps(plain))
     sealed["digest"] = digest(sealed)
+    return issued(sealed)
+
+
+def issued(sealed: dict[str, Any]) -> dict[str, Any]:
+    """The certificate, if the checker accepts it; the door that each one passes.
+
+    >>> issued({"lastbit": "certificate"})
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.NotCertified: the independent checker rejects this certificate: it lacks a ...
+    """
+    problem = problem_of(sealed)
+    if problem is not None:
+        raise NotCertified(
+            f"the independent checker rejects this certificate: {problem}; correct what was "
+            "declared, or report it if nothing was"
+        )
     return sealed
 
 
+def text_of(sealed: Mapping[str, Any]) -> str:
+    """A certificate as it is written, one number a line where it helps a reader."""
+    return json.dumps(issued(dict(sealed)), indent=1, ensure_ascii=False) + "\n"
+
+
 def save(sealed: Mapping[str, Any], path: Path) -> None:
-    """Write a certificate, one number a line where it helps a reader."""
-    path.write_text(json.dumps(sealed, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    """Write a certificate that the checker accepts."""
+    path.write_text(text_of(sealed), "utf-8")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

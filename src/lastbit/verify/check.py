@@ -34,7 +34,10 @@ from lastbit.verify.check_release_answer import check_answer
 from lastbit.verify.check_rounding import check_rounding
 from lastbit.verify.check_snapping import check_snapping
 
-__all__ = ["beliefs", "certificate_in", "check", "problem_of"]
+__all__ = ["KINDS", "beliefs", "certificate_in", "check", "problem_of"]
+
+KINDS = ("error-bound", "law", "refutation", "release", "rounding", "snapping")
+"""All kinds of certificates there are."""
 
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
 _MALFORMED = (
