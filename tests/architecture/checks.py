@@ -22,7 +22,7 @@ MUTABLE_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast
 MUTABLE_TYPES = frozenset(
     {"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"}
 )
-LONGEST_FILE = 450
+LONGEST_FILE = 700
 SHORTEST_ROOM_DOCSTRING = 10
 
 

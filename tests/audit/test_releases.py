@@ -51,7 +51,8 @@ def signed(value: int) -> float:
     return -0.0 if found == 0 and value else found
 
 
-LIARS = {
+tenth = coins(5, 0.1)
+LIARS: dict[str, Callable[[Any], Any]] = {
     "releases the value": lambda value: value,
     "half the noise": noise("1"),
     "noise a quarter narrower": noise("0.65"),
@@ -69,7 +70,6 @@ LIARS = {
     "shifted by one": lambda value: TRUE.release(value) + 1,
     "one-sided": lambda value: value + abs(TRUE.release(0)),
 }
-tenth = coins(5, 0.1)
 
 
 @pytest.mark.parametrize("name", LIARS)
@@ -96,7 +96,7 @@ def test_an_object_that_releases_its_input_is_convicted_whatever_law_it_states()
 
 
 UTILITIES = ([0, 1, 3], [1, 1, 2])
-HONEST = {
+HONEST: dict[str, tuple[Any, Any]] = {
     "Laplace": (TRUE, (0, 1)),
     "Laplace on a grid": (Laplace(sensitivity=1, epsilon=1, grid="1/8"), (0.25, 1.25)),
     "Gaussian": (Gaussian(sensitivity=1, rho="1/2"), (3, 4)),

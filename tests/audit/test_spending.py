@@ -199,7 +199,8 @@ def wrong(p: Law, q: Law, error: Fraction, paid: bool) -> Fraction:
     loss = Fraction(1, 10)
     rest = max(0.0, float(p[2]) - math.exp(loss) * float(q[2]))
     by_ratio, by_intervals, by_delta = cache(ratio_lower), cache(epsilon_lower), cache(delta_lower)
-    going, total, done = {(0,) * 6: Fraction(1)}, Fraction(0), 0
+    going: dict[tuple[int, ...], Fraction] = {(0,) * 6: Fraction(1)}
+    total, done = Fraction(0), 0
     for part, share in islice(readings(), 5):
         until = int(2 * 4 * part)
         for _ in range(until - done):
@@ -217,8 +218,9 @@ def wrong(p: Law, q: Law, error: Fraction, paid: bool) -> Fraction:
         for state, chance in going.items():
             ratio = by_ratio(state[1] + state[2], state[4] + state[5], error=first)
             false = ratio > truth[0]
-            if not false and sum(state[:3]) and sum(state[3:]):
-                counts = (state[2], sum(state[:3]), state[5], sum(state[3:]))
+            first_runs, second_runs = sum(state[:3]), sum(state[3:])
+            if not false and first_runs and second_runs:
+                counts = (state[2], first_runs, state[5], second_runs)
                 false = by_intervals(*counts, error=second) > truth[1]
                 false |= by_delta(*counts, epsilon=loss, error=second) > rest
             if false:

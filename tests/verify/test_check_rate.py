@@ -25,10 +25,10 @@ from lastbit.verify.uniforms import Grid
 Noise = Callable[[float], float]
 
 
-def refused(noise: Noise, rate: object) -> bool:
+def refused(noise: Noise, rate: Fraction | int) -> bool:
     rows = expression_to_json(traced(noise, "u")[0])
     try:
-        check_rate(rows, len(rows) - 1, Fraction(rate))  # type: ignore[arg-type]
+        check_rate(rows, len(rows) - 1, Fraction(rate))
     except Rejected:
         return True
     return False

@@ -79,7 +79,8 @@ def _as_json(path: Path, certificate: Mapping[str, Any], problem: str | None) ->
 
 def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> None:
     from lastbit.cli.page import Facts, Heading, Words, show
-    from lastbit.report.claims import claim_of
+    from lastbit.cli.verify_answer import PROBED
+    from lastbit.report.claims import claim_of, only_probed
     from lastbit.verify.check import certificate_in
 
     if problem is not None:
@@ -91,7 +92,7 @@ def _show(path: Path, certificate: Mapping[str, Any], problem: str | None) -> No
     inner = certificate_in(certificate)
     claim = claim_of(inner)
     show(
-        Heading(str(path), "ACCEPTED"),
+        Heading(str(path), "ACCEPTED" + (f" {PROBED}" if only_probed(inner) else "")),
         Words(_printable(f"Proved: {claim.title}, {claim.verdict}.")),
         *(Words(_printable(sentence)) for sentence in claim.sentences),
         Facts(tuple((name, _printable(value)) for name, value in claim.facts)),

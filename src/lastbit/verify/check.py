@@ -69,6 +69,12 @@ _REFUTATION = (
     "of the preimages only.",
     *_RUN,
 )
+_MONOTONE = (
+    "The code takes the steps written here for every uniform, each correctly rounded; the checker "
+    "compares it with them at the boundaries. The library's ln and exp are monotone and within "
+    "four ulps. From that it is proved that the code rises or falls with its uniform.",
+    *_RUN,
+)
 _ERROR_BOUND = (
     "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
     "one, without fusing or extended precision; the inputs are numbers of the format.",
@@ -125,9 +131,9 @@ def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
         case "error-bound":
             return _ERROR_BOUND
         case "law":
-            return _LAW
+            return _MONOTONE if claim.get("monotone") == "proved" else _LAW
         case "refutation":
-            return _REFUTATION
+            return _MONOTONE if claim.get("monotone") == "proved" else _REFUTATION
         case "snapping":
             return _SNAPPING
         case "rounding":
