@@ -6,6 +6,7 @@ run on all uniforms; whatever the producer proves the checker must accept.
 
 import copy
 import math
+import os
 import struct
 from collections.abc import Callable
 from fractions import Fraction
@@ -47,7 +48,9 @@ from lastbit.verify.running import order
 from lastbit.verify.trace import trace
 
 U, VALUE = Variable("u"), Variable("value")
-SETTINGS = settings(deadline=None, max_examples=300)
+SETTINGS = settings(
+    deadline=None, max_examples=20_000 if os.environ.get("LASTBIT_EVIDENCE") else 300
+)
 
 
 # ---------------------------------------------------------------- running expressions

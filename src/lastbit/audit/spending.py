@@ -45,6 +45,7 @@ _GROWTH = Fraction(5, 4)
 ONE_READING = ((Fraction(1), Fraction(1)),)
 _MAIN = Fraction(7, 8)
 _DEVIATIONS = 3.0
+_CLEARLY = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,8 @@ def statements(events: Sequence[Event], plan: Plan) -> tuple[Statement, ...]:
     """Which statements to make, from what the events promised in outputs that are not counted.
 
     Without a claim there is one event, and one statement with the whole error. With a claim the
-    last event was sought for its delta, which takes intervals; the event that is likelier to refute
-    the claim gets most of the error, the first if neither is.
+    last event was sought for its delta, which takes intervals; it gets most of the error if it is
+    clearly likelier to refute the claim than the first, and else the first gets it.
     """
     ratio = [_by_ratio(event, plan) for event in events]
     if plan.epsilon is not None:
@@ -90,7 +91,7 @@ def statements(events: Sequence[Event], plan: Plan) -> tuple[Statement, ...]:
     if len(events) == 1:
         return (Statement(event=0, by_ratio=ratio[0], share=Fraction(1)),)
     margins = [_margin(event, plan, r) for event, r in zip(events, ratio, strict=True)]
-    main = max(range(len(events)), key=lambda j: margins[j]) if max(margins) > 0 else 0
+    main = len(events) - 1 if margins[-1] > max(0.0, margins[0]) + _CLEARLY else 0
     rest = (1 - _MAIN) / (len(events) - 1)
     return tuple(
         Statement(event=j, by_ratio=ratio[j], share=_MAIN if j == main else rest)
