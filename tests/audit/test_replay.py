@@ -437,3 +437,36 @@ def test_the_fixture_passes_and_fails(audit_replay):  # noqa: F811
     assert audit_replay(programs.declared_words, WORDS, records=DRINKS, claim=1).clean
     with pytest.raises(pytest.fail.Exception, match="leak at the output"):
         audit_replay(programs.leaks_n, AGES)
+
+
+# ---------------------------------------------------------------- what is believed
+
+
+def test_declared_noise_is_named_as_believed():
+    """A declaration is somebody's word: no replay tries whether the noise keeps it."""
+
+    @noise(sensitivity=1, epsilon=1)
+    def bad(count):
+        return count
+
+    found = audit_program(lambda rows: bad(len(rows)), [1, 2, 3], claim=1)
+    assert found.clean and len(found.believed) == 1
+    assert "declared, and not tested here" in str(found)
+    honest = lb.Laplace(sensitivity=1, epsilon=1)
+    assert not audit_program(lambda rows: honest.release(len(rows)), [1, 2]).believed
+
+
+def test_what_a_subclass_says_of_its_guarantee_is_not_believed():
+    class Cheap(lb.Laplace):
+        __slots__ = ()
+
+        def guarantee_at(self, distance):
+            return lb.PureDP(0)
+
+        @property
+        def guarantee(self):
+            return lb.PureDP(0)
+
+    cheap = Cheap(sensitivity=1, epsilon=5)
+    found = audit_program(lambda rows: cheap.release(len(rows)), [1, 2, 3], claim="1/100")
+    assert not found.clean

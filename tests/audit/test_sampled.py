@@ -3,10 +3,8 @@
 import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
-from lastbit.audit import sampled
 from lastbit.audit.sampled import Coins, explore, ratio_lower
 from tests.audit.test_search import coin, plan, silent
 from tests.laws.frequency import assert_frequency
@@ -43,26 +41,6 @@ def test_an_event_fitted_to_noise_is_refuted_by_the_tests():
     finding = explore(turning, [(2, 8)], plan(), silent)
     assert finding.trials + finding.other_trials == 6000
     assert finding.epsilon_lower == 0.0
-
-
-def test_the_shares_of_the_readings_are_the_whole():
-    for readings in (sampled._READINGS, sampled._ONE_READING):
-        assert sum(share for _, share in readings) == 1
-        assert readings[-1][0] == 1
-        assert [part for part, _ in readings] == sorted(part for part, _ in readings)
-
-
-def runs(finding):
-    return finding.trials + finding.other_trials
-
-
-def test_a_clear_case_stops_early(monkeypatch):
-    monkeypatch.setattr(sampled, "_test_size", lambda *_: 1 << 19)
-    hasty = plan(samples=None, seconds=0.3)
-    finding = explore(lambda v, n: np.full(n, v), [(0, 1)], hasty, silent)
-    assert runs(finding) == 1 << 20  # no hit on the other side: more runs always help
-    finding = explore(coin(), [(1, 9)], hasty, silent)
-    assert runs(finding) < 1 << 20
 
 
 def binomial(trials: int, share: Fraction) -> list[Fraction]:

@@ -87,6 +87,17 @@ class Curator:
         return {"quiet": 1 - rare, "the truth": rare} if value else {"quiet": 1}
 
 curator = Curator()
+
+class Bare:
+    """Releases the value, and states the law of noise."""
+    release = staticmethod(lambda value: value)
+    law = staticmethod(lb.Laplace(sensitivity=1, epsilon=1).law)
+
+class Shifted(Bare):
+    """As private as it says, but of another law."""
+    release = staticmethod(lambda value: 1 + lb.Laplace(sensitivity=1, epsilon=1).release(value))
+
+bare, shifted = Bare(), Shifted()
 '''
 COINS = """
 def coin(value, u):
@@ -166,6 +177,33 @@ def test_a_curator_is_caught_by_its_law() -> None:
     out = certified("mechanisms:curator", "--epsilon", "1")
     assert "∞" in out
     assert "the truth" in out
+
+
+def test_a_law_that_its_releases_contradict_is_not_believed() -> None:
+    out = " ".join(certified("mechanisms:bare", "--epsilon", "1", *QUICK).split())
+    assert "refuted: ε ≥ " in out and "is not that of its releases" in out
+    out = " ".join(certified("mechanisms:shifted", "--epsilon", "1", *QUICK).split())
+    assert "the law is not that of release" in out and "No event was found" in out
+    found = json.loads(certified("mechanisms:shifted", "--epsilon", "1", *QUICK, "--json"))
+    assert found["verdict"] == "false law" and not found["broken"] and not found["exact"]
+    assert found["basis"] == "samples" and found["contradiction"]
+
+
+def test_what_an_exact_verdict_rests_on_is_said() -> None:
+    out = " ".join(succeeded("audit", "mechanisms:laplace", "--epsilon", "2").split())
+    assert "rests on the law, which 4,096 releases do not contradict" in out
+    out = " ".join(certified("mechanisms:curator", "--epsilon", "1").split())
+    assert "rests on the law alone" in out
+    out = " ".join(succeeded("audit", "mechanisms:coin_code", "--epsilon", "1.1").split())
+    assert "worked out by running it" in out
+
+
+def test_an_estimate_above_the_claim_is_said() -> None:
+    close = example(epsilon_lower=0.99, delta_lower=0.0, estimate=1.02)
+    assert any("pass more --seconds" in words for words in story_of("a:b", close, "").sentences)
+    assert "run it longer" in str(close)
+    below = example(epsilon_lower=0.9, delta_lower=0.0, estimate=0.95)
+    assert len(story_of("a:b", below, "").sentences) == 1
 
 
 def test_code_of_one_uniform_is_judged_by_its_law() -> None:

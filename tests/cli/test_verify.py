@@ -138,6 +138,24 @@ def test_code_that_rounds_is_taken_as_it_is() -> None:
     assert "WITHIN ε, these inputs" in words
 
 
+def test_the_first_line_says_if_monotone_was_only_probed() -> None:
+    """A product through 0 is not followed; cases of the uniform are."""
+    code = """
+def square(value, u):
+    return 0.25 * round((value + (u - 0.5) * (u - 0.5)) / 0.25)
+"""
+    Path("probed.py").write_text(code, "utf-8")
+    sys.modules.pop("probed", None)
+    asked = ("--epsilon", "9", "--inputs", "0", "0.01", "--sensitivity", "1", "--split", "0.5")
+    result = lastbit("verify", "probed:square", *asked, "--certificate", "probed.json")
+    assert "if monotone, only probed" in result.stdout.splitlines()[0]
+    checked = succeeded("check", "probed.json")
+    assert "ACCEPTED if monotone, only probed" in checked.splitlines()[0]
+    assert read("probed.json")["claim"]["monotone"] == "probed"
+    words = judged(0, "sketches:coin", "--epsilon", "1.0987", "--inputs", "0", "1")
+    assert "probed" not in words and "proved from its steps" in words
+
+
 def test_few_outputs_have_an_exact_loss() -> None:
     arguments = ("--inputs", "0", "1", "--certificate", "out.json", "--html", "out.html")
     words = judged(0, "sketches:coin", "--epsilon", "1.0987", *arguments)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.report.claims import claim_of
 from lastbit.verify.certificate import certificate, read, save
 from lastbit.verify.check import problem_of
@@ -33,8 +33,8 @@ def test_what_is_no_object_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_unknown_kinds_are_rejected() -> None:
-    made = certificate("wish", {"epsilon": "0"}, ["none"], {})
-    assert problem_of(made) is not None
+    with pytest.raises(NotCertified, match="its kind is unknown"):
+        certificate("wish", {"epsilon": "0"}, ["none"], {})
 
 
 def test_a_declared_rate_is_called_so_and_the_machine_is_named() -> None:

@@ -83,15 +83,19 @@ def test_privacy_by_enumeration(noise, uniform):
     assert true <= float(found.excess)
 
 
-def test_a_false_declaration_is_nobodys_proof():
-    """The rate is taken on trust, and the certificate says so."""
-    found = declared_certificate(
-        logistic, rate="1/2", sensitivity=1, cell=1, region=(-1, 1), uniform=Grid(7, offset="1/2")
-    )
+def test_a_false_declaration_is_refused():
+    """Logistic noise of scale 1 has the rate 1; the truth is above what a rate of 1/2 would say."""
+    uniform = Grid(7, offset="1/2")
     total = lambda value, u: value + logistic(u)  # noqa: E731
-    true = worst_excess(total, Grid(7, offset="1/2"), 1, (-1, 1), 2, [-1.0, 1.0])
-    assert true > 0
-    assert any("declared, not proved" in line for line in found.certificate()["assumptions"])
+    assert worst_excess(total, uniform, 1, (-1, 1), 2, [-1.0, 1.0]) > 0
+    with pytest.raises(NotCertified, match=r"no such rate.*; correct what was declared"):
+        declared_certificate(
+            logistic, rate="1/2", sensitivity=1, cell=1, region=(-1, 1), uniform=uniform
+        )
+
+
+def test_a_rate_is_declared_and_not_proved():
+    assert any("declared, not proved" in line for line in example()["assumptions"])
 
 
 # ---------------------------------------------------------------- changed

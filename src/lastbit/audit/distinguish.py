@@ -10,20 +10,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Literal
 
 from lastbit.audit.choices import Choices, Pair, listed
 from lastbit.audit.exactly import ExactFinding, exact_finding, law_of
+from lastbit.audit.releases import law_trial, release_of
 from lastbit.audit.sampled import SampledFinding, explore
 from lastbit.audit.search import Draw, Plan, Progress
 from lastbit.audit.target import as_release
 from lastbit.audit.verdict import text_above, text_below
 from lastbit.errors import InvalidParameter
 from lastbit.exact.rational import Number, positive, rational, shown, whole
+from lastbit.verify.running import Code
 
-__all__ = ["AuditResult", "distinguish", "distinguish_by_law", "distinguish_by_sampling"]
+__all__ = [
+    "AuditResult",
+    "compared",
+    "contradicted",
+    "distinguish",
+    "distinguish_by_law",
+    "distinguish_by_sampling",
+]
 
 _MOST_SAMPLES = 1 << 32
+LAW_SHARE = Fraction(1, 8)
+"""Of the error: for saying wrongly that a law is not that of release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +43,14 @@ class AuditResult:
 
     `epsilon_lower` holds at `delta`; `delta_lower` at the claimed `epsilon`, if one was claimed.
     Both are rounded down, and together wrong with probability at most `error`, which is 0 where
-    the law was known. `inputs` are in the order in which the event is likelier under the first:
-    it happened `hits` times in `trials` runs there, and `other_hits` times in `other_trials` runs
-    under the second. A coin decided the input of each run, so the two numbers of runs differ a bit.
+    the law was known: then they are true of that law, and `rests_on` says what is known of the law.
+    `contradiction` says why a law that the mechanism stated is not that of its releases; the
+    verdict then rests on samples. `estimate` is where the bound tends to with more runs: no bound,
+    but a reason to run longer if it is above the claim.
+
+    `inputs` are in the order in which the event is likelier under the first: it happened `hits`
+    times in `trials` runs there, and `other_hits` times in `other_trials` runs under the second. A
+    coin decided the input of each run, so the two numbers of runs differ a bit.
     """
 
     epsilon_lower: float
@@ -51,6 +67,33 @@ class AuditResult:
     samples: int
     seconds: float
     again: str
+    estimate: float | None = None
+    basis: Literal["samples", "law", "code"] = "samples"
+    releases: int = 0
+    unheard: str | None = None
+    contradiction: str | None = None
+
+    @property
+    def rests_on(self) -> str:
+        """What the verdict is about: a law, and what is known of it, or samples."""
+        match self.basis:
+            case "code":
+                return "the law of the code itself, worked out by running it"
+            case "law" if self.releases:
+                return f"the law, which {self.releases:,} releases do not contradict"
+            case "law":
+                return f"the law alone: {self.unheard or 'no release was compared with it'}"
+            case "samples" if self.contradiction is not None:
+                return "samples, since the law is not that of release"
+            case "samples":
+                return "samples"
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the claim stands, and the estimate is above it: more runs may refute it."""
+        if self.epsilon is None or self.broken or self.estimate is None:
+            return False
+        return self.estimate > self.epsilon
 
     @property
     def exact(self) -> bool:
@@ -68,10 +111,15 @@ class AuditResult:
         how = "exact" if self.exact else f"wrong with probability at most {text_above(self.error)}"
         bound = text_below(self.epsilon_lower)
         lines = [f"epsilon >= {bound} at delta = {float(self.delta):.3g} ({how})"]
+        if self.contradiction is not None:
+            lines.insert(0, f"THE LAW IS NOT THAT OF RELEASE: {self.contradiction}")
+        lines.append(f"rests on {self.rests_on}")
         if self.epsilon is not None:
             verdict = "REFUTED" if self.broken else "not refuted"
             lines.append(f"claimed: epsilon = {float(self.epsilon):.6g}: {verdict}")
             lines.append(f"delta >= {text_below(self.delta_lower or 0.0)} at the claimed epsilon")
+        if self.undecided:
+            lines.append(f"the estimate is {self.estimate:.4g}, above the claim: run it longer")
         lines.append(f"event: {self.event}")
         if self.trials:
             lines.append(
@@ -101,6 +149,11 @@ class AuditResult:
             "samples": self.samples,
             "seconds": self.seconds,
             "again": self.again,
+            "estimate": "inf" if self.estimate == float("inf") else self.estimate,
+            "undecided": self.undecided,
+            "basis": self.basis,
+            "rests_on": self.rests_on,
+            "contradiction": self.contradiction,
         }
 
 
@@ -130,27 +183,77 @@ def distinguish(
     audit of this or any other tool: a bound of 0 says that nothing was found, never that nothing is
     there. Laws have no such limit.
 
+    A law is an object's own word. Where there are releases too, some are drawn and held against
+    it (`releases.law_trial`, with an eighth of the error); a law that they contradict is dropped,
+    the result says so, and samples decide, with the rest of the error.
+
     >>> from lastbit.mechanisms.laplace import Laplace
     >>> result = distinguish(Laplace(sensitivity=1, epsilon="1/2"), (0, 1), epsilon="1/2")
     >>> result.exact, round(result.epsilon_lower, 9), result.broken
     (True, 0.5, False)
+    >>> result.rests_on
+    'the law, which 4,096 releases do not contradict'
     """
+    given, allowed = listed(pairs), _error(error)
+    release = release_of(mechanism)
+    found = None
     if law_of(mechanism) is not None:
-        found = distinguish_by_law(mechanism, pairs, epsilon=epsilon, delta=delta)
-        if found is not None:
+        found = distinguish_by_law(mechanism, given, epsilon=epsilon, delta=delta)
+    if found is not None:
+        found = compared(found, mechanism, release, given, error=allowed * LAW_SHARE)
+        if found.contradiction is None:
             return found
-    return distinguish_by_sampling(
-        mechanism,
-        pairs,
+        allowed *= 1 - LAW_SHARE
+    sampled = distinguish_by_sampling(
+        mechanism if release is None else release,
+        given,
         epsilon=epsilon,
         delta=delta,
         seconds=seconds,
         samples=samples,
-        error=error,
+        error=allowed,
         seed=seed,
         processes=processes,
         progress=progress,
     )
+    if found is None:
+        return sampled
+    return contradicted(sampled, found, _error(error))
+
+
+def compared(
+    found: AuditResult,
+    mechanism: Any,
+    release: Callable[..., Any] | None,
+    pairs: list[Pair],
+    *,
+    error: Fraction,
+    law: Callable[[Any], Any] | None = None,
+) -> AuditResult:
+    """An exact result with what releases say of the law it rests on.
+
+    Code of a uniform needs none: its law was worked out by running it.
+    """
+    source = law_of(mechanism) if law is None else law
+    if found.basis == "code" or source is None:
+        return found
+    if release is None:
+        return replace(found, unheard="there is no release to compare it with")
+    # the pair that decides first: of many, only some are tried
+    deciding = {id(value) for value in found.inputs}
+    ordered = [found.inputs, *(p for p in pairs if {id(value) for value in p} != deciding)]
+    trial = law_trial(as_release(release), source, ordered, error=error)
+    return replace(
+        found,
+        releases=trial.releases,
+        unheard=trial.unheard,
+        contradiction=trial.contradiction,
+    )
+
+
+def contradicted(sampled: AuditResult, by_law: AuditResult, error: Fraction) -> AuditResult:
+    """The verdict by samples of a mechanism whose law was contradicted, with the error of both."""
+    return replace(sampled, contradiction=by_law.contradiction, error=error)
 
 
 def distinguish_by_law(
@@ -161,8 +264,9 @@ def distinguish_by_law(
     delta: Number = 0,
     law: Callable[[Any], Any] | None = None,
 ) -> AuditResult | None:
-    """The exact bound; None where a law is of a kind that cannot be compared.
+    """The exact bound of a law; None where it is of a kind that cannot be compared.
 
+    Whether the mechanism's releases follow the law is not looked at: `distinguish` does that.
     `law(value)` may be given where the mechanism has none of its own: a `lastbit.laws.Law`, a
     `verify.ExactLaw`, or a mapping of all outputs to probabilities.
 
@@ -203,6 +307,7 @@ def distinguish_by_law(
         samples=0,
         seconds=time.perf_counter() - start,
         again=f"distinguish_by_law(mechanism, {[best[1]]!r}, {_claimed(claim, share)})",
+        basis="code" if law is None and isinstance(mechanism, Code) else "law",
     )
 
 
@@ -276,6 +381,7 @@ def _result(
         samples=sum(f.samples for f in found),
         seconds=time.perf_counter() - start,
         again=again,
+        estimate=finding.estimate(plan.delta),
     )
 
 

@@ -28,6 +28,8 @@ __all__ = [
     "best_events",
     "delta_objective",
     "epsilon_objective",
+    "foreseen_apart",
+    "foreseen_ratio",
 ]
 
 _RIDGE = 1e-3
@@ -90,6 +92,18 @@ def _wilson(share: Counts, trials: float | Counts, z: float) -> Counts:
     spread = z * np.sqrt(share * (1 - share) / trials + z * z / (4.0 * trials * trials))
     ends: Counts = (share + z * z / (2.0 * trials) + spread) / (1 + z * z / trials)
     return np.clip(ends, 0.0, 1.0)
+
+
+def foreseen_apart(p: float, q: float, planned: int) -> float:
+    """The epsilon that two intervals will give after `planned` runs if these are the shares."""
+    low, high = (float(_wilson(np.array(x), planned, z)) for x, z in ((p, -_TEST), (q, _TEST)))
+    return math.log(low / high) if low > 0 else -math.inf
+
+
+def foreseen_ratio(p: float, q: float, planned: int) -> float:
+    """The epsilon that the ratio of hits will give after `planned` runs of each input."""
+    hits, others = np.array([p * planned]), np.array([q * planned])
+    return float(_odds(hits, others, planned, planned, 0.0)[0])
 
 
 def best_events(
@@ -201,15 +215,21 @@ class _Curve:
 
     def best(self, objective: Objective) -> list[Event]:
         """The best event above a threshold, and the best below one for the inputs exchanged."""
-        above = objective(self.hits, self.others, self.trials)
         ends = -np.nextafter(self.cuts[1:], -np.inf)  # below a cut, once the score is negated
-        below = objective(self.trials - self.others[1:], self.trials - self.hits[1:], self.trials)
+        beyond = (self.trials - self.others[1:], self.trials - self.hits[1:])
         found = []
-        for cuts, promises, swapped in ((self.cuts, above, False), (ends, below, True)):
+        for cuts, (hits, others), swapped in (
+            (self.cuts, (self.hits, self.others), False),
+            (ends, beyond, True),
+        ):
+            promises = objective(hits, others, self.trials)
             if promises.size:
                 place = _last_best(promises) if not swapped else int(np.argmax(promises))
+                shares = float(hits[place]) / self.trials, float(others[place]) / self.trials
                 promise = float(promises[place])
-                found.append(Event(self.tables, float(cuts[place]), swapped, promise))
+                found.append(
+                    Event(self.tables, float(cuts[place]), swapped, promise, shares=shares)
+                )
         return found
 
 

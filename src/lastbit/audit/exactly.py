@@ -25,7 +25,7 @@ from lastbit.laws.shifted import OnGrid
 from lastbit.verify.law import ExactLaw, exact_law
 from lastbit.verify.running import Code
 
-__all__ = ["ExactFinding", "exact_finding", "law_of"]
+__all__ = ["ExactFinding", "exact_finding", "law_of", "listed_law", "same_output"]
 
 _PRECISION = 256
 _MOST_CELLS = 1 << 13
@@ -202,6 +202,16 @@ def _listed(law: Any, *, bitwise: bool) -> dict[Any, arb] | None:
     return found
 
 
+def listed_law(law: ExactLaw | Mapping[Any, Any]) -> dict[Any, arb]:
+    """The outputs that a law lists, as it tells them apart, and their probabilities."""
+    return _listed(law, bitwise=isinstance(law, ExactLaw)) or {}
+
+
+def same_output(output: Any, law: Any) -> Any:
+    """An output as `listed_law` would list it."""
+    return _Zero(output) if isinstance(law, ExactLaw) and output == 0 else _same(output)
+
+
 @dataclass(frozen=True, slots=True)
 class _Zero:
     """A zero of running code with its sign: whoever sees the bits tells -0.0 from 0.0."""
@@ -272,7 +282,19 @@ def _whole_numbers(one: Law, two: Law, step: Fraction) -> list[_Cell]:
         high = low + len(cells) * width - 1
     below = _Cell(f"below {low * step}", one.cumulative(low - 1), two.cumulative(low - 1))
     above = _Cell(f"above {high * step}", 1 - one.cumulative(high), 1 - two.cumulative(high))
-    return [*cells, below, above]
+    found = [*cells, below, above]
+    _check_whole([[cell.p for cell in found], [cell.q for cell in found]])
+    return found
+
+
+def _check_whole(laws: list[list[arb]]) -> None:
+    """Masses and cumulative function must tell of one law, and its quantiles of its bulk."""
+    if not all(sum(shares, arb(0)).overlaps(arb(1)) for shares in laws):
+        raise InvalidParameter(
+            "law",
+            problem="has masses that do not fit its cumulative function",
+            remedy="let mass, cumulative, support and quantile be those of one law",
+        )
 
 
 def _range(one: Law, two: Law, low: int, high: int, step: Fraction) -> _Cell:

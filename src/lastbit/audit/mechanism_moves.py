@@ -44,6 +44,7 @@ from lastbit.privacy.guarantees import Guarantee, PureDP
 
 __all__ = ["MechanismRule"]
 
+_OURS = "lastbit.mechanisms."
 _NOWHERE = Move(distance=Fraction(0))
 _APART = "its input moves as no neighbours can, by what the mechanism was told"
 
@@ -56,7 +57,13 @@ class MechanismRule:
     releases: int = 1
 
     def moved(self, here: Any, there: Any) -> Move:
-        """The move, measured as the mechanism's theorem measures it."""
+        """The move, measured as the mechanism's theorem measures it.
+
+        The theorem is that of our own class: what a subclass says of its guarantee, its sensitivity
+        or its distance nobody has proved, so the price of its releases is not known.
+        """
+        if not type(self.mechanism).__module__.startswith(_OURS):
+            return Move(distance=math.inf, costs=None)
         match self.mechanism:
             case Laplace() | RoundedLaplace():
                 return _by_norm(self.mechanism, here, there, "L1")

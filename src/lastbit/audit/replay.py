@@ -28,6 +28,7 @@ import numpy as np
 from lastbit.audit.declared_noise import declared_primitives
 from lastbit.audit.findings import Finding, Replay, a_little_more, claim_of, keeps
 from lastbit.audit.listening import Diverged, Recorder, Replayer, Unmeasurable
+from lastbit.audit.moves import Declared
 from lastbit.audit.neighbouring import Neighbour
 from lastbit.audit.neighbouring import neighbours as neighbours_of
 from lastbit.audit.numpy_noise import (
@@ -188,6 +189,7 @@ class ProgramAudit:
     """What all neighbours together showed of a program.
 
     `replays` and `neighbours` are as secret as the data; str() tells nothing of them but how many.
+    `believed` names noise whose guarantee was taken from its declaration and tried by nobody.
     """
 
     findings: tuple[Finding, ...]
@@ -196,6 +198,7 @@ class ProgramAudit:
     claim: Guarantee | None
     unpriced: tuple[str, ...] = ()
     costliest: tuple[Guarantee, ...] = field(default=(), repr=False)
+    believed: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -225,6 +228,9 @@ class ProgramAudit:
             lines += [f"* {shown(finding)}" for finding in self.findings]
         if self.unpriced:
             lines.append(f"the cost of {', '.join(self.unpriced)} is not known")
+        if self.believed:
+            names = ", ".join(self.believed)
+            lines.append(f"declared, and not tested here: {names}; see audit.distinguish")
         return "\n".join(lines)
 
 
@@ -286,6 +292,7 @@ def audit_program(
         claim=promised,
         unpriced=tuple(unpriced),
         costliest=costliest,
+        believed=tuple(dict.fromkeys(c.kind for c in tape if isinstance(c.rule, Declared))),
     )
 
 

@@ -2,7 +2,12 @@
 
 One process scouts the pairs of inputs it was given, fits an event to the best of them, and counts
 that event on fresh outputs. Whatever was looked at before the event was fixed costs nothing; the
-counts are read at times fixed beforehand, and every reading has its share of the error.
+counts are read at numbers of runs fixed beforehand, and every reading has its share of the error
+(`spending.py`).
+
+With a claim, counting goes on while a refutation is in reach and there is time for the next
+reading. Otherwise it ends when the runs for which there is time are not likely to raise the bound
+by more than a hundredth.
 """
 
 from __future__ import annotations
@@ -19,23 +24,17 @@ from lastbit.audit.bound import delta_lower, epsilon_lower, probability_lower
 from lastbit.audit.choices import Pair
 from lastbit.audit.events import Event
 from lastbit.audit.search import Box, Draw, Plan, Progress, Watch, best_pair, fitted
+from lastbit.audit.spending import ONE_READING, in_reach, readings, statements
 from lastbit.exact.ball import DEFAULT_PRECISION, arb_of, working_precision
 from lastbit.exact.rounding import lower
 
 __all__ = ["SampledFinding", "explore", "ratio_lower"]
 
 _MOST_TESTS = 1 << 28
+_MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS = 1 << 10
-# After which part of the test the counts are read, and that reading's share of the error.
-_READINGS = (
-    (Fraction(1, 16), Fraction(1, 16)),
-    (Fraction(1, 4), Fraction(1, 8)),
-    (Fraction(5, 8), Fraction(3, 16)),
-    (Fraction(1), Fraction(5, 8)),
-)
-_ONE_READING = ((Fraction(1), Fraction(1)),)
+_TEST_SHARE = 0.95
 _ENOUGH = 0.01
-_COMMON = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +51,22 @@ class SampledFinding:
     other_hits: int
     other_trials: int
     samples: int
+
+    @property
+    def ratio(self) -> float:
+        """The logarithm of the ratio of both frequencies."""
+        return self.estimate(Fraction(0))
+
+    def estimate(self, delta: Fraction) -> float:
+        """Where the bound tends to with more runs: no bound."""
+        if not self.trials or not self.other_trials:
+            return 0.0
+        above = self.hits / self.trials - float(delta)
+        if above <= 0:
+            return 0.0
+        if not self.other_hits:
+            return math.inf
+        return max(0.0, math.log(above * self.other_trials / self.other_hits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +86,12 @@ def explore(draw: Draw, pairs: list[Pair], plan: Plan, report: Progress) -> Samp
     Theorem  the event is a function of outputs drawn before the test, in this process, and the
              number of tests is fixed before the first of them. Given the event, the counts are
              binomial; each reading i of each event j is wrong with probability at most its share,
-             and the shares sum to plan.error. That the mechanism's draws are independent of one
-             another is assumed: a mechanism that seeds itself in each call has no law to audit
+             and the shares sum to plan.error (`spending.py`). That the mechanism's draws are
+             independent of one another is assumed: a mechanism that seeds itself in each call has
+             no law to audit
     Checked  tests/audit/test_distinguish.py
     """
-    box, watch = Box(draw), Watch(plan)
+    box, watch = Box(draw, plan.clock), Watch(plan)
     pace = box.try_out(pairs[0], None if plan.samples else 0.02 * plan.seconds)
     watch.begin(pace)
     hoped = int(0.15 * plan.seconds / max(pace, 1e-8))
@@ -120,7 +136,7 @@ def _test_size(box: Box, pair: Pair, events: list[Event], watch: Watch) -> int:
     """How many tests of each input fit into the time left; fixed before the first is counted."""
     size = watch.size(_LEAST_TESTS << 4, watch.share(0.05))
     watch.timed(lambda: _counted(box, pair, events, 2 * size, Coins(0, "pace")), size)
-    return watch.size(_MOST_TESTS, watch.share(0.9))
+    return watch.size(_MOST_TESTS, watch.share(_TEST_SHARE))
 
 
 class Coins:
@@ -156,22 +172,45 @@ def _tested(
     zero = np.zeros((len(events), 2), dtype=np.int64)
     counts, done, best = _Counts(zero, zero), 0, _nothing(place, 0, plan)
     coins = Coins(plan.seed, f"tests of pair {place} after {box.seen}")
-    for part, share in _ONE_READING if plan.samples else _READINGS:
-        until = int(2 * trials * part)
+    stated, room = statements(events, plan), 0.0
+    for part, share in ONE_READING if plan.samples else readings():
+        until, before, left = int(2 * trials * part), done, watch.left
+        if part > 1 and (until > _MOST_RUNS or until - done > room):
+            break  # there is no time for another reading
         while done < until:
             size = box.chunks(until - done)[0]
             counts += _counted(box, pair, events, size, coins)
             done += size
-            report(0.4 + 0.6 * done / (2 * trials), f"counting, {done} of {2 * trials}")
-        error = plan.error * share / len(events)
-        for i, event in enumerate(events):
-            for_delta = event is events[-1]
-            found = _finding(event, counts.hits[i], counts.trials[i], place, plan, error, for_delta)
-            best = _better(best, replace(found, samples=box.drawn))
-        late = plan.samples is None and watch.left < 0
-        if late or _settled(best, done / (2 * trials)):
+            report(0.4 + 0.6 * min(1.0, done / (2 * trials)), f"counting, {done} of {2 * trials}")
+        for statement in stated:
+            i, error = statement.event, plan.error * share * statement.share
+            given = (counts.hits[i], counts.trials[i], place, plan, error, statement.by_ratio)
+            best = _better(best, replace(_finding(events[i], *given), samples=box.drawn))
+        took = max(left - watch.left, 1e-9)  # since the last reading: the pace may have changed
+        room = max(watch.left, 0.0) * (done - before) / took
+        if plan.samples is None and _over(best, counts, plan, watch, room):
             break
     return best
+
+
+def _over(best: SampledFinding, counts: _Counts, plan: Plan, watch: Watch, room: float) -> bool:
+    """Whether to stop at this reading.
+
+    Never while the claim stands, an event may yet refute it, and time is left; else if the runs
+    that fit into the time left are likely to raise the bound by no more than a hundredth.
+    """
+    if watch.left <= 0:
+        return True
+    if plan.epsilon is not None and not _refuted(best, plan):
+        pairs = zip(counts.hits.tolist(), counts.trials.tolist(), strict=True)
+        if any(in_reach(hits, trials, plan) for hits, trials in pairs):
+            return False
+    return _settled(best, room)
+
+
+def _refuted(best: SampledFinding, plan: Plan) -> bool:
+    assert plan.epsilon is not None
+    return best.epsilon_lower > plan.epsilon or (best.delta_lower or 0.0) > plan.delta
 
 
 def _counted(box: Box, pair: Pair, events: list[Event], size: int, coins: Coins) -> _Counts:
@@ -196,25 +235,19 @@ def _finding(
     place: int,
     plan: Plan,
     error: Fraction,
-    for_delta: bool,
+    by_ratio: bool,
 ) -> SampledFinding:
-    """What these counts prove: by their ratio and by two intervals, with half of the error each.
-
-    What is not likely to help is not worked out: two intervals for the epsilon of a rare event,
-    the delta of an event that was chosen for its epsilon.
-    """
+    """What these counts prove with this error: by their ratio, or by two intervals."""
     one, two = (int(count) for count in hits)
     first, second = (int(count) for count in trials)
-    loss, rest, apart = 0.0, None if plan.epsilon is None else 0.0, error
-    if not plan.delta:
-        apart = error / 2
-        loss = ratio_lower(one, two, error=error / 2)
-    if first and second:
+    loss, rest = 0.0, None if plan.epsilon is None else 0.0
+    if by_ratio:
+        loss = ratio_lower(one, two, error=error)
+    elif first and second:
         counts = (one, first, two, second)
-        if plan.delta or _COMMON * one > first:
-            loss = max(loss, epsilon_lower(*counts, delta=plan.delta, error=apart))
-        if plan.epsilon is not None and for_delta:
-            rest = delta_lower(*counts, epsilon=plan.epsilon, error=apart)
+        loss = epsilon_lower(*counts, delta=plan.delta, error=error)
+        if plan.epsilon is not None:  # from the same two ends
+            rest = delta_lower(*counts, epsilon=plan.epsilon, error=error)
     return SampledFinding(
         epsilon_lower=loss,
         delta_lower=rest,
@@ -236,12 +269,12 @@ def _better(best: SampledFinding, found: SampledFinding) -> SampledFinding:
     return replace(chosen, delta_lower=max(deltas, default=None), samples=found.samples)
 
 
-def _settled(best: SampledFinding, part: float) -> bool:
-    """Whether the rest of the runs is likely to raise the bound by no more than a hundredth."""
-    if not best.hits or not best.other_hits or not best.epsilon_lower:
+def _settled(best: SampledFinding, room: float) -> bool:
+    """Whether so many more runs are likely to raise the bound by no more than a hundredth."""
+    limit, done = best.ratio, best.trials + best.other_trials
+    if not best.epsilon_lower or math.isinf(limit):
         return False
-    limit = math.log(best.hits * best.other_trials / (best.other_hits * best.trials))
-    return (limit - best.epsilon_lower) * (1 - math.sqrt(part)) < _ENOUGH * limit
+    return (limit - best.epsilon_lower) * (1 - math.sqrt(done / (done + room))) < _ENOUGH * limit
 
 
 def _nothing(place: int, drawn: int, plan: Plan) -> SampledFinding:

@@ -61,6 +61,8 @@ class Event:
 
     `swapped` says that the event is likelier under the second input; the score is then negated.
     A `corner` is where all the features are in a range at once: the score counts how many are.
+    `shares` are its frequencies under the likelier input and the other, as far as they were seen
+    before anything was counted.
     """
 
     tables: tuple[Table, ...]
@@ -68,6 +70,7 @@ class Event:
     swapped: bool
     promise: float
     corner: bool = False
+    shares: tuple[float, float] = (0.0, 0.0)
 
     @property
     def merit(self) -> float:

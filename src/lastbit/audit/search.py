@@ -67,6 +67,7 @@ class Plan:
     samples: int | None
     seed: int
     guess: int = _GUESS
+    clock: Callable[[], float] = time.perf_counter
 
     @property
     def tests(self) -> int:
@@ -77,8 +78,9 @@ class Plan:
 class Box:
     """The mechanism under test, with the outputs it gave counted and timed."""
 
-    def __init__(self, draw: Draw) -> None:
+    def __init__(self, draw: Draw, clock: Callable[[], float] = time.perf_counter) -> None:
         self._draw = draw
+        self._clock = clock
         self._fixed: int | None = None
         self._seen = hashlib.sha256()
         self.drawn = 0
@@ -97,10 +99,10 @@ class Box:
         """The time of an output, from a few; after this the number of columns is fixed."""
         size, took = _FEWEST, 0.0
         while size <= _TRY and (seconds is None or took < seconds):
-            start = time.perf_counter()
+            start = self._clock()
             for value in values:
                 self._some(value, size)
-            took = time.perf_counter() - start
+            took = self._clock() - start
             size *= 4
         self._fixed = self.width
         return took / (len(values) * size / 4)
@@ -122,14 +124,14 @@ class Watch:
     """The time since the start, and how long a piece of work takes for each output."""
 
     def __init__(self, plan: Plan) -> None:
-        self._start = time.perf_counter()
+        self._start = plan.clock()
         self._plan = plan
         self._pace = 0.0
         self.least = _LEAST_FIT
 
     @property
     def left(self) -> float:
-        return self._plan.seconds - (time.perf_counter() - self._start)
+        return self._plan.seconds - (self._plan.clock() - self._start)
 
     def share(self, part: float) -> float:
         """A part of the time left; if there is hardly any, of what was meant to be left."""
@@ -143,9 +145,9 @@ class Watch:
             self.least = max(_FEWEST, min(_LEAST_FIT, enough))
 
     def timed(self, work: Callable[[], Any], size: int) -> Any:
-        start = time.perf_counter()
+        start = self._plan.clock()
         result = work()
-        self._pace = (time.perf_counter() - start) / size
+        self._pace = (self._plan.clock() - start) / size
         return result
 
     def size(self, wanted: int, seconds: float) -> int:

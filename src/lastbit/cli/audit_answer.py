@@ -22,6 +22,12 @@ LIMIT = "Sampling cannot see what hardly ever happens: a leak of probability 1e-
 NOT_A_PROOF = "Nothing found is no proof: other inputs, other events or more runs may show more."
 ONLY_THESE = "Only these inputs were compared; about other neighbours this says nothing."
 NEIGHBOURS = "That the two inputs are neighbours is taken from whoever ran the audit."
+BY_LAW = "The verdict rests on {}."
+FALSE_LAW = (
+    "The law that it states is not that of its releases: {}. So the verdict rests on samples. "
+    "Correct the law, or release by it."
+)
+LONGER = "The estimate is ε = {}, above the claim, and not proved: pass more --seconds."
 INDEPENDENT = "Runs of the mechanism are taken to be independent of one another."
 
 
@@ -30,7 +36,7 @@ def story_of(name: str, result: AuditResult, command: str) -> AuditStory:
     return AuditStory(
         title=f"Audit of {name}",
         verdict=_verdict(result),
-        refuted=result.broken,
+        refuted=result.broken or result.contradiction is not None,
         sentences=_sentences(result),
         facts=tuple(_facts(result)),
         limits=_limits(result),
@@ -45,15 +51,23 @@ def values_of(story: AuditStory, result: AuditResult, command: str) -> dict[str,
     """The same for programs."""
     return {
         "title": story.title,
-        "verdict": "refuted" if result.broken else "nothing found",
+        "verdict": _word(result),
         **result.to_dict(),
         "command": command,
         "limits": list(story.limits),
     }
 
 
+def _word(result: AuditResult) -> str:
+    if result.broken:
+        return "refuted"
+    return "nothing found" if result.contradiction is None else "false law"
+
+
 def _verdict(result: AuditResult) -> str:
     if not result.broken:
+        if result.contradiction is not None:
+            return "the law is not that of release"
         return "nothing found"
     if result.epsilon is not None and result.epsilon_lower > result.epsilon:
         return f"refuted: ε ≥ {_epsilon(result)}"
@@ -67,16 +81,27 @@ def _sentences(result: AuditResult) -> tuple[str, ...]:
         if result.exact
         else f"certified, and wrong with probability at most {exact_text(result.error)}"
     )
+    more = _more(result)
     if not result.broken:
         return (
             f"No event was found that refutes {claim}. On these inputs the loss is at least "
             f"ε = {_epsilon(result)} ({how}).",
+            *more,
         )
     if result.epsilon is not None and result.epsilon_lower > result.epsilon:
         found = f"at δ = {exact_text(result.delta)} its ε is at least {_epsilon(result)}"
     else:
         found = f"at the claimed ε its δ is at least {_delta(result)}"
-    return (f"The mechanism does not keep {claim}: {found} ({how}).",)
+    return (f"The mechanism does not keep {claim}: {found} ({how}).", *more)
+
+
+def _more(result: AuditResult) -> tuple[str, ...]:
+    """What the verdict rests on where that is not plain, and whether to look longer."""
+    if result.contradiction is not None:
+        return (FALSE_LAW.format(result.contradiction),)
+    if result.exact:
+        return (BY_LAW.format(result.rests_on),)
+    return (LONGER.format(rounded_down(result.estimate or 0.0, 5)),) if result.undecided else ()
 
 
 def _facts(result: AuditResult) -> list[tuple[str, str]]:

@@ -33,12 +33,12 @@ class Asked:
 
 
 def judged(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> AuditResult:
-    """By the laws where they are known and can be compared, else by sampling."""
-    from lastbit.audit.distinguish import distinguish_by_sampling
+    """By the laws where they are known and releases do not contradict them, else by sampling."""
+    from lastbit.audit.distinguish import LAW_SHARE, contradicted, distinguish_by_sampling
     from lastbit.cli.audit_evidence import readable
 
     exactly = _by_law(subject, pairs, asked)
-    if exactly is not None:
+    if exactly is not None and exactly.contradiction is None:
         return exactly
     if subject.release is None:
         raise InvalidParameter(
@@ -54,28 +54,37 @@ def judged(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> 
             delta=asked.delta,
             seconds=float(asked.seconds),
             samples=asked.samples,
-            error=asked.error,
+            error=asked.error if exactly is None else asked.error * (1 - LAW_SHARE),
             seed=asked.seed,
             progress=tell,
         )
-    return replace(found, event=readable(subject.release, found))
+    found = replace(found, event=readable(subject.release, found))
+    return found if exactly is None else contradicted(found, exactly, asked.error)
 
 
 def _by_law(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> AuditResult | None:
-    from lastbit.audit.distinguish import distinguish_by_law
+    from lastbit.audit.distinguish import LAW_SHARE, compared, distinguish_by_law
+    from lastbit.verify.running import Code
 
     law = law_source(subject.mechanism)
     if law is None:
         return None
     with waiting("comparing the exact laws"):
         try:
-            return distinguish_by_law(
+            found = distinguish_by_law(
                 subject.mechanism, list(pairs), epsilon=asked.epsilon, delta=asked.delta, law=law
             )
         except (LastbitError, TypeError):
             if subject.release is None:
                 raise
             return None  # a law of something else than one input: its releases tell
+        if found is None:
+            return None
+        if isinstance(subject.mechanism, Code):
+            return replace(found, basis="code")
+        share = asked.error * LAW_SHARE
+        given = list(pairs)
+        return compared(found, subject.mechanism, subject.release, given, error=share, law=law)
 
 
 def rerun(name: str, asked: Asked, given: Sequence[str], result: AuditResult) -> str:

@@ -106,7 +106,8 @@ def _as_json(
 
 def _show(path: Path, certificate: Mapping[str, Any], problem: str | None, apart: bool) -> None:
     from lastbit.cli.page import Facts, Heading, Words, show
-    from lastbit.report.claims import claim_of
+    from lastbit.cli.verify_answer import PROBED
+    from lastbit.report.claims import claim_of, only_probed
     from lastbit.verify.check import beliefs, certificate_in
 
     if problem is not None:
@@ -118,14 +119,15 @@ def _show(path: Path, certificate: Mapping[str, Any], problem: str | None, apart
     inner = certificate_in(certificate)
     claim = claim_of(inner)
     needed = beliefs(inner["kind"], inner["claim"])
-    words = f"Proved: {claim.title}, {claim.verdict}."
+    verdict, words = "ACCEPTED", f"Proved: {claim.title}, {claim.verdict}."
     if apart:
+        verdict = "CHECKED APART FROM THE CODE"
         words = (
             f"The proof is right: {claim.title}, {claim.verdict}, if the code named does what is "
             "written here. It was not run: check again without --without-code."
         )
     show(
-        Heading(str(path), "CHECKED APART FROM THE CODE" if apart else "ACCEPTED"),
+        Heading(str(path), verdict + (f" {PROBED}" if only_probed(inner) else "")),
         Words(_printable(words)),
         *(Words(_printable(sentence)) for sentence in claim.sentences),
         Facts(tuple((_printable(name), _printable(value)) for name, value in claim.facts)),

@@ -16,6 +16,7 @@ from lastbit.errors import InvalidParameter, LastbitError
 __all__ = ["Files", "Outcome", "answer", "file_options"]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+PROBED = "if monotone, only probed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +52,13 @@ class Files:
 
     def write(self, certificate: Mapping[str, Any]) -> list[tuple[str, Path]]:
         """Write what was asked for."""
-        import json
-
         from lastbit.report.derivations import certificate_page
         from lastbit.report.proofs import certificate_latex
+        from lastbit.verify.certificate import text_of
 
         name = None if self.certificate is None else self.certificate.name
         texts: dict[str, Callable[[], str]] = {
-            "certificate": lambda: json.dumps(certificate, indent=1, ensure_ascii=False) + "\n",
+            "certificate": lambda: text_of(certificate),
             "html": lambda: certificate_page(certificate, file=name),
             "latex": lambda: certificate_latex(certificate),
         }
@@ -117,13 +117,16 @@ def answer(outcome: Outcome, files: Files, *, as_json: bool) -> None:
 
 def _show(outcome: Outcome, written: list[tuple[str, Path]]) -> None:
     from lastbit.cli.page import Facts, Heading, Part, Words, show
-    from lastbit.report.claims import claim_of
+    from lastbit.report.claims import claim_of, only_probed
 
     claim = claim_of(outcome.certificate)
+    verdict = [outcome.verdict] if outcome.verdict else []
+    if only_probed(outcome.certificate):
+        verdict.append(PROBED)
     kinds = {"certificate": "certificate", "html": "page", "latex": "LaTeX"}
     facts = (*claim.facts, *((kinds[kind], str(path)) for kind, path in written))
     parts: list[Part] = [
-        Heading(outcome.title, outcome.verdict),
+        Heading(outcome.title, "; ".join(verdict)),
         *(Words(sentence) for sentence in claim.sentences),
         *(Words(words) for words in outcome.words),
         Facts(facts),

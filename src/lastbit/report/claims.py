@@ -21,7 +21,16 @@ from lastbit.verify.language import expression_from_json
 from lastbit.verify.notation import decimal
 from lastbit.verify.notation import text as expression_text
 
-__all__ = ["Claim", "claim_of", "long", "probability_text", "quoted", "short", "uniform_text"]
+__all__ = [
+    "Claim",
+    "claim_of",
+    "long",
+    "only_probed",
+    "probability_text",
+    "quoted",
+    "short",
+    "uniform_text",
+]
 
 LONGEST = 24
 LARGEST = 10**1000
@@ -293,6 +302,26 @@ def _adding(plan: Mapping[str, Any]) -> str:
     return f"rhos, turned into ε and δ by the divergence of order {order}"
 
 
+def only_probed(certificate: Mapping[str, Any]) -> bool:
+    """Whether a certificate rests on code being monotone, which was probed and not proved."""
+    claim = certificate.get("claim")
+    return isinstance(claim, Mapping) and claim.get("monotone") == "probed"
+
+
+def _if_monotone(claim: Mapping[str, Any]) -> str:
+    """What a verdict on running code adds where its direction is not proved."""
+    return ", if the code is monotone (only probed)" if claim["monotone"] == "probed" else ""
+
+
+def _monotone(claim: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    if claim["monotone"] == "probed":
+        return (("monotone", "probed, not proved: see the assumptions"),)
+    many = len(body["programs"]) > 1
+    names = [f"code, sign {sign:+d}" if many else "code" for sign in claim["signs"] or [0]]
+    steps = zip(names, body["programs"], strict=True)
+    return (("monotone", "proved from its steps"), *((name, _code(rows)) for name, rows in steps))
+
+
 def _law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
     x, y = (_float(text) for text in claim["inputs"])
     first, second = (x, y) if claim["direction"] == "forward" else (y, x)
@@ -313,11 +342,16 @@ def _law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
         "This is about these two inputs only.",
     )
     cells = [sum(len(branch["cells"]) for branch in law) for law in body["laws"]]
-    facts = (*_about(claim), ("cells", f"{cells[0]} from {x}, {cells[1]} from {y}"))
+    facts = (
+        *_about(claim),
+        *_monotone(claim, body),
+        ("cells", f"{cells[0]} from {x}, {cells[1]} from {y}"),
+    )
+    verdict += _if_monotone(claim)
     return Claim(f"The exact loss of {quoted(claim['function'])}", verdict, sentences, facts)
 
 
-def _refutation(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
+def _refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
     x, y = (_float(text) for text in claim["inputs"])
     low, high = (_float(text) for text in claim["outputs"])
     p, q = (number(text) for text in claim["probabilities"])
@@ -337,7 +371,8 @@ def _refutation(claim: Mapping[str, Any], _: Mapping[str, Any]) -> Claim:
         f"{outputs} with probability {probability_text(p)} from the input {x}, and with "
         f"probability {probability_text(q)} from the input {y}. {told}",
     )
-    facts = (*_about(claim), ("outputs", f"{low} to {high}"))
+    facts = (*_about(claim), *_monotone(claim, body), ("outputs", f"{low} to {high}"))
+    verdict += _if_monotone(claim)
     return Claim(f"{quoted(claim['function'])} tells two inputs apart", verdict, sentences, facts)
 
 

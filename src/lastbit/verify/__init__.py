@@ -26,9 +26,10 @@ code itself (`law.py`): no model of its arithmetic is needed, and its law is a t
 | `trace.py`, `traced.py` | from Python code to expressions |
 | `semantics.py`, `rules.py`, `mean.py`, `splitting.py`, `intervals.py`, `derivation.py` | errors |
 | `law.py`, `witness.py`, `running.py`, `exhaustive.py` | exact laws, losses, refutations |
+| `direction.py` | whether code rises or falls with its uniform, proved from its steps |
 | `rounding.py`, `rounded_code.py`, `declared.py`, `modulus.py` | paper 000, corrected |
 | `snapping.py` | paper 002, corrected |
-| `certificate.py` | certificates as JSON |
+| `certificate.py` | certificates as JSON; the one door they leave by, past the checker |
 | `check.py`, `check_*.py`, `arithmetic.py` | the second program; standard library only |
 """
 

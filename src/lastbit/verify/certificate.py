@@ -1,4 +1,9 @@
-"""Certificates: what is claimed, on which assumptions, and what a second program needs."""
+"""Certificates: what is claimed, on which assumptions, and what a second program needs.
+
+`certificate` is the only way to make one, and asks the checker before it returns: what the checker
+rejects does not exist. Analyses make theirs before they return a number, so that no bound leaves
+without it either.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +13,21 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.places import content_of, written_over
 from lastbit.verify.arithmetic import digest
+from lastbit.verify.check import problem_of
 
 __all__ = [
     "BITS_ASSUMPTION",
     "CODE_ASSUMPTION",
+    "MONOTONE_PROVED",
     "STEPS_ASSUMPTION",
     "certificate",
+    "issued",
     "read",
     "save",
+    "text_of",
 ]
 
 VERSION = 1
@@ -39,13 +48,20 @@ STEPS_ASSUMPTION = (
     "these steps is not checked."
 )
 
+MONOTONE_PROVED = (
+    "The code takes the steps written here for every uniform, each correctly rounded; the checker "
+    "compares it with them at the boundaries. The library's ln and exp are monotone and within "
+    "four ulps. From that it is proved that the code rises or falls with its uniform."
+)
+
 
 def certificate(
     kind: str, claim: Mapping[str, Any], assumptions: Sequence[str], body: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A certificate as plain JSON values, sealed by a digest against accidents.
+    """A certificate as plain JSON values, sealed by a digest, and accepted by the checker.
 
-    The digest finds a changed digit; it proves nothing. `check` re-derives the claim.
+    The digest finds a changed digit; it proves nothing. The checker re-derives the claim, and
+    `NotCertified` tells what it says against it.
     """
     plain = {
         "lastbit": "certificate",
@@ -57,12 +73,34 @@ def certificate(
     }
     sealed: dict[str, Any] = json.loads(json.dumps(plain))
     sealed["digest"] = digest(sealed)
+    return issued(sealed)
+
+
+def issued(sealed: dict[str, Any]) -> dict[str, Any]:
+    """The certificate, if the checker accepts it; the door that each one passes.
+
+    >>> issued({"lastbit": "certificate"})
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.NotCertified: the independent checker rejects this certificate: it lacks a ...
+    """
+    problem = problem_of(sealed)
+    if problem is not None:
+        raise NotCertified(
+            f"the independent checker rejects this certificate: {problem}; correct what was "
+            "declared, or report it if nothing was"
+        )
     return sealed
 
 
+def text_of(sealed: Mapping[str, Any]) -> str:
+    """A certificate as it is written, one number a line where it helps a reader."""
+    return json.dumps(issued(dict(sealed)), indent=1, ensure_ascii=False) + "\n"
+
+
 def save(sealed: Mapping[str, Any], path: Path) -> None:
-    """Write a certificate, one number a line where it helps a reader."""
-    written_over(path, json.dumps(sealed, indent=1, ensure_ascii=False) + "\n")
+    """Write a certificate that the checker accepts."""
+    written_over(path, text_of(sealed))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

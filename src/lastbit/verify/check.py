@@ -36,6 +36,7 @@ from lastbit.verify.check_rounding import check_rounding, check_rounding_steps
 from lastbit.verify.check_snapping import check_snapping
 
 __all__ = [
+    "KINDS",
     "beliefs",
     "certificate_in",
     "check",
@@ -43,6 +44,9 @@ __all__ = [
     "names_code",
     "problem_of",
 ]
+
+KINDS = ("error-bound", "law", "refutation", "release", "rounding", "snapping")
+"""All kinds of certificates there are."""
 
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
 _MALFORMED = (
@@ -72,6 +76,12 @@ _LAW = (
 _REFUTATION = (
     "The code is monotone in its uniform between the splits named; the checker runs it at the ends "
     "of the preimages only.",
+    *_RUN,
+)
+_MONOTONE = (
+    "The code takes the steps written here for every uniform, each correctly rounded; the checker "
+    "compares it with them at the boundaries. The library's ln and exp are monotone and within "
+    "four ulps. From that it is proved that the code rises or falls with its uniform.",
     *_RUN,
 )
 _ERROR_BOUND = (
@@ -141,9 +151,9 @@ def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
         case "error-bound":
             return _ERROR_BOUND
         case "law":
-            return _LAW
+            return _MONOTONE if claim.get("monotone") == "proved" else _LAW
         case "refutation":
-            return _REFUTATION
+            return _MONOTONE if claim.get("monotone") == "proved" else _REFUTATION
         case "snapping":
             return _SNAPPING
         case "rounding":

@@ -1,12 +1,14 @@
 """Checks certificates of kind "rounding" whose ideal law is declared, not recognised.
 
 The claim has a `rate`: that the ideal noise has a density with p(x) <= exp(rate |x - y|) p(y) is
-taken from it (Condition 1 of paper 000), and only refused where the proof itself shows it false:
-such a law has P[N > x] <= exp(rate (y - x)) P[N > y] for x < y, and P[N < y] alike, so quantiles of
-u and w are at least ln(w/u)/rate and ln((1-u)/(1-w))/rate apart. The rest is proved: the code is
-monotone in u; for every real u between the cuts the float sum of its draw is within delta_t of the
-ideal sum; at the cuts the ideal sum is so far out that whatever lies beyond leads to an end. Then
-the loss is at most rate distance + ln(1 + R exp(rate cell)), R = 4 delta_t/(cell - 2 delta_t).
+taken from it (Condition 1 of paper 000), and refused where it shows false. `check_rate.py` holds it
+against the derivatives of the noise at many points. And such a law has
+P[N > x] <= exp(rate (y - x)) P[N > y] for x < y, and P[N < y] alike, so quantiles of u and w are at
+least ln(w/u)/rate and ln((1-u)/(1-w))/rate apart, which they must be on every piece. The rest is
+proved: the code is monotone in u; for every real u between the cuts the float sum of its draw is
+within delta_t of the ideal sum; at the cuts the ideal sum is so far out that whatever lies beyond
+leads to an end. Then the loss is at most rate distance + ln(1 + R exp(rate cell)), R =
+4 delta_t/(cell - 2 delta_t).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from lastbit.verify.check_machine import (
     draw_error,
     quotient_error,
 )
+from lastbit.verify.check_rate import check_rate
 from lastbit.verify.check_shape import Interval, Rows
 
 __all__ = ["check_declared", "direction_of_noise", "general_excess"]
@@ -43,6 +46,7 @@ def check_declared(claim: Mapping[str, Any], body: Mapping[str, Any], distance: 
     check_quotient(claim["format"], (low, high), cell)
     require(len(claim["programs"]) == 1, "there is not one program")
     direction = direction_of_noise(claim["programs"][0])
+    check_rate(claim["programs"][0], claim["programs"][0][-1][2], rate)
     noise, cuts = _checked_pieces(claim, body["pieces"])
     quotient = quotient_error(claim["format"], (low, high), cell)
     require(number(body["delta_n"]) == noise, "delta_n is not the greatest error of the pieces")

@@ -1,10 +1,12 @@
 """Re-derives exact losses and refutations of running code, calling the code at boundaries only.
 
 What is believed: the machine's floats, that the code is monotone in its uniform between the splits
-that the claim names, that it draws as the model says, and that it is a function: its answer depends
-on nothing but its arguments. It is called twice each time, and at all boundaries again in other
-orders, which finds code that draws, counts or remembers, but code can hide such things. Checking
-runs the function that the certificate names: check only what names code you would run.
+that the claim names (if that is "proved": that it takes the steps in `programs`, which are followed
+here by `check_direction.py`), that it draws as the model says, and that it is a function: its
+answer depends on nothing but its arguments. It is called twice each time, and at all boundaries
+again in other orders, which finds code that draws, counts or remembers, but code can hide such
+things. Checking runs the function that the certificate names: check only what names code you would
+run.
 
 Kind "law". For each of two inputs the uniforms are cut into cells without gaps; the code gives the
 cell's output at both ends of it, and outputs rise or fall from cell to cell. So the cells are the
@@ -27,13 +29,14 @@ from typing import Any
 
 from lastbit.verify.arithmetic import Rejected, ln_bounds, number, require
 from lastbit.verify.check_code import running_code
+from lastbit.verify.check_direction import check_monotone, reaches
 
 __all__ = ["check_law", "check_refutation"]
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 _ABOUT = frozenset({"function", "code", "parameters", "uniform", "signs", "splits", "inputs"})
-_LAW = _ABOUT | {"loss", "direction", "output", "probabilities"}
-_REFUTATION = _ABOUT | {"outputs", "loss", "probabilities"}
+_LAW = _ABOUT | {"loss", "direction", "output", "probabilities", "monotone"}
+_REFUTATION = _ABOUT | {"outputs", "loss", "probabilities", "monotone"}
 _WIDEST = Fraction(1, 1 << 64)
 
 Point = Callable[[int], float]
@@ -43,13 +46,15 @@ Below = Callable[[int], Fraction]
 def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Reject unless the cells prove the claimed loss of two inputs."""
     require("code" in claim, "it does not say which code it is about; verify it again")
-    require(set(claim) == _LAW and set(body) == {"laws"}, "a field is missing, or one too many")
+    fields = set(claim) == _LAW and set(body) == {"laws", "programs"}
+    require(fields, "a field is missing, or one too many")
     code = _Code(claim)
     require(len(body["laws"]) == 2, "there are not two laws")
     one, two = (
         _law(code, value, law) for value, law in zip(code.inputs, body["laws"], strict=True)
     )
     code.check_again()
+    _check_direction(code, claim["monotone"], body["programs"])
     pairs = [("forward", r, one[r], two.get(r, Fraction(0))) for r in one]
     pairs += [("backward", r, two[r], one.get(r, Fraction(0))) for r in two]
     output = order(_float(claim["output"]))
@@ -72,7 +77,7 @@ def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
 def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Reject unless the preimages prove the probabilities of a range of outputs."""
     require("code" in claim, "it does not say which code it is about; verify it again")
-    fields = set(claim) == _REFUTATION and set(body) == {"preimages"}
+    fields = set(claim) == _REFUTATION and set(body) == {"preimages", "programs"}
     require(fields, "a field is missing, or one too many")
     code = _Code(claim)
     low, high = (order(_float(end)) for end in claim["outputs"])
@@ -83,6 +88,7 @@ def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         for value, preimage in zip(code.inputs, body["preimages"], strict=True)
     )
     code.check_again()
+    _check_direction(code, claim["monotone"], body["programs"])
     require(_numbers(claim["probabilities"]) == [p, q], "the probabilities differ")
     if claim["loss"] == "infinite":
         require(p > 0 and q == 0, "the loss is finite")
@@ -152,6 +158,27 @@ class _Code:
 
     def share(self, first: int, last: int) -> Fraction:
         return (self.below(last + 1) - self.below(first)) / len(self.signs)
+
+
+def _check_direction(code: _Code, monotone: object, programs: Any) -> None:
+    """Where it is called proved: the steps are monotone, and the code gives what they give."""
+    require(
+        monotone in ("proved", "probed"), "it does not say how the code is known to be monotone"
+    )
+    require(isinstance(programs, list), "the steps are no list")
+    if monotone == "probed":
+        require(not programs, "there are steps that nobody follows")
+        return
+    require(len(programs) == len(code.signs), "there are not as many programs as signs")
+    steps = dict(zip(code.signs, programs, strict=True))
+    for value in code.inputs:
+        for sign, start, end in code.stretches:
+            check_monotone(steps[sign], value, code.point(start), code.point(end))
+    for (value, index, sign), output in code.seen.items():
+        low, high = reaches(steps[sign], float.fromhex(value), code.point(index))
+        # a zero of either sign stands for the other
+        inside = order(low if low else -0.0) <= output <= order(high if high else 0.0)
+        require(inside, "the code does not take the steps written here")
 
 
 def _law(code: _Code, value: float, branches: list[Any]) -> dict[int, Fraction]:

@@ -15,7 +15,8 @@ from lastbit.exact.rational import Number, rational, whole
 from lastbit.sampling.uniform import uniform_below
 from lastbit.verify.arithmetic import written
 from lastbit.verify.binding import running_code
-from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
+from lastbit.verify.certificate import BITS_ASSUMPTION, MONOTONE_PROVED, certificate
+from lastbit.verify.direction import followed_steps
 from lastbit.verify.running import Calls, Code, Function, input_of, order
 from lastbit.verify.uniforms import Uniform, index_of, model_of, stratified
 
@@ -99,7 +100,8 @@ def exact_law(
     Theorem  if the output rises or falls with u, the uniforms of one output are neighbours. Where
              they begin is found by bisection over the numbers of the floats, calling the function
              itself; how likely they are the model of the generator says exactly
-    Differs  that the code is monotone is assumed, and probed: at the ends of all cells; at `probes`
+    Differs  that the code is monotone is probed here (and proved by `direction.py` for a
+             certificate, where that can be done): at the ends of all cells; at `probes`
              random places in each by number, and as many by probability; where the exponent of u or
              of 1 - u changes, and at round decimals; and once in each of 256 `probes` equally
              likely stretches. So a turn is always found if its stretch of uniforms has 1/(128
@@ -371,13 +373,43 @@ class ExactLoss:
             "output": worst.output.hex(),
             "probabilities": [written(worst.probability), written(worst.other)],
         }
-        body = {"laws": [_written_law(law) for law in (one, two)]}
-        return certificate("law", claim, _ASSUMPTIONS, body)
+        steps = self._steps(code)
+        claim["monotone"] = "probed" if steps is None else "proved"
+        body = {"laws": [_written_law(law) for law in (one, two)], "programs": steps or []}
+        why = _PROBED if steps is None else MONOTONE_PROVED
+        return certificate("law", claim, (why, *_ASSUMPTIONS), body)
+
+    def _steps(self, code: Code) -> list[list[list[object]]] | None:
+        """Steps that prove the code monotone between the splits, for both inputs; None if none."""
+        law = self.laws[0]
+        stretches = [
+            (b.sign, law.uniform.point(b.cells[0].first), law.uniform.point(b.cells[-1].last))
+            for b in law.branches
+        ]
+        signs: tuple[int | None, ...] = (None,) if law.signs is None else law.signs
+        seen = (
+            (value, branch.sign, law.uniform.point(index), cell.output)
+            for value, law in zip(self.inputs, self.laws, strict=True)
+            for branch in law.branches
+            for cell in branch.cells
+            for index in (cell.first, cell.last)
+        )
+        return followed_steps(code, self.inputs, signs, stretches, seen)
+
+    def __str__(self) -> str:
+        loss = "infinite" if self.loss is None else f"{float(self.loss.ends[1]):.9g}"
+        return (
+            f"exact loss {loss}, if the code is monotone in its uniform (probed, not proved)\n"
+            f"inputs {self.inputs[0]!r} and {self.inputs[1]!r}; the worst output is "
+            f"{self.worst.output!r}"
+        )
 
 
-_ASSUMPTIONS = (
+_PROBED = (
     "Between two boundaries the output neither rises nor falls: the code is monotone in its "
-    "uniform there. The producer probed it; the checker runs the code at the boundaries only.",
+    "uniform there. The producer probed it; the checker runs the code at the boundaries only."
+)
+_ASSUMPTIONS = (
     "The code draws its uniform as the model says, and its sign, if any, fairly and apart from it.",
     "The floats of the machine that checks are those of the machine that runs the code.",
     BITS_ASSUMPTION,

@@ -86,6 +86,23 @@ def error_certificate(
     ulps: Mapping[str, Number] | None = None,
 ) -> dict[str, Any]:
     """A certificate of kind "error-bound", from a derivation made with the same arguments."""
+    claim, body = error_proof(derivation, errors=errors, format=format, ulps=ulps)
+    assumptions = [
+        "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
+        "one, without fusing or extended precision; the inputs are numbers of the format.",
+        "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
+    ]
+    return certificate("error-bound", claim, assumptions, body)
+
+
+def error_proof(
+    derivation: Derivation,
+    *,
+    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    format: Format = BINARY64,
+    ulps: Mapping[str, Number] | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Claim and body of an error bound, as parts of a larger certificate."""
     machine = Machine(_format(format), _ulps(ulps, format))
     slack = _errors(errors, derivation.box, machine.format)
     steps = steps_to_json(derivation)
@@ -101,12 +118,7 @@ def error_certificate(
         "computed": [written(end) for end in derivation.conclusion.computed],
         "error": written(derivation.conclusion.error),
     }
-    assumptions = [
-        "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
-        "one, without fusing or extended precision; the inputs are numbers of the format.",
-        "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
-    ]
-    return certificate("error-bound", claim, assumptions, steps)
+    return claim, steps
 
 
 class _Work:

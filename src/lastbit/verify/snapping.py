@@ -180,9 +180,11 @@ def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") 
         )
     _refuse_unproved(exact_epsilon, exact_bound, format)
     derivation = _Derivation(exact_epsilon, exact_bound, *FORMATS[format]).whole()
-    return SnappingBound(
+    found = SnappingBound(
         epsilon=exact_epsilon, bound=exact_bound, format=format, derivation=derivation
     )
+    found.certificate()  # no number leaves that the checker rejects
+    return found
 
 
 def grid(epsilon: Fraction) -> Fraction:

@@ -15,9 +15,10 @@ from lastbit.exact.rational import whole
 from lastbit.sampling.uniform import uniform_below
 from lastbit.verify.arithmetic import written
 from lastbit.verify.binding import running_code
-from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
+from lastbit.verify.certificate import BITS_ASSUMPTION, MONOTONE_PROVED, certificate
+from lastbit.verify.direction import followed_steps
 from lastbit.verify.law import branches_of
-from lastbit.verify.running import Calls, Code, Function, input_of, order
+from lastbit.verify.running import Calls, Code, Function, evaluated, input_of, order
 from lastbit.verify.uniforms import Uniform, model_of, stratified
 
 __all__ = ["Preimage", "Refutation", "refute"]
@@ -94,12 +95,53 @@ class Refutation:
                 for preimage in self.preimages
             ]
         }
-        return certificate("refutation", claim, _ASSUMPTIONS, body)
+        steps = self._steps(code)
+        claim["monotone"] = "probed" if steps is None else "proved"
+        why = _PROBED if steps is None else MONOTONE_PROVED
+        return certificate(
+            "refutation", claim, (why, *_ASSUMPTIONS), {**body, "programs": steps or []}
+        )
+
+    def _steps(self, code: Code) -> list[list[list[object]]] | None:
+        """Steps that prove the code monotone between the splits, for both inputs; None if none."""
+        starts = [0, *self.splits]
+        stops = [start - 1 for start in [*self.splits, self.uniform.size]]
+        signs: tuple[int | None, ...] = (None,) if self.signs is None else self.signs
+        stretches = [
+            (sign, self.uniform.point(first), self.uniform.point(last))
+            for sign in signs
+            for first, last in zip(starts, stops, strict=True)
+        ]
+        seen = [
+            (value, p.sign, u, evaluated(code, value, u, p.sign))
+            for value, preimage in zip(self.inputs, self.preimages, strict=True)
+            for p in preimage
+            for index in (p.first - 1, p.first, p.last, p.last + 1)
+            if 0 <= index < self.uniform.size
+            for u in (self.uniform.point(index),)
+        ]
+        ends = [
+            (value, sign, u, evaluated(code, value, u, sign))
+            for value in self.inputs
+            for sign, *both in stretches
+            for u in both
+        ]
+        return followed_steps(code, self.inputs, signs, stretches, [*seen, *ends])
+
+    def __str__(self) -> str:
+        loss = "infinite" if self.loss is None else f"{float(self.loss.ends[0]):.9g} or more"
+        return (
+            f"loss {loss}, if the code is monotone in its uniform (probed, not proved)\n"
+            f"outputs from {self.low!r} to {self.high!r}, inputs {self.inputs[0]!r} and "
+            f"{self.inputs[1]!r}"
+        )
 
 
-_ASSUMPTIONS = (
+_PROBED = (
     "The code is monotone in its uniform between the splits named; the checker runs it at the ends "
-    "of the preimages only.",
+    "of the preimages only."
+)
+_ASSUMPTIONS = (
     "The code draws its uniform as the model says, and its sign, if any, fairly and apart from it.",
     "The floats of the machine that checks are those of the machine that runs the code.",
     BITS_ASSUMPTION,

@@ -1,0 +1,211 @@
+"""A law is an object's own word; its releases are held against it, and seldom wrongly so."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastbit.audit.distinguish import distinguish, distinguish_by_law
+from lastbit.audit.exactly import exact_finding
+from lastbit.audit.releases import _contradiction, _stated, law_trial, release_of
+from lastbit.audit.target import as_release
+from lastbit.errors import InvalidParameter
+from lastbit.exact.ball import working_precision
+from lastbit.laws import DiscreteLaplace
+from lastbit.laws.shifted import Shifted
+from lastbit.mechanisms import (
+    Exponential,
+    Gaussian,
+    Laplace,
+    PermuteAndFlip,
+    RandomizedResponse,
+    ReportNoisyMax,
+)
+from lastbit.sampling.deterministic import Seeded
+from lastbit.verify.running import Code
+
+TRUE = Laplace(sensitivity=1, epsilon="1/2")
+
+
+class Stated:
+    """Releases by one rule and states the law of another mechanism."""
+
+    def __init__(self, release: Callable[[Any], Any], law: Callable[[Any], Any] = TRUE.law) -> None:
+        self.release, self.law = release, law
+
+
+def coins(seed: int, p: float) -> Callable[[], bool]:
+    bits = Seeded(seed)
+    return lambda: bool(bits.fill(4).view(np.uint32)[0] < p * 2.0**32)
+
+
+def noise(epsilon: str) -> Callable[[int], int]:
+    return Laplace(sensitivity=1, epsilon=epsilon).release
+
+
+def signed(value: int) -> float:
+    found = float(TRUE.release(value))
+    return -0.0 if found == 0 and value else found
+
+
+tenth = coins(5, 0.1)
+LIARS: dict[str, Callable[[Any], Any]] = {
+    "releases the value": lambda value: value,
+    "half the noise": noise("1"),
+    "noise a quarter narrower": noise("0.65"),
+    "twice the noise": noise("1/4"),
+    "noise times two": lambda value: value + 2 * (noise("1")(0)),
+    "rounds it to even": lambda value: 2 * (TRUE.release(value) // 2),
+    "one tenth the value": lambda value: value if tenth() else TRUE.release(value),
+    "off the grid": lambda value: TRUE.release(value) + 0.5 * value,
+    "a word": lambda value: str(TRUE.release(value)),
+    "nothing": lambda value: None,
+    "not a number": lambda value: math.nan,
+    "minus zero": signed,
+    "another type for each input": lambda value: (float if value else int)(TRUE.release(value)),
+    "a truth value": lambda value: TRUE.release(value) > 0,
+    "shifted by one": lambda value: TRUE.release(value) + 1,
+    "one-sided": lambda value: value + abs(TRUE.release(0)),
+}
+
+
+@pytest.mark.parametrize("name", LIARS)
+def test_a_false_law_is_contradicted_and_samples_decide(name):
+    result = distinguish(
+        Stated(LIARS[name]), (0, 1), epsilon="1/2", samples=400, seconds=1, processes=1
+    )
+    assert result.contradiction is not None
+    assert result.basis == "samples" and not result.exact
+    assert result.error == Fraction(1, 10**6)
+    assert "the law is not that of release" in result.rests_on
+    assert str(result).startswith("THE LAW IS NOT THAT OF RELEASE")
+    assert result.to_dict()["contradiction"] == result.contradiction
+
+
+def test_an_object_that_releases_its_input_is_convicted_whatever_law_it_states():
+    result = distinguish(
+        Stated(lambda value: value), (0, 1), epsilon="1/2", samples=2000, processes=1
+    )
+    assert result.broken and result.epsilon_lower > 4
+    by_law = distinguish_by_law(Stated(lambda value: value), (0, 1), epsilon="1/2")
+    assert by_law is not None and not by_law.broken
+    assert by_law.rests_on.startswith("the law alone")
+
+
+UTILITIES = ([0, 1, 3], [1, 1, 2])
+HONEST: dict[str, tuple[Any, Any]] = {
+    "Laplace": (TRUE, (0, 1)),
+    "Laplace on a grid": (Laplace(sensitivity=1, epsilon=1, grid="1/8"), (0.25, 1.25)),
+    "Gaussian": (Gaussian(sensitivity=1, rho="1/2"), (3, 4)),
+    "randomized response": (RandomizedResponse(epsilon=1), (0, 1)),
+    "exponential": (Exponential(sensitivity=1, epsilon=1), UTILITIES),
+    "noisy max": (ReportNoisyMax(sensitivity=1, epsilon=1), UTILITIES),
+    "permute and flip": (PermuteAndFlip(sensitivity=1, epsilon=1), UTILITIES),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_our_own_mechanisms_are_not_contradicted(name):
+    mechanism, pair = HONEST[name]
+    trial = law_trial(
+        as_release(mechanism.release), mechanism.law, [pair], error=Fraction(1, 10**6)
+    )
+    if trial.unheard is None:
+        assert trial.contradiction is None
+        assert trial.releases == 4096
+    else:
+        assert exact_finding(*map(mechanism.law, pair), epsilon=None, delta=Fraction(0)) is None
+
+
+def test_what_a_verdict_rests_on_is_said():
+    assert distinguish(TRUE, (0, 1)).rests_on == "the law, which 4,096 releases do not contradict"
+    snapping = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=8.0)
+    assert distinguish(snapping, (0.0, 1.0)).basis == "code"
+
+    class OnlyALaw:
+        law = staticmethod(TRUE.law)
+
+    assert "no release" in distinguish(OnlyALaw(), (0, 1)).rests_on
+
+    class Refusing(OnlyALaw):
+        def release(self, value):
+            raise ValueError
+
+    assert distinguish(Refusing(), (0, 1)).rests_on.endswith("release raises ValueError")
+
+
+def test_many_inputs_share_the_releases():
+    drawn: list[int] = []
+
+    def counting(value):
+        drawn.append(value)
+        return TRUE.release(value)
+
+    pairs = [(k, k + 1) for k in range(100)]
+    result = distinguish(Stated(counting), pairs)
+    assert result.contradiction is None
+    assert result.releases == len(drawn) <= 4096
+    assert len(set(drawn)) <= 16 and result.inputs[0] in drawn
+
+
+def test_masses_must_fit_the_cumulative_function():
+    class Crooked(Shifted):
+        def mass(self, value):
+            return super().mass(value) / 2
+
+    crooked = Crooked(DiscreteLaplace(2), 0)
+    with pytest.raises(InvalidParameter, match="masses"):
+        exact_finding(crooked, crooked, epsilon=None, delta=Fraction(0))
+
+
+def test_releases_come_from_the_method_or_from_the_call():
+    assert release_of(TRUE) == TRUE.release
+    assert release_of(len) is len
+    assert release_of(3) is None
+
+
+# ---------------------------------------------------------------- how often it is wrong
+
+
+def binomial(trials: int, p: Fraction) -> list[Fraction]:
+    return [math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(trials + 1)]
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(1, 7), Fraction(99, 100)])
+@pytest.mark.parametrize("error", [Fraction(1, 3), Fraction(1, 50)])
+def test_a_true_law_is_contradicted_as_seldom_as_promised(share, error):
+    """Summed over all counts of 60 releases of a coin, whose law lists two outputs."""
+    law = {1: share, 0: 1 - share}
+    with working_precision(128):
+        stated = _stated(law, 0)
+    assert stated is not None
+    part = error / (2 * len(stated.events))
+    wrong = Fraction(0)
+    for hits, chance in enumerate(binomial(60, share)):
+        outputs = [1] * hits + [0] * (60 - hits)
+        wrong += chance * (_contradiction(stated, outputs, {}, part) is not None)
+    assert wrong <= error
+
+
+def test_a_mutant_that_looks_at_estimates_would_contradict_every_law():
+    share = Fraction(1, 2)
+    wrong = sum(
+        chance for hits, chance in enumerate(binomial(60, share)) if Fraction(hits, 60) != share
+    )
+    assert wrong > Fraction(4, 5)
+
+
+def test_a_hundred_trials_of_a_true_law_contradict_few():
+    """With an error of 1/20: more than 30 of 100 have a chance below 2**-40 (exact tail)."""
+    assert sum(binomial(100, Fraction(1, 20))[31:]) < Fraction(1, 2**40)
+    found = sum(
+        law_trial(
+            as_release(TRUE.release), TRUE.law, [(0, 1)], error=Fraction(1, 20), releases=200
+        ).contradiction
+        is not None
+        for _ in range(100)
+    )
+    assert found <= 30

@@ -1,0 +1,252 @@
+"""One error budget, all of it spent; and no audit stops while it may still convict."""
+
+import math
+from fractions import Fraction
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lastbit.audit import sampled
+from lastbit.audit.bound import delta_lower, epsilon_lower
+from lastbit.audit.sampled import explore, ratio_lower
+from lastbit.audit.scores import Event
+from lastbit.audit.spending import ONE_READING, in_reach, readings, statements
+from lastbit.sampling.deterministic import Seeded
+from tests.audit.test_search import plan, silent
+
+BUDGET = Fraction(1, 1000)
+Law = tuple[Fraction, ...]
+
+
+class Clocked:
+    """A coin with its own time: an output costs `cost` seconds, or `later` after so many of them.
+
+    Heads have probability heads[0] on input 0 and heads[1] on input 1, to within 2**-32.
+    """
+
+    def __init__(self, heads, *, cost=1e-6, later=None, after=0, seed=1):
+        self.heads, self.bits, self.now, self.drawn = heads, Seeded(seed), 0.0, 0
+        self.cost, self.later, self.after = cost, cost if later is None else later, after
+
+    def clock(self) -> float:
+        return self.now
+
+    def __call__(self, value, size):
+        words = self.bits.fill(4 * size).view(np.uint32)
+        self.now += size * (self.cost if self.drawn < self.after else self.later)
+        self.drawn += size
+        return words < self.heads[value] * 2.0**32
+
+
+def audited(mechanism: Clocked, **changes):
+    asked = plan(**{"samples": None, "error": BUDGET, "clock": mechanism.clock, **changes})
+    return explore(mechanism, [(0, 1)], asked, silent)
+
+
+# ---------------------------------------------------------------- the shares
+
+
+def test_the_shares_of_the_readings_are_the_whole():
+    """All partial sums are below 1 and come within 5/64/(k+1) of it."""
+    total, last = Fraction(0), Fraction(0)
+    for k, (part, share) in enumerate(islice(readings(), 400), 1):
+        assert share > 0 and part > last
+        total, last = total + share, part
+        assert total < 1
+        if k > 4:
+            assert 1 - total == Fraction(5, 64) / (k - 3)
+    assert sum(share for _, share in ONE_READING) == 1 == ONE_READING[-1][0]
+
+
+def event(p: float, q: float) -> Event:
+    return Event((), 1.0, swapped=False, promise=0.0, shares=(p, q))
+
+
+@pytest.mark.parametrize("claim", [None, Fraction(1)])
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 100)])
+@pytest.mark.parametrize("p", [1e-9, 0.01, 0.3, 0.999])
+@pytest.mark.parametrize("q", [0.0, 1e-4, 0.2])
+def test_the_shares_of_the_statements_are_the_whole(claim, delta, p, q):
+    events = [event(p, q)] if claim is None else [event(p, q), event(q, p)]
+    made = statements(events, plan(epsilon=claim, delta=delta))
+    assert sum(statement.share for statement in made) == 1
+    assert [statement.event for statement in made] == list(range(len(events)))
+    assert not (delta and any(statement.by_ratio for statement in made))
+    assert claim is None or not made[-1].by_ratio  # delta takes intervals
+
+
+def test_the_event_that_is_likelier_to_convict_gets_most():
+    asked = plan(epsilon=Fraction(1), samples=10_000)
+    first, second = event(0.1, 0.04), event(0.9, 0.1)
+    assert [s.share for s in statements([second, first], asked)] == [Fraction(7, 8), Fraction(1, 8)]
+    assert [s.share for s in statements([first, second], asked)] == [Fraction(1, 8), Fraction(7, 8)]
+    idle = event(0.2, 0.1)
+    assert [s.share for s in statements([idle, idle], asked)] == [Fraction(7, 8), Fraction(1, 8)]
+
+
+def test_rare_events_are_stated_by_their_ratio_and_common_ones_by_intervals():
+    asked = plan(samples=100_000)
+    assert statements([event(0.002, 0.001)], asked)[0].by_ratio
+    assert not statements([event(0.999, 0.9)], asked)[0].by_ratio
+
+
+@pytest.mark.parametrize(
+    ("heads", "options"),
+    [
+        ((0.6, 0.5), {}),
+        ((0.6, 0.5), {"epsilon": Fraction(1, 10)}),
+        ((0.6, 0.5), {"epsilon": Fraction(1), "delta": Fraction(1, 100)}),
+        ((0.02, 0.01), {"epsilon": Fraction(1)}),
+        ((0.02, 0.01), {}),
+    ],
+)
+def test_the_whole_error_is_spent_where_the_number_of_runs_is_fixed(monkeypatch, heads, options):
+    """Before, a third to three quarters of it was kept for statements that nobody made."""
+    spent: list[Fraction] = []
+
+    def noting(true):
+        def noted(*counts: Any, error: Fraction, **settings: Any) -> float:
+            spent.append(error)
+            return true(*counts, error=error, **settings)
+
+        return noted
+
+    monkeypatch.setattr(sampled, "epsilon_lower", noting(epsilon_lower))
+    monkeypatch.setattr(sampled, "ratio_lower", noting(ratio_lower))
+    audited(Clocked(heads), samples=2000, **options)
+    assert sum(spent) == BUDGET
+
+
+# ---------------------------------------------------------------- when it stops
+
+
+def unproved(finding, claim: Fraction) -> bool:
+    return finding.epsilon_lower <= claim < finding.ratio
+
+
+@pytest.mark.parametrize("above", [0.0, 0.002, 0.01, 0.03])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_audit_stops_while_a_conviction_is_in_reach_and_time_is_left(above, seed):
+    """Each output costs a microsecond of a clock that only the outputs move."""
+    claim = Fraction(1)
+    q = 0.2
+    mechanism = Clocked((q * math.exp(1 + above), q), seed=seed)
+    finding = audited(mechanism, epsilon=claim, seconds=2.0)
+    if unproved(finding, claim):
+        left = 2.0 - mechanism.now
+        runs = finding.trials + finding.other_trials
+        assert left < 1e-6 * runs / 4  # not enough for one more reading
+    if above >= 0.03:
+        assert finding.epsilon_lower > claim
+
+
+def test_an_audit_that_was_planned_too_short_goes_on():
+    """After the first outputs each costs a tenth: the plan made at the first pace has far to go."""
+    claim, heads = Fraction(1), (0.2 * math.exp(1.004), 0.2)
+    steady = audited(Clocked(heads), epsilon=claim, seconds=0.5)
+    first = Clocked(heads, later=1e-7, after=400_000)
+    faster = audited(first, epsilon=claim, seconds=0.5)
+    assert faster.samples > 2 * steady.samples
+    if unproved(faster, claim):
+        assert 0.5 - first.now < 1e-7 * (faster.samples - 100_000) / 4
+
+
+def test_a_clear_case_stops_early():
+    """Convicted, or out of reach, and hardly better with the time left."""
+    broken = Clocked((0.9, 0.1))
+    assert audited(broken, epsilon=Fraction(1), seconds=10.0).epsilon_lower > 2
+    right = Clocked((0.6, 0.4))
+    assert audited(right, epsilon=Fraction(1), seconds=10.0).epsilon_lower < math.log(1.5)
+    for mechanism in (broken, right):
+        assert mechanism.now < 8
+
+
+def test_no_audit_runs_far_beyond_its_time():
+    for heads in ((0.5, 0.5), (0.2 * math.e, 0.2), (1.0, 0.0)):
+        mechanism = Clocked(heads)
+        audited(mechanism, epsilon=Fraction(1), seconds=1.0)
+        assert mechanism.now < 1.1
+
+
+def test_reach_is_where_the_claim_is_not_yet_excluded():
+    asked = plan(epsilon=Fraction(1))
+    assert in_reach((2800, 1000), (10_000, 10_000), asked)  # above the claim
+    assert in_reach((2700, 1000), (10_000, 10_000), asked)  # below, by less than it varies
+    assert not in_reach((2000, 1000), (10_000, 10_000), asked)
+    assert not in_reach((2800, 1000), (10_000, 10_000), plan(epsilon=None))
+    assert in_reach((0, 0), (10, 10), plan(epsilon=Fraction(10**6)))  # nothing is known yet
+
+
+# ---------------------------------------------------------------- exactly: how often it is wrong
+
+
+def outcomes(p: Law, q: Law) -> list[tuple[int, Fraction]]:
+    """What one run can be: a coin for the input, then one of three kinds of output."""
+    return [(i, share / 2) for i, share in enumerate((*p, *q))]
+
+
+def wrong(p: Law, q: Law, error: Fraction, paid: bool) -> Fraction:
+    """The exact probability that some statement of some reading is false.
+
+    Outputs are in neither event, in the first alone, or in both; the second event is the last kind.
+    Ten runs, the plan's readings, the first event by its ratio, the second by intervals. If not
+    `paid`, every statement has the whole error: a mutant.
+    """
+    truth = [math.log((p[1] + p[2]) / (q[1] + q[2])), math.log(p[2] / q[2])]
+    loss = Fraction(1, 10)
+    rest = max(0.0, float(p[2]) - math.exp(loss) * float(q[2]))
+    by_ratio, by_intervals, by_delta = cache(ratio_lower), cache(epsilon_lower), cache(delta_lower)
+    going: dict[tuple[int, ...], Fraction] = {(0,) * 6: Fraction(1)}
+    total, done = Fraction(0), 0
+    for part, share in islice(readings(), 5):
+        until = int(2 * 4 * part)
+        for _ in range(until - done):
+            later: dict[tuple[int, ...], Fraction] = {}
+            for state, chance in going.items():
+                for kind, likely in outcomes(p, q):
+                    place = (*state[:kind], state[kind] + 1, *state[kind + 1 :])
+                    later[place] = later.get(place, Fraction(0)) + chance * likely
+            going = later
+        done = until
+        first, second = (
+            (error * share * w if paid else error) for w in (Fraction(7, 8), Fraction(1, 8))
+        )
+        kept = {}
+        for state, chance in going.items():
+            ratio = by_ratio(state[1] + state[2], state[4] + state[5], error=first)
+            false = ratio > truth[0]
+            first_runs, second_runs = sum(state[:3]), sum(state[3:])
+            if not false and first_runs and second_runs:
+                counts = (state[2], first_runs, state[5], second_runs)
+                false = by_intervals(*counts, error=second) > truth[1]
+                false |= by_delta(*counts, epsilon=loss, error=second) > rest
+            if false:
+                total += chance
+            else:
+                kept[state] = chance
+        going = kept
+    return total
+
+
+LAWS = [
+    ((Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)),) * 2,
+    (
+        (Fraction(1, 8), Fraction(1, 8), Fraction(3, 4)),
+        (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("p", "q"), LAWS)
+def test_the_plan_is_wrong_as_seldom_as_it_says(p, q):
+    """Summed over every sequence of runs, stopping wherever a statement is false."""
+    error = Fraction(2, 3)
+    assert wrong(p, q, error, paid=True) <= error
+
+
+def test_the_whole_error_at_every_reading_would_be_wrong_more_often():
+    (p, q), error = LAWS[0], Fraction(2, 3)
+    assert wrong(p, q, error, paid=False) > 2 * wrong(p, q, error, paid=True)

@@ -1,0 +1,251 @@
+"""No certificate, and no bound that has one, leaves without the checker's consent.
+
+Every way to a certificate is listed here by its kind, and found in the source by its syntax: one
+that is not listed fails a test. Then the checker is made to reject everything: nothing comes out.
+"""
+
+import ast
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lastbit
+from lastbit import verify
+from lastbit.cli import verify_shipped
+from lastbit.cli.verify_answer import Files
+from lastbit.errors import LastbitError, NotCertified
+from lastbit.release.certificate import certificate_of
+from lastbit.tables.plan import planned
+from lastbit.verify import Code, Grid, certificate
+from lastbit.verify.certificate import issued, save, text_of
+from lastbit.verify.check import KINDS, beliefs, problem_of
+from lastbit.verify.rounding import certified_sums, traced
+from lastbit.verify.snapping import SnappingBound
+from tests.release.pretend import card_of, part, query_of
+
+SOURCE = Path(lastbit.__file__).parent
+CODE = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=2.0)
+
+
+def noise(u, sign):
+    return sign * math.log(u)
+
+
+def logistic(u):
+    return math.log(u) - math.log(1 - u)
+
+
+def total(value, u, sign):
+    return value + sign * math.log(u)
+
+
+def rounded(value, u, sign):
+    return min(max(0.25 * round((value + sign * math.log(u)) / 0.25), -8.0), 8.0)
+
+
+def naive(value, u):
+    return value + math.log(2 * u) if u < 0.5 else value - math.log(2 - 2 * u)
+
+
+SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/4", region=(-8, 8))
+
+
+def plan_of():
+    query = query_of(part("count", "n"), keys=[("region", ("north", "south"))])
+    return planned(query, card_of(), epsilon=1)
+
+
+def shipped_rounding() -> Any:
+    return verify_shipped.rounding_outcome(
+        lastbit.verify.arithmetic.number("1"),
+        lastbit.verify.arithmetic.number("1"),
+        cell=lastbit.verify.arithmetic.number("1/4"),
+        region=(lastbit.verify.arithmetic.number("-8"), lastbit.verify.arithmetic.number("8")),
+        target=None,
+    )
+
+
+# what is called, and the kind of what comes out; the name is `file:function` of the source
+WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "verify/semantics.py:error_certificate": (
+        "error-bound",
+        lambda: verify.error_certificate(
+            verify.analyse(verify.trace(lambda x: x * x), {"x": (1, 2)})
+        ),
+    ),
+    "verify/law.py:certificate": (
+        "law",
+        lambda: verify.exact_loss(CODE, 0.0, 1.0).certificate(CODE),
+    ),
+    "verify/witness.py:certificate": (
+        "refutation",
+        lambda: verify.refute(naive, 0.0, 1.0, signs=None).certificate(  # type: ignore[union-attr]
+            Code("tests.verify.test_issued:naive")
+        ),
+    ),
+    "verify/snapping.py:certificate": (
+        "snapping",
+        lambda: verify.snapping_bound(epsilon=1, bound=2),
+    ),
+    "verify/rounding.py:certificate": (
+        "rounding",
+        lambda: verify.rounding_certificate(noise, **SETTING),
+    ),
+    "verify/declared.py:certificate": (
+        "rounding",
+        lambda: verify.declared_certificate(logistic, rate=1, uniform=Grid(53, first=1), **SETTING),
+    ),
+    "release/certificate.py:certificate_of": (
+        "release",
+        lambda: certificate_of(plan_of(), columns=[], rows=[]),
+    ),
+    "cli/verify_shipped.py:_sealed": ("rounding", shipped_rounding),
+}
+# public functions that return a bound which has a certificate
+BOUNDS: dict[str, Callable[[], Any]] = {
+    "certified_code": lambda: verify.certified_code(rounded, sensitivity=1),
+    "certified_sums": lambda: certified_sums(traced(total, "value", "u"), **SETTING),
+    "declared_certificate": WAYS["verify/declared.py:certificate"][1],
+    "largest_region": lambda: verify.largest_region(
+        lambda end: verify.rounding_certificate(
+            noise, sensitivity=1, cell="1/4", region=(-end, end)
+        ),
+        epsilon=2,
+        cell="1/4",
+    ),
+    "least_cell": lambda: verify.least_cell(
+        lambda cell: verify.rounding_certificate(noise, **SETTING | {"cell": cell}),
+        epsilon=2,
+        region=(-8, 8),
+    ),
+    "rounding_certificate": WAYS["verify/rounding.py:certificate"][1],
+    "snapping_bound": WAYS["verify/snapping.py:certificate"][1],
+}
+# named so, and no certificate: what they return has no digest, no kind and nothing to check
+FIGURES = {
+    "mechanisms/polar.py:certificate": "figures of the mechanism's own proof",
+    "mechanisms/rounded_laplace.py:certificate": "figures of the mechanism's own proof",
+    "release/answer.py:certificate": "read from the record, where it was put when it was issued",
+}
+
+
+@cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """Every node of the source, with its file."""
+    return [
+        (file.relative_to(SOURCE).as_posix(), node)
+        for file in sorted(SOURCE.rglob("*.py"))
+        if "ertificate" in (text := file.read_text("utf-8"))
+        for node in ast.walk(ast.parse(text))
+    ]
+
+
+def functions() -> list[tuple[str, ast.FunctionDef]]:
+    return [(f"{f}:{node.name}", node) for f, node in nodes() if isinstance(node, ast.FunctionDef)]
+
+
+def makes(node: ast.AST) -> bool:
+    """Whether a function calls `certificate` or `issued` of verify/certificate.py by its name."""
+    calls = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
+    return any(isinstance(f, ast.Name) and f.id in ("certificate", "issued") for f in calls)
+
+
+def test_every_way_to_a_certificate_is_listed():
+    door = {f"verify/certificate.py:{name}" for name in ("certificate", "issued", "text_of")}
+    found = {name for name, node in functions() if makes(node)} - door
+    assert found == set(WAYS)
+
+
+def test_whatever_is_called_certificate_is_one_or_says_why_not():
+    methods = {
+        name
+        for name, node in functions()
+        if node.name == "certificate" and not name.startswith("verify/certificate.py")
+    }
+    assert methods == {name for name in WAYS if name.endswith(":certificate")} | set(FIGURES)
+
+
+def test_certificates_are_made_in_one_place():
+    """The marks of a certificate, its name and its digest, are written in one file."""
+    for path, node in nodes():
+        match node:
+            case ast.Dict(keys=keys, values=values):
+                texts = [
+                    (k.value, v.value)
+                    for k, v in zip(keys, values, strict=True)
+                    if isinstance(k, ast.Constant) and isinstance(v, ast.Constant)
+                ]
+                assert ("lastbit", "certificate") not in texts or path == "verify/certificate.py"
+            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value="digest"))]):
+                assert path == "verify/certificate.py"
+
+
+def test_every_kind_has_a_way():
+    assert {kind for kind, _ in WAYS.values()} == set(KINDS)
+    for kind in KINDS:
+        assert beliefs(kind, {})
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_leaves_is_accepted_and_of_its_kind(name):
+    kind, way = WAYS[name]
+    made = way()
+    made = getattr(made, "certificate", made)
+    made = made() if callable(made) else made
+    assert made["kind"] == kind
+    assert problem_of(made) is None
+
+
+@pytest.mark.parametrize("name", [*WAYS, *BOUNDS])
+def test_nothing_leaves_that_the_checker_rejects(name, monkeypatch):
+    way = WAYS[name][1] if name in WAYS else BOUNDS[name]
+    way()
+    monkeypatch.setattr(certificate, "problem_of", lambda sealed: "not today")
+    with pytest.raises(LastbitError) as refused:
+        way()
+    assert isinstance(refused.value, NotCertified) or name in ("least_cell", "largest_region")
+
+
+def test_the_public_functions_that_return_a_bound_are_listed():
+    """By their annotations: whatever returns an analysis with a method certificate()."""
+    with_one = {"RoundingAnalysis", "DeclaredAnalysis", "SnappingBound"}
+    found = set()
+    for name, node in functions():
+        public = name.startswith("verify/") and not node.name.startswith("_")
+        if public and isinstance(node.returns, ast.Name) and node.returns.id in with_one:
+            found.add(node.name)
+    assert found == set(BOUNDS)
+
+
+def test_nothing_rejected_is_written(tmp_path):
+    good = verify.snapping_bound(epsilon=1, bound=2).certificate()
+    save(good, tmp_path / "good.json")
+    bad = json.loads(json.dumps(good))
+    bad["claim"]["loss"] = "1"
+    with pytest.raises(NotCertified, match="changed after it was written"):
+        save(bad, tmp_path / "bad.json")
+    with pytest.raises(NotCertified):
+        text_of(bad)
+    with pytest.raises(NotCertified):
+        Files(tmp_path / "bad.json", None, None).write(bad)
+    assert not (tmp_path / "bad.json").exists()
+    assert issued(good) is good
+
+
+def test_a_hand_made_analysis_has_no_certificate():
+    """Figures put together by hand pass the same door."""
+    honest = verify.snapping_bound(epsilon=1, bound=4)
+    other = verify.snapping_bound(epsilon=1, bound=2)
+    forged = SnappingBound(
+        epsilon=honest.epsilon,
+        bound=honest.bound,
+        format=honest.format,
+        derivation=other.derivation,
+    )
+    with pytest.raises(NotCertified):
+        forged.certificate()
