@@ -174,8 +174,8 @@ def _check_direction(code: _Code, monotone: object, programs: Any) -> None:
     for value in code.inputs:
         for sign, start, end in code.stretches:
             check_monotone(steps[sign], value, code.point(start), code.point(end))
-    for (value, index, sign), output in code.seen.items():
-        low, high = reaches(steps[sign], float.fromhex(value), code.point(index))
+    for (written, index, sign), output in code.seen.items():
+        low, high = reaches(steps[sign], float.fromhex(written), code.point(index))
         # a zero of either sign stands for the other
         inside = order(low if low else -0.0) <= output <= order(high if high else 0.0)
         require(inside, "the code does not take the steps written here")
