@@ -20,9 +20,10 @@ Corollary  whoever kills a query after step 3, at whatever moment, has paid for 
          long it took and nothing else. A failure in steps 4 and 5 may depend on the data, and is
          charged as well. To ask the same again on the same data resumes the reservation at no
          charge: nobody has seen its first noise
-Differs  a frame in memory is read once before the reservation, for its fingerprint: every row
-         alike, whatever the question. Without a ledger (Python only) nothing is charged, and the
-         answer says so. The time that an answer takes is not part of the promise
+Differs  the source is looked through before the reservation, for whether it is well-formed, and a
+         frame for its fingerprint: every row alike, whatever the question. Without a ledger (Python
+         only) nothing is charged, and the answer says so. The time that an answer takes is not part
+         of the promise
 Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/faults
 """
 
