@@ -134,9 +134,9 @@ def test_no_audit_stops_while_a_conviction_is_in_reach_and_time_is_left(above, s
     claim = Fraction(1)
     q = 0.2
     mechanism = Clocked((q * math.exp(1 + above), q), seed=seed)
-    finding = audited(mechanism, epsilon=claim, seconds=2.0)
+    finding = audited(mechanism, epsilon=claim, seconds=1.0)
     if unproved(finding, claim):
-        left = 2.0 - mechanism.now
+        left = 1.0 - mechanism.now
         runs = finding.trials + finding.other_trials
         assert left < 1e-6 * runs / 4  # not enough for one more reading
     if above >= 0.03:
