@@ -142,10 +142,9 @@ def test_broken_sources(name: str, folder: Path, capfd: Any, caplog: Any) -> Non
     assert result.exit_code == 2 and leaks(result.output + told(result.exception)) == []
     card_check = lastbit("card", "check", "visits.toml")
     assert leaks(card_check.output + told(card_check.exception)) == []
-    if Path("visits.ledger").exists():  # what only reading can tell is charged, and once
-        charged = Ledger.open("visits.ledger").spent("visits").epsilon
-        assert charged == (name == "cut gzip")
-        assert ("stays charged" in str(error)) == bool(charged)
+    if Path("visits.ledger").exists():  # each of them is found before the charge
+        assert Ledger.open("visits.ledger").spent("visits").epsilon == 0
+    assert "stays charged" not in str(error)
 
 
 @pytest.mark.parametrize("name", ["headless", "headless, with numbers", "utf-16", "cut gzip"])

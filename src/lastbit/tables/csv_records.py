@@ -104,7 +104,7 @@ def header_of(file: IO[bytes], path: str) -> Header:
         if found:
             best = max(found, key=lambda header: len(header.names))
             lowered = {name.lower() for name in best.names}
-            if all(best.names) and len(lowered) == len(best.names) > 0:
+            if all(map(_is_name, best.names)) and len(lowered) == len(best.names) > 0:
                 file.seek(size)
                 return best
         break
@@ -113,6 +113,10 @@ def header_of(file: IO[bytes], path: str) -> Header:
         problem="has no first line that names every column once",
         remedy="write a header, in UTF-8",
     )
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and name.isprintable()
 
 
 def check_records(file: IO[bytes], header: Header, path: str) -> None:

@@ -300,7 +300,9 @@ def bound_to(found: RoundingAnalysis, role: str, code: tuple[Followed, ...]) -> 
     held = held_code(
         role, code, cell=found.cell, region=found.region, uniform=found.uniform, form=found.format
     )
-    return replace(found, code=(*held, *found.code))
+    analysis = replace(found, code=(*held, *found.code))
+    analysis.certificate()  # the code is in it now, so the checker is asked again
+    return analysis
 
 
 def held_code(
