@@ -13,7 +13,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test check anchors bench bench-audit bench-tables utility attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test evidence check anchors bench bench-audit bench-tables utility attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -28,6 +28,10 @@ test: $(READY) ## run every test, the doc pages and the docstring examples
 	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: lint types contracts docs anchors test ## everything CI runs; the tests come last
+
+evidence: $(READY) ## the long evidence: thousands of files, programs and damaged ledgers (half an hour)
+	@LASTBIT_EVIDENCE=1 $(BIN)/python -m pytest -n auto tests/tables/test_csv_records.py tests/tables/test_parsing.py \
+	    tests/tables/backends/test_csv_engine.py tests/ledger/test_damaged_files.py tests/verify/test_direction.py $(ARGS)
 
 bench: $(READY) ## run the benchmarks
 	@$(BIN)/python bench/run.py $(ARGS)
