@@ -55,9 +55,17 @@ class ColumnName:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A public value, written in the query."""
+    """A public value, written in the query; 1, 1.0 and true are three of them."""
 
     value: Value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
     def __post_init__(self) -> None:
         if _bits(self.value) > _MOST_BITS or _bytes(self.value) > LONGEST_CONSTANT:

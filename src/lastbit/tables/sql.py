@@ -190,6 +190,8 @@ def _check_group(
             raise refused(keys[0].name, "is selected row by row", "add GROUP BY, or aggregate it")
         return
     listed, everything = taken(group, "expressions", "all")
+    if not (everything or listed):
+        raise refused("GROUP BY", "lists no key", "name the keys, or leave it out")
     if everything and listed:
         raise refused("GROUP BY ALL", "lists keys as well", "write the one or the other")
     found = (

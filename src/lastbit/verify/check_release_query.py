@@ -224,10 +224,10 @@ def _columns(expression: Any) -> Iterator[tuple[str, str | None]]:
 
 
 def constant_of(data: Any) -> object:
-    """A public value as something that is equal exactly if the value is.
+    """A public value as something that is equal exactly if type and value are.
 
     >>> constant_of({"type": "integer", "value": 1}), constant_of({"type": "text", "value": "1"})
-    (('number', Fraction(1, 1)), ('text', '1'))
+    (('integer', 1), ('text', '1'))
     """
     require(isinstance(data, Mapping) and set(data) == {"type", "value"}, "a value is malformed")
     kind, value = data["type"], data["value"]
@@ -237,12 +237,10 @@ def constant_of(data: Any) -> object:
             return ("missing",)
         case "boolean":
             require(type(value) is bool, "a truth value is none")
-            return "number", Fraction(value)
         case "integer":
             require(type(value) is int, "a whole number is none")
-            return "number", Fraction(value)
         case "number":
-            return "number", number(value)
+            return kind, number(value)
         case "text":
             require(isinstance(value, str), "a text is none")
         case "date":
@@ -255,7 +253,7 @@ def constant_of(data: Any) -> object:
 
 
 def identity_of(expression: Any) -> object:
-    """Something that is equal for equal expressions; 1, 1.0 and true are one constant."""
+    """Something that is equal for equal expressions; 1, 1.0 and true are three constants."""
     if expression is None:
         return None
     if isinstance(expression, list):
