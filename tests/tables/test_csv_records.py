@@ -131,7 +131,16 @@ def test_headers():
     header = header_of(file, "x.csv.gz")
     assert header == Header("|", ("a", "b"), 4)
     check_records(file, header, "x.csv.gz")
-    for wrong in (b"", b"\n1,2\n", b"a,A\n", b"a,\n", b'"a\n1,2\n', b"\xff,b\n", b'"a"b,c\n'):
+    for wrong in (
+        b"",
+        b"\n1,2\n",
+        b"a,A\n",
+        b"a,\n",
+        b'"a\n1,2\n',
+        b"\xff,b\n",
+        b'"a"b,c\n',
+        b"a\0,b\n",
+    ):
         with pytest.raises(InvalidParameter, match="names every column once"):
             names(wrong)
 

@@ -116,7 +116,7 @@ def header_of(file: IO[bytes], path: str) -> Header:
 
 
 def _is_name(name: str) -> bool:
-    return bool(name) and name.isprintable()
+    return bool(name) and all(letter >= " " or letter in "\t\r\n" for letter in name)
 
 
 def check_records(file: IO[bytes], header: Header, path: str) -> None:
