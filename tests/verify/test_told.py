@@ -27,7 +27,7 @@ from tests.verify.sloppy import told
 
 ALL = [name for name, f in vars(told).items() if any(f is one for one in told.TELLS + told.VARIES)]
 BY_SIGN = {"by_whole_sign", "by_sign_fraction"}  # steps are compared, not instructions
-BY_CALLER = {"by_place", "by_signature", "by_fraction", "by_open_clamp"}
+BY_CALLER = {"by_place", "by_signature", "by_fraction", "by_list"}
 
 
 @pytest.mark.parametrize("function", told.TELLS, ids=lambda f: f.__name__)

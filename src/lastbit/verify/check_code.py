@@ -7,8 +7,8 @@ could run is looked at, instruction by instruction: nothing that keeps state, ca
 asks for types, writes text, or does anything to a function but call it. Then it is called, at
 points of this program's own choosing and in several orders, and must end as the record's steps do,
 to the last bit. What is believed: that code which passes all this, and whose every instruction is
-one of those listed, does at other points too what its steps say; and that the libraries are those
-of their versions.
+one of those listed, does at other points too what its steps say; that its sign is passed as 1.0 or
+-1.0 (whole signs are tried at the points only); and that the libraries are those of their versions.
 
 Checking runs the function that the certificate names: check only what names code you would run.
 """

@@ -63,7 +63,7 @@ def by_slice(value, u, sign):
 
 def by_product(value, u, sign):
     total = value + sign * math.log(u)
-    return ended(total + bump(value, u) * (math.log == math.log))
+    return ended(total + bump(value, u) * int(math.log == math.log))
 
 
 def by_key(value, u, sign):
@@ -200,9 +200,9 @@ def by_fraction(value, u, sign):
     return min(max(round((value + sign * math.log(u)) * n) / n, -7.5), 7.5)
 
 
-def by_open_clamp(value, u, sign):
-    from_below = np.clip(value, None, 8.0)
-    return ended(from_below + sign * math.prod([1.0, math.log(u)]))
+def by_list(value, u, sign):
+    kept = np.clip(value, None, 8.0)
+    return ended(kept + sign * math.prod([1.0, math.log(u)]))
 
 
 TELLS = (
@@ -214,6 +214,6 @@ TELLS = (
 
 VARIES = (
     by_address, by_inner_address, by_iterator_address, by_set_order, by_module_name, by_place,
-    by_signature, by_fraction, by_open_clamp,
+    by_signature, by_fraction, by_list,
 )  # fmt: skip
 """Right or wrong, depending on the process, on the caller, or on how it is read."""
