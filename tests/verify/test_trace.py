@@ -236,7 +236,8 @@ def test_a_branch_on_a_computed_value_is_refused_with_its_line():
         (lambda x: math.floor(x), "math.floor"),
         (lambda x: np.sin(x), "numpy.sin"),
         (lambda x: np.where(x, 1, 2), "numpy.where"),
-        (lambda x: np.add(x, 1, dtype=float), "numpy.add"),
+        (lambda x: np.add(x, 1, dtype=float), "float as a value"),
+        (lambda x: np.add(x, 1, casting="no"), "numpy.add"),
         (lambda x: x + np.ones(3), "numpy.ones"),
         (lambda x: x.real, ".real"),
         (lambda x: round(x, 2), "decimal digits"),
@@ -253,7 +254,7 @@ def test_a_branch_on_a_computed_value_is_refused_with_its_line():
         (lambda x: clamp(x, x, 1), "constant"),
         (lambda x: (x, 1), "returns a tuple"),
         (lambda x: None, "returns a NoneType"),
-        (lambda x: "%f" % x, "converts"),  # noqa: UP031,
+        (lambda x: "%f" % x, "writes text"),  # noqa: UP031,
     ],
 )
 def test_what_is_no_arithmetic_is_refused(function, part):

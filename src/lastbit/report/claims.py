@@ -191,10 +191,9 @@ def _rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
         f"In exact arithmetic the noise would cost {short(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
     )
-    about = tuple(
-        (str(record["role"]), f"{record['function']} ({record['machine']['python']})")
-        for record in claim["code"]
-    ) or (("about", "the steps below; no code is named"),)
+    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
+        ("about", "the steps below; no code is named"),
+    )
     programs = tuple(
         ("code" if len(claim["programs"]) == 1 else f"code, sign {sign}", _code(rows))
         for rows, sign in zip(claim["programs"], ("+1", "-1"), strict=False)
@@ -212,6 +211,21 @@ def _rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:
         ("loss, all counted", long(epsilon, up=True)),
     )
     return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _named(record: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The code by its name, and the parameters that it was certified with."""
+    found = (str(record["role"]), f"{record['function']} ({record['machine']['python']})")
+    values = []
+    for name, text in sorted(record["parameters"].items()):
+        kind, _, rest = str(text).partition(" ")
+        try:
+            value = repr(float.fromhex(rest)) if kind.endswith("float64") or kind == "float" else ""
+            value = value or str(Fraction(rest))
+        except (ValueError, ArithmeticError):  # not seen by the checker if code is not run
+            value = quoted(rest)
+        values.append(f"{quoted(str(name))} = {value}")
+    return (found, ("parameters", ", ".join(values))) if values else (found,)
 
 
 def _release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Claim:

@@ -16,13 +16,16 @@ import inspect
 import json
 import platform
 import sys
+import sysconfig
 import types
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from importlib import metadata
 from typing import Any
 
+from lastbit.errors import InvalidParameter
 from lastbit.verify.screening import constant_text, module_of
-from lastbit.verify.trace import Followed
+from lastbit.verify.trace import Followed, plain_function
 
 __all__ = ["record", "running_code"]
 
@@ -66,30 +69,67 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
 def running_code(function: object) -> dict[str, str]:
     """What a certificate about running code says of it: a digest of all its Python functions.
 
-    Law      SHA-256 over name, source and bytecode of the function and of those that its global
-             names lead to, directly or as attributes of modules, and so on; libraries left out
-    Differs  nothing is screened: what it reads otherwise, classes and data, is not digested
+    Law      SHA-256 over name, source, bytecode, enclosed numbers and defaults of the function and
+             of those that its global names lead to, directly or as attributes of modules, that it
+             encloses, or that a wrapper of the standard library calls for it, and so on; functions
+             of the standard library and numpy left out, told by their own globals
+    Differs  nothing is screened: what it reads otherwise, classes and data, is not digested. What
+             is no plain function, such as a partial one, is refused: its arguments have no source
     """
-    start = function if isinstance(function, types.FunctionType) else type(function).__call__
-    todo: list[object] = [start]
-    found: dict[types.FunctionType, list[str]] = {}
+    plain = plain_function(function)
+    if _of_library(plain):
+        problem, remedy = "is a library's own", "write a function that calls it"
+        raise InvalidParameter("function", problem=problem, remedy=remedy)
+    todo: list[object] = [plain]
+    seen: dict[int, object] = {}
+    found: list[list[Any]] = []
     while todo:
         one = todo.pop()
-        if isinstance(one, types.FunctionType) and one not in found and not _of_library(one):
-            try:
-                source = inspect.getsource(one)
-            except (OSError, TypeError):
-                source = ""
-            found[one] = [module_of(one), _sha(source), _sha(json.dumps(_code(one.__code__)))]
-            names = _names(one.__code__)
-            values = [one.__globals__[name] for name in names if name in one.__globals__]
-            modules = [value for value in values if isinstance(value, types.ModuleType)]
-            todo.extend(values)
-            todo.extend(vars(m)[name] for m in modules for name in names if name in vars(m))
+        if id(one) in seen:
+            continue
+        seen[id(one)] = one
+        match one:
+            case types.FunctionType():
+                kept = _kept(one)
+                todo.extend(kept)
+                if _of_library(one):
+                    continue
+                found.append(_digests(one, kept))
+                names = _names(one.__code__)
+                values = [one.__globals__[name] for name in names if name in one.__globals__]
+                modules = [value for value in values if isinstance(value, types.ModuleType)]
+                todo.extend(values)
+                todo.extend(vars(m)[name] for m in modules for name in names if name in vars(m))
+            case partial():
+                todo.extend([one.func, *one.args, *one.keywords.values()])
+            case types.MethodType():
+                todo.append(one.__func__)
+            case _ if type(one) is _CACHED:
+                todo.append(vars(one).get("__wrapped__"))
     return {
-        "functions": _sha(json.dumps(sorted(found.values()))),
+        "functions": _sha(json.dumps(sorted(found))),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
     }
+
+
+_CACHED = type(lru_cache(len))
+
+
+def _kept(function: types.FunctionType) -> list[object]:
+    """What a function holds beside its globals: enclosed values and defaults."""
+    cells = [cell for cell in function.__closure__ or () if cell != types.CellType()]
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    return [*(cell.cell_contents for cell in cells), *defaults]
+
+
+def _digests(function: types.FunctionType, kept: list[object]) -> list[Any]:
+    code = function.__code__
+    try:
+        source = inspect.getsource(code)
+    except (OSError, TypeError):
+        source = ""
+    texts = [constant_text(value) or "" for value in kept]
+    return [module_of(function), _sha(source), _sha(json.dumps(_code(code))), texts]
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -98,8 +138,18 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _of_library(function: types.FunctionType) -> bool:
-    root = (function.__module__ or "").partition(".")[0]
-    return root in sys.stdlib_module_names or root == "numpy"
+    """Whether the function's globals are a library module's; anybody can set `__module__`."""
+    scope = function.__globals__
+    name = scope.get("__name__")
+    if not isinstance(name, str) or name not in sys.modules:
+        return False
+    if vars(sys.modules[name]) is not scope:
+        return False
+    root, file = name.partition(".")[0], scope.get("__file__")
+    if root in sys.stdlib_module_names:
+        folder = sysconfig.get_path("stdlib")
+        return file is None or (str(file).startswith(folder) and "-packages" not in str(file))
+    return root == "numpy"
 
 
 def _is_named(name: str, function: types.FunctionType) -> bool:

@@ -3,11 +3,12 @@
 A record names a function, and says of it and of every Python function that it can call: the SHA-256
 of source and bytecode, and what each name leads to that it reads. All of this is found again here,
 by importing the function; so are the versions of Python and the libraries. Whatever the function
-could run is looked at, instruction by instruction: nothing that keeps state, catches exceptions or
-asks for types. Then it is called, at points of this program's own choosing and in several orders,
-and must end as the record's steps do, to the last bit. What is believed: that code which passes all
-this, and whose every instruction is one of those listed, does at other points too what its steps
-say; and that the libraries are those of their versions.
+could run is looked at, instruction by instruction: nothing that keeps state, catches exceptions,
+asks for types, writes text, or does anything to a function but call it. Then it is called, at
+points of this program's own choosing and in several orders, and must end as the record's steps do,
+to the last bit. What is believed: that code which passes all this, and whose every instruction is
+one of those listed, does at other points too what its steps say; that its sign is passed as 1.0 or
+-1.0 (whole signs are tried at the points only); and that the libraries are those of their versions.
 
 Checking runs the function that the certificate names: check only what names code you would run.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import hashlib
 import importlib
 import inspect
@@ -26,6 +28,7 @@ import platform
 import re
 import struct
 import sys
+import sysconfig
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -186,24 +189,35 @@ def _written_constant(value: Any) -> list[Any]:
 def running_code(function: Any) -> dict[str, str]:
     """What a law or a refutation says of its code: one digest of all the Python functions in reach.
 
-    Those are the function and what its global names lead to, also as attributes of modules;
-    functions of the standard library and numpy are left out.
+    Those are the function and what its global names lead to, also as attributes of modules, what it
+    encloses and what its defaults are, through wrappers of the standard library; functions whose
+    own globals are those of a module of the standard library or of numpy are left out.
     """
-    found: dict[types.FunctionType, tuple[str, str, str]] = {}
-    todo = [function if isinstance(function, types.FunctionType) else type(function).__call__]
+    require(type(function) is types.FunctionType, f"the code is no plain function; {_AGAIN}")
+    require(not _is_of_library(function), f"the code is a library's; {_AGAIN}")
+    found: dict[types.FunctionType, list[Any]] = {}
+    passed: set[int] = set()
+    todo: list[Any] = [function]
     linecache.checkcache()
     while todo:
         one = todo.pop()
-        if not isinstance(one, types.FunctionType) or one in found:
+        if id(one) in passed:
             continue
-        root = (one.__module__ or "").partition(".")[0]
-        if root in sys.stdlib_module_names or root == "numpy":
+        passed.add(id(one))
+        if type(one) is not types.FunctionType:
+            todo.extend(_wrapped_in(one))
+            continue
+        closed = [c.cell_contents for c in one.__closure__ or () if c != types.CellType()]
+        held = [*closed, *(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values()]
+        todo.extend(held)
+        if _is_of_library(one):
             continue
         try:
-            source = inspect.getsource(one)
+            source = inspect.getsource(one.__code__)
         except (OSError, TypeError):
             source = ""
-        found[one] = (_name(one), _sha(source), _sha(json.dumps(_written(one.__code__))))
+        bytecode = _sha(json.dumps(_written(one.__code__)))
+        found[one] = [_name(one), _sha(source), bytecode, [_constant_text(x) or "" for x in held]]
         names: set[str] = set()
         codes = [one.__code__]
         while codes:
@@ -214,9 +228,35 @@ def running_code(function: Any) -> dict[str, str]:
             todo.append(value)
             if isinstance(value, types.ModuleType):
                 todo.extend(vars(value)[part] for part in names & set(vars(value)))
-    whole = json.dumps(sorted(list(parts) for parts in found.values()))
+    whole = json.dumps(sorted(found.values()))
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return {"functions": _sha(whole), "python": python}
+
+
+def _wrapped_in(value: Any) -> list[Any]:
+    """What a partial function, a method or a cache calls."""
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, types.MethodType):
+        return [value.__func__]
+    return [value.__wrapped__] if isinstance(value, type(functools.cache(len))) else []
+
+
+def _is_of_library(function: types.FunctionType) -> bool:
+    """Whether a function's own globals are those of an imported module of a library.
+
+    `__module__` says nothing: `functools.wraps` copies it from another function.
+    """
+    place = function.__globals__.get("__name__")
+    module = sys.modules.get(place) if isinstance(place, str) else None
+    if module is None or vars(module) is not function.__globals__:
+        return False
+    root = str(place).partition(".")[0]
+    file = str(getattr(module, "__file__", None) or "")
+    own = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
+    if root in sys.stdlib_module_names:
+        return own or not file
+    return root == "numpy"
 
 
 # ---------------------------------------------------------------- what it reads, and may run
@@ -258,11 +298,14 @@ class _Reader:
         self.function = function
         self.reads = reads
         self.found: list[types.FunctionType] = []
+        self.made = _made_inside(function.__code__)
+        self.last = ""
 
     def called(self) -> list[types.FunctionType]:
         function = self.function
         own: Any = function
         require(own.__builtins__ is vars(builtins), "the code has its own built-ins")
+        require(type(function.__globals__) is dict, "the code has its own kind of global names")
         values = function.__defaults__ or ()
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         placed = zip(names[len(names) - len(values) :], values, strict=True)
@@ -274,30 +317,49 @@ class _Reader:
         return self.found
 
     def code(self, code: types.CodeType) -> None:
-        module: tuple[str, types.ModuleType] | None = None
+        """Read one code object: what it loads, what it may run, and that functions are called.
+
+        Python's compiler puts a NULL beside what it is going to call, and nowhere else. A function
+        or a class without one is used as a value: compared, held, passed on or written as text.
+        Code that is followed could tell by that, and text may hold an address.
+        """
+        read = [at for at in dis.get_instructions(code) if at.opname not in _SILENT]
         enclosed = self.function.__code__.co_freevars
-        for at in dis.get_instructions(code):
-            if at.opname in ("CACHE", "PRECALL", "EXTENDED_ARG"):
-                continue
+        module: tuple[str, types.ModuleType, bool] | None = None
+        for k, at in enumerate(read):
             name, argument = at.opname, str(at.argval)
+            rest = [one.opname for one in read[k + 1 :]] + [""]
+            stays = rest[0] in ("PUSH_NULL", "KW_NAMES", "NOP") or rest[0][:4] in ("LOAD", "CALL")
+            empty = rest[0] in ("BUILD_LIST", "BUILD_TUPLE") and read[k + 1].arg == 0
+            null = (stays or empty) and _has_null(at, read[k - 1].opname if k else "", rest[0])
             follows = name in ("LOAD_ATTR", "LOAD_METHOD")
             require(follows == (module is not None), "the code asks for an attribute of a value")
+            usable = null or rest[0] == "RAISE_VARARGS"
             if name == "LOAD_GLOBAL":
                 scope = self.function.__globals__
+                special = argument[:2] == argument[-2:] == "__"
+                require(not special, f"the code reads {argument}, which tells how it is run")
                 here = scope if argument in scope else vars(builtins)
                 require(argument in here, f"{argument} is not there")
                 replaced = argument not in scope and isinstance(here[argument], types.FunctionType)
                 require(not replaced, f"the built-in {argument} is replaced")
-                module = self.leads(argument, here[argument])
+                module = self.leads(argument, here[argument], usable, null)
+                self.last = argument if null else self.last
             elif name == "LOAD_DEREF" and argument in enclosed:
                 cell = (self.function.__closure__ or ())[enclosed.index(argument)]
-                module = self.leads(f"closure {argument}", cell.cell_contents)
+                module = self.leads(f"closure {argument}", cell.cell_contents, usable, null)
             elif follows and module is not None:
                 require(argument in vars(module[1]), f"{argument} is not there")
-                module = self.leads(f"{module[0]}.{argument}", vars(module[1])[argument])
+                require(not argument.startswith("__"), f"the code reads {argument}")
+                inside, before = vars(module[1])[argument], module[2]
+                full = f"{module[0]}.{argument}"
+                marked = null or (before and (stays or empty))
+                module = self.leads(full, inside, usable or marked, marked)
+                self.last = full if marked else self.last
             else:
                 module = None
                 self.check(at, enclosed)
+                self.check_use(at, read[k - 1] if k else None, rest, null)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self.code(constant)
@@ -311,19 +373,83 @@ class _Reader:
             allowed = _MAY_RUN.fullmatch(at.opname) is not None
         require(allowed, f"{_name(self.function)} does what cannot be followed ({at.opname})")
 
-    def leads(self, name: str, value: Any) -> tuple[str, types.ModuleType] | None:
+    def check_use(
+        self, at: dis.Instruction, before: dis.Instruction | None, rest: list[str], null: bool
+    ) -> None:
+        """Functions made inside are named and called; text is for errors; sets have no order."""
+        here, name = _name(self.function), at.opname
+        if name in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE"):
+            code = before.argval if before is not None else None
+            listed = isinstance(code, types.CodeType) and code.co_name == "<listcomp>"
+            stored = rest[0] in _STORES or rest[0] == "SET_FUNCTION_ATTRIBUTE"
+            require(listed or stored, f"{here} passes on a function that it makes")
+        if re.fullmatch(r"LOAD_(FAST|DEREF|FAST_CHECK|FAST_LOAD_FAST)|STORE_FAST_LOAD_FAST", name):
+            loaded = list(at.argval) if isinstance(at.argval, tuple) else [at.argval]
+            if name.startswith("STORE"):
+                loaded = loaded[1:]
+            values = loaded[:-1] if null else loaded
+            used = self.made.intersection(values)
+            require(not used, f"{here} uses a function as a value")
+        if name == "BINARY_OP":
+            require("%" not in at.argrepr, f"{here} takes a remainder, or writes text")
+        if name == "LOAD_CONST" and isinstance(at.argval, frozenset):
+            require(rest[0] == "CONTAINS_OP", f"{here} goes through a set, in no order")
+        if name.startswith("FORMAT_") or name == "CONVERT_VALUE":
+            error = self.reads.get(self.last, "").removeprefix("built-in builtins.")
+            message = _MESSAGE.fullmatch(
+                " ".join(rest[: rest.index("CALL") + 2 if "CALL" in rest else 0])
+            )
+            raised = error.endswith("Error") and error in _BUILT_IN
+            require(message is not None and raised, f"{here} writes text")
+
+    def leads(
+        self, name: str, value: Any, usable: bool, null: bool
+    ) -> tuple[str, types.ModuleType, bool] | None:
         if type(value) is types.ModuleType:
-            return name, value
-        text = _constant_text(value) or _known_text(value)
+            return name, value, null
+        constant = _constant_text(value)
+        text = constant or _known_text(value)
         if text is None and isinstance(value, types.FunctionType):
-            root = (value.__module__ or "").partition(".")[0]
-            library = root in sys.stdlib_module_names or root == "numpy"
-            require(not library, f"the code calls {_name(value)}")
+            for module in (value.__module__, value.__globals__.get("__name__")):
+                root = str(module).partition(".")[0]
+                library = root in sys.stdlib_module_names or root == "numpy"
+                require(not library, f"the code calls {_name(value)}")
             self.found.append(value)
             text = f"function {_name(value)}"
         require(text is not None, f"{_name(self.function)} reads {name}, which may change")
+        require(constant is not None or usable, f"{_name(self.function)} uses {name} as a value")
         self.reads[name] = str(text)
         return None
+
+
+_SILENT = frozenset({"CACHE", "PRECALL", "EXTENDED_ARG"})
+_STORES = ("STORE_FAST", "STORE_DEREF", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
+_MESSAGE = re.compile(
+    r"((BINARY_OP|BUILD_STRING|CONVERT_VALUE|COPY|FORMAT_\w+|LOAD_(CONST|DEREF|GLOBAL|FAST\w*)) )*"
+    r"CALL RAISE_VARARGS"
+)
+
+
+def _has_null(at: dis.Instruction, before: str, then: str) -> bool:
+    """Whether the compiler marked what this loads as what is called."""
+    version = sys.version_info[:2]
+    marked = at.opname == "LOAD_GLOBAL" or (at.opname == "LOAD_ATTR" and version >= (3, 12))
+    if at.opname == "LOAD_METHOD" or (marked and (at.arg or 0) % 2 == 1):
+        return True
+    return (then if version >= (3, 13) else before) == "PUSH_NULL"
+
+
+def _made_inside(code: types.CodeType) -> set[str]:
+    """The names of functions that code makes, and that those make."""
+    found: set[str] = set()
+    making = False
+    for at in dis.get_instructions(code):
+        if making and at.opname in _STORES:
+            found.add(at.argval[0] if isinstance(at.argval, tuple) else at.argval)
+        if at.opname not in _SILENT:
+            making = at.opname in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE")
+    inner = (_made_inside(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return found.union(*inner)
 
 
 def _constant_text(value: Any) -> str | None:

@@ -101,6 +101,8 @@ def _followed(rows: Rows, interval: Interval, region: Interval) -> dict[int, Sha
                 return Shape(value=Fraction(1))
             case ["CLAMP", argument, low, high]:
                 return _clamped(below(argument, index), low, high, region)
+            case ["ROUND", *_]:
+                raise Rejected("a part of the sum is rounded; round the whole sum once, at the end")
             case [str(rule), argument]:
                 return _unary(rule, below(argument, index), interval)
             case [str(rule), left, right]:

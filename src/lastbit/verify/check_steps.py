@@ -139,6 +139,8 @@ class Graph:
                     found.append(self.node("ROUND", _at(found, below), Fraction(1)))
                 case [below, low, high] if name in ("clamp", "numpy.clip"):
                     ends = [self.constant(_at(found, end)) for end in (low, high)]
+                    both = name != "clamp" or None not in ends
+                    require(both, "a clamp without an end fails whenever it runs")
                     found.append(self.node("CLAMP", _at(found, below), *ends))
                 case [_, _, *_] if name in _LEAST | _GREATEST:
                     found.append(self.bounded(name, [_at(found, part) for part in parts]))
@@ -204,13 +206,27 @@ class Graph:
     def _multiplied(
         self, rounded: tuple[Any, ...], divisor: tuple[Any, ...]
     ) -> tuple[int, Fraction] | None:
-        """Total and cell of round(total * n) / n, the cell being 1/n."""
+        """Total and cell of round(total * n) / n, the cell being 1/n.
+
+        Python multiplies by the float nearest to n: n must be that float, else 1/n is not the cell.
+        """
         if divisor[0] != "CONST" or rounded[0] != "ROUND" or rounded[2] != 1 or divisor[1] <= 0:
             return None
         rule, *below = self.nodes[rounded[1]]
         if rule == "MUL" and self.nodes[below[1]] == divisor:
+            require(_is_float(divisor[1]), "the code multiplies by a fraction that is no float")
             return below[0], 1 / divisor[1]
         return None
+
+
+def _is_float(x: Fraction) -> bool:
+    """Whether a number is m 2**e with abs(m) < 2**53, in the range of floats."""
+    down, up = x.denominator, abs(x.numerator)
+    if down & (down - 1) or up == 0:
+        return up == 0
+    least = up & -up
+    large, small = up.bit_length() - down.bit_length(), least.bit_length() - down.bit_length()
+    return (up // least).bit_length() <= 53 and large < 1024 and small >= -1074
 
 
 def _at(found: list[int], index: object) -> int:

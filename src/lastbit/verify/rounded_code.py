@@ -35,6 +35,10 @@ from lastbit.verify.trace import Followed
 __all__ = ["certified_code", "certified_function", "largest_region", "least_cell"]
 
 _MOST_HALVINGS = 256
+_FORMS = (
+    "Return step * round(x / step) or round(x * n) / n, the step or n the same in both places, and "
+    "clamp that last, as in min(max(step * round(x / step), low), high)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,10 @@ def _is_negative_zero(code: Followed, inputs: Mapping[str, float]) -> bool:
             output = float(code.call(inputs))
     except (ArithmeticError, ValueError):  # the logarithm of 0
         return False
+    except TypeError as failure:
+        raise NotCertified(
+            "the code raises TypeError on floats; make it take and return plain floats"
+        ) from failure
     return output == 0 and math.copysign(1.0, output) < 0
 
 
@@ -185,12 +193,29 @@ def _parts(expression: Expression) -> _Parts:
             left=RoundTo(argument=Multiply(left=total, right=Constant(value=factor)), step=unit),
             right=Constant(value=divisor),
         ) if unit == 1 and factor == divisor > 0:
+            if not _is_float(factor):
+                raise NotCertified(
+                    "the code multiplies by a fraction that is no float, so its cells are not "
+                    "those of the fraction; divide by its inverse: step * round(x / step)"
+                )
             # the product is rounded just as the quotient by 1/factor would be
             return _Parts(total, 1 / factor, None, None)
+    if any(isinstance(step, RoundTo) for step in table(expression).expressions):
+        raise NotCertified(
+            "the code does not round its result in a form that is known: something is done to it "
+            f"after the rounding, or before. {_FORMS}"
+        )
     raise NotCertified(
         "the code does not round its result; without rounding the last bits of float noise tell "
-        "the value. Return step * round(x / step), or pass the noise and a cell"
+        f"the value. {_FORMS}, or pass the noise and a cell"
     )
+
+
+def _is_float(number: Fraction) -> bool:
+    try:
+        return Fraction(float(number)) == number
+    except OverflowError:
+        return False
 
 
 # ---------------------------------------------------------------- the other way round

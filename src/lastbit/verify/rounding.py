@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -41,7 +41,7 @@ from lastbit.verify.modulus import (
 )
 from lastbit.verify.running import Code as NamedCode
 from lastbit.verify.semantics import NoBound, analyse, error_proof
-from lastbit.verify.trace import Followed, followed
+from lastbit.verify.trace import Followed, arguments_of, followed
 from lastbit.verify.uniforms import FullPrecision
 
 __all__ = [
@@ -463,7 +463,8 @@ def followed_code(
     """Code of these inputs, followed once, or once for each value of its input `sign`.
 
     The inputs of a plain function are known by their names, those of a named `Code` by their
-    places: first the data in this order, then the sign.
+    places: first the data in this order, then the sign. Where names and places say different
+    things, callers by name and by place would mix up the data and the draw: that is refused.
     """
     given = dict(parameters or {})
     if not callable(code):
@@ -473,16 +474,16 @@ def followed_code(
     if isinstance(code, NamedCode):
         function, given = code.function, {**dict(code.parameters), **given}
         name = code.name
+    arguments = arguments_of(function)
     inputs = [
         argument
-        for argument, parameter in inspect.signature(
-            function, follow_wrapped=False
-        ).parameters.items()
+        for argument, parameter in arguments.items()
         if argument not in given and parameter.default is parameter.empty
     ]
     roles = {argument: argument for argument in inputs}
     if isinstance(code, NamedCode) and len(inputs) in (len(data), len(data) + 1):
         roles = dict(zip(inputs, (*data, "sign"), strict=False))
+    _check_order(roles, [*data, "sign"], [n for n in inputs if _is_placed(arguments[n])])
     if set(roles.values()) == set(data):
         return (followed(function, roles, given, name=name),)
     if set(roles.values()) == {*data, "sign"}:
@@ -492,6 +493,21 @@ def followed_code(
     names = ", ".join(data)
     problem = f"takes other inputs than {names}, or {names} and sign"
     raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")
+
+
+def _is_placed(argument: inspect.Parameter) -> bool:
+    return argument.kind in (argument.POSITIONAL_ONLY, argument.POSITIONAL_OR_KEYWORD)
+
+
+def _check_order(roles: Mapping[str, str], wanted: Sequence[str], placed: Sequence[str]) -> None:
+    """Refuse arguments whose place says another role than their name."""
+    known = [wanted.index(roles[name]) for name in placed if roles[name] in wanted]
+    named = all(role == name for name, role in roles.items() if name in wanted)
+    apart = all(role == name for name, role in roles.items() if name not in placed)
+    if known != sorted(known) or not named or not apart:
+        problem = "has its arguments in another order than their names say"
+        remedy = f"write them in the order {', '.join(wanted)}"
+        raise InvalidParameter("code", problem=problem, remedy=remedy)
 
 
 def _query(

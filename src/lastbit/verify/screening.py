@@ -1,14 +1,18 @@
 """Which code can be followed at all: what runs reads nothing but its arguments and constants.
 
-Theorem  every value that screened code can hold is an input, a number, a text, None, a fresh list
-         or tuple or range of these, or one of the functions named below; every operation on them
-         is a function of its operands, and a marker records what it is asked. So the code keeps no
-         state, cannot ask for a type, and its answer depends on its arguments alone. By induction
-         over the instructions: a load gives such a value (anything else that a name leads to is
-         refused), a call calls such a function, and no instruction outside the list runs
+Theorem  every value that screened code can hold is an input, a number, a text, None, or a fresh
+         list or tuple or range of these; every operation on them is a function of its operands,
+         and a marker records what it is asked. So the code keeps no state, cannot ask for a type,
+         and its answer depends on its arguments alone. By induction over the instructions: a load
+         gives such a value (anything else that a name leads to is refused), a call calls a
+         function named below, and no instruction outside the list runs. A function, a class and a
+         module are no values: they are called where they are named, and never compared, held,
+         passed on or written, so code cannot tell the tracer's own from the real ones, nor read
+         an address. Text is written in error messages alone: other text may hold an address
 Differs  strict: code that catches exceptions, writes to anything but its own names, asks objects
          for attributes or calls what is not listed is refused, with file, line and a remedy,
-         though it may be right. What the interpreter, `math` and numpy do is believed
+         though it may be right. What the interpreter, `math` and numpy do is believed, and that
+         Python's compiler wrote the instructions: it puts a NULL beside what is called, only there
 Checked  tests/verify/test_screening.py, tests/verify/test_sloppy.py
 """
 
@@ -23,6 +27,7 @@ import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -87,6 +92,19 @@ _WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType(
     }
 )
 _LIBRARY = "use + - * /, abs, round, min, max, and log, exp, sqrt, fabs of math or numpy"
+_CALL_IT = "call it where it is named: followed code sees another function of that name"
+_NO_TEXT = "leave text out: only the message of an error that is raised may be written"
+_IN_A_MESSAGE = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        BINARY_OP BUILD_STRING CALL CONVERT_VALUE COPY FORMAT_SIMPLE FORMAT_VALUE FORMAT_WITH_SPEC
+        LOAD_CONST LOAD_DEREF LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_GLOBAL
+        """,
+    )
+)
+"""What may stand between the text of a message and the raising of its error."""
+
 _ASKS = "asks what kind of thing a value is"
 _BUILTIN_WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType(
     {
@@ -176,6 +194,8 @@ class _Reader:
     found: Screened
     called: list[types.FunctionType] = field(default_factory=list)
     line: int = 0
+    inner: frozenset[str] = frozenset()
+    callee: object = None
 
     def screen(self) -> None:
         function = self.function
@@ -183,6 +203,9 @@ class _Reader:
         own: Any = function
         if own.__builtins__ is not vars(builtins):
             self.refuse("has built-in functions of its own", "define it in an ordinary module")
+        if type(function.__globals__) is not dict:
+            self.refuse("has global names of its own kind", "define it in an ordinary module")
+        self.inner = frozenset(_inner_names(function.__code__))
         given = dict(zip(_last_names(function), function.__defaults__ or (), strict=True))
         for name, value in {**given, **(function.__kwdefaults__ or {})}.items():
             text = constant_text(value)
@@ -203,13 +226,13 @@ class _Reader:
 
     def code(self, code: types.CodeType) -> None:
         self.found.codes.add(code)
-        listed = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "PRECALL")]
-        follows = iter([*listed[1:], None])
-        path: tuple[str, Any] | None = None
-        for at in listed:
-            then = next(follows)
+        listed = [None, *_instructions(code), None, None]
+        path: _Module | None = None
+        for place in range(1, len(listed) - 2):
+            at, then = listed[place], listed[place + 1]
+            assert at is not None
             self.line = _line(at) or (_line(then) if then is not None else None) or self.line
-            path = self.instruction(at, then, code, path)
+            path = self.instruction(at, listed[place - 1], listed[place + 1 :], path)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self.code(constant)
@@ -217,25 +240,30 @@ class _Reader:
     def instruction(
         self,
         at: dis.Instruction,
-        then: dis.Instruction | None,
-        code: types.CodeType,
-        path: tuple[str, Any] | None,
-    ) -> tuple[str, Any] | None:
+        before: dis.Instruction | None,
+        follow: list[dis.Instruction | None],
+        path: _Module | None,
+    ) -> _Module | None:
         """Refuse an instruction, or say to which module it leads, if it leads to one."""
+        called = _is_called(at, before, follow[0]) and _pushes(follow[0])
         match at.opname:
             case "LOAD_GLOBAL":
                 name = str(at.argval)
-                return self.led(name, self.global_value(name), then)
-            case "LOAD_DEREF":
-                if at.argval in self.function.__code__.co_freevars:
-                    return self.led(f"closure {at.argval}", self.cell(str(at.argval)), then)
+                if name.startswith("__") and name.endswith("__"):
+                    self.refuse(f"reads {name}, which tells how it is run", "leave that out")
+                return self.led(name, self.global_value(name), follow[0], called=called)
+            case "LOAD_DEREF" if at.argval in self.function.__code__.co_freevars:
+                value = self.cell(str(at.argval))
+                return self.led(f"closure {at.argval}", value, follow[0], called=called)
             case "LOAD_ATTR" | "LOAD_METHOD":
                 if path is None:
                     self.refuse(f"asks for .{at.argval}", _LIBRARY)
-                name, module = f"{path[0]}.{at.argval}", path[1]
-                if str(at.argval) not in vars(module):
+                attribute, module = str(at.argval), path.module
+                name = f"{path.name}.{attribute}"
+                if attribute not in vars(module) or attribute.startswith("__"):
                     self.refuse(f"asks for {name}, which is not there", "correct the name")
-                return self.led(name, vars(module)[str(at.argval)], then)
+                called = called or path.called
+                return self.led(name, vars(module)[attribute], follow[0], called=called)
             case "STORE_DEREF" | "DELETE_DEREF":
                 if at.argval in self.function.__code__.co_freevars:
                     what = f"writes to {at.argval} of the enclosing function"
@@ -244,10 +272,53 @@ class _Reader:
                 self.refuse("asks whether two things are one (is)", "compare with == instead")
             case "CALL_INTRINSIC_1" if at.arg not in _INTRINSICS:
                 self.refuse("does what cannot be followed", _TOP)
-            case name if name not in _INSTRUCTIONS:
+            case "MAKE_FUNCTION" | "SET_FUNCTION_ATTRIBUTE":
+                self.check_made(before, follow[0])
+            case name if name.startswith("FORMAT_") or name == "CONVERT_VALUE":
+                self.check_message(follow)
+            case "BINARY_OP" if at.argrepr in ("%", "%="):
+                remedy = "use round(x / step), or an f-string in the message of an error"
+                self.refuse("takes a remainder or writes text (%)", remedy)
+            case "LOAD_CONST" if isinstance(at.argval, frozenset):
+                if follow[0] is None or follow[0].opname != "CONTAINS_OP":
+                    self.refuse("goes through a set, in no fixed order", "use a tuple")
+            case name if name not in _INSTRUCTIONS and name != "LOAD_DEREF":
                 what, remedy = _WHY.get(name, (f"does what cannot be followed ({name})", _TOP))
                 self.refuse(what, remedy)
+        self.check_inner(at, called=called)
         return None
+
+    def check_made(self, before: dis.Instruction | None, then: dis.Instruction | None) -> None:
+        """Refuse a function made here that is not given a name at once; a comprehension has none.
+
+        Names of functions made here are called and nothing else: `check_inner`.
+        """
+        made = None if before is None else before.argval
+        comprehension = isinstance(made, types.CodeType) and made.co_name == "<listcomp>"
+        following = "" if then is None else then.opname
+        if not comprehension and not following.startswith(("STORE_", "SET_FUNCTION_")):
+            self.refuse("passes on a function that it makes", "give it a name, and call it")
+
+    def check_inner(self, at: dis.Instruction, *, called: bool) -> None:
+        """Refuse the name of a function made here where it is not called."""
+        if not at.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "STORE_FAST_LOAD_FAST")):
+            return
+        if at.opname == "LOAD_FAST_AND_CLEAR":  # put aside, and put back to its own name
+            return
+        names = at.argval if isinstance(at.argval, tuple) else (at.argval,)
+        loaded = names[1:] if at.opname == "STORE_FAST_LOAD_FAST" else names
+        wrong = [n for n in (loaded[:-1] if called else loaded) if n in self.inner]
+        if wrong:
+            self.refuse(f"uses the function {wrong[0]} as a value", _CALL_IT)
+
+    def check_message(self, follow: list[dis.Instruction | None]) -> None:
+        """Refuse text but in the message of an error that is raised right away."""
+        names = [None if one is None else one.opname for one in follow]
+        end = next((k for k, name in enumerate(names) if name not in _IN_A_MESSAGE), 0)
+        raised = names[end] == "RAISE_VARARGS" and names[:end].count("CALL") == 1
+        error = isinstance(self.callee, type) and self.callee in _ERRORS
+        if not raised or names[end - 1] != "CALL" or not error:
+            self.refuse("writes text", _NO_TEXT)
 
     def global_value(self, name: str) -> Any:
         scope = self.function.__globals__
@@ -270,13 +341,22 @@ class _Reader:
         except ValueError:
             self.refuse(f"reads {name} of the enclosing function too early", "define it before")
 
-    def led(self, name: str, value: Any, then: dis.Instruction | None) -> tuple[str, Any] | None:
+    def led(
+        self, name: str, value: Any, then: dis.Instruction | None, *, called: bool
+    ) -> _Module | None:
         """What a name leads to: kept if it is fixed and known, refused else."""
         if type(value) is types.ModuleType:
             if then is None or then.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
                 self.refuse(f"uses the module {name} as a value", "write module.function")
-            return name, value
-        self.read(name, self.text(name, value))
+            return _Module(name, value, called)
+        text = self.text(name, value)
+        raised = then is not None and then.opname == "RAISE_VARARGS"
+        held = not called or not _pushes(then)
+        if constant_text(value) is None and held and not raised:
+            self.refuse(f"uses the function {name} as a value", _CALL_IT)
+        if called:
+            self.callee = value
+        self.read(name, text)
         return None
 
     def text(self, name: str, value: Any) -> str:
@@ -298,6 +378,55 @@ class _Reader:
         if not isinstance(value, type) or value not in _ERRORS:
             self.refuse(*_why(name, value))
         return f"built-in builtins.{value.__name__}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """A module that a name leads to, and whether what follows is called."""
+
+    name: str
+    module: types.ModuleType
+    called: bool
+
+
+_BESIDE = ("CACHE", "PRECALL", "EXTENDED_ARG")
+
+
+def _instructions(code: types.CodeType) -> list[dis.Instruction]:
+    return [at for at in dis.get_instructions(code) if at.opname not in _BESIDE]
+
+
+def _is_called(
+    at: dis.Instruction, before: dis.Instruction | None, then: dis.Instruction | None
+) -> bool:
+    """Whether Python's compiler loads it in order to call it: a NULL goes with it."""
+    if at.opname == "LOAD_METHOD":
+        return True
+    if at.opname == "LOAD_GLOBAL" or (at.opname == "LOAD_ATTR" and sys.version_info >= (3, 12)):
+        if bool((at.arg or 0) & 1):
+            return True
+    beside = then if sys.version_info >= (3, 13) else before
+    return beside is not None and beside.opname == "PUSH_NULL"
+
+
+def _pushes(then: dis.Instruction | None) -> bool:
+    """Whether what is to be called stays where it is: arguments follow, or the call itself."""
+    if then is None:
+        return False
+    if then.opname in ("BUILD_LIST", "BUILD_TUPLE"):
+        return then.arg == 0
+    return then.opname.startswith(("LOAD_", "CALL", "PUSH_NULL", "KW_NAMES", "NOP"))
+
+
+def _inner_names(code: types.CodeType) -> Iterator[str]:
+    """The names that functions made inside are given, at any depth."""
+    listed = _instructions(code)
+    for at, then in pairwise(listed):
+        if at.opname in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE") and "STORE_" in then.opname:
+            yield str(then.argval[0] if isinstance(then.argval, tuple) else then.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _inner_names(constant)
 
 
 def _line(at: dis.Instruction) -> int | None:
@@ -347,7 +476,11 @@ def _why(name: str, value: Any) -> tuple[str, str]:
 
 
 def _of_a_library(function: types.FunctionType) -> bool:
-    root = (function.__module__ or "").split(".")[0]
+    return _root(function.__module__) or _root(function.__globals__.get("__name__"))
+
+
+def _root(module: object) -> bool:
+    root = module.partition(".")[0] if isinstance(module, str) else ""
     return root in sys.stdlib_module_names or root == "numpy"
 
 

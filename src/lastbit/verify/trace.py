@@ -10,9 +10,11 @@ expression has both cases. Whatever else depends on the data and is no arithmeti
 computed value, a loop bound, an index, `int`, `float`) is refused with file and line.
 
 Code is not believed to be what it looks like. Before it runs, every instruction that could run is
-screened (`screening`): it keeps no state and asks no value for its type. While it runs, a question
-that it swallows is kept. Afterwards the function itself is called on floats, and must do what was
-followed, to the last bit and by the same instructions (`agreement`).
+screened (`screening`): it keeps no state, asks no value for its type, and does nothing to functions
+but call them, so it cannot tell the copy's from its own. While it runs, a question that it swallows
+is kept. A sign is followed as a float and as an int, and must lead to the same steps. Afterwards
+the function itself is called on floats, and must do what was followed, to the last bit and by the
+same instructions (`agreement`).
 
 Arithmetic among constants alone is done by Python, as the code itself does it: its result counts
 as a given number. Write `Fraction(1, 10)` for a tenth; the literal 0.1 is the float of that name.
@@ -27,6 +29,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,7 +45,7 @@ from lastbit.verify.language import (
     Variable,
     expression_to_json,
 )
-from lastbit.verify.screening import Screened, constant_text, module_of, screened
+from lastbit.verify.screening import Screened, module_of, screened
 from lastbit.verify.steps import Rows, Step, case_step, constant_step, rows_of
 from lastbit.verify.traced import (
     MATH_STEPS,
@@ -59,7 +62,16 @@ from lastbit.verify.traced import (
     step_of,
 )
 
-__all__ = ["Followed", "Untraceable", "clamp", "followed", "round_to", "trace"]
+__all__ = [
+    "Followed",
+    "Untraceable",
+    "arguments_of",
+    "clamp",
+    "followed",
+    "plain_function",
+    "round_to",
+    "trace",
+]
 
 MOST_CASES = 256
 
@@ -135,7 +147,7 @@ def trace(
     Multiply(left=Constant(value=Fraction(-2, 1)), right=Ln(argument=Variable(name='u')))
     """
     given = dict(parameters or {})
-    marked = inputs or _by_signature(_plain(function), given)
+    marked = inputs or _by_signature(function, given)
     return followed(function, {name: name for name in marked}, given).expression
 
 
@@ -151,13 +163,13 @@ def followed(
     `roles` maps arguments that are data to the names of their variables; `sign` names the argument
     given that is a sign, if there is one; `name` is how the function was asked for, module:name.
     """
-    plain = _plain(function)
+    plain = plain_function(function)
     for parameter, value in given.items():
-        if constant_text(value) is None:
+        if type(value) not in (int, float, Fraction, np.float64):
             raise WrongType(
                 parameter,
                 problem=f"is a {type(value).__name__}",
-                remedy="pass a number as parameter",
+                remedy="pass a number as parameter, 1 or 0 for yes or no",
             )
     screen = screened(plain)
     tracer = _Tracer(plain, dict(roles), dict(given), _Copies())
@@ -166,6 +178,14 @@ def followed(
     place = f"{plain.__code__.co_filename}, line {plain.__code__.co_firstlineno}: the function"
     if expression_to_json(again) != expression_to_json(expression):
         raise Untraceable(f"{place} computes something else each time; take draws as inputs")
+    if sign is not None:
+        whole = {**given, sign: int(given[sign])}
+        _, other, _ = _Tracer(plain, dict(roles), whole, _Copies()).explored()
+        if _by_value(rows_of(other)) != _by_value(rows_of(step)):
+            raise Untraceable(
+                f"{place} takes other steps for the sign 1 than for 1.0; use the sign in + - * / "
+                "and comparisons with inputs and floats only, or write float(sign)"
+            )
     codes = frozenset(screen.codes)
     found = Followed(
         plain,
@@ -183,14 +203,43 @@ def followed(
     return found
 
 
-def _plain(function: object) -> types.FunctionType:
-    if not isinstance(function, types.FunctionType):
+def plain_function(function: object) -> types.FunctionType:
+    """A function written in Python, and no other callable."""
+    if type(function) is not types.FunctionType:
         raise WrongType(
             "function",
             problem=f"is of type {type(function).__name__}, not a plain function",
             remedy="pass a function written with def or lambda",
         )
     return function
+
+
+def arguments_of(function: object) -> Mapping[str, inspect.Parameter]:
+    """The arguments that a plain function takes, by its code and by nothing that it says of itself.
+
+    `__signature__` and `__wrapped__` are attributes that anybody can set; calls do not ask them.
+    """
+    plain = plain_function(function)
+    bare = types.FunctionType(
+        plain.__code__, {}, plain.__name__, plain.__defaults__, plain.__closure__
+    )
+    bare.__kwdefaults__ = plain.__kwdefaults__
+    return inspect.signature(bare).parameters
+
+
+def _by_value(rows: Rows) -> list[tuple[Any, ...]]:
+    """Steps without the types of constants: 1 and 1.0 are one number."""
+    places: list[int] = []
+    known: dict[tuple[Any, ...], int] = {}
+    for name, *parts in rows:
+        below = tuple(places[part] if type(part) is int else part for part in parts)
+        key: tuple[Any, ...] = (name, *below)
+        if name in ("int", "fraction"):
+            key = ("number", Fraction(parts[0]))
+        elif name in ("float", "numpy.float64"):
+            key = ("number", Fraction(float.fromhex(parts[0])))
+        places.append(known.setdefault(key, len(known)))
+    return list(known)
 
 
 def _called(function: types.FunctionType, arguments: Mapping[str, Any]) -> Any:
@@ -287,9 +336,9 @@ class _Tracer:
             ) from None
 
 
-def _by_signature(function: types.FunctionType, given: Mapping[str, Any]) -> tuple[str, ...]:
+def _by_signature(function: object, given: Mapping[str, Any]) -> tuple[str, ...]:
     data = []
-    for name, parameter in inspect.signature(function, follow_wrapped=False).parameters.items():
+    for name, parameter in arguments_of(function).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise InvalidParameter(
                 "function", problem=f"takes {parameter}", remedy="name its arguments one by one"
@@ -299,18 +348,43 @@ def _by_signature(function: types.FunctionType, given: Mapping[str, Any]) -> tup
     return tuple(data)
 
 
-def _shim(original: Callable[..., Any], name: str, known: Callable[..., Any] | None) -> Any:
-    """A function that builds the step on traced values and is the original on all others."""
+_NUMBERS = (int, float, bool, str, Fraction, np.float64)
+_TRACEABLE = (
+    "use log, exp, sqrt or fabs of math, round, abs, min or max, of one number; round instead of "
+    "floor, ceil and trunc"
+)
+
+
+def _shim(
+    original: Callable[..., Any],
+    name: str,
+    known: Callable[..., Any] | None,
+    place: Callable[[], str],
+) -> Any:
+    """A function that builds the step on traced values and is the original on numbers.
+
+    Lists are refused unless they hold numbers alone: C code may treat lists of floats in its own
+    way, which a marker does not show.
+    """
 
     def shimmed(*arguments: Any, **options: Any) -> Any:
-        traced = next((x for x in (*arguments, *options.values()) if type(x) is Traced), None)
+        given = (*arguments, *options.values())
+        traced = next((x for x in given if type(x) is Traced), None)
         if traced is None:
+            if not all(_is_of_numbers(x) for x in given):
+                raise Untraceable(f"{place()} calls {name} of a list; {_TRACEABLE}")
             return original(*arguments, **options)
         if known is None or options or len(arguments) != 1:
-            refuse(traced, f"calls {name} so", "use a function that can be traced, of one number")
+            refuse(traced, f"calls {name} so", _TRACEABLE)
         return known(traced)
 
     return shimmed
+
+
+def _is_of_numbers(x: object) -> bool:
+    if type(x) is list or type(x) is tuple:
+        return all(_is_of_numbers(part) for part in x)
+    return type(x) in _NUMBERS
 
 
 def _folded(name: str) -> Callable[..., Any]:
@@ -342,6 +416,7 @@ class _Copies:
     """Copies of the traced function and of those it calls, whose names lead to the shims."""
 
     made: dict[int, types.FunctionType] = field(default_factory=dict)
+    shims: dict[int, Any] = field(default_factory=dict)
     codes: set[types.CodeType] = field(default_factory=set)
     first: types.CodeType | None = None
 
@@ -401,6 +476,13 @@ class _Copies:
         return found
 
     def replaced(self, value: Any) -> Any:
+        """What stands for a value in the copies: always the same for the same."""
+        if id(value) not in self.shims:
+            # the value is kept too: its id is not given to another
+            self.shims[id(value)] = (self.other(value), value)
+        return self.shims[id(value)][0]
+
+    def other(self, value: Any) -> Any:
         if type(value) is types.ModuleType and value is not np:
             return _ModuleShim(value, self)
         if value is clamp or value is round_to:
@@ -409,7 +491,7 @@ class _Copies:
             name = value.__name__
             owner: Any = value.__self__
             if owner is math:
-                return _shim(value, f"math.{name}", MATH_STEPS.get(name))
+                return _shim(value, f"math.{name}", MATH_STEPS.get(name), self.place)
             if owner is builtins and name in ("min", "max"):
                 return _folded(name)
             if owner is builtins and name == "sum":
@@ -420,11 +502,13 @@ class _Copies:
 
 
 class _ModuleShim:
-    """A module as traced code sees it: its functions are copies."""
+    """A module as traced code sees it: its functions are copies, its other names its own."""
+
+    __slots__ = ("_of",)
 
     def __init__(self, module: types.ModuleType, copies: _Copies) -> None:
-        self._module = module
-        self._copies = copies
+        object.__setattr__(self, "_of", (module, copies))
 
-    def __getattr__(self, name: str) -> Any:
-        return self._copies.replaced(getattr(self._module, name))
+    def __getattribute__(self, name: str) -> Any:
+        module, copies = object.__getattribute__(self, "_of")
+        return copies.replaced(vars(module)[name])

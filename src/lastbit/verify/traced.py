@@ -233,6 +233,8 @@ def _unary(name: str, kind: Callable[[Expression], Expression], x: Traced) -> Tr
 
 
 def _clipped(x: Traced, low: object, high: object, name: str) -> Traced:
+    if name == "clamp" and (low is None or high is None):
+        refuse(x, "clamps without an end", "pass both ends, or use min or max for one")
     ends = [None if end is None else _number(x, end) for end in (low, high)]
     below = (step_of(x), constant_step(low), constant_step(high))
     return _made(x, Clamp(expression_of(x), *ends), Step(name, below))
@@ -363,7 +365,9 @@ class Traced:
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _looked(
         "divides with remainder", "use round_to(x, step)"
     )
-    __trunc__ = __floor__ = __ceil__ = _looked("cuts off the fraction", "use round_to(x, step)")
+    __trunc__ = __floor__ = __ceil__ = _looked(
+        "cuts off the fraction", "use step * round(x / step), or round_to(x, step)"
+    )
     __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _looked(
         "combines the bits of an input", _PLAIN
     )
