@@ -159,6 +159,6 @@ def test_points_that_cannot_be_judged_do_not_pass(name):
 
 
 def test_an_overflow_in_the_middle_is_not_passed_over():
-    near = [["VAR", "u"], ["CONST", "1000000"], ["MUL", 0, 1], ["EXP", 2]]
+    near: list[list[object]] = [["VAR", "u"], ["CONST", "1000000"], ["MUL", 0, 1], ["EXP", 2]]
     with pytest.raises(Rejected, match="cannot be judged"):
         check_rate(near, 3, Fraction(10**12))

@@ -50,7 +50,7 @@ numbers = st.sampled_from(
     ]
 )
 DYADIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
-STEPS = {"add": Add, "sub": Subtract, "mul": Multiply, "div": Divide}
+STEPS: dict[str, Any] = {"add": Add, "sub": Subtract, "mul": Multiply, "div": Divide}
 leaves = st.one_of(st.just(("u",)), st.just(("value",)), st.tuples(st.just("number"), numbers))
 
 
@@ -123,7 +123,8 @@ def steps(program: Program) -> Expression:
         case ("case", yes, no):
             return Piecewise(Condition("u", "<", Fraction(1, 2)), steps(yes), steps(no))
         case (kind, left, right):
-            return STEPS[kind](steps(left), steps(right))
+            found: Expression = STEPS[kind](steps(left), steps(right))
+            return found
     raise AssertionError(program)
 
 

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ _CUTS = 32
 _MOST_SEEN = 2048
 _MOST_MASSES = 1 << 15
 _TAIL = Fraction(1, 1 << 12)
+_LONGEST = 60
 _PAD = Fraction(1, 1 << 30)
 MOST_FITTED = _TOP + 1 + len(_MODULI) + 1 + 1 + 1
 
@@ -189,13 +191,14 @@ def _gap(ordered: Sequence[int]) -> tuple[int, int]:
     """The widest gap between two that were seen, in the middle of them."""
     quarter = len(ordered) // 8
     inner = ordered[quarter : len(ordered) - quarter] or ordered
-    pairs: Iterable[tuple[int, int]] = zip(inner, inner[1:], strict=False)
-    return max(pairs, key=lambda pair: pair[1] - pair[0], default=(0, 0))
+    return max(pairwise(inner), key=lambda pair: pair[1] - pair[0], default=(0, 0))
 
 
 def _bucket(output: Any) -> int:
-    return hashlib.sha256(_text(output).encode("utf-8", "backslashreplace")).digest()[0] % _BUCKETS
+    return hashlib.sha256(repr(output).encode("utf-8", "backslashreplace")).digest()[0] % _BUCKETS
 
 
 def _text(output: Any) -> str:
-    return str(output) if type(output) is str else repr(output)
+    plain = output.item() if isinstance(output, np.generic) else output
+    text = plain if isinstance(plain, str) else repr(plain)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -16,8 +16,8 @@ Theorem  a law that is said to be contradicted is wrongly said to be so with pro
          other half goes to events fitted to the first half of the releases of an input and counted
          in its second half (`fitted_law_events`): given the first half they are fixed
 Differs  no contradiction proves nothing: a law that is wrong by less than about 6/sqrt(n) in every
-         event that is tried, n releases of an input, is not noticed, nor one that is wrong in events
-         that are not tried. What a verdict rests on is said with it
+         event that is tried, n releases of an input, is not noticed, nor one that is wrong in other
+         events only. What a verdict rests on is said with it
 Checked  tests/audit/test_releases.py
 """
 
