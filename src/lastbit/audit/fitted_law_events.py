@@ -29,7 +29,7 @@ from flint import arb
 from lastbit.exact.ball import ends as ends_of
 from lastbit.laws.law import Law
 
-__all__ = ["MOST_FITTED", "LawEvent", "fitted_to_list", "fitted_to_multiples", "share_ends"]
+__all__ = ["LawEvent", "MOST_FITTED", "fitted_to_list", "fitted_to_multiples", "share_ends"]
 
 _TOP = 4
 _MODULI = range(2, 17)

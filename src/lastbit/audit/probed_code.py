@@ -12,7 +12,6 @@ Checked  tests/audit/test_probed_code.py
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,12 +19,13 @@ from typing import Any
 
 from lastbit.audit.bound import delta_lower, epsilon_lower
 from lastbit.errors import NotMonotone
+from lastbit.sampling.bits import secure_bits
 from lastbit.sampling.uniform import uniform_below
 from lastbit.verify.law import ExactLaw, monotone_steps
 from lastbit.verify.running import Code, evaluated, input_of, order
 from lastbit.verify.uniforms import Uniform
 
-__all__ = ["RUNS", "CodeCounts", "counted", "is_proved"]
+__all__ = ["CodeCounts", "RUNS", "counted", "is_proved"]
 
 RUNS = 1 << 16  # of each input
 _BITS = 128
@@ -146,12 +146,13 @@ def _uniforms(uniform: Uniform, count: int) -> list[float]:
     """So many draws, exactly as the model says."""
     if uniform.below(1) * uniform.size == 1:  # all alike
         return [uniform.point(int(k)) for k in uniform_below(uniform.size, size=count).tolist()]
-    drawn, size = os.urandom(count * _BITS // 8), _BITS // 8
+    drawn, size = secure_bits().fill(count * _BITS // 8).tobytes(), _BITS // 8
     found = []
     for start in range(0, count * size, size):
         k, bits = int.from_bytes(drawn[start : start + size]), _BITS
         if k >> _FEW == 0:  # the next digits matter too
-            k, bits = (k << _MORE) | int.from_bytes(os.urandom(_MORE // 8)), _BITS + _MORE
+            more = int.from_bytes(secure_bits().fill(_MORE // 8).tobytes())
+            k, bits = (k << _MORE) | more, _BITS + _MORE
         found.append(uniform.point(uniform.number(Fraction(k, 1 << bits))))
     return found
 
