@@ -24,7 +24,6 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.sampling.deterministic import Seeded
-from lastbit.verify.running import Code
 
 
 def seeded(name: str, seed: int = 0):
@@ -295,15 +294,6 @@ def test_our_own_laws_decide():
     assert result.epsilon_lower == pytest.approx(0.1, rel=1e-12)
     response = distinguish(RandomizedResponse(epsilon=1), (0, 1), epsilon="0.99")
     assert response.broken
-
-
-def test_code_is_judged_by_its_exact_law():
-    snapping = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=8.0)
-    result = distinguish(snapping, (0.0, 1.0), epsilon=1)
-    assert result.exact
-    assert 1 <= result.epsilon_lower < 1 + 1e-12
-    assert 0 < (result.delta_lower or 0) < 1e-12  # the price of the floats
-    assert result.broken
 
 
 def test_a_curator_passes_the_black_box_and_not_the_law():

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 
 from lastbit.audit.distinguish import distinguish, distinguish_by_law
 from lastbit.audit.exactly import exact_finding
-from lastbit.audit.releases import _contradiction, _stated, law_trial, release_of
+from lastbit.audit.fitted_law_events import MOST_FITTED, fitted_to_list, fitted_to_multiples
+from lastbit.audit.releases import _contradiction, _off, _stated, law_trial, release_of
 from lastbit.audit.target import as_release
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import working_precision
@@ -25,7 +27,6 @@ from lastbit.mechanisms import (
     ReportNoisyMax,
 )
 from lastbit.sampling.deterministic import Seeded
-from lastbit.verify.running import Code
 
 TRUE = Laplace(sensitivity=1, epsilon="1/2")
 
@@ -122,8 +123,6 @@ def test_our_own_mechanisms_are_not_contradicted(name):
 
 def test_what_a_verdict_rests_on_is_said():
     assert distinguish(TRUE, (0, 1)).rests_on == "the law, which 4,096 releases do not contradict"
-    snapping = Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=8.0)
-    assert distinguish(snapping, (0.0, 1.0)).basis == "code"
 
     class OnlyALaw:
         law = staticmethod(TRUE.law)
@@ -177,17 +176,28 @@ def binomial(trials: int, p: Fraction) -> list[Fraction]:
 @pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(1, 7), Fraction(99, 100)])
 @pytest.mark.parametrize("error", [Fraction(1, 3), Fraction(1, 50)])
 def test_a_true_law_is_contradicted_as_seldom_as_promised(share, error):
-    """Summed over all counts of 60 releases of a coin, whose law lists two outputs."""
+    """Summed over all counts in both halves of 60 releases of a coin, whose law lists two outputs.
+
+    Events are fitted to the first half; the order within a half does not matter.
+    """
     law = {1: share, 0: 1 - share}
     with working_precision(128):
         stated = _stated(law, 0)
     assert stated is not None
-    part = error / (2 * len(stated.events))
-    wrong = Fraction(0)
-    for hits, chance in enumerate(binomial(60, share)):
-        outputs = [1] * hits + [0] * (60 - hits)
-        wrong += chance * (_contradiction(stated, outputs, {}, part) is not None)
+    wrong, half = Fraction(0), binomial(30, share)
+    for hits, chance in enumerate(half):
+        for more, other in enumerate(half):
+            outputs = [1] * hits + [0] * (30 - hits) + [1] * more + [0] * (30 - more)
+            wrong += chance * other * (_contradiction(stated, outputs, {}, error) is not None)
     assert wrong <= error
+
+
+def test_events_fitted_to_what_is_counted_would_contradict_true_laws():
+    """The mutant that does not split: what was seen is seen again, always."""
+    keys = [3 * k for k in range(64)]
+    shares = {k: arb(1) / 1000 for k in range(1000)}
+    events = fitted_to_list(shares, keys)
+    assert _off(events, keys, Fraction(1, 10**6)) is not None
 
 
 def test_a_mutant_that_looks_at_estimates_would_contradict_every_law():
@@ -209,3 +219,116 @@ def test_a_hundred_trials_of_a_true_law_contradict_few():
         for _ in range(100)
     )
     assert found <= 30
+
+
+# ---------------------------------------------------------------- wide laws
+
+THOUSAND = Laplace(sensitivity=1, epsilon="1/1000")
+MIDDLE = Laplace(sensitivity=1, epsilon="1/200")
+
+
+def classes(mechanism: Laplace, modulus: int) -> Callable[[Any, int], Any]:
+    """The noise brought to multiples of a modulus, beside the value."""
+
+    def release(value: int, size: int) -> Any:
+        drawn = np.asarray(mechanism.release(np.full(size, value)))
+        return drawn - (drawn - value) % modulus
+
+    return release
+
+
+def hollow(value: int, size: int) -> Any:
+    drawn = np.asarray(THOUSAND.release(np.zeros(size, int)))
+    return value + np.where(abs(drawn) < 150, 400, drawn)
+
+
+def even(names: list[Any]) -> Callable[[Any], dict[Any, Fraction]]:
+    return lambda value: dict.fromkeys(names, Fraction(1, len(names)))
+
+
+NAMES = [f"name{k}" for k in range(1000)]
+generator = np.random.default_rng(7)
+WIDE: dict[str, tuple[Callable[[Any, int], Any], Callable[[Any], Any]]] = {
+    "one of 10,000 numbers": (
+        lambda value, size: np.full(size, 5000 + value), even(list(range(10_000)))),
+    "one of 1,000 names": (lambda value, size: [f"name{900 + value}"] * size, even(NAMES)),
+    "a tenth of 1,000 names": (
+        lambda value, size: [NAMES[k] for k in generator.integers(0, 100, size)], even(NAMES)),
+    "the lower half of 10,000": (
+        lambda value, size: generator.integers(0, 5000, size), even(list(range(10_000)))),
+    "every third of 10,000": (
+        lambda value, size: 3 * generator.integers(0, 3333, size), even(list(range(10_000)))),
+    "parity at scale 1000": (classes(THOUSAND, 2), THOUSAND.law),
+    "residues modulo 3 at scale 1000": (classes(THOUSAND, 3), THOUSAND.law),
+    "residues modulo 13 at scale 200": (classes(MIDDLE, 13), MIDDLE.law),
+    "nothing near the value": (hollow, THOUSAND.law),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_a_wide_law_with_releases_of_few_outputs_is_contradicted(name):
+    """None of these outputs is likely by the law, and no event fixed beforehand saw them."""
+    release, law = WIDE[name]
+    for _ in range(3):
+        trial = law_trial(release, law, [(0, 1)], error=Fraction(1, 8 * 10**6))
+        assert trial.contradiction is not None
+
+
+def test_residues_are_seen_where_outputs_do_not_come_again():
+    """Half of the releases of 4,096 are not enough to see outputs twice at scale 4000."""
+    keys = list(range(-3000, 3000, 2))
+    with working_precision(128):
+        events = fitted_to_multiples(DiscreteLaplace(1500), Fraction(1), keys)
+    assert len(events) <= MOST_FITTED
+    by_name = {event.name: event for event in events}
+    assert abs(by_name["0 modulo 2"].low - Fraction(1, 2)) < Fraction(1, 1000)
+    assert by_name["0 modulo 2"].high - by_name["0 modulo 2"].low < Fraction(1, 1000)
+
+
+def shares_of(law: DiscreteLaplace, holds: Callable[[int], bool]) -> float:
+    with working_precision(128):
+        return sum(float(law.mass(k).mid()) for k in range(-800, 801) if holds(k))
+
+
+def test_the_probabilities_of_fitted_events_are_those_of_the_law():
+    law = DiscreteLaplace(20)
+    drawn = np.random.default_rng(3).laplace(0, 20, 500).round().astype(int).tolist()
+    with working_precision(128):
+        events = fitted_to_multiples(law, Fraction(1), drawn)
+        listed = fitted_to_list({k: law.mass(k) for k in range(-800, 801)}, drawn)
+    assert 10 < len(events) <= MOST_FITTED and 10 < len(listed) <= MOST_FITTED
+    for event in (*events, *listed):
+        truth = shares_of(law, event.holds)
+        assert event.low - Fraction(1, 10**8) <= truth <= event.high + Fraction(1, 10**8)
+        assert event.high - event.low < Fraction(1, 1000)
+
+
+RIGHT: dict[str, tuple[Any, Any]] = {
+    **HONEST,
+    "Laplace of scale 1000": (THOUSAND, (0, 1)),
+    "Laplace of scale 1/3": (Laplace(sensitivity=1, epsilon=3), (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_mechanisms_are_contradicted_no_oftener_than_promised(name):
+    """60 trials with an error of .3: more than 40 have a chance below 1e-8 if it is attained."""
+    assert sum(binomial(60, Fraction(3, 10))[41:]) < Fraction(1, 10**8)
+    mechanism, pair = RIGHT[name]
+    trials = [
+        law_trial(
+            as_release(mechanism.release), mechanism.law, [pair],
+            error=Fraction(3, 10), releases=256,
+        )
+        for _ in range(60 if name != "Laplace of scale 1000" else 6)
+    ]  # fmt: skip
+    assert sum(trial.contradiction is not None for trial in trials) <= 40
+
+
+def test_a_law_in_balls_is_believed_as_far_as_its_balls_say():
+    """Wide enclosures widen every event: no contradiction comes of them."""
+    wide = arb(0.5, 0.1)
+    with working_precision(128):
+        events = fitted_to_list({0: wide, 1: wide}, [0] * 40 + [1] * 60)
+    assert all(event.low <= Fraction(4, 10) or event.high >= Fraction(6, 10) for event in events)
+    assert _off(events, [0] * 430 + [1] * 570, Fraction(1, 3)) is None

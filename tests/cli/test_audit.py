@@ -36,6 +36,7 @@ generator = np.random.default_rng(20240501)
 laplace = lb.Laplace(sensitivity=1, epsilon=2)
 pick = lb.ReportNoisyMax(sensitivity=1, epsilon=1)
 coin_code = Code("coins:coin")
+floored_code = Code("coins:floored")
 NOT_A_MECHANISM = 3
 
 def plain(value, size):
@@ -100,8 +101,13 @@ class Shifted(Bare):
 bare, shifted = Bare(), Shifted()
 '''
 COINS = """
+import math
+
 def coin(value, u):
     return 1.0 if u < (0.75 if value > 0 else 0.25) else 0.0
+
+def floored(value, u):
+    return float(math.floor(u + (0.75 if value > 0 else 0.25)))
 """
 QUICK = ("--samples", "4000")
 
@@ -209,6 +215,19 @@ def test_an_estimate_above_the_claim_is_said() -> None:
 def test_code_of_one_uniform_is_judged_by_its_law() -> None:
     assert "1.0986" in certified("mechanisms:coin_code", "--epsilon", "1")
     assert "nothing found" in succeeded("audit", "mechanisms:coin_code", "--epsilon", "1.1")
+
+
+def test_code_that_is_only_probed_to_be_monotone_is_judged_by_samples() -> None:
+    """Its law chooses the event; nothing is called exact, and the first line says so."""
+    asked = ("mechanisms:floored_code", "--samples", "9000")
+    words = succeeded("audit", *asked, "--epsilon", "2")
+    assert "monotone only probed" in words.splitlines()[0]
+    assert "only probed, not proved" in " ".join(words.split())
+    assert "exact law" not in words
+    found = json.loads(certified(*asked, "--epsilon", "1/2", "--json"))
+    assert found["verdict"] == "refuted" and found["monotone"] == "probed"
+    assert found["exact"] is False and found["error"] == "1/1000000" and found["hits"]
+    assert "none: exact laws" in succeeded("audit", "mechanisms:coin_code", "--epsilon", "2")
 
 
 def test_vectors_are_made_up_and_one_entry_moves_unless_told() -> None:

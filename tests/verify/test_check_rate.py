@@ -135,3 +135,30 @@ def test_no_bound_leaves_below_the_truth(scale, rate):
     upper = 1 / (1 + math.exp(1.875 / scale)), 1 / (1 + math.exp(0.875 / scale))
     assert math.log(upper[1] / upper[0]) <= float(found.epsilon)
     assert Fraction(rate) >= 1 / Fraction(scale)
+
+
+def bumped(u: float) -> float:
+    """Logistic noise and a bump: it loses 1.77 where a rate of 1 was declared."""
+    return math.log(u) - math.log(1.0 - u) + 0.01 * math.exp(40.0 * (u - 0.6))
+
+
+BLIND: dict[str, Noise] = {
+    "nothing added": bumped,
+    "a root of nothing": lambda u: bumped(u) + math.sqrt(0.0 * u),
+    "a clamp that may act": lambda u: bumped(u) + min(0.0 * u, 0.0),
+    "too wide to see": lambda u: bumped(u) + (1e300 * math.log(u) - 1e300 * math.log(u)),
+    "wide by an exponential": lambda u: bumped(u) + (1e200 * math.exp(u) - 1e200 * math.exp(u)),
+    "a root where it ends": lambda u: bumped(u) + math.sqrt(math.log(u) - math.log(u)),
+}
+
+
+@pytest.mark.parametrize("name", BLIND)
+def test_points_that_cannot_be_judged_do_not_pass(name):
+    """Terms that are 0 made every point be skipped, and the noise was certified for 1."""
+    assert refused(BLIND[name], 1)
+
+
+def test_an_overflow_in_the_middle_is_not_passed_over():
+    near: list[list[object]] = [["VAR", "u"], ["CONST", "1000000"], ["MUL", 0, 1], ["EXP", 2]]
+    with pytest.raises(Rejected, match="cannot be judged"):
+        check_rate(near, 3, Fraction(10**12))

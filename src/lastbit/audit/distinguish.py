@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from lastbit.audit.choices import Choices, Pair, listed
 from lastbit.audit.exactly import ExactFinding, exact_finding, law_of
+from lastbit.audit.probed_code import RUNS, counted, is_proved
 from lastbit.audit.releases import law_trial, release_of
 from lastbit.audit.sampled import SampledFinding, explore
 from lastbit.audit.search import Draw, Plan, Progress
@@ -26,6 +27,7 @@ from lastbit.verify.running import Code
 __all__ = [
     "AuditResult",
     "compared",
+    "confirmed",
     "contradicted",
     "distinguish",
     "distinguish_by_law",
@@ -44,6 +46,9 @@ class AuditResult:
     `epsilon_lower` holds at `delta`; `delta_lower` at the claimed `epsilon`, if one was claimed.
     Both are rounded down, and together wrong with probability at most `error`, which is 0 where
     the law was known: then they are true of that law, and `rests_on` says what is known of the law.
+    `monotone` is "proved" or "probed" for code whose law was worked out by running it: that law is
+    the code's if the code is monotone in its uniform. Where that is only probed the law decides
+    nothing: the result is not exact, and `broken` only if samples say so.
     `contradiction` says why a law that the mechanism stated is not that of its releases; the
     verdict then rests on samples. `estimate` is where the bound tends to with more runs: no bound,
     but a reason to run longer if it is above the claim.
@@ -72,17 +77,31 @@ class AuditResult:
     releases: int = 0
     unheard: str | None = None
     contradiction: str | None = None
+    monotone: Literal["proved", "probed"] | None = None
 
     @property
     def rests_on(self) -> str:
         """What the verdict is about: a law, and what is known of it, or samples."""
         match self.basis:
+            case "code" if self.monotone == "proved":
+                return (
+                    "the law of the code itself, worked out by running it; that it is monotone in "
+                    "its uniform is proved from its steps"
+                )
             case "code":
-                return "the law of the code itself, worked out by running it"
+                return (
+                    "a law that is the code's only if it is monotone in its uniform, which was "
+                    "probed and not proved: it decides nothing"
+                )
             case "law" if self.releases:
                 return f"the law, which {self.releases:,} releases do not contradict"
             case "law":
                 return f"the law alone: {self.unheard or 'no release was compared with it'}"
+            case "samples" if self.monotone == "probed":
+                return (
+                    "samples: its law chose the event, but that the code is monotone in its "
+                    "uniform was only probed, not proved"
+                )
             case "samples" if self.contradiction is not None:
                 return "samples, since the law is not that of release"
             case "samples":
@@ -97,18 +116,24 @@ class AuditResult:
 
     @property
     def exact(self) -> bool:
-        """Whether the laws decided, and not samples."""
-        return self.error == 0
+        """Whether the laws decided, and not samples; a law of code that is only probed does not."""
+        return self.error == 0 and not self._only_probed
+
+    @property
+    def _only_probed(self) -> bool:
+        return self.basis == "code" and self.monotone != "proved"
 
     @property
     def broken(self) -> bool:
         """Whether the claim is refuted: epsilon is greater, or delta is at that epsilon."""
-        if self.epsilon is None:
+        if self.epsilon is None or self._only_probed:
             return False
         return self.epsilon_lower > self.epsilon or (self.delta_lower or 0.0) > self.delta
 
     def __str__(self) -> str:
         how = "exact" if self.exact else f"wrong with probability at most {text_above(self.error)}"
+        if self._only_probed:
+            how = "if the code is monotone in its uniform: probed, not proved"
         bound = text_below(self.epsilon_lower)
         lines = [f"epsilon >= {bound} at delta = {float(self.delta):.3g} ({how})"]
         if self.contradiction is not None:
@@ -154,6 +179,7 @@ class AuditResult:
             "basis": self.basis,
             "rests_on": self.rests_on,
             "contradiction": self.contradiction,
+            "monotone": self.monotone,
         }
 
 
@@ -185,7 +211,9 @@ def distinguish(
 
     A law is an object's own word. Where there are releases too, some are drawn and held against
     it (`releases.law_trial`, with an eighth of the error); a law that they contradict is dropped,
-    the result says so, and samples decide, with the rest of the error.
+    the result says so, and samples decide, with the rest of the error. The law of a `verify.Code`
+    decides where the code is proved to be monotone in its uniform (`verify.direction`); else it
+    chooses the event, and samples decide (`probed_code`).
 
     >>> from lastbit.mechanisms.laplace import Laplace
     >>> result = distinguish(Laplace(sensitivity=1, epsilon="1/2"), (0, 1), epsilon="1/2")
@@ -199,6 +227,8 @@ def distinguish(
     found = None
     if law_of(mechanism) is not None:
         found = distinguish_by_law(mechanism, given, epsilon=epsilon, delta=delta)
+    if found is not None and found.monotone == "probed":
+        return confirmed(found, mechanism, error=allowed, samples=samples)
     if found is not None:
         found = compared(found, mechanism, release, given, error=allowed * LAW_SHARE)
         if found.contradiction is None:
@@ -251,6 +281,44 @@ def compared(
     )
 
 
+def confirmed(
+    found: AuditResult, code: Code, *, error: Fraction, samples: int | None
+) -> AuditResult:
+    """What samples say of code that is only probed to be monotone, on the pair its law chose."""
+    start = time.perf_counter()
+    source = law_of(code)
+    assert source is not None
+    one, two = found.inputs
+    counts = counted(
+        code,
+        (one, two),
+        (source(one), source(two)),
+        epsilon=found.epsilon,
+        delta=found.delta,
+        error=error,
+        runs=RUNS if samples is None else _tests(samples),
+    )
+    inputs = (two, one) if counts.swapped else (one, two)
+    return replace(
+        found,
+        epsilon_lower=counts.epsilon_lower,
+        delta_lower=counts.delta_lower,
+        error=error,
+        event=counts.event,
+        inputs=inputs,
+        hits=counts.hits,
+        trials=counts.runs,
+        other_hits=counts.other_hits,
+        other_trials=counts.runs,
+        samples=2 * counts.runs,
+        seconds=found.seconds + time.perf_counter() - start,
+        again=f"distinguish(mechanism, {[inputs]!r}, {_claimed(found.epsilon, found.delta)}, "
+        f"samples={counts.runs}, error={shown(error)})",
+        estimate=counts.estimate(found.delta),
+        basis="samples",
+    )
+
+
 def contradicted(sampled: AuditResult, by_law: AuditResult, error: Fraction) -> AuditResult:
     """The verdict by samples of a mechanism whose law was contradicted, with the error of both."""
     return replace(sampled, contradiction=by_law.contradiction, error=error)
@@ -284,10 +352,14 @@ def distinguish_by_law(
     claim, share = _claim(epsilon), _share(delta)
     best: tuple[ExactFinding, Pair] | None = None
     rest = None if claim is None else 0.0
+    own = mechanism if law is None and isinstance(mechanism, Code) else None
+    proved = own is not None
     for x, y in listed(pairs):
-        found = exact_finding(source(x), source(y), epsilon=claim, delta=share)
+        laws = (source(x), source(y))
+        found = exact_finding(*laws, epsilon=claim, delta=share)
         if found is None:
             return None
+        proved = proved and own is not None and is_proved(own, (x, y), laws)
         if best is None or found.epsilon_lower > best[0].epsilon_lower:
             best = found, (y, x) if found.swapped else (x, y)
         rest = None if rest is None else max(rest, found.delta_lower or 0.0)
@@ -307,7 +379,8 @@ def distinguish_by_law(
         samples=0,
         seconds=time.perf_counter() - start,
         again=f"distinguish_by_law(mechanism, {[best[1]]!r}, {_claimed(claim, share)})",
-        basis="code" if law is None and isinstance(mechanism, Code) else "law",
+        basis="law" if own is None else "code",
+        monotone=None if own is None else "proved" if proved else "probed",
     )
 
 

@@ -61,7 +61,8 @@ def law_of(mechanism: Any) -> Callable[[Any], Any] | None:
     """
     if isinstance(mechanism, Code):
         # not float(value): a rounded pair may be further apart than the one that was asked about
-        return lambda value: exact_law(mechanism, value)
+        signs = (-1, 1) if mechanism.takes(0.0, 0.5, 1) else None  # a sign only if it asks
+        return lambda value: exact_law(mechanism, value, signs=signs)
     own = getattr(mechanism, "law", None)
     return own if callable(own) else None
 

@@ -12,9 +12,12 @@ Theorem  a law that is said to be contradicted is wrongly said to be so with pro
          fixed by the law and the inputs alone, before anything is released; each count is binomial
          with the law's probability p, which lies in its enclosure, and exceeds the one-sided end of
          Clopper and Pearson with probability at most `share`. There are 2 * events * inputs such
-         statements, and `share` is error divided by that number (union bound)
+         statements, and `share` is half of the error divided by that number (union bound). The
+         other half goes to events fitted to the first half of the releases of an input and counted
+         in its second half (`fitted_law_events`): given the first half they are fixed
 Differs  no contradiction proves nothing: a law that is wrong by less than about 6/sqrt(n) in every
-         event, n releases of an input, is not noticed. What a verdict rests on is said with it
+         event that is tried, n releases of an input, is not noticed, nor one that is wrong in other
+         events only. What a verdict rests on is said with it
 Checked  tests/audit/test_releases.py
 """
 
@@ -32,7 +35,13 @@ from flint import arb
 from lastbit.audit.bound import probability_lower, probability_upper
 from lastbit.audit.choices import Pair
 from lastbit.audit.exactly import listed_law, same_output
-from lastbit.exact.ball import ends as ends_of
+from lastbit.audit.fitted_law_events import (
+    MOST_FITTED,
+    LawEvent,
+    fitted_to_list,
+    fitted_to_multiples,
+    share_ends,
+)
 from lastbit.exact.ball import working_precision
 from lastbit.exact.rational import rational
 from lastbit.laws.law import Law
@@ -66,16 +75,6 @@ class LawTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
-    """A set of outputs, by their keys, and bounds on its probability."""
-
-    name: str
-    holds: Callable[[Any], bool]
-    low: Fraction
-    high: Fraction
-
-
-@dataclass(frozen=True, slots=True)
 class _Stated:
     """A law as it is tested: the key of an output (None if it has none), what is possible, events.
 
@@ -84,7 +83,8 @@ class _Stated:
 
     key: Callable[[Any], Hashable | None]
     possible: Callable[[Any], bool]
-    events: tuple[_Event, ...]
+    events: tuple[LawEvent, ...]
+    fitted: Callable[[list[Any]], list[LawEvent]]
 
 
 def release_of(mechanism: Any) -> Callable[..., Any] | None:
@@ -123,16 +123,16 @@ def law_trial(
         except Exception as failure:  # whatever somebody's code raises
             return LawTrial(releases=0, unheard=f"release raises {type(failure).__name__}")
         done += len(outputs)
-        share = error / (2 * max(1, len(stated.events)) * len(inputs))
-        found = _contradiction(stated, outputs, looks if alike else {}, share)
+        found = _contradiction(stated, outputs, looks if alike else {}, error / len(inputs))
         if found is not None:
             return LawTrial(releases=done, contradiction=found)
     return LawTrial(releases=done)
 
 
 def _contradiction(
-    stated: _Stated, outputs: list[Any], looks: dict[Hashable, str], share: Fraction
+    stated: _Stated, outputs: list[Any], looks: dict[Hashable, str], error: Fraction
 ) -> str | None:
+    """What contradicts the law; wrongly so with probability at most `error`."""
     keys = []
     for output in outputs:
         key = stated.key(output)
@@ -144,7 +144,19 @@ def _contradiction(
                 f"{_text(output)} and {look.partition(' ')[2]} were released, one output by the law"
             )
         keys.append(key)
-    for event in stated.events:
+    found = _off(stated.events, keys, error / (4 * max(1, len(stated.events))))
+    if found is not None:
+        return found
+    half = len(keys) // 2
+    with working_precision(_PRECISION):
+        events = stated.fitted(keys[:half])
+    assert len(events) <= MOST_FITTED
+    return _off(events, keys[half:], error / (4 * MOST_FITTED))
+
+
+def _off(events: Sequence[LawEvent], keys: list[Any], share: Fraction) -> str | None:
+    """The first event that happens too often or too seldom, each way with a share of the error."""
+    for event in events:
         hits = sum(map(event.holds, keys))
         if not _far(hits, len(keys), event):
             continue
@@ -159,7 +171,7 @@ def _contradiction(
     return None
 
 
-def _far(hits: int, trials: int, event: _Event) -> bool:
+def _far(hits: int, trials: int, event: LawEvent) -> bool:
     """Whether it is worth an exact tail; a statement that is not made is never wrong."""
     p = float((event.low + event.high) / 2)
     return abs(hits - p * trials) > _NEAR * math.sqrt(max(p * (1 - p) * trials, 0.0)) or p in (0, 1)
@@ -210,29 +222,34 @@ def _whole(law: Law, step: Fraction, value: Any) -> _Stated:
     atoms = {*cuts, own} if isinstance(own, int) else {*cuts}
     events = [*_half_lines(law, cuts, step), *_atoms(law, sorted(atoms), step)]
     even = _even(law)
-    return _Stated(key, possible, tuple(events if even is None else [*events, even]))
+    return _Stated(
+        key,
+        possible,
+        tuple(events if even is None else [*events, even]),
+        lambda keys: fitted_to_multiples(law, step, keys),
+    )
 
 
-def _half_lines(law: Law, cuts: Sequence[int], step: Fraction) -> Iterator[_Event]:
+def _half_lines(law: Law, cuts: Sequence[int], step: Fraction) -> Iterator[LawEvent]:
     for cut in cuts:
-        ends = _ends(law.cumulative(cut))
-        yield _Event(f"at most {float(cut * step):.6g}", lambda k, c=cut: k <= c, *ends)  # type: ignore[misc]
+        ends = share_ends(law.cumulative(cut))
+        yield LawEvent(f"at most {float(cut * step):.6g}", lambda k, c=cut: k <= c, *ends)  # type: ignore[misc]
 
 
-def _atoms(law: Law, atoms: Sequence[int], step: Fraction) -> Iterator[_Event]:
+def _atoms(law: Law, atoms: Sequence[int], step: Fraction) -> Iterator[LawEvent]:
     for atom in atoms:
-        ends = _ends(law.mass(atom))
-        yield _Event(f"{float(atom * step):.6g}", lambda k, a=atom: k == a, *ends)  # type: ignore[misc]
+        ends = share_ends(law.mass(atom))
+        yield LawEvent(f"{float(atom * step):.6g}", lambda k, a=atom: k == a, *ends)  # type: ignore[misc]
 
 
-def _even(law: Law) -> _Event | None:
+def _even(law: Law) -> LawEvent | None:
     """An even multiple of the step: noise that was scaled after it was drawn has no odd ones."""
     low, high = law.quantile(_TAIL), law.quantile(1 - _TAIL)
     if high - low > _MOST_MASSES:
         return None
     inside = sum((law.mass(k) for k in range(low, high + 1) if k % 2 == 0), arb(0))
-    least, most = _ends(inside)
-    return _Event(
+    least, most = share_ends(inside)
+    return LawEvent(
         "an even multiple", lambda k: k % 2 == 0, least, min(most + 2 * _TAIL, Fraction(1))
     )
 
@@ -242,7 +259,7 @@ def _listed(law: Any) -> _Stated:
     shares = listed_law(law)
     common = sorted(shares, key=lambda output: -float(shares[output].mid()))[:_MOST_ATOMS]
     events = [
-        _Event(_text(output), lambda k, o=output: k == o, *_ends(shares[output]))  # type: ignore[misc]
+        LawEvent(_text(output), lambda k, o=output: k == o, *share_ends(shares[output]))  # type: ignore[misc]
         for output in common
     ]
 
@@ -253,7 +270,12 @@ def _listed(law: Any) -> _Stated:
         except TypeError:  # it cannot be a key
             return None
 
-    return _Stated(key, lambda k: not shares[k].is_zero(), tuple(events))
+    return _Stated(
+        key,
+        lambda k: not shares[k].is_zero(),
+        tuple(events),
+        lambda keys: fitted_to_list(shares, keys),
+    )
 
 
 def _plain(output: Any) -> Any:
@@ -275,9 +297,3 @@ def _number(output: Any) -> Fraction | None:
         return rational(output)
     except (TypeError, ValueError):
         return None
-
-
-def _ends(share: arb) -> tuple[Fraction, Fraction]:
-    """Two fractions between which an enclosed probability lies."""
-    low, high = ends_of(share)
-    return max(Fraction(0), low), min(Fraction(1), high)

@@ -28,6 +28,7 @@ FALSE_LAW = (
     "Correct the law, or release by it."
 )
 LONGER = "The estimate is ε = {}, above the claim, and not proved: pass more --seconds."
+PROBED = " by samples; monotone only probed"
 INDEPENDENT = "Runs of the mechanism are taken to be independent of one another."
 
 
@@ -68,7 +69,7 @@ def _verdict(result: AuditResult) -> str:
     if not result.broken:
         if result.contradiction is not None:
             return "the law is not that of release"
-        return "nothing found"
+        return "nothing found" + (PROBED if result.monotone == "probed" else "")
     if result.epsilon is not None and result.epsilon_lower > result.epsilon:
         return f"refuted: ε ≥ {_epsilon(result)}"
     return f"refuted: δ ≥ {_delta(result)}"
@@ -99,7 +100,7 @@ def _more(result: AuditResult) -> tuple[str, ...]:
     """What the verdict rests on where that is not plain, and whether to look longer."""
     if result.contradiction is not None:
         return (FALSE_LAW.format(result.contradiction),)
-    if result.exact:
+    if result.exact or result.monotone == "probed":
         return (BY_LAW.format(result.rests_on),)
     return (LONGER.format(rounded_down(result.estimate or 0.0, 5)),) if result.undecided else ()
 

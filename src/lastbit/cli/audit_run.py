@@ -63,16 +63,21 @@ def judged(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> 
 
 
 def _by_law(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> AuditResult | None:
-    from lastbit.audit.distinguish import LAW_SHARE, compared, distinguish_by_law
+    from lastbit.audit.distinguish import LAW_SHARE, compared, confirmed, distinguish_by_law
     from lastbit.verify.running import Code
 
     law = law_source(subject.mechanism)
     if law is None:
         return None
+    code = subject.mechanism if isinstance(subject.mechanism, Code) else None
     with waiting("comparing the exact laws"):
         try:
             found = distinguish_by_law(
-                subject.mechanism, list(pairs), epsilon=asked.epsilon, delta=asked.delta, law=law
+                subject.mechanism,
+                list(pairs),
+                epsilon=asked.epsilon,
+                delta=asked.delta,
+                law=law if code is None else None,
             )
         except (LastbitError, TypeError):
             if subject.release is None:
@@ -80,8 +85,10 @@ def _by_law(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) ->
             return None  # a law of something else than one input: its releases tell
         if found is None:
             return None
-        if isinstance(subject.mechanism, Code):
-            return replace(found, basis="code")
+        if code is not None:
+            if found.monotone == "proved":
+                return found
+            return confirmed(found, code, error=asked.error, samples=asked.samples)
         share = asked.error * LAW_SHARE
         given = list(pairs)
         return compared(found, subject.mechanism, subject.release, given, error=share, law=law)

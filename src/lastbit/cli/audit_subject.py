@@ -66,13 +66,9 @@ def subject_of(name: str, found: Any) -> Subject:
 
 
 def law_source(mechanism: Any) -> Callable[[Any], Any] | None:
-    """How to get the law of a mechanism's output; code of a uniform has a sign only if it asks."""
+    """How to get the law of a mechanism's output."""
     from lastbit.audit.exactly import law_of
-    from lastbit.verify.law import exact_law
-    from lastbit.verify.running import Code
 
-    if isinstance(mechanism, Code) and not mechanism.takes(0.0, 0.5, 1):
-        return lambda value: exact_law(mechanism, float(value), signs=None)
     return law_of(mechanism)
 
 

@@ -8,6 +8,13 @@ different ways, or a factor may be 0, nothing is concluded and the program is re
 library's ln and exp are believed to be monotone, and within four ulps of those of the machine that
 checks. Cases of u are worked out on either side, and at the two floats where they meet. Zeros have
 two signs, and the lower one is -0.0: a clamp at 0 and a meeting of cases at 0 are rejected.
+
+Which constants are floats, whole numbers or fractions the steps do not say, and what Python makes
+of whole numbers and fractions alone it does not round. So all ranges are of exact fractions. A step
+of an operand that is a float for certain is one of floats. Every other arithmetic step must come
+out the same, rounded or not: its results are whole multiples of a power of two, at most 2**53 of
+them. If not, and if no operand changes its type with u as the outcome of a clamp or of cases may,
+it is rounded for all u or for none, and its range is wide enough for both.
 """
 
 from __future__ import annotations
@@ -24,9 +31,29 @@ from lastbit.verify.arithmetic import Rejected, number, require
 __all__ = ["check_monotone", "reaches"]
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
-Range: TypeAlias = tuple[float, float, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `low` to `high`, the direction, and what is known of the type.
+
+    `machine`: a float for certain. `steady`: of one type for all u. `unit`: a power of two of which
+    all values are whole multiples, at most 2**53 of it.
+    """
+
+    low: Fraction
+    high: Fraction
+    way: int
+    machine: bool = False
+    steady: bool = True
+    unit: Fraction | None = None
+
+
 _MOST_STEPS = 2000
 _MOST_WORK = 200_000  # steps followed: cases in cases could take for ever
+_LARGEST = 2**53
+_FINEST = Fraction(1, 2**1000)
+_TYPES = "a step may be rounded or not, by types that the steps do not tell"
 _ZERO = "a factor or divisor may be 0, so no direction follows"
 _SPLIT = "parts of a step go different ways"
 
@@ -40,7 +67,12 @@ def check_monotone(rows: Rows, value: float, low: float, high: float) -> None:
 
 def reaches(rows: Rows, value: float, u: float) -> tuple[float, float]:
     """Two floats between which the last step lies at this uniform."""
-    low, high, _ = _Stretch(rows, value, u, u, [0]).at(len(rows) - 1)
+    found = _Stretch(rows, value, u, u, [0]).at(len(rows) - 1)
+    low, high = float(found.low), float(found.high)
+    if low > found.low:
+        low = math.nextafter(low, -math.inf)
+    if high < found.high:
+        high = math.nextafter(high, math.inf)
     return low, high
 
 
@@ -58,9 +90,10 @@ class _Stretch:
         for index in sorted(self._needed(top)):
             self.work[0] += 1
             require(self.work[0] <= _MOST_WORK, "its cases are too many to be followed")
-            known[index] = self._one(index, known)
-            low, high, _ = known[index]
-            require(math.isfinite(low) and math.isfinite(high), "a step may overflow")
+            try:
+                known[index] = self._one(index, known)
+            except (OverflowError, ZeroDivisionError):
+                raise Rejected("a step may overflow") from None
         return known[top]
 
     def _needed(self, top: int) -> set[int]:
@@ -87,12 +120,11 @@ class _Stretch:
     def _one(self, index: int, known: Mapping[int, Range]) -> Range:
         match list(self.rows[index]):
             case ["CONST", text]:
-                constant = float(number(text))
-                return constant, constant, 0
+                return _given(number(text))
             case ["VAR", "u"]:
-                return self.low, self.high, 1
+                return _machine(self.low, self.high, 1)
             case ["VAR", "value"]:
-                return self.value, self.value, 0
+                return _machine(self.value, self.value, 0)
             case ["CASES", _, _, "value", _, _] as row:
                 return known[self._chosen(row)]
             case ["CASES", yes, no, "u", relation, bound]:
@@ -102,9 +134,9 @@ class _Stretch:
             case ["ROUND", argument, step]:
                 return _rounded(known[argument], number(step))
             case [str(rule), argument] if rule in _UNARY:
-                return _UNARY[rule](*known[argument])
-            case [str(rule), left, right] if rule in _DYADIC:
-                return _DYADIC[rule](known[left], known[right])
+                return _UNARY[rule](known[argument])
+            case [str(rule), left, right] if rule in _ARITHMETIC:
+                return _combined(rule, known[left], known[right])
         raise Rejected("a step is not of the kind that can be followed")
 
     def _cases(self, index: int, steps: tuple[Any, Any], relation: Any, bound: Fraction) -> Range:
@@ -125,15 +157,20 @@ class _Stretch:
         first = math.nextafter(last, math.inf)
         one, two = self._part(yes, self.low, last), self._part(no, first, self.high)
         before, after = self._part(yes, last, last), self._part(no, first, first)
-        ways = {one[2], two[2]}
-        if before[1] < after[0]:
+        ways = {one.way, two.way}
+        if before.high < after.low:
             ways.add(1)
-        elif before[0] > after[1]:
+        elif before.low > after.high:
             ways.add(-1)
         else:
-            same = {*before[:2], *after[:2]}
-            require(len(same) == 1 and 0.0 not in same, "where cases meet their order is not seen")
-        return min(one[0], two[0]), max(one[1], two[1]), _joined(ways)
+            same = {before.low, before.high, after.low, after.high}
+            require(len(same) == 1 and 0 not in same, "where cases meet their order is not seen")
+        machine = one.machine and two.machine
+        return _counted(
+            Range(min(one.low, two.low), max(one.high, two.high), _joined(ways), machine, machine),
+            one.unit,
+            two.unit,
+        )
 
     def _part(self, step: int, low: float, high: float) -> Range:
         return _Stretch(self.rows, self.value, low, high, self.work).at(step)
@@ -151,76 +188,154 @@ def _joined(ways: set[int]) -> int:
 
 
 def _sign(x: Range) -> int:
-    require(x[0] > 0 or x[1] < 0, _ZERO)
-    return 1 if x[0] > 0 else -1
+    require(x.low > 0 or x.high < 0, _ZERO)
+    return 1 if x.low > 0 else -1
 
 
-def _sum(a: Range, b: Range) -> Range:
-    return a[0] + b[0], a[1] + b[1], _joined({a[2], b[2]})
+# ---------------------------------------------------------------- types
 
 
-def _negated(low: float, high: float, way: int) -> Range:
-    return -high, -low, -way
+def _machine(low: float, high: float, way: int) -> Range:
+    require(math.isfinite(low) and math.isfinite(high), "a step may overflow")
+    return Range(Fraction(low), Fraction(high), way, machine=True)
 
 
-def _product(a: Range, b: Range) -> Range:
-    ways = {a[2] and a[2] * _sign(b), b[2] and b[2] * _sign(a)}
-    ends = [x * y for x in a[:2] for y in b[:2]]
-    return min(ends), max(ends), _joined(ways)
+def _nearest(x: Fraction) -> Fraction:
+    return Fraction(float(x))
 
 
-def _quotient(a: Range, b: Range) -> Range:
-    ways = {a[2] * _sign(b), b[2] and -b[2] * _sign(a)}
-    ends = [x / y for x in a[:2] for y in b[:2]]
-    return min(ends), max(ends), _joined(ways)
+def _unit_of(x: Fraction) -> Fraction | None:
+    """The greatest power of two that divides a number, if a float is that number."""
+    if x == 0:
+        return Fraction(1)
+    if _nearest(x) != x:
+        return None
+    unit = Fraction(1, x.denominator)
+    while (x / (2 * unit)).denominator == 1:
+        unit *= 2
+    return unit
 
 
-def _logarithm(low: float, high: float, way: int) -> Range:
+def _counted(x: Range, *units: Fraction | None) -> Range:
+    """With the least of these units, where none is missing and it is not too small."""
+    known = [unit for unit in units if unit is not None]
+    unit = min(known) if len(known) == len(units) else None
+    large = unit is not None and max(abs(x.low), abs(x.high)) > _LARGEST * unit
+    if unit is None or large or unit < _FINEST:
+        unit = None
+    return Range(x.low, x.high, x.way, x.machine, x.steady, unit)
+
+
+def _given(constant: Fraction) -> Range:
+    low, high = sorted((_nearest(constant), constant))
+    return Range(low, high, 0, unit=_unit_of(constant))
+
+
+# ---------------------------------------------------------------- single steps
+
+
+def _combined(rule: str, a: Range, b: Range) -> Range:
+    """A sum, difference, product or quotient."""
+    run: Callable[[Any, Any], Any] = _ARITHMETIC[rule]
+    way = _ways(rule, a, b)
+    ends = [run(float(x), float(y)) for x in (a.low, a.high) for y in (b.low, b.high)]
+    rounded = _machine(min(ends), max(ends), way)
+    if a.machine or b.machine:
+        return rounded
+    require(a.unit is not None and b.unit is not None, _TYPES)
+    assert a.unit is not None and b.unit is not None
+    whole = [run(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    plain = Range(min(whole), max(whole), way, steady=a.steady and b.steady)
+    unit: Fraction | None = min(a.unit, b.unit)
+    if rule == "MUL":
+        unit = a.unit * b.unit
+    if rule == "DIV":  # by one power of two, or the quotients have no unit
+        unit = a.unit / abs(b.low) if b.low == b.high and abs(b.low) == b.unit else None
+    exact = _counted(plain, unit)
+    if exact.unit is not None:
+        return exact
+    small = max(abs(plain.low), abs(plain.high)) <= _LARGEST
+    require(plain.steady and small, _TYPES)
+    return Range(min(plain.low, rounded.low), max(plain.high, rounded.high), way)
+
+
+def _ways(rule: str, a: Range, b: Range) -> int:
+    if rule == "ADD":
+        return _joined({a.way, b.way})
+    if rule == "SUB":
+        return _joined({a.way, -b.way})
+    if rule == "MUL":
+        return _joined({a.way and a.way * _sign(b), b.way and b.way * _sign(a)})
+    return _joined({a.way * _sign(b), b.way and -b.way * _sign(a)})
+
+
+def _negated(x: Range) -> Range:
+    return Range(-x.high, -x.low, -x.way, x.machine, x.steady, x.unit)
+
+
+def _logarithm(x: Range) -> Range:
+    low, high = float(x.low), float(x.high)
     require(low > 0, "a logarithm of what may not be above 0")
-    return _wider(math.log(low), math.log(high), way)
+    return _wider(math.log(low), math.log(high), x.way)
 
 
-def _exponential(low: float, high: float, way: int) -> Range:
+def _exponential(x: Range) -> Range:
+    low, high = float(x.low), float(x.high)
     require(high < 700, "an exponential may overflow")
-    return _wider(math.exp(low), math.exp(high), way)
+    return _wider(math.exp(low), math.exp(high), x.way)
 
 
-def _root(low: float, high: float, way: int) -> Range:
-    require(low >= 0, "a square root of what may be below 0")
-    return math.sqrt(low), math.sqrt(high), way
+def _root(x: Range) -> Range:
+    require(x.low >= 0, "a square root of what may be below 0")
+    return _machine(math.sqrt(float(x.low)), math.sqrt(float(x.high)), x.way)
 
 
-def _absolute(low: float, high: float, way: int) -> Range:
-    require(low >= 0 or high <= 0, "an absolute value of what may have either sign")
-    return (abs(low), abs(high), way) if low >= 0 else (abs(high), abs(low), -way)
+def _absolute(x: Range) -> Range:
+    """Of abs, which keeps the type, and of fabs, which makes it a float."""
+    require(x.low >= 0 or x.high <= 0, "an absolute value of what may have either sign")
+    size = x if x.low >= 0 else _negated(x)
+    low, high = min(size.low, _nearest(size.low)), max(size.high, _nearest(size.high))
+    return Range(low, high, size.way, x.machine, x.steady, x.unit)
 
 
-def _sgn(low: float, high: float, way: int) -> Range:
-    return float((low > 0) - (low < 0)), float((high > 0) - (high < 0)), way
+def _sgn(x: Range) -> Range:
+    low, high = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
+    return Range(low, high, x.way, x.machine, x.steady, Fraction(1))
 
 
 def _wider(low: float, high: float, way: int) -> Range:
     for _ in range(4):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-    return low, high, way
+    return _machine(low, high, way)
 
 
 def _rounded(x: Range, step: Fraction) -> Range:
+    """Python's round gives whole numbers, `round_to` and numpy floats."""
     require(step > 0, "a step is not above 0")
-    return *(float(round(Fraction(end) / step) * step) for end in x[:2]), x[2]  # type: ignore[return-value]
+    low, high = (round(end / step) * step for end in (x.low, x.high))
+    near = _machine(float(low), float(high), x.way)
+    if step != 1:
+        return near
+    return _counted(Range(min(low, near.low), max(high, near.high), x.way), Fraction(1))
 
 
 def _clamp(x: Range, low: Any, high: Any) -> Range:
-    ends = list(x[:2])
-    for bound, of, clear in ((low, max, x[0] > 0), (high, min, x[1] < 0)):
+    """At a bound the outcome is the bound itself, of its own type."""
+    found = x
+    for bound, of, clear in ((low, max, x.low > 0), (high, min, x.high < 0)):
         if bound is not None:
-            limit = float(number(bound))
-            require(limit != 0 or clear, "a clamp at 0, where zeros have two signs")
-            ends = [of(end, limit) for end in ends]
-    return ends[0], ends[1], x[2]
+            limit = _given(number(bound))
+            require(number(bound) != 0 or clear, "a clamp at 0, where zeros have two signs")
+            least, most = of(found.low, limit.low), of(found.high, limit.high)
+            least, most = min(least, _nearest(least)), max(most, _nearest(most))
+            steady = x.steady and x.way == 0
+            found = _counted(Range(least, most, x.way, steady=steady), found.unit, limit.unit)
+    if found.steady and not found.machine and found.low == found.high:
+        return _counted(found, _unit_of(found.low))
+    return found
 
 
-_UNARY: Mapping[str, Callable[[float, float, int], Range]] = MappingProxyType(
+_UNARY: Mapping[str, Callable[[Range], Range]] = MappingProxyType(
     {
         "NEG": _negated,
         "LN": _logarithm,
@@ -230,11 +345,11 @@ _UNARY: Mapping[str, Callable[[float, float, int], Range]] = MappingProxyType(
         "SGN": _sgn,
     }
 )
-_DYADIC: Mapping[str, Callable[[Range, Range], Range]] = MappingProxyType(
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
-        "ADD": _sum,
-        "SUB": lambda a, b: _sum(a, _negated(*b)),
-        "MUL": _product,
-        "DIV": _quotient,
+        "ADD": lambda x, y: x + y,
+        "SUB": lambda x, y: x - y,
+        "MUL": lambda x, y: x * y,
+        "DIV": lambda x, y: x / y,
     }
 )

@@ -16,7 +16,15 @@ Theorem  the direction of a step follows from those of the steps it uses and fro
          -a against a; rounding to a step, clamping and signs with a. Cases of u are monotone if
          both sides go one way and so does the step from the last uniform of one to the first of
          the other. The values that steps can take lie between those at the ends of the operands,
-         for the same reason, so the signs are seen by running the steps on the ends
+         for the same reason, so the signs are seen by running the steps on the ends.
+         Python's whole numbers and fractions are exact, and the steps do not say which numbers are
+         of which type. A step with an operand that is certainly a float (the value, u, and what
+         was computed from one) rounds the others to floats first, by a function that never falls.
+         A step of other operands is followed where the float result is the exact one, because all
+         are multiples of one power of two and no more than 2**53 of it: then no type matters. Else
+         it is either rounded or exact at all uniforms if its operands are of one type at all of
+         them: it moves as above either way, and lies between the least and the greatest of both.
+         Operands of changing types (a clamp, cases) are not followed there
 Differs  the library's ln and exp are assumed to be monotone and within four ulps of Python's own:
          each certificate says so. A factor that may be 0 and a clamp at 0 are not followed: there
          zeros of two signs come in either order
@@ -26,12 +34,16 @@ Checked  tests/verify/test_direction.py, against all uniforms of small generator
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import operator
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from lastbit.errors import LastbitError
 from lastbit.verify.language import (
@@ -55,15 +67,25 @@ from lastbit.verify.language import (
     expression_to_json,
 )
 from lastbit.verify.running import Code
-from lastbit.verify.trace import trace
+from lastbit.verify.trace import followed
 
-__all__ = ["Moving", "NotFollowed", "direction", "followed_steps"]
+__all__ = ["Kind", "Moving", "NotFollowed", "direction", "followed_steps"]
 
 _ULPS = 4
 _MOST_STEPS = 2000
 _MOST_WORK = 100_000  # less than the checker allows
 _MOST_EXPONENT = 700
+_EXACT = 1 << 53
+_FINEST = 1000
 Stretch = tuple[int | None, float, float]
+
+
+class Kind(IntEnum):
+    """What Python holds: a float; one type at all uniforms, which may be exact; or several."""
+
+    FLOAT = 0
+    ONE = 1
+    SEVERAL = 2
 
 
 class NotFollowed(Exception):
@@ -72,11 +94,22 @@ class NotFollowed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """What a step can be: from `low` to `high`, and how it moves with u: 1, -1, or 0 if not."""
+    """What a step can be: from `low` to `high`, and how it moves with u: 1, -1, or 0 if not.
 
-    low: float
-    high: float
+    `places` says that all its values are multiples of 2**-places and no more than 2**53 of them, so
+    that floats hold them exactly; None where that is not known.
+    """
+
+    low: Fraction
+    high: Fraction
     way: int
+    kind: Kind = Kind.FLOAT
+    places: int | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends as floats, rounded as Python does before it combines them with a float."""
+        return float(self.low), float(self.high)
 
     @property
     def sign(self) -> int:
@@ -118,7 +151,7 @@ def followed_steps(
     if not isinstance(code, Code):
         return None
     try:
-        found = {sign: _traced(code, sign) for sign in signs}
+        found = {sign: _followed(code, sign) for sign in signs}
         for value in values:
             for sign, low, high in stretches:
                 direction(found[sign], value, low, high)
@@ -131,16 +164,45 @@ def followed_steps(
     return [expression_to_json(found[sign]) for sign in signs]
 
 
-def _traced(code: Code, sign: int | None) -> Expression:
-    module, _, attribute = code.name.partition(":")
-    function = getattr(importlib.import_module(module), attribute)
+def _followed(code: Code, sign: int | None) -> Expression:
+    """The steps of the code as it is called: by place, and the same for a sign of either type."""
+    if sign is None:
+        return _traced(code, None)
+    one, two = _traced(code, sign), _traced(code, float(sign))
+    if expression_to_json(one) != expression_to_json(two):
+        raise NotFollowed("the steps change with the type of the sign")
+    return one
+
+
+def _traced(code: Code, sign: float | None) -> Expression:
+    function = code.function
+    if type(function) is not types.FunctionType:
+        raise NotFollowed("the code is no plain function")
+    own = function.__code__
+    count = 2 if sign is None else 3
+    if own.co_argcount < count:
+        raise NotFollowed("the code takes its inputs by no names of their own")
+    names = own.co_varnames[:count]  # what it says itself: __signature__ may say something else
     given: dict[str, Any] = dict(code.parameters)
     if sign is not None:
-        given["sign"] = float(sign)
-    expression = trace(function, "value", "u", parameters=given)
-    if len(expression_to_json(expression)) > _MOST_STEPS:
+        given[names[2]] = sign
+    if set(names[:2]) & set(given):
+        raise NotFollowed("a parameter has the name of an input")
+    roles = {names[0]: "value", names[1]: "u"}
+    found = followed(function, roles, given, sign=None if sign is None else names[2])
+    if any(_narrow(part, function.__globals__) for part in (own, *found.screen.codes)):
+        raise NotFollowed("a whole number of numpy overflows")
+    if len(expression_to_json(found.expression)) > _MOST_STEPS:
         raise NotFollowed("there are too many steps")
-    return expression
+    return found.expression
+
+
+def _narrow(code: types.CodeType, names: Mapping[str, Any]) -> bool:
+    """Whether code names integers of numpy: they wrap around, and the steps do not tell them."""
+    kinds = (getattr(np, name, None) for name in code.co_names)
+    if any(isinstance(kind, type) and issubclass(kind, np.integer) for kind in kinds):
+        return True
+    return any(isinstance(names.get(name), np.integer) for name in code.co_names)
 
 
 class _Following:
@@ -160,18 +222,17 @@ class _Following:
             self._work[0] += 1
             if self._work[0] > _MOST_WORK:
                 raise NotFollowed("there are too many cases")
-            self._known[key] = expression, _finite(self._step(expression))
+            self._known[key] = expression, self._step(expression)
         return self._known[key][1]
 
     def _step(self, expression: Expression) -> Moving:
         match expression:
             case Constant():
-                number = float(expression.value)
-                return Moving(number, number, 0)
+                return _constant(expression.value)
             case Variable(name="u"):
-                return Moving(*self._u, 1)
+                return Moving(Fraction(self._u[0]), Fraction(self._u[1]), 1)
             case Variable(name="value"):
-                return Moving(self._value, self._value, 0)
+                return Moving(Fraction(self._value), Fraction(self._value), 0)
             case Add() | Subtract() | Multiply() | Divide():
                 return _dyadic(expression, self.of(expression.left), self.of(expression.right))
             case Piecewise():
@@ -202,7 +263,9 @@ class _Following:
             for u, e in ((last, expression.then), (first, expression.otherwise))
         )
         way = _together(one.way, two.way, _jump(before, after))
-        return Moving(min(one.low, two.low), max(one.high, two.high), way)
+        low_end, high_end = min(one.low, two.low), max(one.high, two.high)
+        kind = Kind.FLOAT if one.kind == two.kind == Kind.FLOAT else Kind.SEVERAL
+        return Moving(low_end, high_end, way, kind, _common((one.places, two.places)))
 
 
 def _last(condition: Condition, low: float, high: float) -> float | None:
@@ -239,76 +302,175 @@ def _together(*ways: int) -> int:
     return found.pop() if found else 0
 
 
-def _finite(found: Moving) -> Moving:
-    if not (math.isfinite(found.low) and math.isfinite(found.high)):
+# ---------------------------------------------------------------- numbers and their types
+
+
+def _places(number: Fraction) -> int | None:
+    """The places of one number, as few as it has; None if no float is that number."""
+    if number == 0:
+        return 0
+    top, bottom = number.numerator, number.denominator
+    if bottom & (bottom - 1):
+        return None
+    zeros = (top & -top).bit_length() - 1
+    found = bottom.bit_length() - 1 - zeros
+    return found if abs(top >> zeros) <= _EXACT and abs(found) <= _FINEST else None
+
+
+def _common(places: Iterable[int | None]) -> int | None:
+    """Places that do for all; the bound on multiples must be looked at again."""
+    known = list(places)
+    return None if None in known else max(p for p in known if p is not None)
+
+
+def _held(found: Moving) -> Moving:
+    """The places left out where a value has more than 2**53 multiples."""
+    if found.places is None:
+        return found
+    unit = Fraction(2) ** -found.places
+    fits = max(abs(found.low), abs(found.high)) <= _EXACT * unit
+    return found if fits and abs(found.places) <= _FINEST else replace(found, places=None)
+
+
+def _constant(number: Fraction) -> Moving:
+    """A number of the code; its type is not known, nor whether it is rounded."""
+    return Moving(*_either(number, number), 0, Kind.ONE, _places(number))
+
+
+def _either(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+    """Ends between which all lies, whether rounded to floats or not."""
+    return min(low, Fraction(float(low))), max(high, Fraction(float(high)))
+
+
+def _floats(low: float, high: float, way: int) -> Moving:
+    if not (math.isfinite(low) and math.isfinite(high)):
         raise NotFollowed("a step may overflow")
-    return found
+    return Moving(Fraction(low), Fraction(high), way)
+
+
+# ---------------------------------------------------------------- single steps
 
 
 def _dyadic(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> Moving:
+    way = _way(step, a, b)
+    operation = _OPERATIONS[type(step)]
+    results = [operation(x, y) for x in a.ends for y in b.ends]
+    rounded = _floats(min(results), max(results), way)
+    if Kind.FLOAT in (a.kind, b.kind):
+        return rounded
+    if a.places is None or b.places is None:
+        raise NotFollowed("a step of numbers that may be exact or rounded")
+    exact = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    kind = max(a.kind, b.kind)
+    both = _held(Moving(min(exact), max(exact), way, kind, _result_places(step, a, b)))
+    if both.places is not None:
+        return both
+    if kind is Kind.SEVERAL or max(abs(both.low), abs(both.high)) > _EXACT:
+        raise NotFollowed("a step of numbers that may be exact or rounded")
+    return Moving(min(both.low, rounded.low), max(both.high, rounded.high), way, kind)
+
+
+def _way(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> int:
     match step:
         case Add():
-            return Moving(a.low + b.low, a.high + b.high, _together(a.way, b.way))
+            return _together(a.way, b.way)
         case Subtract():
-            return Moving(a.low - b.high, a.high - b.low, _together(a.way, -b.way))
+            return _together(a.way, -b.way)
         case Multiply():
-            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-            one = a.way * b.sign if a.way else 0
-            two = b.way * a.sign if b.way else 0
-            return Moving(min(corners), max(corners), _together(one, two))
+            return _together(a.way * b.sign if a.way else 0, b.way * a.sign if b.way else 0)
         case Divide():
-            corners = [x / y for x in (a.low, a.high) for y in (b.low, b.high) if b.sign]
-            one, two = a.way * b.sign, -b.way * a.sign if b.way else 0
-            return Moving(min(corners), max(corners), _together(one, two))
+            return _together(a.way * b.sign, -b.way * a.sign if b.way else 0)
+
+
+def _result_places(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> int | None:
+    """Of the exact results; a quotient has them if it is by one power of two."""
+    assert a.places is not None and b.places is not None
+    match step:
+        case Add() | Subtract():
+            return max(a.places, b.places)
+        case Multiply():
+            return a.places + b.places
+        case Divide():
+            by = _places(1 / b.low) if b.low == b.high else None
+            return None if by is None else a.places + by
+
+
+_OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = types.MappingProxyType(
+    {
+        Add: operator.add,
+        Subtract: operator.sub,
+        Multiply: operator.mul,
+        Divide: operator.truediv,
+    }
+)
 
 
 def _unary(step: Negate | Ln | Exp | Sqrt | Absolute | Sign | Clamp | RoundTo, x: Moving) -> Moving:
+    low, high = x.ends
     match step:
         case Negate():
-            return Moving(-x.high, -x.low, -x.way)
+            return Moving(-x.high, -x.low, -x.way, x.kind, x.places)
         case Ln():
-            if x.low <= 0:
+            if low <= 0:
                 raise NotFollowed("a logarithm of what may not be above 0")
-            return _near(math.log(x.low), math.log(x.high), x.way)
+            return _near(math.log(low), math.log(high), x.way)
         case Exp():
-            if x.high >= _MOST_EXPONENT:
+            if high >= _MOST_EXPONENT:
                 raise NotFollowed("an exponential may overflow")
-            return _near(math.exp(x.low), math.exp(x.high), x.way)
+            return _near(math.exp(low), math.exp(high), x.way)
         case Sqrt():
-            return Moving(math.sqrt(x.low), math.sqrt(x.high), x.way)
+            return _floats(math.sqrt(low), math.sqrt(high), x.way)
         case Absolute():
-            if x.low >= 0:
-                return Moving(abs(x.low), x.high, x.way)
-            if x.high <= 0:
-                return Moving(abs(x.high), -x.low, -x.way)
-            raise NotFollowed("an absolute value of what may have either sign")
+            return _absolute(x)
         case Sign():
-            low, high = ((end > 0) - (end < 0) + 0.0 for end in (x.low, x.high))
-            return Moving(low, high, x.way)
+            one, two = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
+            return Moving(one, two, x.way, x.kind, 0)
         case Clamp():
             return _clamped(step, x)
         case RoundTo():
-            low, high = (
-                float(round(Fraction(end) / step.step) * step.step) for end in (x.low, x.high)
-            )
-            return Moving(low, high, x.way)
+            return _rounded(x, step.step)
+
+
+def _absolute(x: Moving) -> Moving:
+    """By abs, which leaves the type, or by fabs, which makes it a float."""
+    if x.low >= 0:
+        low, high, way = x.low, x.high, x.way
+    elif x.high <= 0:
+        low, high, way = -x.high, -x.low, -x.way
+    else:
+        raise NotFollowed("an absolute value of what may have either sign")
+    return Moving(*_either(low, high), way, x.kind, x.places)
+
+
+def _rounded(x: Moving, step: Fraction) -> Moving:
+    """A multiple of the step: a whole number of Python for the step 1, else a float."""
+    low, high = (round(end / step) * step for end in (x.low, x.high))
+    near = _floats(float(low), float(high), x.way)
+    if step != 1:
+        return near
+    return _held(Moving(*_either(low, high), x.way, Kind.ONE, 0))
 
 
 def _near(low: float, high: float, way: int) -> Moving:
     """A function of the library between its values at both ends, a few ulps wider."""
     for _ in range(_ULPS):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-    return Moving(low, high, way)
+    return _floats(low, high, way)
 
 
 def _clamped(step: Clamp, x: Moving) -> Moving:
-    low, high = x.low, x.high
-    if step.low is not None:
-        if step.low == 0 and not low > 0:
+    """Between the bounds; at one of them Python gives the bound itself, of its own type."""
+    found = x
+    for bound, of, clear in ((step.low, max, x.low > 0), (step.high, min, x.high < 0)):
+        if bound is None:
+            continue
+        if bound == 0 and not clear:
             raise NotFollowed("a clamp at 0")
-        low, high = max(low, float(step.low)), max(high, float(step.low))
-    if step.high is not None:
-        if step.high == 0 and not high < 0:
-            raise NotFollowed("a clamp at 0")
-        low, high = min(low, float(step.high)), min(high, float(step.high))
-    return Moving(low, high, x.way)
+        limit = _constant(bound)
+        places = _common((found.places, limit.places))
+        kind = Kind.SEVERAL if x.way else max(found.kind, Kind.ONE)
+        ends = _either(of(found.low, limit.low), of(found.high, limit.high))
+        found = _held(Moving(*ends, x.way, kind, places))
+    if found.kind is Kind.ONE and found.low == found.high:
+        return replace(found, places=_places(found.low))
+    return found

@@ -31,6 +31,8 @@ __all__ = [
     "branches_of",
     "exact_law",
     "exact_loss",
+    "if_monotone",
+    "monotone_steps",
 ]
 
 _PRECISION = 320
@@ -304,6 +306,7 @@ class ExactLoss:
     laws: tuple[ExactLaw, ExactLaw] = field(repr=False)
     forward: Worst
     backward: Worst
+    code: Code | None = field(default=None, repr=False, compare=False)
 
     @property
     def direction(self) -> str:
@@ -379,30 +382,50 @@ class ExactLoss:
         why = _PROBED if steps is None else MONOTONE_PROVED
         return certificate("law", claim, (why, *_ASSUMPTIONS), body)
 
+    @property
+    def monotone(self) -> str:
+        """How the code is known to be monotone in its uniform: "proved" or "probed"."""
+        proved = self.code is not None and self._steps(self.code) is not None
+        return "proved" if proved else "probed"
+
     def _steps(self, code: Code) -> list[list[list[object]]] | None:
         """Steps that prove the code monotone between the splits, for both inputs; None if none."""
-        law = self.laws[0]
-        stretches = [
-            (b.sign, law.uniform.point(b.cells[0].first), law.uniform.point(b.cells[-1].last))
-            for b in law.branches
-        ]
-        signs: tuple[int | None, ...] = (None,) if law.signs is None else law.signs
-        seen = (
-            (value, branch.sign, law.uniform.point(index), cell.output)
-            for value, law in zip(self.inputs, self.laws, strict=True)
-            for branch in law.branches
-            for cell in branch.cells
-            for index in (cell.first, cell.last)
-        )
-        return followed_steps(code, self.inputs, signs, stretches, seen)
+        return monotone_steps(code, self.inputs, self.laws)
 
     def __str__(self) -> str:
         loss = "infinite" if self.loss is None else f"{float(self.loss.ends[1]):.9g}"
         return (
-            f"exact loss {loss}, if the code is monotone in its uniform (probed, not proved)\n"
+            f"exact loss {loss}{if_monotone(self.monotone)}\n"
             f"inputs {self.inputs[0]!r} and {self.inputs[1]!r}; the worst output is "
             f"{self.worst.output!r}"
         )
+
+
+def if_monotone(monotone: str) -> str:
+    """What a loss rests on, in words: code that was proved monotone, or only probed."""
+    if monotone == "proved":
+        return "; the code is monotone in its uniform (proved from its steps)"
+    return ", if the code is monotone in its uniform (probed, not proved)"
+
+
+def monotone_steps(
+    code: object, inputs: Sequence[float], laws: Sequence[ExactLaw]
+) -> list[list[list[object]]] | None:
+    """Steps that prove the code monotone where its laws say so; None where there is no proof."""
+    law = laws[0]
+    stretches = [
+        (b.sign, law.uniform.point(b.cells[0].first), law.uniform.point(b.cells[-1].last))
+        for b in law.branches
+    ]
+    signs: tuple[int | None, ...] = (None,) if law.signs is None else law.signs
+    seen = (
+        (value, branch.sign, law.uniform.point(index), cell.output)
+        for value, law in zip(inputs, laws, strict=True)
+        for branch in law.branches
+        for cell in branch.cells
+        for index in (cell.first, cell.last)
+    )
+    return followed_steps(code, inputs, signs, stretches, seen)
 
 
 _PROBED = (
@@ -447,7 +470,11 @@ def exact_loss(
     )
     calls.check_again()
     return ExactLoss(
-        inputs=inputs, laws=(one, two), forward=_worst(one, two), backward=_worst(two, one)
+        inputs=inputs,
+        laws=(one, two),
+        forward=_worst(one, two),
+        backward=_worst(two, one),
+        code=function if isinstance(function, Code) else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from lastbit.verify.arithmetic import written
 from lastbit.verify.binding import running_code
 from lastbit.verify.certificate import BITS_ASSUMPTION, MONOTONE_PROVED, certificate
 from lastbit.verify.direction import followed_steps
-from lastbit.verify.law import branches_of
+from lastbit.verify.law import branches_of, if_monotone
 from lastbit.verify.running import Calls, Code, Function, evaluated, input_of, order
 from lastbit.verify.uniforms import Uniform, model_of, stratified
 
@@ -57,6 +57,13 @@ class Refutation:
     uniform: Uniform
     signs: tuple[int, ...] | None
     splits: tuple[int, ...]
+    code: Code | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def monotone(self) -> str:
+        """How the code is known to be monotone in its uniform: "proved" or "probed"."""
+        proved = self.code is not None and self._steps(self.code) is not None
+        return "proved" if proved else "probed"
 
     @property
     def infinite(self) -> bool:
@@ -131,7 +138,7 @@ class Refutation:
     def __str__(self) -> str:
         loss = "infinite" if self.loss is None else f"{float(self.loss.ends[0]):.9g} or more"
         return (
-            f"loss {loss}, if the code is monotone in its uniform (probed, not proved)\n"
+            f"loss {loss}{if_monotone(self.monotone)}\n"
             f"outputs from {self.low!r} to {self.high!r}, inputs {self.inputs[0]!r} and "
             f"{self.inputs[1]!r}"
         )
@@ -195,7 +202,9 @@ def refute(
             if a.steady(here) and b.steady(there):
                 best = found
     calls.check_again()
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    return replace(best[1], code=function if isinstance(function, Code) else None)
 
 
 def _compared(
