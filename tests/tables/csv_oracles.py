@@ -107,32 +107,47 @@ PIECES = [
 ]
 QUOTED = [*PIECES, '""', ",", "\n", "\r", "\r\n", ",,", '""""', '"",""', "\n,\n"]
 BAD = ["\x00", "\x1f", "\x01", "\x1b", "\udcff", "\udce9", "\udced\udca0\udc80", "\udcc0\udc80"]
+CLASSES = [
+    (0x80, 0x8F), (0x90, 0x9F), (0xA0, 0xBF), (0xC0, 0xC1), (0xC2, 0xDF), (0xE0, 0xE0),
+    (0xE1, 0xEC), (0xED, 0xED), (0xEE, 0xEF), (0xF0, 0xF0), (0xF1, 0xF3), (0xF4, 0xF4),
+    (0xF5, 0xFF),
+]  # fmt: skip
+"""The bytes from 0x80 on that UTF-8 tells apart, least and greatest."""
 
 
-def field(chance, most=6):
+def scraps(chance):
+    """A few bytes from 0x80 on, of any class: mostly no UTF-8, by themselves or with others."""
+    found = (chance.randint(*chance.choice(CLASSES)) for _ in range(chance.randrange(1, 4)))
+    return "".join(chr(0xDC00 + byte) for byte in found)
+
+
+def field(chance, most=6, torn=0.02):
     """A field of a well-formed record; surrogates stand for bytes that are not UTF-8."""
     pieces = QUOTED if chance.random() < 0.4 else PIECES
     inner = "".join(chance.choices(pieces, k=chance.randrange(most)))
     if chance.random() < 0.02:
         inner += chance.choice(BAD)
+    if chance.random() < torn:
+        inner = scraps(chance) + inner if chance.random() < 0.5 else inner + scraps(chance)
     if pieces is QUOTED or chance.random() < 0.1:
         return f'"{inner}"'
     return inner
 
 
-def record(chance, columns, delimiter=",", most=6):
+def record(chance, columns, delimiter=",", most=6, torn=0.02):
     number = columns if chance.random() < 0.9 else chance.randrange(columns + 3)
-    fields = [field(chance, most) for _ in range(number)]
+    fields = [field(chance, most, torn) for _ in range(number)]
     if delimiter != ",":
         fields = [f if f[:1] == '"' else f.replace(delimiter, "") for f in fields]
-    return delimiter.join(fields)
+    # scraps may have met, and be UTF-8 together
+    return encoded(delimiter.join(fields)).decode("utf-8", "surrogateescape")
 
 
-def file_text(chance, columns, rows, delimiter=",", most=6):
+def file_text(chance, columns, rows, delimiter=",", most=6, torn=0.02):
     """Well-formed records, with all kinds of ends, mixed."""
     ends = chance.choice([["\n"], ["\r\n"], ["\r"], ["\n", "\r\n", "\r", "\n\n", "\r\r\n"]])
-    found = [record(chance, columns, delimiter, most) + chance.choice(ends) for _ in range(rows)]
-    text = "".join(found)
+    found = (record(chance, columns, delimiter, most, torn) for _ in range(rows))
+    text = "".join(one + chance.choice(ends) for one in found)
     return text if chance.random() < 0.5 else text.rstrip("\r\n")
 
 

@@ -12,7 +12,9 @@ Law      the records are those that Python's `csv.reader` gives, in order, but w
 Theorem  (records) a file that is a header and n records is accepted, and what is read of it is what
          is read of each record alone, one after the other. For a byte is within quotes just if an
          odd number of quotes precedes it, a record has an even number, and all that is decided of a
-         byte is decided by that parity and its two neighbours
+         quote, delimiter or line break is decided by that parity and its two neighbours. Whether a
+         byte belongs to valid UTF-8 is decided by the bytes from 0x80 on that are around it without
+         a gap, which a line break ends
 Theorem  (locality) let the bytes of one record be replaced by any others. Either every other record
          is read as before, or the file is refused as a whole, for every question. If the new bytes
          have an odd number of quotes, so has the file, and its last quote is never closed; if an
@@ -198,7 +200,8 @@ def _blocks(file: IO[bytes], header: Header, path: str) -> Iterator[_Block]:
             ends |= breaks[:size]
             yield _quoted(bits[:size], ends, np.flatnonzero(quotes[:size]), delimiter, path)
         rest = data[size:]
-        if len(rest) > _UNCLOSED or (not read and rest):
+        longest = max(len(rest), int(breaks.argmax()))  # no other record can be as long
+        if longest > _UNCLOSED or (not read and rest):
             raise _refused(path, "has a quote that is not closed, or a record of 16 MiB")
         if not read:
             return
@@ -273,22 +276,24 @@ def _invalid(bits: Bytes) -> Places:
     """Places that no valid UTF-8 has (Unicode, table 3-7); the text ends with a line break.
 
     Each lead byte must have its trail bytes after it, the first in a range of its own, and every
-    trail byte must be one of a lead byte's.
+    trail byte must be one of a lead byte's. A lead byte has those that follow it without a gap: so
+    nothing reaches over a byte that is no trail byte, such as a line break, into another record.
     """
     high = np.flatnonzero(bits >= 0x80)
     byte = bits[high]
     trails = _TRAILS[byte]
-    last = len(bits) - 1
     wrong = [high[trails == _NEVER]]
     claimed = np.zeros(len(bits), np.bool_)
+    leads = high[(trails >= 1) & (trails != _NEVER)]
     for number in (1, 2, 3):
-        leads = high[(trails >= number) & (trails != _NEVER)]
-        there = np.minimum(leads + number, last)
+        leads = leads[_TRAILS[bits[leads]] >= number]  # those whose trail bytes so far are there
+        there = leads + number  # not beyond the line break at the end
         first, low = bits[leads], bits[there]
         fits = (low & 0xC0) == 0x80
         if number == 1:
             fits &= (_LOWEST[first] <= low) & (low <= _HIGHEST[first])
         wrong.append(leads[~fits])
+        leads = leads[fits]
         claimed[there[fits]] = True
     trailing = high[(byte & 0xC0) == 0x80]
     wrong.append(trailing[~claimed[trailing]])

@@ -170,11 +170,11 @@ def _check_whole(
     connection: Any, name: str, there: Opened, columns: Mapping[str, ColumnType]
 ) -> None:
     match there.source.kind:
-        case "parquet":
+        case "parquet" | "duckdb":
             _check_files(there.source, there.seen, tuple(columns.items()))
         case "frame":
             _check_readable(connection, there, name, columns)
-        case "csv" | "duckdb":  # checked where it is copied; checked by DuckDB when it was stored
+        case "csv":  # checked where it is copied
             pass
 
 

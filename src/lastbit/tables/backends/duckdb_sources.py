@@ -14,9 +14,12 @@ Theorem  (locality) add, change or remove rows of one unit: every other row is r
                     date or missing, or has no UTF-8, is missing. Categories are what they stand
                     for. Arrow's buffers are validated in full, once. A frame that could differ at
                     a second scan is copied first
-         In Parquet and frames, text that is not UTF-8 and times out of range stop DuckDB:
-         the backend looks for them in all rows and all columns of the card, whatever is asked
-Refused  columns of nested types, times of day and intervals, for some of whose values DuckDB stops
+         In Parquet and frames, text that is not UTF-8 and times out of range stop DuckDB: the
+         backend looks for them in all rows and all columns of the card, whatever is asked, and
+         evaluates there the casts that statements do
+Refused  columns of nested types, times of day and intervals, for some of whose values DuckDB stops;
+         times that the card declares as text: even TRY_CAST stops for some out of range. By their
+         types, so it depends on no row
 Checked  tests/tables/backends/test_locality.py: one row is added or changed, on the real engine
 """
 
@@ -71,31 +74,39 @@ def shown(
             kinds, left_out = _attached(connection, there, name)
         case "frame":
             kinds = _registered(connection, there.source.frame, name)
+    _check_casts(kinds, wanted or {})
     left_out |= {column: _NESTED for column, kind in kinds.items() if not _readable(kind)}
     found = {c: type_named(kind) for c, kind in kinds.items() if c not in left_out}
     _check_columns(found, left_out, wanted or ())
     return found
 
 
-def reading_all(connection: Any, there: Opened, name: str, columns: Iterable[str]) -> str | None:
-    """A statement that stops if a value in these columns does; None if none can.
+def reading_all(
+    connection: Any, there: Opened, name: str, columns: Mapping[str, ColumnType]
+) -> str | None:
+    """A statement that stops if a value in these columns does, as read or cast; None if none can.
 
     The source is shown under this name.
     """
-    wanted = {column.lower() for column in columns}
+    wanted = {column.lower(): kind for column, kind in columns.items()}
     known = _NEVER_STOPS if len(there.names) < 2 else ()  # of several files, types may be casts
     reads = [
-        f"bit_xor(hash({_tried(identifier(column), kind)}))"
+        f"bit_xor(hash({_tried(identifier(column), kind, wanted[column.lower()])}))"
         for column, kind in _described(connection, identifier(name)).items()
         if column.lower() in wanted and kind not in known
     ]
     return f"SELECT {', '.join(reads)} FROM {identifier(name)}" if reads else None
 
 
-def _tried(column: str, kind: str) -> str:
-    """The column, in a form that stops at text that is not UTF-8: not every reader looks at it."""
+def _tried(column: str, kind: str, type_: ColumnType) -> str:
+    """The column and its cast, so as to stop at text that is not UTF-8: not every reader looks.
+
+    >>> _tried("x", "VARCHAR", "text"), _tried("y", "TIMESTAMP_S", "date")
+    ('decode(encode(CAST(x AS VARCHAR)))', 'y, TRY_CAST(y AS DATE)')
+    """
     textual = kind in ("VARCHAR", "JSON") or kind.startswith("ENUM(")
-    return f"decode(encode(CAST({column} AS VARCHAR)))" if textual else column
+    raw = f"decode(encode(CAST({column} AS VARCHAR)))" if textual else column
+    return raw if textual and type_ == "text" else f"{raw}, {cast_column(column, type_)}"
 
 
 def type_named(kind: str) -> ColumnType:
@@ -135,6 +146,18 @@ def _check_columns(
         raise InvalidParameter(
             f"column {column[:60]}", problem=reason, remedy=remedy or "check its name"
         )
+
+
+def _check_casts(kinds: Mapping[str, str], wanted: Mapping[str, ColumnType]) -> None:
+    """Refuse what even TRY_CAST stops at for some values: by types, whatever the values are."""
+    types = {column.lower(): type_ for column, type_ in wanted.items()}
+    for column, kind in kinds.items():
+        if kind.startswith("TIMESTAMP") and types.get(column.lower()) == "text":
+            raise InvalidParameter(
+                f"column {column[:60]}",
+                problem="is a time in the source, but text on the card",
+                remedy='declare type = "timestamp"; in a question, CAST(x AS TEXT) makes it text',
+            )
 
 
 def _view(connection: Any, name: str, body: str) -> dict[str, str]:
@@ -178,6 +201,7 @@ def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) ->
     """Each column of a file as the card has it, so that it does not matter what others have."""
     if wanted is None:
         return "*"
+    _check_casts(schema, wanted)
     types = {column.lower(): (column, kind) for column, kind in wanted.items()}
     columns = []
     for column, kind in schema.items():
