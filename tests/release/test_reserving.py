@@ -166,3 +166,25 @@ def test_a_price_off_the_grid_is_refused_before_anything(folder: Path) -> None:
     with pytest.raises(InvalidParameter, match=r"next decimal below is 0\.333333333333"):
         ask(epsilon=Fraction(1, 3) + Fraction(1, 10**999))
     assert not Path("visits.ledger").exists()
+
+
+@pytest.mark.parametrize("how", ["deleted", "exchanged", "emptied"])
+def test_what_cannot_be_known_of_the_price_is_not_said(
+    how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hole: "the price stays charged", of a ledger that was gone."""
+    real = engine.aggregates
+
+    def aggregates(*given: Any, **named: Any) -> Any:
+        Path("visits.ledger").unlink()
+        if how == "exchanged":
+            books()
+        elif how == "emptied":
+            Path("visits.ledger").touch()
+        return real(*given, **named)
+
+    monkeypatch.setattr(engine, "aggregates", aggregates)
+    with pytest.raises(LastbitError, match="cannot be told") as caught:
+        ask()
+    assert "stays charged" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -6,10 +6,15 @@ import json
 import stat
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lastbit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lastbit.cli.page import Part
+    from lastbit.ledger import Ledger
 
 __all__ = ["ledger"]
 
@@ -19,7 +24,7 @@ heads_option = click.option(
     "heads",
     multiple=True,
     metavar="HASH",
-    help="The hash of an entry, as a certificate quotes it: it must be there.",
+    help="The hash of an entry, as an answer quotes it (entry.hash): it must be there.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -39,9 +44,10 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
 
     The exit status is 0 if all fits, 1 if something was changed, 2 if the file cannot be read. A
     file that was replaced by an older copy fits: only the hash of a newer entry, noted elsewhere,
-    tells (--head, which may be given several times).
+    tells (--head, which may be given several times). That an answer is in the ledger is proved by
+    entry.hash of its record; body.ledger of its certificate is the price that was paid before it.
     """
-    from lastbit.cli.page import Facts, Heading, Part, Words, show, show_json
+    from lastbit.cli.page import Facts, Heading, Words, show, show_json
     from lastbit.cli.waiting import waiting
     from lastbit.ledger import Ledger
 
@@ -62,6 +68,7 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
             ("head", books.head),
         )
         parts: list[Part] = [Heading(str(file), "every entry fits"), Facts(facts)]
+        parts += _unanswered_heads(books, heads)
         if not heads:
             parts.append(
                 Words(
@@ -140,8 +147,9 @@ def backup(file: Path, copy: Path) -> None:
 def restore(copy: Path, file: Path, heads: tuple[str, ...]) -> None:
     """Put a backup to use where there is no ledger.
 
-    What was spent after the backup is not in it. Give the hash of the newest entry that any
-    certificate quotes (--head), and an older backup is refused. The restoring is recorded.
+    What was spent after the backup is not in it. Give entry.hash of the newest answer that anybody
+    has (--head), and an older backup is refused. The restoring is recorded. What was charged and
+    not answered in the backup stays charged and is void: to ask it again costs again.
     """
     from lastbit.cli.budget import user_name
     from lastbit.cli.page import Facts, Words, show
@@ -149,11 +157,38 @@ def restore(copy: Path, file: Path, heads: tuple[str, ...]) -> None:
 
     _check_heads(heads)
     books = restored(copy, file, who=user_name(), heads=heads)
-    last = books.entries(last=2)[0].when[:16].replace("T", " ")
-    show(
+    entries = books.entries()
+    void = 0
+    while entries[-1 - void].kind == "voided":  # they follow the note of the restoring
+        void += 1
+    last = entries[-2 - void].when[:16].replace("T", " ")
+    parts: list[Part] = [
         Facts((("restored", str(file)), ("its last entry", f"{last} UTC"))),
         Words("Whatever was answered after that is not in it, and its price is forgotten."),
-    )
+    ]
+    if void:
+        parts.append(
+            Words(
+                f"Charged and not answered in it: {void}. They stay charged and are void, since\n"
+                "somebody may have seen their answers; to ask the same again costs again."
+            )
+        )
+    show(*parts, *_unanswered_heads(books, heads))
+
+
+def _unanswered_heads(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
+    """Of hashes that are there: which prove that a price is, and not that its answer is."""
+    from lastbit.cli.page import Words
+
+    paid = {entry.hash: entry for entry in books.entries() if entry.kind == "reserved"}
+    return [
+        Words(
+            f"{head[:8]}... is a price whose answer is not in this ledger. If anybody has the\n"
+            "answer, this file is older than it: look for a newer one."
+        )
+        for head in heads
+        if head in paid and books.answer_to(paid[head]) is None
+    ]
 
 
 def _check_heads(heads: tuple[str, ...]) -> None:

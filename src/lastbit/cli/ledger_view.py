@@ -181,6 +181,8 @@ def _what(entry: Entry, room: int) -> str:
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
         case "settled":
             return "answered, paid before"
+        case "voided":
+            return "void since a backup was restored; stays charged"
         case "note":
             return printable(entry.words or "", 60)
 

@@ -35,7 +35,8 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 |---|---|
 | `entry.py` | an entry, its canonical text and its hash |
 | `account.py` | one table's budget and spending, and the rules by which they change |
-| `reservations.py` | which reservations are open, and which entry answers one |
+| `scan.py` | the whole chain in one pass: what is spent, what is open, what was answered |
+| `reservations.py` | an answer is of the price that was reserved; a restore voids what is open |
 | `rows.py` | rows of the file, checked as they are read |
 | `chain.py` | what is wrong with a chain of entries |
 | `storage.py` | the SQLite file: made whole, synced, locked, its errors in our words |

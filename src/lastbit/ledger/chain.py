@@ -2,7 +2,7 @@
 
 Theorem  if no problem is found, then what each account has spent is the sum of the charges in the
          file (or more: `account.py`) and was within its budget at every entry; every answer has a
-         charge of its own, made before it; and whoever knows the hash of one entry
+         charge of its own, made before it, of the price and the plan that it names; and whoever knows the hash of one entry
          knows that no entry up to it was changed, dropped, added or moved since, unless they know
          two texts of one SHA-256
 Proof    the first part is `account.py`'s, whose rules are applied anew here. For the second, each
@@ -15,11 +15,13 @@ Checked  tests/ledger/test_chain.py
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator
 
 from lastbit.errors import LastbitError
 from lastbit.ledger.account import Account
 from lastbit.ledger.entry import FIRST, Entry, Malformed
+from lastbit.ledger.reservations import price_problem
 from lastbit.ledger.rows import Row, check_record, readable
 
 __all__ = ["chain_problems"]
@@ -58,7 +60,7 @@ def chain_problems(
         if number == 1 and entry.secret != secret:
             yield "the secret is not the one that the ledger was opened with"
         yield from _account_problems(entry, accounts)
-        yield from _settling_problems(entry, open_)
+        yield from _settling_problems(entry, row.record, open_)
     if number == 0:
         yield "there is no entry"
     if last is not None and last > number:
@@ -70,7 +72,7 @@ def chain_problems(
 def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[str]:
     """Whether the account's new state follows from its last one by the rules of `account.py`."""
     if entry.account is None:
-        if entry.kind in ("charge", "budget", "reserved", "settled"):
+        if entry.kind in ("charge", "budget", "reserved", "settled", "voided"):
             yield f"entry {entry.sequence} has no account"
         return
     before = accounts.get(entry.account)
@@ -97,17 +99,28 @@ def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[st
         accounts[entry.account] = stated
 
 
-def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
-    """Whether an answer has a reservation of its own: open, of its account and its question."""
+def _settling_problems(entry: Entry, record: str | None, open_: dict[str, Entry]) -> Iterator[str]:
+    """Whether an answer has a reservation of its own: open, of its account, question and price."""
     if entry.kind == "reserved":
         open_[entry.hash] = entry
         if entry.reservation is not None or entry.question is None or entry.result is not None:
             yield f"entry {entry.sequence} is no reservation"
-    elif entry.kind == "settled":
+    elif entry.kind == "charge":
+        yield from _price_problems(entry, record, entry)
+    elif entry.kind in ("settled", "voided"):
         paid = open_.pop(entry.reservation or "", None)
         if paid is None:
             yield f"entry {entry.sequence} answers no open reservation"
         elif (paid.account, paid.question) != (entry.account, entry.question):
             yield f"entry {entry.sequence} answers a reservation for something else"
-        if entry.result is None:
-            yield f"entry {entry.sequence} settles a reservation without an answer"
+        if (entry.result is None) != (entry.kind == "voided"):
+            yield f"entry {entry.sequence} settles without an answer, or voids with one"
+        if paid is not None and entry.kind == "settled":
+            yield from _price_problems(entry, record, paid)
+
+
+def _price_problems(entry: Entry, record: str | None, paid: Entry) -> Iterator[str]:
+    answer = None if record is None else json.loads(record)
+    problem = price_problem(answer, paid.cost, entry.plan) if isinstance(answer, dict) else None
+    if problem is not None:
+        yield f"the answer of entry {entry.sequence} {problem}"

@@ -1,8 +1,10 @@
 """Copies of a ledger: backup while it is in use, restore, export.
 
 A copy of a ledger is dangerous in one way: put in the place of the original it takes spending back.
-So a copy never replaces a file, a restored ledger says in a note that it was restored, and
-`heads` (hashes of entries that certificates quote) tell whether the copy is older than an answer.
+So a copy never replaces a file, a restored ledger says in a note that it was restored, what was
+open in it is void (`reservations.py` says why), and `heads` (the hashes of entries that answers
+quote) tell whether the copy is older than an answer. All of that is written before the restored
+file has its name.
 """
 
 from __future__ import annotations
@@ -10,21 +12,32 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.ledger.rows import whole_entry_of, whole_rows
+from lastbit.ledger.entry import Entry
+from lastbit.ledger.reservations import voided
+from lastbit.ledger.rows import appended, whole_entry_of, whole_rows
+from lastbit.ledger.scan import scanned
 from lastbit.ledger.sqlite import Ledger
-from lastbit.ledger.storage import connected, made, place_of
+from lastbit.ledger.storage import connected, made, place_of, transaction
 from lastbit.places import exists
 
 __all__ = ["copied", "exported", "restored"]
 
 
-def copied(ledger: Ledger, path: str | os.PathLike[str]) -> Ledger:
-    """A copy of the ledger as it is now; others may use it meanwhile. No file is replaced."""
+def copied(
+    ledger: Ledger,
+    path: str | os.PathLike[str],
+    *,
+    then: Callable[[sqlite3.Connection], None] | None = None,
+) -> Ledger:
+    """A copy of the ledger as it is now; others may use it meanwhile. No file is replaced.
+
+    `then` is done to the copy before it has its name.
+    """
     place = place_of(path)
     if exists(place):
         raise _taken(place)
@@ -35,6 +48,8 @@ def copied(ledger: Ledger, path: str | os.PathLike[str]) -> Ledger:
             source.execute("BEGIN")
             source.execute("SELECT max(sequence) FROM entries").fetchall()
             source.backup(target)
+        if then is not None:
+            then(target)
 
     if not made(place, fill, patience=ledger.patience):
         raise _taken(place)
@@ -48,15 +63,26 @@ def restored(
     who: str | None = None,
     heads: Collection[str] = (),
 ) -> Ledger:
-    """A backup put to use as a ledger; one that is damaged, or lacks one of `heads`, is refused."""
+    """A backup put to use as a ledger; one that is damaged, or lacks one of `heads`, is refused.
+
+    What was reserved and not answered when the backup was made stays charged, and is void.
+    """
     source = Ledger.existing(backup)
     problems = source.problems(heads)
     if problems:
         raise LedgerDamaged(f"the backup {source.path} is not restored: {problems[0]}")
-    head = source.head
-    ledger = copied(source, path)
-    ledger.note(f"restored from a backup that ended with {head}", who=who)
-    return ledger
+
+    def told(target: sqlite3.Connection) -> None:
+        with transaction(target):
+            chain = scanned(source.path, target)
+            words = f"restored from a backup that ended with {chain.head}"
+            note = Entry(sequence=0, when="", kind="note", who=who, words=words)
+            after = chain.last, chain.head
+            for draft in (note, *voided(chain, who=who)):
+                entry = appended(target, draft, None, after=after)
+                after = entry.sequence, entry.hash
+
+    return copied(source, path, then=told)
 
 
 def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
@@ -67,7 +93,7 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     """
     for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
         with connected(ledger.path, patience=ledger.patience) as connection:
-            row = next(whole_rows(connection, "WHERE sequence = ?", sequence), None)
+            row = next(whole_rows(connection, "NOT INDEXED WHERE sequence = ?", sequence), None)
         if row is None:
             raise LedgerDamaged(f"the ledger {ledger.path} has lost entry {sequence}")
         entry = whole_entry_of(ledger.path, row)

@@ -11,6 +11,7 @@ total that `chain.py` works out again from the charges alone.
 | budget | an account has this budget from now on |
 | reserved | this price is charged for an answer that is to come; no row has been read for it |
 | settled | the answer to an earlier reservation, which costs nothing more |
+| voided | an earlier reservation stays charged and is never answered: a backup was restored |
 | charge | a price and its answer at once |
 | note | a remark |
 """
@@ -32,13 +33,13 @@ from lastbit.tables.schema import Budget
 
 __all__ = ["Entry", "FIRST", "Kind", "Malformed", "canonical", "digest"]
 
-Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled"]
+Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled", "voided"]
 
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
 _FORMAT, _FORMAT_OF_RESERVATIONS = "lastbit ledger 1", "lastbit ledger 2"
-_RESERVATIONS = ("reserved", "settled")
+_RESERVATIONS = ("reserved", "settled", "voided")
 _KINDS = ("opened", "budget", "charge", "note", *_RESERVATIONS)
 _EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
@@ -97,7 +98,7 @@ class Entry:
     secret: str | None = None
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
     reservation: str | None = None
-    """In a settled entry: the hash of the reservation that it answers."""
+    """In a settled or voided entry: the hash of the reservation that it answers, or closes."""
     record: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property

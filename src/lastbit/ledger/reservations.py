@@ -1,56 +1,62 @@
-r"""Reservations: which are open, and which entry answers one.
+"""Reservations: an answer is of the price and the plan that were paid for; a restore voids them.
 
-An entry of a question that has no answer beside it is a reservation; it is settled if a later entry
-of the same question names its hash. In the canonical JSON of an entry the letters
-`"reservation":"` can only be that field, since a quotation mark inside a text is written `\"`.
+A backup that was taken between a reservation and its answer holds the reservation open, though
+somebody may have seen the answer. Resumed, it would be answered a second time, with other noise, at
+no charge. So what is open in a backup is made void when the backup is put to use: the price stays
+charged, and to ask again costs again.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from lastbit.ledger.entry import Entry
-from lastbit.ledger.rows import entry_of, rows, whole_entry_of, whole_rows
+from lastbit.errors import WrongType
+from lastbit.ledger.entry import Entry, canonical, digest
+from lastbit.ledger.scan import Scan
+from lastbit.tables.cost import Cost
 
-__all__ = ["answer_of", "newest_answer", "open_reservations"]
-
-_SETTLED = (
-    "EXISTS (SELECT 1 FROM entries AS later WHERE later.question = entries.question "
-    "AND later.account = entries.account AND later.sequence > entries.sequence "
-    "AND later.record IS NOT NULL "
-    "AND instr(later.text, '\"reservation\":\"' || entries.hash || '\"') > 0)"
-)
-_OPEN = f"record IS NULL AND NOT {_SETTLED}"
+__all__ = ["check_price", "price_problem", "voided"]
 
 
-def newest_answer(
-    place: Path, connection: sqlite3.Connection, account: str, question: str
-) -> Entry | None:
-    """The newest entry that holds an answer to this very question, and the answer."""
-    where = (
-        "WHERE question = ? AND account = ? AND record IS NOT NULL ORDER BY sequence DESC LIMIT 1"
-    )
-    row = next(whole_rows(connection, where, question, account), None)
-    return None if row is None else whole_entry_of(place, row)
+def price_problem(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str | None:
+    """What an answer says of its price or plan and was not paid for; None if all fits.
+
+    An answer need not name them: then there is nothing to compare.
+    """
+    price = None if cost is None else cost.to_json()
+    if "cost" in record and record["cost"] != price:
+        return "names another price than was charged for it"
+    if "plan" in record:
+        told = record["plan"]
+        if not isinstance(told, Mapping) or told.get("cost") != price:
+            return "has a plan of another price than was charged for it"
+        if digest(canonical(told)) != plan:
+            return "has another plan than its entry"
+    return None
 
 
-def open_reservations(
-    place: Path, connection: sqlite3.Connection, account: str, question: str | None = None
-) -> list[Entry]:
-    """What is charged and not answered, in order: of one question, or of the account."""
-    asked, values = ("IS NOT NULL", ()) if question is None else ("= ?", (question,))
-    where = f"WHERE question {asked} AND account = ? AND {_OPEN} ORDER BY sequence"
-    found = [entry_of(place, row) for row in rows(connection, where, *values, account)]
-    return [entry for entry in found if entry.kind == "reserved"]
+def check_price(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> None:
+    """Refuse an answer of another price or plan than is paid for."""
+    problem = price_problem(record, cost, plan)
+    if problem is not None:
+        raise WrongType("answer", problem=problem, remedy="pass the one that was reserved")
 
 
-def answer_of(place: Path, connection: sqlite3.Connection, reservation: Entry) -> Entry | None:
-    """The entry that settles a reservation, with its answer; None while it is open."""
-    where = (
-        "WHERE question = ? AND account = ? AND sequence > ? AND record IS NOT NULL "
-        "AND instr(text, '\"reservation\":\"' || ? || '\"') > 0 ORDER BY sequence LIMIT 1"
-    )
-    asked = (reservation.question, reservation.account, reservation.sequence, reservation.hash)
-    row = next(whole_rows(connection, where, *asked), None)
-    return None if row is None else whole_entry_of(place, row)
+def voided(chain: Scan, *, who: str | None) -> Iterator[Entry]:
+    """Drafts of the entries that make every open reservation void."""
+    for paid in chain.open_reservations(None):
+        assert paid.account is not None
+        state = chain.account(paid.account)
+        assert state is not None  # its reservation is there
+        yield Entry(
+            sequence=0,
+            when="",
+            kind="voided",
+            account=paid.account,
+            who=who,
+            question=paid.question,
+            spent=state.spent,
+            budget=state.budget,
+            reservation=paid.hash,
+        )

@@ -7,12 +7,14 @@ Theorem  (a) at every instant, and after a crash at any, what the entries of an 
          within its budget. (b) A reservation or an answer that was returned is in the file for
          good. (c) A reservation has at most one answer
 Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read, so the total is
-         still the last when the charge is appended; the sum is exact, or rounded up; a commit is
+         still the last when the charge is appended; it is read from the whole chain, every hash
+         checked and no index trusted (`scan.py`); the sum is exact, or rounded up; a commit is
          atomic. (b) the commit has been synced before the call returns (`storage.py` says why
          EXTRA). (c) `settle` looks for the answer under the same lock. All rest on SQLite, and on
          a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
-Checked  tests/ledger/test_sqlite.py, test_reservations.py and test_many_processes.py, and
+Checked  tests/ledger/test_sqlite.py, test_reservations.py, test_many_processes.py and
+         test_overspending.py, and
          tests/faults/test_killed.py: killed at each single system call of a charge
 """
 
@@ -29,12 +31,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lastbit.errors import InvalidParameter, LedgerDamaged, WrongType
+from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger.account import Account
 from lastbit.ledger.chain import chain_problems
 from lastbit.ledger.entry import FIRST, Entry, canonical, digest
-from lastbit.ledger.reservations import answer_of, newest_answer, open_reservations
+from lastbit.ledger.reservations import check_price
 from lastbit.ledger.rows import appended, entry_of, rows, whole_entry_of, whole_rows
+from lastbit.ledger.scan import Scan, scanned, unused_pages_fit
 from lastbit.ledger.storage import (
     APPLICATION,
     SCHEMA,
@@ -85,7 +88,7 @@ class Ledger:
         """The ledger at this path, which must be there."""
         place = place_of(path)
         with connected(place, patience=patience) as connection:
-            first = next(rows(connection, "WHERE sequence = 1"), None)
+            first = next(rows(connection, "NOT INDEXED WHERE sequence = 1"), None)
         if first is None:
             raise damaged(place, "has lost its first entry; restore a backup")
         return Ledger(path=place, opened=first.hash, patience=patience)
@@ -98,11 +101,12 @@ class Ledger:
             found = self._account(connection, name)
             if found is None:
                 with transaction(connection):
-                    found = self._account(connection, name)  # another process may have been first
+                    chain = self._chain(connection)  # another process may have been first
+                    found = chain.account(name)
                     if found is None:
                         _check_budget(budget)
                         found = Account(name=name, budget=None).with_budget(budget)
-                        self._append(connection, _budget_entry(found, who=None))
+                        _append(connection, chain, _budget_entry(found, who=None))
         if found.budget != budget:
             raise InvalidParameter(
                 f"the budget of {name}",
@@ -115,24 +119,22 @@ class Ledger:
     def set_budget(self, name: str, budget: Budget | None, *, who: str | None = None) -> Account:
         """Give an account another budget, which must cover what is spent; this is recorded too."""
         _check_who(who)
+        _check_name(name)
         with self._connected() as connection, transaction(connection):
-            found = self._account(connection, name)
+            chain = self._chain(connection)
+            found = chain.account(name)
             if found is not None and found.budget == budget:
                 return found
             _check_budget(budget)
             after = (found or Account(name=name, budget=None)).with_budget(budget)
-            self._append(connection, _budget_entry(after, who=who))
+            _append(connection, chain, _budget_entry(after, who=who))
         return after
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name."""
-        last = (
-            "WHERE sequence IN (SELECT max(sequence) FROM entries WHERE account IS NOT NULL "
-            "GROUP BY account) ORDER BY account"
-        )
         with self._connected() as connection:
-            states = [entry_of(self.path, row).state for row in rows(connection, last)]
-        return tuple(state for state in states if state is not None)
+            found = self._chain(connection).accounts()
+            return tuple(sorted(found, key=lambda account: account.name))
 
     def spent(self, account: str) -> Cost:
         """What the account has spent, exactly; nothing if it was never opened."""
@@ -153,7 +155,8 @@ class Ledger:
     def recorded(self, account: str, question: str) -> dict[str, Any] | None:
         """The newest answer to this very question, to be shown again at no charge."""
         with self._connected() as connection:
-            found = self._answered(connection, account, question)
+            chain = self._chain(connection, account, question)
+            found = chain.newest_answer(connection)
         return None if found is None else dict(found.record or {})
 
     def reserve(
@@ -192,14 +195,16 @@ class Ledger:
             query=query,
         )
         with self._connected() as connection, transaction(connection):
-            earlier = None if fresh else self._answered(connection, account, question)
+            chain = self._chain(connection, account, question)
+            earlier = None if fresh else chain.newest_answer(connection)
             if earlier is not None:
                 return earlier
-            for paid in open_reservations(self.path, connection, account, question):
+            for paid in chain.open_reservations(account, question):
                 if paid.cost == cost:
                     return paid
+            unused_pages_fit(self.path, connection)
             upgraded(connection)
-            return self._charged(connection, draft)
+            return _charged(connection, chain, draft)
 
     def settle(
         self,
@@ -213,20 +218,25 @@ class Ledger:
 
         Show `record` of the entry that comes back: if another process was first, it is that
         one's answer, and this one must not be shown. A reservation that is resumed by another
-        version of lastbit may be answered by another plan of the same price: `plan_digest`.
+        version of lastbit may be answered by another plan of the same price: `plan_digest`. An
+        answer that names another price or plan is refused.
         """
         _check_who(who)
         if not isinstance(record, Mapping) or reservation.account is None:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
         written = canonical({**record, "entry": None})
+        plan = reservation.plan if plan_digest is None else plan_digest
+        check_price(json.loads(written), reservation.cost, plan)
         with self._connected() as connection, transaction(connection):
-            row = next(rows(connection, "WHERE sequence = ?", reservation.sequence), None)
-            if row is None or row.hash != reservation.hash or reservation.kind != "reserved":
-                raise damaged(self.path, "does not hold this reservation; was a backup restored?")
-            earlier = answer_of(self.path, connection, reservation)
-            if earlier is not None:
+            chain = self._chain(connection)
+            earlier = chain.closing(connection, reservation)
+            if earlier is not None and earlier.kind == "settled":
                 return earlier
-            state = self._account(connection, reservation.account)
+            if earlier is not None:
+                raise damaged(self.path, "was restored from a backup, which made this price void")
+            if reservation not in chain.open_reservations(reservation.account):
+                raise damaged(self.path, "does not hold this reservation; was a backup restored?")
+            state = chain.account(reservation.account)
             assert state is not None  # its reservation is there
             draft = Entry(
                 sequence=0,
@@ -235,33 +245,44 @@ class Ledger:
                 account=reservation.account,
                 who=who,
                 question=reservation.question,
-                plan=reservation.plan if plan_digest is None else plan_digest,
+                plan=plan,
                 fingerprint=reservation.fingerprint,
                 result=digest(written),
                 spent=state.spent,
                 budget=state.budget,
                 reservation=reservation.hash,
             )
-            entry = self._append(connection, draft, written)
+            entry = _append(connection, chain, draft, written)
         return entry.with_record(json.loads(written))
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
         _check_name(account)
         with self._connected() as connection:
-            return tuple(open_reservations(self.path, connection, account))
+            return tuple(self._chain(connection).open_reservations(account))
 
     def answer_to(self, reservation: Entry) -> Entry | None:
-        """The entry that settles a reservation, with the answer; None while it is open."""
+        """The entry that settles a reservation, with the answer; None if there is no answer."""
         with self._connected() as connection:
-            return answer_of(self.path, connection, reservation)
+            found = self._chain(connection).closing(connection, reservation)
+        return found if found is not None and found.kind == "settled" else None
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether the file is there, whole, and has this entry."""
+        try:
+            with self._connected() as connection:
+                self._chain(connection)
+                row = next(rows(connection, "NOT INDEXED WHERE hash = ?", entry.hash), None)
+        except LastbitError:
+            return False
+        return row is not None and row.sequence == entry.sequence
 
     def paid_at(self, entry: Entry) -> int:
         """The number of the entry that charged for this answer."""
         if entry.reservation is None:
             return entry.sequence
         with self._connected() as connection:
-            row = next(rows(connection, "WHERE hash = ?", entry.reservation), None)
+            row = next(rows(connection, "NOT INDEXED WHERE hash = ?", entry.reservation), None)
         if row is None:
             raise damaged(self.path, "has lost a reservation; look at lastbit ledger verify")
         return row.sequence
@@ -291,6 +312,7 @@ class Ledger:
         if not isinstance(record, Mapping):
             raise WrongType("charge", problem="has no record", remedy="pass one")
         written = canonical({**record, "entry": None})
+        check_price(json.loads(written), cost, plan_digest)
         words, query = _asked(record)
         draft = Entry(
             sequence=0,
@@ -307,10 +329,12 @@ class Ledger:
             query=query,
         )
         with self._connected() as connection, transaction(connection):
-            earlier = None if fresh else self._answered(connection, account, question)
+            chain = self._chain(connection, account, question)
+            earlier = None if fresh else chain.newest_answer(connection)
             if earlier is not None:
                 return earlier
-            entry = self._charged(connection, draft, written)
+            unused_pages_fit(self.path, connection)
+            entry = _charged(connection, chain, draft, written)
         return entry.with_record(json.loads(written))
 
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
@@ -318,13 +342,14 @@ class Ledger:
         _check_text("note", words)
         _check_who(who)
         with self._connected() as connection, transaction(connection):
-            state = None if account is None else self._account(connection, account)
+            chain = self._chain(connection)
+            state = None if account is None else chain.account(account)
             if account is not None and state is None:
                 raise _not_open(account)
             draft = Entry(sequence=0, when="", kind="note", account=account, who=who, words=words)
             if state is not None:
                 draft = replace(draft, spent=state.spent, budget=state.budget)
-            return self._append(connection, draft)
+            return _append(connection, chain, draft)
 
     # ------------------------------------------------------------ looking
 
@@ -332,7 +357,7 @@ class Ledger:
     def head(self) -> str:
         """The hash of the last entry. Noted elsewhere, it proves that the ledger lost nothing."""
         with self._connected() as connection:
-            return self._last(connection).hash
+            return self._chain(connection).head
 
     @property
     def secret(self) -> bytes:
@@ -346,7 +371,7 @@ class Ledger:
 
     def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:
         """All entries in order, or the last so many of one account; answers are not read."""
-        where = "" if account is None else "WHERE account = ?"
+        where = "NOT INDEXED" if account is None else "NOT INDEXED WHERE account = ?"
         values = () if account is None else (account,)
         limit = -1 if last is None else last
         with self._connected() as connection:
@@ -357,7 +382,7 @@ class Ledger:
     def entry(self, sequence: int) -> Entry:
         """One entry, with its answer if it has one."""
         with self._connected() as connection:
-            row = next(whole_rows(connection, "WHERE sequence = ?", sequence), None)
+            row = next(whole_rows(connection, "NOT INDEXED WHERE sequence = ?", sequence), None)
         if row is None:
             raise InvalidParameter(
                 "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
@@ -378,7 +403,7 @@ class Ledger:
                 sealed = hashlib.sha256(_secret(self.path, connection)).hexdigest()
                 last = connection.execute("SELECT seq FROM sqlite_sequence").fetchone()
                 found += chain_problems(
-                    whole_rows(connection, "ORDER BY sequence"),
+                    whole_rows(connection, "NOT INDEXED ORDER BY sequence"),
                     secret=sealed,
                     last=None if last is None else last[0],
                     heads=heads,
@@ -398,44 +423,47 @@ class Ledger:
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         with connected(self.path, patience=self.patience) as connection:
-            first = connection.execute("SELECT hash FROM entries WHERE sequence = 1").fetchone()
+            first = connection.execute(
+                "SELECT hash FROM entries NOT INDEXED WHERE sequence = 1"
+            ).fetchone()
             if first != (self.opened,):
                 raise damaged(self.path, "is not the one that was opened: it was exchanged")
             yield connection
 
-    def _last(self, connection: sqlite3.Connection) -> Entry:
-        row = next(rows(connection, "ORDER BY sequence DESC LIMIT 1"))
-        return entry_of(self.path, row)
+    def _chain(
+        self,
+        connection: sqlite3.Connection,
+        account: str | None = None,
+        question: str | None = None,
+    ) -> Scan:
+        """All entries, read in one pass; with the newest answer to a question, if one is named."""
+        if account is not None:
+            _check_name(account)
+        if question is not None:
+            _check_text("question", question)
+        return scanned(self.path, connection, account=account, question=question)
 
     def _account(self, connection: sqlite3.Connection, name: str) -> Account | None:
         _check_name(name)
-        newest = "WHERE account = ? ORDER BY sequence DESC LIMIT 1"
-        row = next(rows(connection, newest, name), None)
-        return None if row is None else entry_of(self.path, row).state
+        return self._chain(connection).account(name)
 
-    def _answered(
-        self, connection: sqlite3.Connection, account: str, question: str
-    ) -> Entry | None:
-        _check_name(account)
-        _check_text("question", question)
-        return newest_answer(self.path, connection, account, question)
 
-    def _charged(
-        self, connection: sqlite3.Connection, draft: Entry, record: str | None = None
-    ) -> Entry:
-        assert draft.account is not None and draft.cost is not None
-        found = self._account(connection, draft.account)
-        if found is None:
-            raise _not_open(draft.account)
-        after = found.charged(draft.cost)
-        paid = replace(draft, spent=after.spent, budget=after.budget)
-        return self._append(connection, paid, record)
+def _charged(
+    connection: sqlite3.Connection, chain: Scan, draft: Entry, record: str | None = None
+) -> Entry:
+    assert draft.account is not None and draft.cost is not None
+    found = chain.account(draft.account)
+    if found is None:
+        raise _not_open(draft.account)
+    after = found.charged(draft.cost)
+    paid = replace(draft, spent=after.spent, budget=after.budget)
+    return _append(connection, chain, paid, record)
 
-    def _append(
-        self, connection: sqlite3.Connection, draft: Entry, record: str | None = None
-    ) -> Entry:
-        last = self._last(connection)
-        return appended(connection, draft, record, after=(last.sequence, last.hash))
+
+def _append(
+    connection: sqlite3.Connection, chain: Scan, draft: Entry, record: str | None = None
+) -> Entry:
+    return appended(connection, draft, record, after=(chain.last, chain.head))
 
 
 def _new_ledger(connection: sqlite3.Connection) -> None:

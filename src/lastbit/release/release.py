@@ -70,6 +70,10 @@ _NOT_MADE = "the answer could not be made; nothing was released"
 _CHARGED = (
     "the price stays charged, and to ask the same again is free as long as the data are the same"
 )
+_UNKNOWN = (
+    "whether the price is charged cannot be told, since the ledger no longer holds its entry or "
+    "cannot be read; look at lastbit ledger verify before you ask again"
+)
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotCertified)
 
 
@@ -147,21 +151,26 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
             raise EngineFailed("the data changed while they were read")
         return books.settle(paid, record, who=who, plan_digest=plan.digest)
 
-    entry = _charged(settled)  # its frames hold an answer that is not settled yet
+    # sealed: its frames hold an answer that is not settled yet
+    entry = _charged(settled, lambda: books.holds(paid))
     return Answer(dict(entry.record or {}), spared)
 
 
-def _charged(work: Callable[[], Entry]) -> Entry:
-    """What `work` gives; its errors say that the price is paid, and how to come by the answer."""
+def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:
+    """What `work` gives; its errors say that the price is paid, and how to come by the answer.
+
+    `held` tells whether the ledger still has the reservation: what it does not say is not said.
+    """
     try:
         return sealed(work, words=_NOT_MADE)
     except InvalidParameter as error:
+        remedy = f"{error.remedy}; {_CHARGED if held() else _UNKNOWN}"
         failed: LastbitError = InvalidParameter(
-            error.parameter, problem=error.problem, remedy=f"{error.remedy}; {_CHARGED}"
+            error.parameter, problem=error.problem, remedy=remedy
         )
     except LastbitError as error:
         kind = type(error) if type(error) in _WORDED else EngineFailed
-        failed = kind(f"{error}; {_CHARGED}")
+        failed = kind(f"{error}; {_CHARGED if held() else _UNKNOWN}")
     raise failed
 
 

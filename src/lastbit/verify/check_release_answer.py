@@ -5,6 +5,8 @@
 | table, query, price asked, plan | those of the certificate |
 | cost | that of the plan |
 | guarantee, notes | the sentences that follow from the plan, letter for letter |
+| note "Not recorded" | there exactly if the certificate names no ledger |
+| entry | none without a ledger; a later one than that which the certificate names |
 | columns | those that the query asks for, in order |
 | rows | as many keys and cells as there are columns; declared keys; no more than the limit |
 | columns and rows | of the digest that the certificate names |
@@ -43,6 +45,7 @@ _PARTS = frozenset(
 _MADE_CONSISTENT = frozenset({"before", "totals"})
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
 _CELL = frozenset({"value", "standard_error", "low", "high"})
+_FIRST_ANSWER = 3
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -61,7 +64,8 @@ def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> N
         same({k: v for k, v in record["asked"].items() if k != "sql"}, asked),
         "the answer is to another question",
     )
-    _check_words(record, plan)
+    _check_words(record, plan, recorded=body["ledger"] is not None)
+    _check_entry(record["entry"], body["ledger"])
     _check_columns(record["columns"], question)
     before = record.get("before", record["rows"])
     for rows in (before, record["rows"]):
@@ -72,23 +76,37 @@ def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> N
         _check_consistent(record, question)
     else:
         require(record.get("totals") is None, "there are totals that nothing explains")
-    entry = record["entry"]
-    if entry is not None:
-        sequence = entry["sequence"]
-        whole = set(entry) == {"hash", "sequence"} and bool(_HASH.fullmatch(entry["hash"]))
-        require(
-            whole and type(sequence) is int and sequence > 0, "the entry of the ledger is malformed"
-        )
 
 
-def _check_words(record: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
+def _check_entry(entry: Any, paid: str | None) -> None:
+    """Where the answer says that it is recorded: after the entry `paid`, if there is a ledger.
+
+    The least ledger has an opening, a budget and a charge, so no answer is before the third entry.
+    A record as a ledger holds it names no entry yet.
+    """
+    if entry is None:
+        return
+    require(paid is not None, "an entry is named, and the certificate knows no ledger")
+    require(type(entry) is dict, "the entry of the ledger is malformed")
+    require(set(entry) == {"hash", "sequence"}, "the entry of the ledger is malformed")
+    hash_, sequence = entry["hash"], entry["sequence"]
+    whole = type(hash_) is str and bool(_HASH.fullmatch(hash_))
+    require(
+        whole and type(sequence) is int and sequence >= _FIRST_ANSWER,
+        "the entry of the ledger is malformed",
+    )
+    require(hash_ != paid, "the entry of the answer is the one before it")
+
+
+def _check_words(record: Mapping[str, Any], plan: Mapping[str, Any], *, recorded: bool) -> None:
     """What people read: written again from the plan, and compared letter for letter."""
     require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
     notes = notes_of(plan)
     if "before" in record:
         notes = [*notes, CONSISTENT]
-    possible = [notes] if record["entry"] is not None else [notes, [UNRECORDED, *notes]]
-    require(record["notes"] in possible, "the notes say something else")
+    if not recorded:
+        notes = [UNRECORDED, *notes]
+    require(record["notes"] == notes, "the notes say something else")
     sql, version = record["asked"].get("sql"), record["lastbit"]
     require(sql is None or type(sql) is str, "the SQL text is none")
     require(type(version) is str and bool(_VERSION.fullmatch(version)), "the version is malformed")
