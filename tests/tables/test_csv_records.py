@@ -175,7 +175,7 @@ def test_what_is_read_of_a_file_is_what_is_read_of_each_record_alone():
     letters = [*(bytes([byte]) for byte in b"aaaaaa,,,,,\t \0"), b'"', b'""', b"\xef\xbb\xbf"]
     kept = 0
     for _ in range(400):
-        records = []
+        records: list[bytes] = []
         while len(records) < 6:
             first, last = (chance.choice([encoded(scraps(chance)), b""]) for _ in "ab")
             record = first + b"".join(chance.choices(letters, k=chance.randrange(9))) + last
@@ -244,6 +244,7 @@ def test_headers():
     header = header_of(file, "x.csv.gz")
     assert header == Header("|", ("a", "b"), 4)
     check_records(file, header, "x.csv.gz")
+<<<<<<< HEAD
     for wrong in (
         b"",
         b"\n1,2\n",
@@ -255,6 +256,21 @@ def test_headers():
         b"a\0,b\n",
     ):
         with pytest.raises(InvalidParameter, match="names every column once"):
+=======
+    for wrong, words in {
+        b"": "has no header",
+        b"\n1,2\n": "has no header",
+        b'"a\n1,2\n': "has no header",
+        b"a,A\n": "names a column twice",
+        b"a,\n": "has a column without a name",
+        b",a\n": "has a column without a name",
+        b'"a\nb",c\n': "has a column without a name",
+        b"\xff,b\n": "has a first line that is not UTF-8",
+        b"sep=;\na;b\n": "begins with a line that is no header",
+        b'"a"b,c\n': "has no header",
+    }.items():
+        with pytest.raises(InvalidParameter, match=words):
+>>>>>>> readers
             names(wrong)
 
 

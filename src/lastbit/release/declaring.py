@@ -141,7 +141,10 @@ def _columns(
     for lower in (*declared, *listed):
         if lower not in known:
             raise InvalidParameter(
-                f"column {lower}", problem="is not in the source", remedy="check its name"
+                f"column {lower}",
+                problem="is not in the source, or of a type that cannot be read there (nested, a"
+                " time of day, a duration)",
+                remedy="check its name; convert it to a number, text, date or timestamp",
             )
     found = {}
     for column, kind in types.items():

@@ -101,20 +101,41 @@ def header_of(file: IO[bytes], path: str) -> Header:
     Header(delimiter=',', names=('name', 'a;b'), size=11)
     """
     first = file.read(_LONGEST)
-    for size in _record_sizes(first):
-        found = list(_headers(first[:size], size))
-        if found:
-            best = max(found, key=lambda header: len(header.names))
-            lowered = {name.lower() for name in best.names}
-            if all(map(_is_name, best.names)) and len(lowered) == len(best.names) > 0:
-                file.seek(size)
-                return best
-        break
-    raise InvalidParameter(
-        f"source {path}",
-        problem="has no first line that names every column once",
-        remedy="write a header, in UTF-8",
+    size = next(_record_sizes(first), 0)
+    found = max(
+        _headers(first[:size], size),
+        key=lambda header: len(header.names),
+        default=Header("", (), 0),
     )
+    if wrong := _wrong(found, first[:size]):
+        problem, remedy = wrong
+        raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+    file.seek(size)
+    return found
+
+
+def _wrong(header: Header, record: bytes) -> tuple[str, str] | None:
+    """What is wrong with a header, of which this is the record, and what to do about it."""
+    if not _decodes(record):
+        return "has a first line that is not UTF-8", "save it as UTF-8"
+    if record.removeprefix(_MARK).lower().startswith(b"sep="):
+        return "begins with a line that is no header, as Excel writes it", "delete the line sep="
+    if header.names in ((), ("",)):
+        return "has no header", "write the names of the columns into its first line"
+    if not all(map(_is_name, header.names)):
+        problem = "has a column without a name, or with one that cannot be printed, in its header"
+        return problem, "name every column: look for an index, or a delimiter at an end of the line"
+    if len({name.lower() for name in header.names}) < len(header.names):
+        return "names a column twice in its header, if case is left aside", "rename one"
+    return None
+
+
+def _decodes(record: bytes) -> bool:
+    try:
+        record.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_name(name: str) -> bool:

@@ -6,10 +6,12 @@ edges of what each can hold. Refused is by types, or by the look at all rows; ne
 
 import datetime
 import decimal
+import gzip
 
 import duckdb
 import numpy as np
 import pandas
+import polars
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -287,3 +289,29 @@ def test_casts_of_text_never_stop():
             inner = f"SELECT {cast_column('x', kind)} AS c FROM rows"
             found = connection.execute(f"SELECT hash({checked('c', kind)}) FROM ({inner})")
             assert len(found.fetchall()) == len(TEXTS)
+
+
+ONE = [1]
+UNREADABLE = {
+    "complex": pandas.DataFrame({"id": ONE, "x": [1j]}),
+    "period": pandas.DataFrame({"id": ONE, "x": pandas.PeriodIndex(["2020-01"], freq="M")}),
+    "sparse": pandas.DataFrame({"id": ONE, "x": pandas.arrays.SparseArray([1.0])}),
+    "half": pyarrow.table({"id": ONE, "x": pyarrow.array([np.float16(1)])}),
+    "object": polars.DataFrame({"id": ONE, "x": polars.Series([object()], dtype=polars.Object)}),
+    "series": pandas.Series(ONE, name="id"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_frames_that_cannot_be_read_are_told_so(name):
+    with pytest.raises(InvalidParameter, match=r"of a type that cannot be read|is one column"):
+        columns_of(Source(kind="frame", frame=UNREADABLE[name]))
+
+
+def test_a_damaged_gzip_file_is_told_so(tmp_path):
+    whole = gzip.compress(b"id,x\n" + b"1,2\n" * 100)
+    for number, data in enumerate((whole[:-20], whole[:-8], whole + b"more", whole[:2])):
+        path = tmp_path / f"{number}.csv.gz"
+        path.write_bytes(data)
+        with pytest.raises(InvalidParameter, match="a gzip file that is cut off or damaged"):
+            fingerprint(card_of(Source(kind="csv", paths=(str(path),)), []))

@@ -39,6 +39,10 @@ def plain_frame(frame: Any) -> tuple[Any, bool]:
     _check_names(frame)
     modules = [base.__module__ for base in kind.__mro__]  # a subclass is what it is made of
     if any(module.startswith("pandas") for module in modules):
+        if not hasattr(frame, "columns"):
+            raise InvalidParameter(
+                "source", problem="is one column, not a table", remedy="pass series.to_frame()"
+            )
         return _pandas(frame), False
     if kind.__module__.startswith("polars"):
         return frame, False

@@ -26,8 +26,10 @@ Checked  tests/tables/backends/test_locality.py: one row is added or changed, on
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from gzip import BadGzipFile
 from tempfile import mkstemp
 from typing import IO, Any
 
@@ -53,8 +55,9 @@ _LONGEST_LINE = 1 << 22
 _PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
 _PLAIN_STARTS = ("DECIMAL(", "ENUM(", "TIMESTAMP")
 _NEVER_STOPS = ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INTEGER")  # any bits are a value
+_UNKNOWN = ("BinderException", "InvalidInputException", "NotImplementedException")
 _GENERATED = "is a generated column, which may be another one each time"
-_NESTED = "is of a type that cannot be read row by row"
+_NESTED = "is of a type that cannot be read row by row: nested, a time of day, a duration"
 
 
 def shown(
@@ -271,7 +274,16 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
         found = os.fstat(packed.fileno())
         if (found.st_dev, found.st_ino) != stamp[:2]:
             raise EngineFailed("a file of the source changed while it was read; ask again")
-        yield decompressed(packed)
+        try:
+            yield decompressed(packed)
+            return
+        except (EOFError, BadGzipFile, zlib.error):
+            pass
+    raise InvalidParameter(
+        f"source {path}",
+        problem="is a gzip file that is cut off or damaged, or has other bytes after its end",
+        remedy="write it anew; gzip -t says whether it is whole",
+    )
 
 
 def _plain(header: Header, copies: list[str]) -> str:
@@ -362,11 +374,9 @@ def _by_bytes(column: str, kind: str) -> str:
 def _registered(connection: Any, frame: Any, name: str) -> dict[str, str]:
     plain, copied = plain_frame(frame)
     if not copied:
-        connection.register(name, plain)
-        return _described(connection, identifier(name))
-    connection.register(f"{name} once", plain)
+        return _typed(connection, plain, name)
     once = identifier(f"{name} once")
-    kinds = _described(connection, once)
+    kinds = _typed(connection, plain, f"{name} once")
     columns = ", ".join(
         f"TRY(decode(encode({identifier(c)}))) AS {identifier(c)}"  # not every library checks UTF-8
         if kind == "VARCHAR"
@@ -376,3 +386,21 @@ def _registered(connection: Any, frame: Any, name: str) -> dict[str, str]:
     )
     connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns} FROM {once}")
     return kinds
+
+
+def _typed(connection: Any, frame: Any, name: str) -> dict[str, str]:
+    """The columns of a frame, registered under this name; refuses types that DuckDB does not know.
+
+    That is by the frame's types alone: no row of it is read here.
+    """
+    try:
+        connection.register(name, frame)
+        return _described(connection, identifier(name))
+    except Exception as error:  # its words may hold names of other columns
+        if type(error).__name__ not in _UNKNOWN:
+            raise
+    raise InvalidParameter(
+        "source",
+        problem="is no frame, or has a column of a type that cannot be read",
+        remedy="convert to numbers, text, truth values, dates or timestamps, or leave columns out",
+    )
