@@ -112,3 +112,19 @@ def test_long_questions_are_cut_to_one_line(ledger):
     for command in (("ledger", "log"), ("budget",)):
         page = succeeded(*command, "a.ledger")
         assert len([line for line in page.splitlines() if "region" in line]) == 1
+
+
+def test_restoring_voids_what_is_open_and_says_which_hash_proves_an_answer(ledger):
+    paid = ledger.reserve(
+        "visits", price("1/8"), who="ada", question="q8", plan_digest="p", fingerprint="f"
+    )
+    succeeded("ledger", "backup", "a.ledger", "mid")
+    answer = ledger.settle(paid, {"rows": []})
+    alone = "is a price whose answer is not in this ledger"
+    assert alone not in succeeded("ledger", "verify", "a.ledger", "--head", paid.hash)
+    page = succeeded("ledger", "restore", "mid", "new.ledger", "--head", paid.hash)
+    assert "Charged and not answered in it: 1." in page and alone in page
+    assert "void since a backup was restored" in succeeded("ledger", "log", "new.ledger")
+    assert alone in succeeded("ledger", "verify", "new.ledger", "--head", paid.hash)
+    refused("ledger", "restore", "mid", "newer.ledger", "--head", answer.hash)
+    assert not Path("newer.ledger").exists()

@@ -2,9 +2,9 @@
 
 Theorem  if no problem is found, then what each account has spent is the sum of the charges in the
          file (or more: `account.py`) and was within its budget at every entry; every answer has a
-         charge of its own, made before it, of the price and the plan that it names; and whoever knows the hash of one entry
-         knows that no entry up to it was changed, dropped, added or moved since, unless they know
-         two texts of one SHA-256
+         charge of its own, made before it, of the price and the plan that it names; and
+         whoever knows the hash of one entry knows that no entry up to it was changed, dropped,
+         added or moved since, unless they know two texts of one SHA-256
 Proof    the first part is `account.py`'s, whose rules are applied anew here. For the second, each
          hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
          hashes before, and so on down to the first entry
