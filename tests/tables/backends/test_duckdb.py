@@ -308,7 +308,7 @@ def broken(folder):
     table = pyarrow.table([[1], [2]], names=["who", "Who"])
     yield Source(kind="frame", frame=table), InvalidParameter
     yield Source(kind="frame", frame=table.to_reader()), InvalidParameter
-    yield Source(kind="frame", frame=[CANARY]), EngineFailed
+    yield Source(kind="frame", frame=[CANARY]), InvalidParameter
 
 
 def test_a_source_that_cannot_be_read_is_refused_without_a_value(tmp_path):
