@@ -278,11 +278,12 @@ def count_more(record: Record) -> None:
 
 
 def other_mean(record: Record) -> None:
-    record["rows"][0]["cells"][3]["value"] = 1.0
+    cell = record["rows"][0]["cells"][3]
+    cell["value"] = 1.0 if cell["value"] != 1.0 else 2.0
 
 
 def narrow(record: Record) -> None:
-    record["rows"][0]["cells"][0]["low"] = record["rows"][0]["cells"][0]["value"]
+    record["rows"][0]["cells"][0]["low"] += 1  # not `low = value`: a count cut off at 0 has both
 
 
 def other_total(record: Record) -> None:
