@@ -1,0 +1,57 @@
+"""Doors: what a room shows to the others, loaded when it is first asked for.
+
+A room's `__init__.pyi` lists its names and the file of each. Type checkers and editors read it as
+it is; `opened` reads the same list at run time, so that importing a room loads none of its files.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+_PUBLIC = re.compile(r"^__all__ = \[([^]]*)\]", re.MULTILINE)
+
+
+class _Room(ModuleType):
+    """A package whose names are not hidden by its files of the same name.
+
+    Importing `lastbit.sampling.choice` makes the import system set the attribute `choice` of
+    `lastbit.sampling` to that file; the room promises the function.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and self.__dict__["_shown"].get(name, name) != name:
+            return
+        super().__setattr__(name, value)
+
+
+def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a room, from the list in its `__init__.pyi`."""
+    module = sys.modules[room]
+    listed = Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")
+    places = {}
+    for origin, many, one in _IMPORT.findall(listed):
+        for entry in (many or one).split(","):
+            name, _, shown = entry.strip().partition(" as ")
+            if name:
+                places[shown or name] = (origin, name)
+    found = _PUBLIC.search(listed)
+    public = [name.strip(" \n\"'") for name in found[1].split(",")] if found else []
+    vars(module)["_shown"] = {name: "" for name, (origin, _) in places.items() if origin != room}
+    module.__class__ = _Room
+
+    def loaded(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        origin, inner = places[name]
+        value = import_module(f"{room}.{inner}") if origin == room else getattr(import_module(origin), inner)
+        vars(module)[name] = value
+        return value
+
+    return loaded, lambda: sorted({*vars(module), *places}), [name for name in public if name]
