@@ -13,9 +13,9 @@ import time
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 
-from lastbit.audit.attacks import ATTACKS, Attack, run
-from lastbit.audit.shelf import targets
-from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.attacks.registry import ATTACKS, Attack, run
+from lastbit.audit.targets.catalogue import targets
+from lastbit.audit.targets.target import SumTarget, Target
 
 PACKAGES = {
     "lastbit": "lastbit",

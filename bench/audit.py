@@ -30,7 +30,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lastbit.audit.benchmarks import Benchmark, benchmarks
-from lastbit.audit.distinguish import AuditResult, distinguish_by_law, distinguish_by_sampling
+from lastbit.audit.blackbox.distinguish import (
+    AuditResult,
+    distinguish_by_law,
+    distinguish_by_sampling,
+)
 from lastbit.sampling.bits import secure_bits, words
 
 RESULT = report.RESULTS / "audit.json"

@@ -29,9 +29,9 @@ from lastbit.laws.ideal import (
 from lastbit.mechanisms.planar import PlanarLaplace
 from lastbit.mechanisms.polar import PolarLaplace
 from lastbit.mechanisms.smooth_statistic import private_median
-from lastbit.privacy import ADD_REMOVE
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.rounded import rounded
-from lastbit.sensitivity import smooth_sensitivity
+from lastbit.sensitivity.smooth import smooth_sensitivity
 
 TITLE = "Beyond global sensitivity: rounded noise, medians, places"
 SIZE = 10**6

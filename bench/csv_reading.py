@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable
 
 import duckdb
-
-from lastbit.tables.backends.duckdb import connected
-from lastbit.tables.backends.duckdb_files import opened
-from lastbit.tables.backends.duckdb_sources import check_csv, shown
-from lastbit.tables.schema import Source
+from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.backends.duckdb.files import opened
+from lastbit.tables.backends.duckdb.sources import check_csv, shown
+from lastbit.tables.card.schema import Source
 
 ROWS = 2_500_000
 MADE = """

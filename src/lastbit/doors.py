@@ -50,7 +50,11 @@ def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
         if name not in places:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         origin, inner = places[name]
-        value = import_module(f"{room}.{inner}") if origin == room else getattr(import_module(origin), inner)
+        value = (
+            import_module(f"{room}.{inner}")
+            if origin == room
+            else getattr(import_module(origin), inner)
+        )
         vars(module)[name] = value
         return value
 

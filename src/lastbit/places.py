@@ -28,19 +28,6 @@ from typing import IO, TypeAlias
 
 from lastbit.errors import InvalidParameter
 
-__all__ = [
-    "Place",
-    "Spared",
-    "check_target",
-    "content_of",
-    "exists",
-    "ledger_files",
-    "opened_text",
-    "replaced",
-    "same_place",
-    "written_over",
-]
-
 Place: TypeAlias = str | os.PathLike[str]
 Spared: TypeAlias = Mapping[str, Iterable[Place]]
 """What must not be written over: files by what they are, in words. Paths may be patterns."""

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 import lastbit as lb
-from lastbit.audit.declared_noise import noise
+from lastbit.audit.replay.primitives import noise
 
 AGES = [31, 44, 52, 67, 18, 23]
 EXTREMES = [0, 120, 10_000]

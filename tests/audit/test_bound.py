@@ -4,10 +4,9 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from lastbit.audit.bound import (
+from lastbit.audit.bounds import (
     delta_lower,
     epsilon_lower,
     interval,

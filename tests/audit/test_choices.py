@@ -4,10 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.audit.choices import MOST_PAIRS, Choices, all_may_move, listed, one_may_move
+from lastbit.audit.inputs import MOST_PAIRS, Choices, all_may_move, listed, one_may_move
 from lastbit.errors import InvalidParameter, WrongType
 from tests.laws.frequency import assert_frequency
 

@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from lastbit.audit.choices import Choices
-from lastbit.audit.corners import Corners
-from lastbit.audit.events import epsilon_objective
-from lastbit.audit.features import features
-from lastbit.audit.outputs import rows
-from lastbit.audit.scores import table_of
+from lastbit.audit.blackbox.events import Corners, epsilon_objective, table_of
+from lastbit.audit.blackbox.features import features, rows
+from lastbit.audit.inputs import Choices
 
 SIZE = 1 << 15
 

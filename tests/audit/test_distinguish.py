@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.audit import sampled
 from lastbit.audit.benchmarks import benchmark
-from lastbit.audit.bound import epsilon_lower, probability_lower
-from lastbit.audit.choices import Choices
-from lastbit.audit.distinguish import (
+from lastbit.audit.blackbox import sampled
+from lastbit.audit.blackbox.distinguish import (
     distinguish,
     distinguish_by_law,
     distinguish_by_sampling,
 )
-from lastbit.audit.events import best_events, epsilon_objective
-from lastbit.audit.sampled import ratio_lower
+from lastbit.audit.blackbox.events import best_events, epsilon_objective
+from lastbit.audit.blackbox.sampled import ratio_lower
+from lastbit.audit.bounds import epsilon_lower, probability_lower
+from lastbit.audit.inputs import Choices
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.randomized_response import RandomizedResponse

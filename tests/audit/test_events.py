@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from lastbit.audit.choices import Choices
-from lastbit.audit.events import Tally, best_events, delta_objective, epsilon_objective
-from lastbit.audit.features import rows
+from lastbit.audit.blackbox.events import Tally, best_events, delta_objective, epsilon_objective
+from lastbit.audit.blackbox.features import rows
+from lastbit.audit.inputs import Choices
 
 SIZE = 60_000
 

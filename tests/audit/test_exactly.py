@@ -6,16 +6,18 @@ from enum import Enum
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.audit.exactly import exact_finding, law_of
+from lastbit.audit.blackbox.exact_laws import exact_finding, law_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import Ball
-from lastbit.laws import DiscreteGaussian, DiscreteLaplace, OnGrid, Shifted, Uniform, Weighted
+from lastbit.laws.finite import Uniform, Weighted
+from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.transformed import OnGrid, Shifted
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.verify.law import exact_law
-from lastbit.verify.running import Code
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.law import exact_law
 
 NONE = Fraction(0)
 ONE = Fraction(1)

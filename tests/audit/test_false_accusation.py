@@ -14,13 +14,14 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
-from lastbit.audit import bound, sampled
+from lastbit.audit import bounds as bound
 from lastbit.audit.attacks.low_bits import low_bits
 from lastbit.audit.attacks.precision import precision
 from lastbit.audit.attacks.threshold import threshold
-from lastbit.audit.distinguish import distinguish_by_sampling
-from lastbit.audit.spending import readings
-from lastbit.audit.target import Target
+from lastbit.audit.blackbox import sampled
+from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
+from lastbit.audit.blackbox.spending import readings
+from lastbit.audit.targets.target import Target
 from lastbit.audit.verdict import exceeds
 
 ERRORS = (Fraction(1, 3), Fraction(1, 20), Fraction(1, 1000))

@@ -4,12 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.audit.choices import Choices
-from lastbit.audit.features import features, last_place
-from lastbit.audit.outputs import rows
+from lastbit.audit.blackbox.features import features, last_place, rows
+from lastbit.audit.inputs import Choices
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -5,12 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
-from lastbit.audit.following import Spread
-from lastbit.audit.replay import audit_program, record, replay
+from lastbit.audit.replay.replay import audit_program, record, replay
+from lastbit.audit.replay.taint import Spread
 
 RNG = np.random.default_rng(3)
 INFINITE = float("inf")

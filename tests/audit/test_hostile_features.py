@@ -9,10 +9,10 @@ import random
 import numpy as np
 import pytest
 
-from lastbit.audit.choices import Choices
-from lastbit.audit.distinguish import distinguish_by_sampling
-from lastbit.audit.features import rows
-from lastbit.audit.search import Box, Plan, Watch, fitted
+from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
+from lastbit.audit.blackbox.features import rows
+from lastbit.audit.blackbox.search import Box, Plan, Watch, fitted
+from lastbit.audit.inputs import Choices
 from lastbit.errors import InvalidParameter
 
 MIXED = (

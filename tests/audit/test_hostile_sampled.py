@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.distinguish import distinguish_by_sampling
-from lastbit.audit.sampled import ratio_lower
+from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
+from lastbit.audit.blackbox.sampled import ratio_lower
 
 ERROR = Fraction(1, 10)
 

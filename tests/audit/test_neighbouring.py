@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.audit.moves import people
-from lastbit.audit.neighbouring import neighbours
+from lastbit.audit.replay.distance import people
+from lastbit.audit.replay.neighbours import neighbours
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-from lastbit.privacy.neighbours import AS_DECLARED
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE
 
 
 @given(

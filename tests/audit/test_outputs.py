@@ -8,10 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.audit.outputs import rows
+from lastbit.audit.blackbox.features import rows
 from lastbit.errors import InvalidParameter, WrongType
 
 

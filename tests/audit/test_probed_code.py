@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.audit.distinguish import distinguish, distinguish_by_law
-from lastbit.audit.exactly import law_of
-from lastbit.audit.probed_code import _most_telling, _uniforms, counted
+from lastbit.audit.blackbox.distinguish import distinguish, distinguish_by_law
+from lastbit.audit.blackbox.exact_laws import law_of
+from lastbit.audit.blackbox.probed_code import _most_telling, _uniforms, counted
 from lastbit.errors import NotMonotone
-from lastbit.verify.law import exact_loss
-from lastbit.verify.running import Code
-from lastbit.verify.uniforms import FullPrecision, Grid
-from lastbit.verify.witness import refute
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.law import exact_loss
+from lastbit.verify.running.uniforms import FullPrecision, Grid
+from lastbit.verify.running.witness import refute
 
 CODE = '''
 import math

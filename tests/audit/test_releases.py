@@ -9,23 +9,21 @@ import numpy as np
 import pytest
 from flint import arb
 
-from lastbit.audit.distinguish import distinguish, distinguish_by_law
-from lastbit.audit.exactly import exact_finding
-from lastbit.audit.fitted_law_events import MOST_FITTED, fitted_to_list, fitted_to_multiples
-from lastbit.audit.releases import _contradiction, _off, _stated, law_trial, release_of
-from lastbit.audit.target import as_release
+from lastbit.audit.blackbox.distinguish import distinguish, distinguish_by_law
+from lastbit.audit.blackbox.exact_laws import exact_finding
+from lastbit.audit.blackbox.fitted_events import MOST_FITTED, fitted_to_list, fitted_to_multiples
+from lastbit.audit.blackbox.releases import _contradiction, _off, _stated, law_trial, release_of
+from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import working_precision
-from lastbit.laws import DiscreteLaplace
-from lastbit.laws.shifted import Shifted
-from lastbit.mechanisms import (
-    Exponential,
-    Gaussian,
-    Laplace,
-    PermuteAndFlip,
-    RandomizedResponse,
-    ReportNoisyMax,
-)
+from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.transformed import Shifted
+from lastbit.mechanisms.exponential import Exponential
+from lastbit.mechanisms.gaussian import Gaussian
+from lastbit.mechanisms.laplace import Laplace
+from lastbit.mechanisms.noisy_max import ReportNoisyMax
+from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
+from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.sampling.deterministic import Seeded
 
 TRUE = Laplace(sensitivity=1, epsilon="1/2")

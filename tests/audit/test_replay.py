@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
-from lastbit.audit.declared_noise import noise
-from lastbit.audit.primitives import our_primitives
 from lastbit.audit.pytest_plugin import audit_replay  # noqa: F401 - a fixture
-from lastbit.audit.replay import audit_program, record, replay
+from lastbit.audit.replay.primitives import noise, our_primitives
+from lastbit.audit.replay.replay import audit_program, record, replay
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.privacy import CHANGE_ONE
+from lastbit.privacy.neighbours import CHANGE_ONE
 from tests.audit import programs
 from tests.audit.programs import AGES, CORRECT, DRINKS, EXTREMES, MISTAKES, WORDS
 

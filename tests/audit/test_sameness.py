@@ -6,11 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.audit.moves import distance, no_more_than, root_above
-from lastbit.audit.sameness import key_of, same
+from lastbit.audit.replay.distance import distance, key_of, no_more_than, root_above, same
 from lastbit.errors import WrongType
 
 NAN = float("nan")

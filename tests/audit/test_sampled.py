@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from lastbit.audit.sampled import Coins, explore, ratio_lower
+from lastbit.audit.blackbox.sampled import Coins, explore, ratio_lower
 from tests.audit.test_search import coin, plan, silent
 from tests.laws.frequency import assert_frequency
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from lastbit.audit import scores
-from lastbit.audit.features import Feature
-from lastbit.audit.outputs import rows
-from lastbit.audit.scores import Event, table_of
+from lastbit.audit.blackbox import events as scores
+from lastbit.audit.blackbox.events import Event, table_of
+from lastbit.audit.blackbox.features import Feature, rows
 
 SIZE = 1 << 16
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.search import Box, Plan, Watch, best_pair, fitted
+from lastbit.audit.blackbox.search import Box, Plan, Watch, best_pair, fitted
 from lastbit.sampling.deterministic import Seeded
 
 

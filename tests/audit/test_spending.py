@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.audit import sampled
-from lastbit.audit.bound import delta_lower, epsilon_lower
-from lastbit.audit.sampled import explore, ratio_lower
-from lastbit.audit.scores import Event
-from lastbit.audit.spending import ONE_READING, in_reach, readings, statements
+from lastbit.audit.blackbox import sampled
+from lastbit.audit.blackbox.events import Event
+from lastbit.audit.blackbox.sampled import explore, ratio_lower
+from lastbit.audit.blackbox.spending import ONE_READING, in_reach, readings, statements
+from lastbit.audit.bounds import delta_lower, epsilon_lower
 from lastbit.sampling.deterministic import Seeded
 from tests.audit.test_search import plan, silent
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.audit.target import SumTarget, Target, as_release
+from lastbit.audit.targets.target import SumTarget, Target, as_release
 from lastbit.errors import InvalidParameter, WrongType
 
 

@@ -5,8 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.audit.verdict import Verdict, exceeds, text_above, text_below
 from lastbit.errors import InvalidParameter, WrongType

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from lastbit.verify.arithmetic import digest
-from lastbit.verify.law import exact_loss
+from lastbit.checker.numbers import digest
+from lastbit.verify.error_bounds.semantics import analyse, error_certificate
 from lastbit.verify.rounding import Query, rounding_certificate
-from lastbit.verify.running import Code
-from lastbit.verify.semantics import analyse, error_certificate
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.law import exact_loss
+from lastbit.verify.running.uniforms import Grid
+from lastbit.verify.running.witness import refute
 from lastbit.verify.snapping import snapping_bound
-from lastbit.verify.trace import trace
-from lastbit.verify.uniforms import Grid
-from lastbit.verify.witness import refute
+from lastbit.verify.tracing.trace import trace
 from tests.verify.rounding_examples import one_uniform, with_sign
 
 KINDS = ("snapping", "rounding", "law", "refutation", "error-bound", "infinite-law", "query")

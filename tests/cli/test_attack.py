@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.target import Target
+from lastbit.audit.targets.target import Target
 from lastbit.cli import attack_run
 from lastbit.cli.attack_run import Told, targets_of, tried
 from lastbit.cli.verify_loading import current_folder
@@ -23,7 +23,7 @@ CODE = """
 import numpy as np
 
 import lastbit as lb
-from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.targets.target import SumTarget, Target
 
 generator = np.random.default_rng(20240501)
 exact = lb.Laplace(sensitivity=1, epsilon=1)

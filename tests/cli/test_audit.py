@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.audit.distinguish import AuditResult
-from lastbit.audit.features import rows
+from lastbit.audit.blackbox.distinguish import AuditResult
+from lastbit.audit.blackbox.features import rows
 from lastbit.cli import audit_run
 from lastbit.cli.audit_answer import LIMIT, in_words, story_of
 from lastbit.cli.audit_evidence import event_ranges, readable
@@ -30,7 +30,7 @@ from fractions import Fraction
 import numpy as np
 
 import lastbit as lb
-from lastbit.verify.running import Code
+from lastbit.verify.running.code import Code
 
 generator = np.random.default_rng(20240501)
 laplace = lb.Laplace(sensitivity=1, epsilon=2)
@@ -310,7 +310,7 @@ def test_a_failure_is_cut_and_named() -> None:
 
 def test_a_parameter_with_a_default_is_no_size() -> None:
     """The mutant that hands 4000 over as the scale makes a sound mechanism look otherwise."""
-    from lastbit.audit.target import as_release
+    from lastbit.audit.targets.target import as_release
 
     seen = []
 

@@ -10,9 +10,10 @@ import pytest
 
 from lastbit.cli.ledger_view import BAR, account_parts
 from lastbit.cli.page import Facts
-from lastbit.ledger import Account, Ledger
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
+from lastbit.ledger.account import Account
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.ledger.books import CANARY, charged, price, small_ledger
 

@@ -91,8 +91,8 @@ def test_json_and_several_files() -> None:
 
 def test_the_code_of_a_certificate_is_found_in_the_current_folder(folder: Path) -> None:
     from lastbit.cli.verify_loading import current_folder
-    from lastbit.verify.law import exact_loss
-    from lastbit.verify.running import Code
+    from lastbit.verify.running.code import Code
+    from lastbit.verify.running.law import exact_loss
 
     (folder / "coins_of_a_folder.py").write_text(
         "def coin(value, u):\n    return 1.0 if u < (0.75 if value > 0 else 0.25) else 0.0\n"

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from lastbit.privacy import ZCDP, ApproxDP, PureDP, RenyiDP, compositions, from_json
+from lastbit.privacy.compose import compositions
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP, from_json
 from tests.cli.running import read, refused, succeeded
 
 

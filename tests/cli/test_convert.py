@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from lastbit.privacy import ZCDP, ApproxDP, PureDP, RenyiDP, from_json
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP, RenyiDP, from_json
 from tests.cli.running import read, refused, succeeded
 
 

@@ -13,8 +13,8 @@ from lastbit.cli.demo import QUESTIONS
 from lastbit.cli.demo_data import REGIONS, truth, write_visits
 from lastbit.cli.demo_view import beside_the_truth, coverage, unseen
 from lastbit.cli.page import Columns
-from lastbit.ledger import Ledger
-from lastbit.tables.cost import Cost
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.plan.price import Cost
 from tests.cli.running import refused, succeeded
 
 ROWS = "60000"

@@ -4,8 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 import lastbit
-from lastbit.cli import main
-from lastbit.cli.entry import Commands
+from lastbit.cli.entry import Commands, main
 from lastbit.errors import InvalidParameter, LastbitError, Undecidable
 
 

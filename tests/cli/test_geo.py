@@ -11,7 +11,7 @@ import pytest
 from lastbit.cli.numbers import rounded_up
 from lastbit.errors import InvalidParameter
 from lastbit.geo.location import Geo
-from lastbit.privacy import MetricDP, from_json
+from lastbit.privacy.guarantees import MetricDP, from_json
 from lastbit.report.maps import WARNING
 from tests.cli.running import read, refused, succeeded
 

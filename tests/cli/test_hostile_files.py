@@ -11,7 +11,7 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.release.answer import Answer
-from lastbit.tables.card import read_card
+from lastbit.tables.card.read import read_card
 from tests.cli.certificates import certificate
 from tests.cli.running import lastbit
 from tests.ledger.books import CANARY

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.cli.leak_evidence import (
     FIRST_BIT,
@@ -22,7 +21,7 @@ from lastbit.cli.leak_evidence import (
     on_grid,
     trailing_bit,
 )
-from lastbit.exact import Ball
+from lastbit.exact.ball import Ball
 
 FALSE_ALARM = 2 * math.exp(-14)  # of `interval`
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from lastbit.mechanisms.poll import Poll
-from lastbit.privacy import PureDP, from_json
+from lastbit.privacy.guarantees import PureDP, from_json
 from tests.cli.running import read, refused, succeeded
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from lastbit.cli.query import _weights
 from lastbit.errors import InvalidParameter
-from lastbit.ledger import Ledger
-from lastbit.tables.cost import Cost
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 
 CANARY = 7310947

@@ -10,14 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lastbit.checker.dispatch import problem_of
 from lastbit.cli import verify_shipped
 from lastbit.cli.verify import UNIFORMS
-from lastbit.cli.verify_code import UNIFORMS as KNOWN_UNIFORMS
-from lastbit.cli.verify_code import pairs_of
+from lastbit.cli.verify_code import UNIFORMS as KNOWN_UNIFORMS, pairs_of
 from lastbit.cli.verify_loading import Loaded, current_folder, loaded
 from lastbit.errors import InvalidParameter
 from lastbit.mechanisms.rounded_laplace import rounded_bounds
-from lastbit.verify.check import problem_of
 from tests.cli.running import lastbit, refused, succeeded
 
 CODE = '''

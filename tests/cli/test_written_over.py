@@ -12,7 +12,7 @@ import pytest
 
 import lastbit as lb
 from lastbit.errors import InvalidParameter
-from lastbit.ledger import Ledger
+from lastbit.ledger.sqlite import Ledger
 from lastbit.places import replaced, same_place, written_over
 from lastbit.release.answer import Answer
 from tests.cli.running import lastbit, succeeded

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 from flint import arb, ctx
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, Undecidable
-from lastbit.exact import Ball
-from lastbit.exact.ball import arb_of, ends, floor_ceil, working_precision
+from lastbit.exact.ball import Ball, arb_of, ends, floor_ceil, working_precision
 from tests.exact.enclosing import ends_of, holds
 from tests.sampling.children import in_child
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, fmpq
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.exact.ball import arb_of, working_precision
 from tests.exact.enclosing import ends_of

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from lastbit.exact import exponential
+from lastbit.exact import elementary as exponential
 from lastbit.exact.ball import working_precision
-from lastbit.exact.exponential import EXP_RELATIVE_ERROR, LARGEST_ARGUMENT, exp_negative
+from lastbit.exact.elementary import EXP_RELATIVE_ERROR, LARGEST_ARGUMENT, exp_negative
 
 Exponential = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 LN2 = math.log(2)

@@ -8,12 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import fmpq, fmpz
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import positive, rational
-from lastbit.exact.rational import LARGEST_EXPONENT, shown, whole
+from lastbit.exact.rational import LARGEST_EXPONENT, positive, rational, shown, whole
 
 # The double 0.1, written out by hand: 0x1.999999999999ap-4.
 TENTH = Fraction(0x1999999999999A, 1 << 56)

@@ -6,12 +6,11 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, ctx
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, PrecisionExhausted, Undecidable
-from lastbit.exact import Ball, Real, refine
-from lastbit.exact.ball import arb_of
+from lastbit.exact.ball import Ball, arb_of
+from lastbit.exact.real import Real, refine
 from tests.exact.enclosing import holds
 
 

@@ -6,12 +6,11 @@ from fractions import Fraction
 
 import pytest
 from flint import arb
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Ball, lower, upper
-from lastbit.exact.ball import working_precision
+from lastbit.exact.ball import Ball, working_precision
+from lastbit.exact.rounding import lower, upper
 from tests.exact.enclosing import dyadic, ends_of
 
 LARGEST = sys.float_info.max

@@ -6,13 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from lastbit.exact import turn
+from lastbit.exact import elementary as turn
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.exact.turn import TURN_ERROR, cos_sin_turn
+from lastbit.exact.elementary import TURN_ERROR, cos_sin_turn
 
 UNIT = 2.0**-53
 

@@ -23,11 +23,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
-from lastbit.ledger import Entry, Ledger
 from lastbit.ledger.copies import copied
+from lastbit.ledger.entry import Entry
+from lastbit.ledger.sqlite import Ledger
 from lastbit.sampling.bits import secure_bits
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
 
 PTRACE_TRACEME, PTRACE_SYSCALL = 0, 24
 THIRD = Cost(epsilon=Fraction(1, 3))

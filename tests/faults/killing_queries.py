@@ -18,14 +18,14 @@ from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 
-from lastbit.cli import main
-from lastbit.ledger import Ledger
+from lastbit.cli.entry import main
+from lastbit.ledger.sqlite import Ledger
 from lastbit.release import release
 from lastbit.release.answer import Answer
 from lastbit.sampling.bits import secure_bits
-from lastbit.tables.card import read_card
-from lastbit.tables.plan import planned
-from lastbit.tables.sql import parsed
+from lastbit.tables.card.read import read_card
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.sql.statement import parsed
 from tests.faults.killing import Untraceable, traced
 from tests.release.canaries import write_card, write_csv
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from lastbit.geo.ellipsoid import meridian_degree, parallel_degree, turn
+from lastbit.geo.region import meridian_degree, parallel_degree, turn
 from tests.geo import geodesic
 
 

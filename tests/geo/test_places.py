@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.geo.places import places_of
+from lastbit.geo.parsing import places_of
 
 SECRET = 73.2115
 

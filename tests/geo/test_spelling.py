@@ -8,7 +8,7 @@ import pytest
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact.ball import Ball
 from lastbit.exact.real import Real
-from lastbit.geo.spelling import ExactLoss, loss_and_distance, metres, parse_epsilon
+from lastbit.geo.parsing import ExactLoss, loss_and_distance, metres, parse_epsilon
 
 RATIONAL = [
     ("1/200m", 1, 200),

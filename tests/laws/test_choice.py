@@ -9,14 +9,18 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import WrongType
-from lastbit.exact import rational
-from lastbit.sampling import choice as choice_function
-from lastbit.sampling import choice_exp
-from lastbit.sampling.choice import Majorant, Wheel, majorant, wheel
+from lastbit.exact.rational import rational
+from lastbit.sampling.choice import (
+    Majorant,
+    Wheel,
+    choice as choice_function,
+    choice_exp,
+    majorant,
+    wheel,
+)
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.uniform import UniformBelow
 from tests.laws.oracle import Refused, decimals, exp

@@ -6,15 +6,16 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import Ball, arb_of, working_precision
-from lastbit.laws import Bernoulli, DiscreteLaplace, Law, OnGrid, Uniform, Weighted
-from lastbit.laws.clamped import Clamped
+from lastbit.laws.finite import Bernoulli, Uniform, Weighted
 from lastbit.laws.ideal import StudentT
+from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.law import Law
 from lastbit.laws.rounded import Rounded
+from lastbit.laws.transformed import Clamped, OnGrid
 
 WEIGHTS = [1, 4, 0, 2, 9, 3, 1]
 

@@ -11,17 +11,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lastbit.exact import upper
-from lastbit.laws import (
-    Bernoulli,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    ExpWeighted,
-    Geometric,
-    Law,
-    Uniform,
-    Weighted,
-)
+from lastbit.exact.rounding import upper
+from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
+from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.laplace import DiscreteLaplace, Geometric
+from lastbit.laws.law import Law
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Seeded

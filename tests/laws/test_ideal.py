@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import pytest
 from flint import acb, arb, arb_series, ctx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, Undecidable, WrongType
 from lastbit.exact.ball import arb_of, working_precision

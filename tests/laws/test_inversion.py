@@ -14,7 +14,7 @@ from lastbit.errors import PrecisionExhausted
 from lastbit.exact.ball import arb_of
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.inversion import Inversion, capacity, inversion
-from lastbit.sampling.uniform_real import LazyUniform
+from lastbit.sampling.uniform import LazyUniform
 from tests.laws.oracle import Refused, check_inversion, decimal, decimals
 
 WEIGHTS = [Fraction(1, 3), Fraction(1, 5), Fraction(1, 7), Fraction(34, 105)]

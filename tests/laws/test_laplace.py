@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.sampling import discrete_laplace
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.draw import BLOCK, drawn_with
 from lastbit.sampling.inversion import Inversion
-from lastbit.sampling.laplace import Digits, digits
+from lastbit.sampling.laplace import Digits, digits, discrete_laplace
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, laplace_pmf
 
 SCALES = [

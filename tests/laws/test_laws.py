@@ -7,22 +7,14 @@ from fractions import Fraction
 
 import pytest
 from flint import arb
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact.ball import ends, working_precision
-from lastbit.laws import (
-    Bernoulli,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    ExpWeighted,
-    Geometric,
-    Law,
-    Uniform,
-    Weighted,
-)
-from lastbit.laws.gaussian import _tail_by_euler_maclaurin, _tail_by_terms, theta
+from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
+from lastbit.laws.gaussian import DiscreteGaussian, _tail_by_euler_maclaurin, _tail_by_terms, theta
+from lastbit.laws.laplace import DiscreteLaplace, Geometric
+from lastbit.laws.law import Law
 from tests.laws.oracle import decimal, decimals, exp, gaussian_pmf, laplace_pmf
 
 scales = st.fractions(Fraction(1, 100), 10**6, max_denominator=1000)

@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import LastbitError
 from lastbit.exact.ball import Ball, arb_of, ends, working_precision

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Real
 from lastbit.exact.ball import working_precision
+from lastbit.exact.real import Real
 from lastbit.laws.ideal import (
     Gumbel,
     Ideal,

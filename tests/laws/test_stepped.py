@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lastbit.laws.stepped import Stepped
+from lastbit.laws.transformed import Stepped
 from tests.laws.oracle import decimal, decimals, exp
 
 LAW = Stepped((-3, 0, 1, 5), (3, 1, 4, 2), (4, 1, 0, 9), Fraction(1, 3))

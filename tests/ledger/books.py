@@ -6,9 +6,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from lastbit.ledger import Entry, Ledger
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
+from lastbit.ledger.entry import Entry
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
 
 ONE = Budget(kind="pure", epsilon=Fraction(1))
 CANARY = "canary-48151623"

@@ -11,9 +11,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
-from lastbit.ledger import Ledger
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
 
 PROCESSES = 16
 TINY = Fraction(1, 10**30)

@@ -3,13 +3,12 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.ledger.account import Account
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
 
 TINY = Fraction(1, 10**40)
 PURE = Budget(kind="pure", epsilon=Fraction(1))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lastbit.errors import LedgerDamaged
-from lastbit.ledger import Entry, Ledger
-from lastbit.ledger.entry import FIRST, digest
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
+from lastbit.ledger.entry import FIRST, Entry, digest
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 
 

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.ledger import Ledger, exported, restored
+from lastbit.ledger.copies import exported, restored
+from lastbit.ledger.sqlite import Ledger
 from tests.ledger.books import changed, charged, price, small_ledger
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
-from lastbit.ledger import Ledger, exported, restored
+from lastbit.ledger.copies import exported, restored
+from lastbit.ledger.sqlite import Ledger
 from tests.ledger.books import CANARY, ONE, charged, price, record, small_ledger
 
 EVIDENCE = os.environ.get("LASTBIT_EVIDENCE") == "1"

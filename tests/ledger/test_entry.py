@@ -7,13 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import WrongType
 from lastbit.ledger.entry import Entry, Malformed, canonical
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
 
 ENTRY = Entry(
     sequence=7,

@@ -13,7 +13,7 @@ from contextlib import closing
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
-from lastbit.ledger import Ledger
+from lastbit.ledger.sqlite import Ledger
 from tests.ledger.books import ONE, changed, price, record
 
 EVIDENCE = os.environ.get("LASTBIT_EVIDENCE") == "1"

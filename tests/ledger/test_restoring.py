@@ -5,7 +5,9 @@ import os
 import pytest
 
 from lastbit.errors import LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger import Ledger, copies, restored
+from lastbit.ledger import copies
+from lastbit.ledger.copies import restored
+from lastbit.ledger.sqlite import Ledger
 from tests.ledger.books import ONE, changed, charged, price, record
 from tests.ledger.test_reservations import HALF, QUARTER, forged, reserved
 

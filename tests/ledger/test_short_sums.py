@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.ledger import Ledger
 from lastbit.ledger.account import Account
-from lastbit.tables.cost import Cost
-from lastbit.tables.price_grid import GRID, on_grid
-from lastbit.tables.schema import Budget
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import GRID, Cost, on_grid
 from tests.ledger.books import charged, price
 
 OLD = Path(__file__).parent / "data" / "version-1.ledger"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger import Ledger
 from lastbit.ledger.entry import FIRST
-from lastbit.tables.cost import Cost
-from lastbit.tables.query import Aggregate, Query
-from lastbit.tables.schema import Budget
+from lastbit.ledger.sqlite import Ledger
+from lastbit.tables.card.schema import Budget
+from lastbit.tables.plan.price import Cost
+from lastbit.tables.query.query import Aggregate, Query
 from tests.ledger.books import CANARY, ONE, charged, price, record, small_ledger
 
 TWO = Budget(kind="pure", epsilon=Fraction(2))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
-from lastbit.ledger import Ledger
+from lastbit.ledger.sqlite import Ledger
 from lastbit.ledger.storage import SCHEMA, translated
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 

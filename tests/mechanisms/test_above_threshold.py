@@ -20,7 +20,7 @@ import pytest
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import Ball
 from lastbit.exact.rounding import upper
-from lastbit.laws import DiscreteLaplace
+from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.mechanisms import above_threshold, lattice
 from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.privacy.guarantees import PureDP

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from flint import arb, arb_series
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.ball import Ball, arb_of, working_precision
@@ -24,7 +23,7 @@ from lastbit.laws.ideal import (
     PolynomialTail,
     StudentT,
 )
-from lastbit.mechanisms.admissible import (
+from lastbit.mechanisms.smooth_noise import (
     Admissible,
     admissible,
     gaussian_dilation,

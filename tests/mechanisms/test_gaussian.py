@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from lastbit.errors import LastbitError
-from lastbit.laws import DiscreteGaussian, Shifted
+from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.transformed import Shifted
 from lastbit.mechanisms.gaussian import Gaussian, discrete_gaussian_delta
-from lastbit.privacy import ZCDP, ApproxDP
+from lastbit.privacy.guarantees import ZCDP, ApproxDP
 from tests.laws.oracle import decimal, decimals, exp
 from tests.mechanisms.divergence import hockey_stick, mass
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb, fmpz_poly
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.ball import arb_of, working_precision

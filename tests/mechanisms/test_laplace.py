@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import LastbitError
-from lastbit.laws import OnGrid, Shifted
+from lastbit.laws.transformed import OnGrid, Shifted
 from lastbit.mechanisms import lattice
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.privacy import ADD_REMOVE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.laplace import laplace_sampler
 from tests.laws.oracle import decimals, exp

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import fmpq_poly
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.mechanisms.noisy_max import NoisyArgmax, NoisyMaxLaw, ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlipLaw
 from lastbit.mechanisms.selection import utilities_of
-from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.laplace import digits

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import fmpq, fmpq_poly
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import rational
+from lastbit.exact.rational import rational
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip, PermuteAndFlipLaw
 from lastbit.mechanisms.selection import utilities_of
-from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.flips import Flips, flips

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.mechanisms import polar as certified
 from lastbit.mechanisms.polar import PolarLaplace, polar_bounds
-from lastbit.privacy import CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.sampling import polar
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.polar import PolarNoise, polar_noise

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Real, refine
+from lastbit.exact.real import Real, refine
 from lastbit.mechanisms.poll import (
     Poll,
     PollResult,
@@ -21,7 +21,8 @@ from lastbit.mechanisms.poll import (
     uncertainty_curve,
 )
 from lastbit.mechanisms.randomized_response import RandomizedResponse
-from lastbit.privacy import ADD_REMOVE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Seeded
 

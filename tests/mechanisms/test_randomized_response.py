@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Real, refine
+from lastbit.exact.real import Real, refine
 from lastbit.mechanisms import randomized_response
 from lastbit.mechanisms.randomized_response import (
     GRID,
@@ -24,8 +23,8 @@ from lastbit.mechanisms.randomized_response import (
     shifts,
     whole_tail,
 )
-from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.sampling.draw import Sampler, drawn_with

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import arb_of, ends, working_precision
@@ -25,7 +24,8 @@ from lastbit.mechanisms.rounded_laplace import (
     rounded_bounds,
     unit_exponential,
 )
-from lastbit.privacy import CHANGE_ONE, PureDP
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from tests.laws.frequency import assert_frequency
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
 from lastbit.errors import InvalidParameter, WrongType
@@ -23,7 +22,7 @@ from lastbit.mechanisms.smooth_statistic import (
     private_variance,
 )
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.sensitivity import Quantile, Statistic, TrimmedMean, Variance
+from lastbit.sensitivity.statistics import Quantile, Statistic, TrimmedMean, Variance
 from tests.laws.oracle import decimals
 from tests.mechanisms.divergence import mass
 

@@ -11,12 +11,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.exact.logarithm import ln
+from lastbit.exact.elementary import ln
 from lastbit.mechanisms import snapping
 from lastbit.mechanisms.snapping import (
     Snapping,
@@ -26,11 +25,12 @@ from lastbit.mechanisms.snapping import (
     overhead,
     snapped,
 )
-from lastbit.privacy import CHANGE_ONE, ApproxDP, PureDP
+from lastbit.privacy.guarantees import ApproxDP, PureDP
+from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
-from lastbit.verify.exhaustive import exhaustive, snapped_binary16
-from lastbit.verify.law import exact_law, exact_loss
-from lastbit.verify.running import Code
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.exhaustive import exhaustive, snapped_binary16
+from lastbit.verify.running.law import exact_law, exact_loss
 from tests.laws.frequency import assert_frequency
 from tests.verify.judged import single_snapped
 

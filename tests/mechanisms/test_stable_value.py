@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.bottom import BOTTOM
-from lastbit.mechanisms.stable_value import StableValue
+from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.mechanisms.stable_value import BOTTOM, StableValue
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity.distance import Stability, distance_to_instability
 from tests.laws.frequency import assert_frequency

@@ -4,11 +4,12 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.privacy import ZCDP, ApproxDP, PureDP, best_composition, least_noise
+from lastbit.privacy.calibrate import least_noise
+from lastbit.privacy.compose import best_composition
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP
 
 CRUMB = 1 - Fraction(1, 2**38)
 positive = st.fractions(min_value=Fraction(1, 10**12), max_value=10**12)

@@ -9,23 +9,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter
-from lastbit.privacy import (
-    ADD_REMOVE,
-    CHANGE_ONE,
-    ZCDP,
-    ApproxDP,
-    MetricDP,
-    ProbabilisticDP,
-    PureDP,
-    RenyiDP,
+from lastbit.privacy.compose import (
+    added,
     best_composition,
     compositions,
+    optimal_delta,
+    optimal_epsilon,
 )
-from lastbit.privacy.compose import added, optimal_delta, optimal_epsilon
+from lastbit.privacy.guarantees import ZCDP, ApproxDP, MetricDP, ProbabilisticDP, PureDP, RenyiDP
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from tests.privacy.truth import (
     MARGIN,
     advanced_epsilon,

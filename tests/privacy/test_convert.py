@@ -5,13 +5,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError
-from lastbit.privacy import (
-    ADD_REMOVE,
-    CHANGE_ONE,
+from lastbit.privacy.compose import best_composition
+from lastbit.privacy.guarantees import (
     ZCDP,
     ApproxDP,
     Guarantee,
@@ -19,8 +17,8 @@ from lastbit.privacy import (
     ProbabilisticDP,
     PureDP,
     RenyiDP,
-    best_composition,
 )
+from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
 from tests.privacy.truth import (
     MARGIN,
     Law,

@@ -13,24 +13,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
-from lastbit.privacy import (
-    ADD_REMOVE,
-    AS_DECLARED,
-    CHANGE_ONE,
+from lastbit.privacy.guarantees import (
     ZCDP,
     ApproxDP,
     Guarantee,
     MetricDP,
-    Neighbours,
     ProbabilisticDP,
     PureDP,
     RenyiDP,
     from_json,
 )
+from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
 from tests.privacy.truth import decimal, decimals, exp, hockey_stick
 
 KINDS = (PureDP, ApproxDP, ProbabilisticDP, ZCDP, RenyiDP, MetricDP)

@@ -19,13 +19,21 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, find, given, settings, strategies as st
 
 import lastbit.privacy
-from lastbit.exact import lower, upper
-from lastbit.privacy import (
-    ADD_REMOVE,
+from lastbit.exact.rounding import lower, upper
+from lastbit.privacy.calibrate import least_noise
+from lastbit.privacy.compose import (
+    added,
+    best_composition,
+    compositions,
+    optimal_delta,
+    optimal_epsilon,
+)
+from lastbit.privacy.convert import converted, delta_upper, epsilon_upper
+from lastbit.privacy.group import grouped
+from lastbit.privacy.guarantees import (
     ZCDP,
     ApproxDP,
     Guarantee,
@@ -33,14 +41,9 @@ from lastbit.privacy import (
     ProbabilisticDP,
     PureDP,
     RenyiDP,
-    best_composition,
-    compositions,
-    least_noise,
-    posterior_bounds,
 )
-from lastbit.privacy.compose import added, optimal_delta, optimal_epsilon
-from lastbit.privacy.convert import converted, delta_upper, epsilon_upper
-from lastbit.privacy.group import grouped
+from lastbit.privacy.neighbours import ADD_REMOVE
+from lastbit.privacy.posterior import posterior_bounds
 from tests.privacy import truth
 from tests.privacy.truth import TIGHT, Refused, decimal, decimals, judge
 

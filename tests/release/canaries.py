@@ -22,10 +22,10 @@ import pytest
 
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
-from lastbit.tables.backends import duckdb as engine
-from lastbit.tables.card import read_card
-from lastbit.tables.plan import planned
-from lastbit.tables.sql import parsed
+from lastbit.tables.backends.duckdb import engine
+from lastbit.tables.card.read import read_card
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.sql.statement import parsed
 
 TESTS = str(Path(__file__).parents[1])
 TEXT, UNIT, COST, DAY = "Zq8X", 7310947, 48613.0771, datetime.date(2077, 11, 23)

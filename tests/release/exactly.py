@@ -16,15 +16,15 @@ from flint import arb
 
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.release.noise import rank_distances
-from lastbit.tables.aggregated import Aggregates, assembled
-from lastbit.tables.backends.duckdb import connected
-from lastbit.tables.compile import Statement, statement
-from lastbit.tables.compile_rows import relation
-from lastbit.tables.expression import ColumnName
-from lastbit.tables.parts import KeysPart, NoisePart, RankPart
-from lastbit.tables.plan import Plan
-from lastbit.tables.query import Aggregate, GroupKey, Query
-from lastbit.tables.schema import Column, DataCard, Source
+from lastbit.tables.backends.aggregated import Aggregates, assembled
+from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.compile.rows import relation
+from lastbit.tables.compile.statement import Statement, statement
+from lastbit.tables.plan.parts import KeysPart, NoisePart, RankPart
+from lastbit.tables.plan.plan import Plan
+from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.query import Aggregate, GroupKey, Query
 
 TABLE = {"who": "BIGINT", "g": "VARCHAR", "x": "BIGINT"}
 COLUMNS = {
@@ -211,7 +211,7 @@ def _hidden(part: KeysPart, count: int) -> arb:
 
 def _laplace_atoms(scale: Fraction, n: int, m: int, *, least: int | None) -> list[Atom]:
     """All values from `least` up (or all) of n + X and of m + X."""
-    from lastbit.laws import DiscreteLaplace
+    from lastbit.laws.laplace import DiscreteLaplace
 
     law, low, high = DiscreteLaplace(scale), min(n, m), max(n, m)
     atoms = [] if least is not None else [_tail(law, low - 1 - n, low - 1 - m)]

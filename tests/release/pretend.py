@@ -15,9 +15,9 @@ from lastbit.mechanisms import lattice
 from lastbit.sampling import choice_rows
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
-from lastbit.tables.expression import ColumnName
-from lastbit.tables.query import Aggregate, GroupKey, Query
-from lastbit.tables.schema import Column, DataCard, Source
+from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.query import Aggregate, GroupKey, Query
 
 ONE = 1 << 20
 ROWS = Source(kind="csv", paths=("rows.csv",))
@@ -82,13 +82,13 @@ class Engine:
 def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     """Put an engine in the place of DuckDB."""
     engine = Engine(raw)
-    backend = ModuleType("lastbit.tables.backends.duckdb")
+    backend = ModuleType("lastbit.tables.backends.duckdb.engine")
     backend.aggregates = engine.aggregates  # type: ignore[attr-defined]
     backend.fingerprint = engine.fingerprint  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb", backend)
-    rehearsal = ModuleType("lastbit.tables.backends.duckdb_rehearsal")
+    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb.engine", backend)
+    rehearsal = ModuleType("lastbit.tables.backends.duckdb.engine")
     rehearsal.rehearse = lambda *_: None  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb_rehearsal", rehearsal)
+    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb.engine", rehearsal)
     return engine
 
 

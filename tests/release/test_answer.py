@@ -14,10 +14,10 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.release.answer import Answer
-from lastbit.release.cells import Cell
+from lastbit.release.intervals import Cell
 from lastbit.report.answer_tables import table_of
-from lastbit.tables.cost import Cost
-from lastbit.tables.expression import Constant, to_json
+from lastbit.tables.plan.price import Cost
+from lastbit.tables.query.expression import Constant, to_json
 
 HOSTILE = "<script>'\"\n,\x1b[31m"
 

@@ -18,13 +18,13 @@ import pytest
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, LastbitError
-from lastbit.ledger import Ledger
+from lastbit.ledger.sqlite import Ledger
 from lastbit.release import release as releasing
 from lastbit.release.release import released
-from lastbit.tables.backends import duckdb as engine
-from lastbit.tables.card import read_card
-from lastbit.tables.plan import planned
-from lastbit.tables.sql import parsed
+from lastbit.tables.backends.duckdb import engine
+from lastbit.tables.card.read import read_card
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.sql.statement import parsed
 from tests.cli.running import lastbit
 from tests.release import canaries
 from tests.release.canaries import (

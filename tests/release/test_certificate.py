@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-from lastbit.ledger import Ledger
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import digest
+from lastbit.ledger.sqlite import Ledger
 from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.answer import Answer
-from lastbit.release.certificate import certificate_of
-from lastbit.release.release import released
+from lastbit.release.release import certificate_of, released
 from lastbit.report.claims import claim_of
-from lastbit.tables.expression import ColumnName, Constant, call
-from lastbit.tables.plan import planned
-from lastbit.tables.query import OrderBy, Query
-from lastbit.verify.arithmetic import digest
-from lastbit.verify.check import problem_of
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.query import OrderBy, Query
 from tests.cli.running import lastbit
 from tests.release.pretend import ONE, RawNumbers, card_of, part, plug_in, query_of
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 import lastbit as lb
+from lastbit.checker.dispatch import problem_of
 from lastbit.errors import QueryRefused
-from lastbit.tables.expression import ColumnName, Constant, Value, call
-from lastbit.verify.check import problem_of
+from lastbit.tables.query.expression import ColumnName, Constant, Value, call
 
 pd = pytest.importorskip("pandas")
 NAMES = ["true"] * 200 + ["1"] * 70 + ["1.0"] * 30

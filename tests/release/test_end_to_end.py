@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.laws import DiscreteLaplace
-from lastbit.ledger import Ledger
+from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.ledger.sqlite import Ledger
 from lastbit.release.noise import noised
 from lastbit.release.release import released
-from lastbit.tables.expression import ColumnName, call
-from lastbit.tables.plan import planned
-from lastbit.tables.query import Aggregate, GroupKey, Query
-from lastbit.tables.schema import Budget, Column, DataCard, Source
+from lastbit.tables.card.schema import Budget, Column, DataCard, Source
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.query.expression import ColumnName, call
+from lastbit.tables.query.query import Aggregate, GroupKey, Query
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import seed
 
@@ -97,7 +97,7 @@ def test_a_hundred_thousand_releases_of_one_cell(
     card: DataCard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine's own count of a cell, released 100,000 times, against the exact law."""
-    from lastbit.tables.backends.duckdb import aggregates
+    from lastbit.tables.backends.duckdb.engine import aggregates
 
     seed(monkeypatch, 31)
     where = call("=", ColumnName("patient"), ColumnName("patient"))

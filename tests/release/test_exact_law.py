@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws import DiscreteGaussian, DiscreteLaplace
+from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.tables.parts import KeysPart, NoisePart, RankPart
-from lastbit.tables.plan import Plan, planned
-from lastbit.tables.schema import DataCard
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.plan.parts import KeysPart, NoisePart, RankPart
+from lastbit.tables.plan.plan import Plan, planned
 from tests.release.exactly import (
     Engine,
     Rows,

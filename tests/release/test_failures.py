@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
-from lastbit.ledger import Ledger
+from lastbit.ledger.sqlite import Ledger
 from lastbit.release import release as releasing
 from lastbit.release.release import released
-from lastbit.tables.backends.duckdb import fingerprint
-from lastbit.tables.card import read_card
-from lastbit.tables.compile import statement
-from lastbit.tables.plan import planned
-from lastbit.tables.sql import parsed
+from lastbit.tables.backends.duckdb.engine import fingerprint
+from lastbit.tables.card.read import read_card
+from lastbit.tables.compile.statement import statement
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.sql.statement import parsed
 from tests.cli.running import lastbit
 from tests.release import canaries
 from tests.release.canaries import ALL, ask, write_card, write_duckdb

@@ -8,12 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.release.having import evaluated, kept
-from lastbit.tables.expression import FUNCTIONS, Call, ColumnName, Constant, call
-from lastbit.tables.query import Aggregate, GroupKey, OrderBy, Query
+from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call
+from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 
 ROW = {"n": 12, "mean": 2.5, "name": "Ab", "day": date(2024, 2, 29), "none": None, "yes": True}
 

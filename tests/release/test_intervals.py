@@ -7,14 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from lastbit.laws import DiscreteGaussian, DiscreteLaplace
-from lastbit.release.cells import Cell
-from lastbit.release.intervals import MeasureNoise, columns_of
+from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.release.intervals import Cell, MeasureNoise, columns_of
 from lastbit.release.noise import Noisy, noised
-from lastbit.tables.plan import Plan, planned
+from lastbit.tables.plan.plan import Plan, planned
 from tests.laws.frequency import divergence
 from tests.release.pretend import ONE, RawNumbers, card_of, part, query_of, seed
 

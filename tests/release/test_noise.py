@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws import DiscreteGaussian, DiscreteLaplace, ExpWeighted
+from lastbit.laws.finite import ExpWeighted
+from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.laws.law import Law
 from lastbit.release.noise import noised, rank_distances
-from lastbit.tables.parts import NoisePart, RankPart
-from lastbit.tables.plan import Plan, planned
+from lastbit.tables.plan.parts import NoisePart, RankPart
+from lastbit.tables.plan.plan import Plan, planned
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import RawNumbers, card_of, part, query_of, seed
 

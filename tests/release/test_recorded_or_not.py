@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import lastbit as lb
-from lastbit.ledger import Ledger
-from lastbit.verify.check import problem_of
-from lastbit.verify.check_release_words import UNRECORDED
+from lastbit.checker.answer import UNRECORDED
+from lastbit.checker.dispatch import problem_of
+from lastbit.ledger.sqlite import Ledger
 
 FREE = {"lastbit", "question"}
 """What a record says of itself, which nothing else in it tells."""

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, NotAllowed
-from lastbit.ledger import Ledger
+from lastbit.ledger.sqlite import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
-from lastbit.tables.expression import ColumnName, Constant, call
-from lastbit.tables.plan import planned
-from lastbit.tables.query import OrderBy, Query
-from lastbit.tables.schema import Budget, DataCard
+from lastbit.tables.card.schema import Budget, DataCard
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.query import OrderBy, Query
 from tests.release.pretend import Engine, RawNumbers, card_of, part, plug_in, query_of
 
 BUDGET = Budget(kind="pure", epsilon=Fraction(2))

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws import DiscreteLaplace, ExpWeighted
+from lastbit.laws.finite import ExpWeighted
+from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.release.noise import rank_distances
 from lastbit.release.table import table
-from lastbit.tables.aggregates import count, count_units, median
-from lastbit.tables.parts import RankPart
-from lastbit.tables.plan import planned
+from lastbit.tables.plan.parts import RankPart
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.query.aggregates import count, count_units, median
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import seed
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError
-from lastbit.ledger import Ledger
+from lastbit.ledger.sqlite import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
-from lastbit.tables.backends import duckdb as engine
-from lastbit.tables.card import read_card
-from lastbit.tables.plan import planned
-from lastbit.tables.sql import parsed
+from lastbit.tables.backends.duckdb import engine
+from lastbit.tables.card.read import read_card
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.sql.statement import parsed
 from tests.release import canaries
 from tests.release.canaries import ALL, write_card
 
@@ -123,7 +123,7 @@ def test_what_must_fail_fails_before_it_is_charged(
     with pytest.raises(InvalidParameter, match="is not in the source"):
         ask(fresh=True)
     write_card(folder)
-    from lastbit.tables.backends import duckdb_rehearsal
+    from lastbit.tables.backends.duckdb import engine as duckdb_rehearsal
 
     class Broken:
         sql = "SELECT nonsense FROM lastbit_table"
@@ -140,7 +140,7 @@ def test_what_must_fail_fails_before_it_is_charged(
 
 def test_the_rehearsal_sees_no_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would fail on the first row does not fail in it, and is charged."""
-    from lastbit.tables.backends import duckdb_rehearsal
+    from lastbit.tables.backends.duckdb import engine as duckdb_rehearsal
 
     class Failing:
         sql = "SELECT error(note) FROM lastbit_table"

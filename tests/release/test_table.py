@@ -13,10 +13,10 @@ import pytest
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused, WrongType
 from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.table import Table, table
-from lastbit.tables import aggregates as lb
-from lastbit.tables.schema import Budget, Column
-from lastbit.tables.sql import parsed
-from lastbit.tables.sql_rows import rows_of
+from lastbit.tables.card.schema import Budget, Column
+from lastbit.tables.query import aggregates as lb
+from lastbit.tables.sql.rows import rows_of
+from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD
 
 VISITS = Table(rows=rows_of(CARD))

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker.answer import named, plain
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import digest
 from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.release import released
-from lastbit.tables.explaining import guarantee_text, unit_name
-from lastbit.tables.plan import planned
-from lastbit.tables.schema import Column
-from lastbit.verify.arithmetic import digest
-from lastbit.verify.check import problem_of
-from lastbit.verify.check_release_words import named, plain
+from lastbit.tables.card.schema import Column
+from lastbit.tables.plan.explaining import guarantee_text, unit_name
+from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
 from tests.release.pretend import COLUMNS, card_of, plug_in
 from tests.release.test_certificate import DECLARED, FOUND, PEOPLE, raw_for

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from lastbit.tables.expression import ColumnName, Constant, call, to_json
-from lastbit.tables.plan import planned
-from lastbit.tables.query import Aggregate, GroupKey, Query
-from lastbit.tables.schema import Column, DataCard, Source
+from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.query.expression import ColumnName, Constant, call, to_json
+from lastbit.tables.query.query import Aggregate, GroupKey, Query
 
 REGIONS = ("North", "East", "South")
 HOSTILE = '<script>alert("x")</script>'

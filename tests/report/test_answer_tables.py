@@ -5,11 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.report.answer_tables import long_table, shown_cell, table_of, wide_table
-from lastbit.tables.query import Query
+from lastbit.tables.query.query import Query
 from tests.report.answer_records import (
     REGIONS,
     STEERING,

@@ -9,14 +9,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter
 from lastbit.report.answers import MOST_ROWS, page
 from lastbit.report.claims import natural_unit
-from lastbit.tables.expression import ColumnName, Constant, call
-from lastbit.tables.query import OrderBy, Query
+from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.query import OrderBy, Query
 from tests.report.answer_records import (
     HOSTILE,
     REGIONS,

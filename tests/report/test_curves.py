@@ -5,11 +5,9 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.report import Axis, Chart, Curve, Mark, chart, powers_of_ten
-from lastbit.report.curves import LEFT, TOP, spread
+from lastbit.report.curves import LEFT, TOP, Axis, Chart, Curve, Mark, chart, powers_of_ten, spread
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,10 +14,10 @@ from lastbit.report.claims import claim_of, long, probability_text, short
 from lastbit.report.derivation_trees import Rule, laws_of, proof_of
 from lastbit.report.derivations import certificate_page
 from lastbit.report.proofs import certificate_latex
-from lastbit.verify.law import exact_law, exact_loss
-from lastbit.verify.running import Code
-from lastbit.verify.semantics import analyse, error_certificate
-from lastbit.verify.trace import trace
+from lastbit.verify.error_bounds.semantics import analyse, error_certificate
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.law import exact_law, exact_loss
+from lastbit.verify.tracing.trace import trace
 from tests.cli.certificates import KINDS, SNAPPED, certificate, sealed
 
 VOID = {"meta", "br", "hr"}

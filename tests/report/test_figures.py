@@ -6,18 +6,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lastbit.laws import DiscreteLaplace
+from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.mechanisms.gaussian import discrete_gaussian_delta
 from lastbit.mechanisms.poll import Poll
-from lastbit.privacy import PureDP, compositions, posterior_bounds
-from lastbit.report import (
+from lastbit.privacy.compose import compositions
+from lastbit.privacy.guarantees import PureDP
+from lastbit.privacy.posterior import posterior_bounds
+from lastbit.report.curves import LEFT, TOP
+from lastbit.report.figures import (
     composition_figure,
     gaussian_curve_figure,
     laplace_figure,
     poll_figure,
     posterior_figure,
 )
-from lastbit.report.curves import LEFT, TOP
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -3,8 +3,7 @@
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.report.maps import MOST_DRAWN, WARNING, PlaceMap, length_text, place_map, round_length
 from tests.report.example_map import PICTURE, example

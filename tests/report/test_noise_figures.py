@@ -8,10 +8,14 @@ import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.laws.planar import DiscretePlanarLaplace
-from lastbit.mechanisms.admissible import admissible
-from lastbit.report import admissible_figure, planar_figure, smooth_sensitivity_figure
-from lastbit.report.noise_figures import made_up_waits
-from lastbit.sensitivity import smooth_sensitivity
+from lastbit.mechanisms.smooth_noise import admissible
+from lastbit.report.noise_figures import (
+    admissible_figure,
+    made_up_waits,
+    planar_figure,
+    smooth_sensitivity_figure,
+)
+from lastbit.sensitivity.smooth import smooth_sensitivity
 
 
 def test_the_smooth_sensitivity_is_the_library_s() -> None:

@@ -3,10 +3,9 @@
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.report import Bars, Panel, Series, Stems, Zone, picture
+from lastbit.report.plots import Bars, Panel, Series, Stems, Zone, picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

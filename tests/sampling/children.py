@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
-from lastbit import uniform_below
 from lastbit.sampling import bits, draw
+from lastbit.sampling.uniform import uniform_below
 
 WIDE = 1 << 62
 

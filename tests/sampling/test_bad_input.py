@@ -11,23 +11,18 @@ import numpy as np
 import pytest
 
 import lastbit
-from lastbit import (
-    bernoulli,
-    bernoulli_exp,
-    choice,
-    choice_exp,
-    discrete_gaussian,
-    discrete_laplace,
-    geometric,
-    planar_laplace,
-    rounded,
-    stream,
-    uniform_below,
-)
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import Real
+from lastbit.exact.real import Real
 from lastbit.sampling import bits
+from lastbit.sampling.bernoulli import bernoulli, bernoulli_exp
 from lastbit.sampling.bits import KeyStream
+from lastbit.sampling.choice import choice, choice_exp
+from lastbit.sampling.draw import stream
+from lastbit.sampling.gaussian import discrete_gaussian
+from lastbit.sampling.laplace import discrete_laplace, geometric
+from lastbit.sampling.planar import planar_laplace
+from lastbit.sampling.rounded import rounded
+from lastbit.sampling.uniform import uniform_below
 
 NO_NUMBERS: list[Any] = [
     "abc",

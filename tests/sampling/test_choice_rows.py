@@ -6,10 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from lastbit.laws import ExpWeighted
+from lastbit.laws.finite import ExpWeighted
 from lastbit.sampling import choice_rows
 from lastbit.sampling.choice_rows import RowChoices, choice_exp_rows, row_choices
 from lastbit.sampling.deterministic import Seeded

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 import lastbit
 from lastbit.errors import InvalidParameter
-from lastbit.sampling import bits, draw, stream
+from lastbit.sampling import bits, draw
 from lastbit.sampling.bits import Bits, KeyStream, words
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
-from lastbit.sampling.draw import BLOCK, SMALL_BLOCK, cached, drawn, drawn_fresh, drawn_with
+from lastbit.sampling.draw import BLOCK, SMALL_BLOCK, cached, drawn, drawn_fresh, drawn_with, stream
 
 INTEGERS: dict[str, Callable[..., Any]] = {
     "uniform_below": lambda **size: lastbit.uniform_below(1000, **size),

@@ -9,23 +9,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import LastbitError
-from lastbit.exact import upper
+from lastbit.exact.rounding import upper
 from lastbit.laws.planar import DiscretePlanarLaplace
 from lastbit.sampling import planar
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import drawn_with
-from lastbit.sampling.planar import (
-    Shells,
-    _proposals,
-    coordinates,
-    planar_laplace,
-    shells,
-    turned,
-)
+from lastbit.sampling.planar import Shells, _proposals, coordinates, planar_laplace, shells, turned
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import Refused, check_inversion, decimal, decimals, exp
 

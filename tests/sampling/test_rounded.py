@@ -11,12 +11,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 from flint import arb, arb_series
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Real
 from lastbit.exact.ball import arb_of, floor_ceil, working_precision
+from lastbit.exact.real import Real
 from lastbit.laws.ideal import (
     Gumbel,
     Ideal,

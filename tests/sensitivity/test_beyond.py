@@ -8,8 +8,7 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.privacy.neighbours import Neighbours
-from lastbit.sensitivity.beyond import distance_beyond
-from lastbit.sensitivity.near import sensitivity_at
+from lastbit.sensitivity.local import distance_beyond, sensitivity_at
 from lastbit.sensitivity.statistics import Statistic
 from tests.sensitivity.databases import (
     BOUNDS,

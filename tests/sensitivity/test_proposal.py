@@ -10,7 +10,7 @@ import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
-from lastbit.sensitivity import distance_beyond, local_sensitivity
+from lastbit.sensitivity.local import distance_beyond, local_sensitivity
 from lastbit.sensitivity.proposal import Proposal, propose
 
 BOUNDS = (Fraction(1, 2), Fraction(1), Fraction(3))

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
-from lastbit.sensitivity.near import sensitivity_at
+from lastbit.sensitivity.local import sensitivity_at
 from lastbit.sensitivity.smooth import SmoothBound, from_distance, smooth_sensitivity
 from lastbit.sensitivity.statistics import Mean, Quantile, Statistic, Variance
 from tests.laws.oracle import decimals, exp

@@ -6,8 +6,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from numpy.typing import NDArray
 
 from lastbit.sensitivity.windows import FLOOR, Window, discounts, reach, widest, widest_discounted

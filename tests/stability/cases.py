@@ -9,10 +9,10 @@ from math import inf, nan
 from hypothesis import strategies as st
 
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.expression import Call, ColumnName, Constant
-from lastbit.tables.measures import Measure, measures_of
-from lastbit.tables.query import Aggregate, GroupKey, PublicJoin, Query
-from lastbit.tables.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.plan.measures import Measure, measures_of
+from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
 from tests.stability.engine import COLUMNS, PUBLIC
 
 TYPES = {

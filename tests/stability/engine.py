@@ -3,11 +3,11 @@
 import pyarrow
 from pyarrow import parquet
 
-from lastbit.tables.aggregated import assembled
-from lastbit.tables.backends.duckdb import connected
-from lastbit.tables.compile import statement
-from lastbit.tables.compile_rows import relation
-from lastbit.tables.literals import identifier
+from lastbit.tables.backends.aggregated import assembled
+from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.compile.literals import identifier
+from lastbit.tables.compile.rows import relation
+from lastbit.tables.compile.statement import statement
 
 COLUMNS = {
     "who": "BIGINT",

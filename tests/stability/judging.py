@@ -1,7 +1,7 @@
 """Whether two neighbours are further apart than `stability.moves` says."""
 
-from lastbit.tables.compile import groups_of
-from lastbit.tables.stability import chosen_keys, moves
+from lastbit.tables.compile.statement import groups_of
+from lastbit.tables.plan.sensitivity import chosen_keys, moves
 from tests.stability import reference
 from tests.stability.cases import Case, functions_in, typed
 from tests.stability.engine import PUBLIC, SECRET

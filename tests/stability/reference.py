@@ -5,8 +5,8 @@ import math
 from fractions import Fraction
 from itertools import pairwise
 
-from lastbit.tables.expression import Call, ColumnName, Constant
-from lastbit.tables.types import card_types, type_of
+from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.query.types import card_types, type_of
 
 WEIGHT = 1 << 20
 INEXACT = frozenset({"ln", "exp", "power", "lower", "upper", "trim", "like", "ilike", "to_text"})

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 
-from lastbit.tables.compile import compiled
+from lastbit.tables.compile.statement import compiled
 from tests.stability.cases import cases
 from tests.stability.engine import Engine
 from tests.stability.judging import differs, exact, violations

@@ -6,9 +6,9 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from lastbit.tables.expression import Call, ColumnName, Constant, Expression, Value
-from lastbit.tables.query import Aggregate, Query
-from lastbit.tables.schema import Column, ColumnType, DataCard, PublicTable, Source
+from lastbit.tables.card.schema import Column, ColumnType, DataCard, PublicTable, Source
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
+from lastbit.tables.query.query import Aggregate, Query
 
 
 def column(name: str, kind: ColumnType, **values: Any) -> Column:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lastbit.tables.card import card_from
-from lastbit.tables.schema import DataCard
+from lastbit.tables.card.read import card_from
+from lastbit.tables.card.schema import DataCard
 
 WHOLE = """\
 # line 1

@@ -4,7 +4,7 @@ import csv
 import io
 import random
 
-from lastbit.tables.csv_records import Header, write_plain
+from lastbit.tables.backends.csv_records import Header, write_plain
 
 LONGEST = 1 << 20
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 from fractions import Fraction
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.expression import Call, ColumnName, Constant
+from lastbit.tables.card.schema import Column, ColumnType, DataCard, Source
 from lastbit.tables.limits import DEEPEST, LONGEST_TEXT
-from lastbit.tables.query import Aggregate, Query
-from lastbit.tables.schema import Column, ColumnType, DataCard, Source
+from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.query.query import Aggregate, Query
 
 CHOSEN = "Alice"
 TYPES: dict[str, ColumnType] = {

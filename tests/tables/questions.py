@@ -9,10 +9,16 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from lastbit.tables.bounds import known_values
-from lastbit.tables.expression import Call, ColumnName, Constant, Expression
-from lastbit.tables.query import Aggregate, Function, GroupKey, OrderBy, PublicJoin, Query
-from lastbit.tables.types import card_types, type_of
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
+from lastbit.tables.query.query import (
+    Aggregate,
+    Function,
+    GroupKey,
+    OrderBy,
+    PublicJoin,
+    Query,
+)
+from lastbit.tables.query.types import card_types, known_values, type_of
 from tests.tables.asked import CARD
 
 Made = st.SearchStrategy[Expression]

@@ -1,7 +1,7 @@
 """Expressions as one statement, step by step, over any rows."""
 
-from lastbit.tables.compile_expression import spelled
-from lastbit.tables.compile_steps import MIXED, Steps, Typed
+from lastbit.tables.compile.expressions import spelled
+from lastbit.tables.compile.steps import MIXED, Steps, Typed
 
 
 def stepped(expressions, kinds, origin):

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
-from lastbit.tables import aggregates as lb
-from lastbit.tables.expression import ColumnName, Constant, call
-from lastbit.tables.query import Aggregate
-from lastbit.tables.sql_rows import rows_of
+from lastbit.tables.query import aggregates as lb
+from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.query import Aggregate
+from lastbit.tables.sql.rows import rows_of
 from tests.tables.asked import CARD, card_with
 
 ROWS = rows_of(CARD)

@@ -9,13 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import CardRefused
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.card import card_from, examined, read_card
-from lastbit.tables.schema import Budget, Column, PublicTable, Source
+from lastbit.tables.card.read import card_from, examined, read_card
+from lastbit.tables.card.schema import Budget, Column, PublicTable, Source
 from tests.docs.pages import fences
 from tests.tables.cards import FOLDER, WHOLE, edited, line_of, read
 

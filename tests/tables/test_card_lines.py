@@ -6,11 +6,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.tables.card_lines import lines_of, nearest_line
-from lastbit.tables.toml_text import toml_key, toml_text
+from lastbit.tables.card.read import lines_of, nearest_line, toml_key, toml_text
 
 TRAPS = '''\
 a = 1  # [x] "

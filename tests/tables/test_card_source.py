@@ -8,10 +8,10 @@ import duckdb
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.duckdb import columns_of
-from lastbit.tables.card import examined, source_of
-from lastbit.tables.card_source import Compared, compared
-from lastbit.tables.schema import Source
+from lastbit.tables.backends.duckdb.engine import columns_of
+from lastbit.tables.card.draft import Compared, compared
+from lastbit.tables.card.read import examined, source_of
+from lastbit.tables.card.schema import Source
 
 CANARY = "canary-73211"
 CARD = """\
@@ -115,7 +115,7 @@ def test_other_types_than_the_schema_has(tmp_path, column, kind, verdict):
 @pytest.mark.parametrize("column", list(TYPES))
 def test_wrong_is_what_the_engine_reads_as_missing_always(tmp_path, column):
     """The verdict against the engine's own casts, for values that read as everything they can."""
-    from lastbit.tables.compile_expression import cast_column
+    from lastbit.tables.compile.expressions import cast_column
 
     source = f"'{tmp_path / 'v.parquet'}'"
     for kind in ("integer", "number", "text", "boolean", "date", "timestamp"):

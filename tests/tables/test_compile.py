@@ -7,19 +7,24 @@ from itertools import pairwise
 from math import floor, inf, isinf, nan
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.backends.duckdb import connected
-from lastbit.tables.compile import compiled, statement
-from lastbit.tables.compile_integers import bin_integer, grid_integer, product_type
-from lastbit.tables.compile_steps import Typed
-from lastbit.tables.expression import FUNCTIONS, Call, ColumnName, Constant
-from lastbit.tables.literals import double, identifier, least_double_from, literal, text
-from lastbit.tables.measures import Measure, grid_of, measures_of
-from lastbit.tables.query import Aggregate, GroupKey, PublicJoin, Query
-from lastbit.tables.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.compile.integers import bin_integer, grid_integer, product_type
+from lastbit.tables.compile.literals import (
+    double,
+    identifier,
+    least_double_from,
+    literal,
+    text,
+)
+from lastbit.tables.compile.statement import compiled, statement
+from lastbit.tables.compile.steps import Typed
+from lastbit.tables.plan.measures import Measure, grid_of, measures_of
+from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
+from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
 from tests.tables.stepping import stepped
 
 SOURCE = Source(kind="frame")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables import csv_records
-from lastbit.tables.csv_records import Header, check_records, decompressed, header_of
+from lastbit.tables.backends import csv_records
+from lastbit.tables.backends.csv_records import Header, check_records, decompressed, header_of
 from tests.tables.csv_oracles import (
     CLASSES,
     Malformed,

@@ -7,13 +7,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.errors import CardRefused, InvalidParameter
-from lastbit.tables.card import card_from, source_of
-from lastbit.tables.drafting import columns_to_draft, drafted, table_name
-from lastbit.tables.schema import Source
+from lastbit.tables.card.draft import columns_to_draft, drafted, table_name
+from lastbit.tables.card.read import card_from, source_of
+from lastbit.tables.card.schema import Source
 
 SOURCE = Source(kind="parquet", paths=("visits.parquet",))
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

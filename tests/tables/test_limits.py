@@ -9,8 +9,8 @@ import pytest
 import lastbit as lb
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables import limits
-from lastbit.tables.compile_texts import pattern_text
-from lastbit.tables.expression import (
+from lastbit.tables.compile.texts import pattern_text
+from lastbit.tables.query.expression import (
     Call,
     ColumnName,
     Constant,
@@ -19,8 +19,8 @@ from lastbit.tables.expression import (
     from_json,
     to_json,
 )
-from lastbit.tables.query import Aggregate, GroupKey, PublicJoin, Query
-from lastbit.tables.sql import parsed
+from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
+from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD
 
 AGE, REGION, COUNT = ColumnName("age"), ColumnName("region"), Aggregate(name="n", function="count")

@@ -13,9 +13,9 @@ import pytest
 
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.tables.limits import DEEPEST_SQL, LONGEST_SQL, MOST_TOKENS
-from lastbit.tables.sql import expression_of, parsed, released_condition
-from lastbit.tables.sql_rows import rows_of
-from lastbit.tables.sql_text import statement_tree
+from lastbit.tables.sql.parse import statement_tree
+from lastbit.tables.sql.rows import rows_of
+from lastbit.tables.sql.statement import expression_of, parsed, released_condition
 from tests.tables.asked import CARD
 
 CALLS_PER_SIGN = 400

@@ -9,15 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.expression import ColumnName, Constant, call
-from lastbit.tables.plan import Plan, planned
-from lastbit.tables.query import Aggregate, GroupKey, OrderBy, Query
-from lastbit.tables.schema import Budget, Column, DataCard, Source
+from lastbit.tables.card.schema import Budget, Column, DataCard, Source
+from lastbit.tables.plan.plan import Plan, planned
+from lastbit.tables.query.expression import ColumnName, Constant, call
+from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 
 COLUMNS = {
     "person": Column(name="person", type="integer"),

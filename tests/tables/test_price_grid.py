@@ -4,21 +4,20 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.asking import asked_price
-from lastbit.tables.price_grid import (
+from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.plan.price import (
     GRID,
     LARGEST,
     admitted,
+    asked_price,
     check_admitted,
     on_grid,
     rounded_up,
     suggested,
 )
-from lastbit.tables.schema import DataCard, Source
 
 decimals = some.builds(
     lambda digits, place: Fraction(digits) / 10**place,

@@ -9,15 +9,14 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from lastbit.release.noise import rank_distances
-from lastbit.tables.expression import ColumnName
-from lastbit.tables.measures import Measure
-from lastbit.tables.parts import RankPart
-from lastbit.tables.query import Aggregate
-from lastbit.tables.ranks import rank_accuracy, rank_draws, rank_moved, rank_part
+from lastbit.tables.plan.measures import Measure
+from lastbit.tables.plan.parts import RankPart
+from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_moved, rank_part
+from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.query import Aggregate
 
 LEVELS = st.sampled_from(
     [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(9, 10), Fraction(1, 3)]

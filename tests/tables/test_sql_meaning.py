@@ -13,11 +13,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from lastbit.tables.backends.duckdb import aggregates
-from lastbit.tables.measures import measures_of
-from lastbit.tables.schema import PublicTable, Source
-from lastbit.tables.sql import parsed
-from lastbit.tables.stability import weight_one
+from lastbit.tables.backends.duckdb.engine import aggregates
+from lastbit.tables.card.schema import PublicTable, Source
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.plan.sensitivity import weight_one
+from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import card_with
 
 ROWS = """

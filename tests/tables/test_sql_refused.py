@@ -7,12 +7,11 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.query import Query
-from lastbit.tables.sql import parsed
+from lastbit.tables.query.query import Query
+from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import CARD, EVERYTHING, card_with
 
 CALM = [HealthCheck.too_slow, HealthCheck.large_base_example]

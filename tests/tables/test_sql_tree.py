@@ -8,10 +8,14 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from lastbit.tables import sql_aggregates, sql_expression, sql_names
-from lastbit.tables.query import Query
-from lastbit.tables.sql import _query
-from lastbit.tables.sql_from import rows_from
+from lastbit.tables.query.query import Query
+from lastbit.tables.sql import (
+    aggregates as sql_aggregates,
+    expressions as sql_expression,
+    names as sql_names,
+)
+from lastbit.tables.sql.rows import rows_from
+from lastbit.tables.sql.statement import _query
 from tests.tables.asked import CARD, EVERYTHING
 
 # parts that carry no meaning for the answer, each with the reason

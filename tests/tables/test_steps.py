@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.backends.duckdb import connected
-from lastbit.tables.compile import statement
-from lastbit.tables.compile_rows import relation
-from lastbit.tables.compile_steps import Steps, Typed
-from lastbit.tables.expression import Call, ColumnName, Constant, Expression
+from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.compile.literals import identifier
+from lastbit.tables.compile.rows import relation
+from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.steps import Steps, Typed
 from lastbit.tables.limits import LONGEST_TEXT
-from lastbit.tables.literals import identifier
-from lastbit.tables.measures import measures_of
-from lastbit.tables.query import Aggregate, Query
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
+from lastbit.tables.query.query import Aggregate, Query
 from tests.tables.hostile import (
     CHOSEN,
     COST,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.toml_text import toml_key, toml_text
+from lastbit.tables.card.read import toml_key, toml_text
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from lastbit.tables.backends.duckdb import connected
-from lastbit.tables.expression import FUNCTIONS, Call, ColumnName, Constant
+from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.limits import LONGEST_TEXT
+from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
 from tests.tables.stepping import stepped
 
 LEAST, MOST = -(2**63), 2**63 - 1

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lastbit.verify.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed, Format
-from lastbit.verify.language import (
+from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed, Format
+from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Clamp,

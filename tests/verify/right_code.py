@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 
-from lastbit.verify.trace import clamp, round_to
+from lastbit.verify.tracing.markers import clamp, round_to
 from tests.verify.sloppy import noise
 
 SCALE = 1.0

@@ -15,9 +15,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from lastbit.verify.language import Expression
-from lastbit.verify.semantics import analyse
-from lastbit.verify.trace import trace
+from lastbit.verify.error_bounds.semantics import analyse
+from lastbit.verify.language.expressions import Expression
+from lastbit.verify.tracing.trace import trace
 
 D = Fraction  # D("0.1") is a tenth, as the suite means it
 

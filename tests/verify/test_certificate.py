@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lastbit.checker.dispatch import problem_of
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.report.claims import claim_of
 from lastbit.verify.certificate import certificate, read, save
-from lastbit.verify.check import problem_of
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.snapping import snapping_bound
 from tests.verify.test_declared import SETTING, logistic

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.check import beliefs, check, problem_of
+from lastbit.checker.dispatch import beliefs, check, problem_of
+from lastbit.checker.numbers import Rejected
 from lastbit.verify.declared import declared_certificate
-from lastbit.verify.uniforms import Grid
+from lastbit.verify.running.uniforms import Grid
 from tests.cli.certificates import KINDS, certificate, sealed
 
 Certificate = dict[str, Any]

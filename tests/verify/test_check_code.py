@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker import code as checker
+from lastbit.checker.dispatch import check_apart_from_code, names_code, problem_of
+from lastbit.checker.numbers import Rejected, digest
+from lastbit.checker.steps import Graph, run_steps
 from lastbit.errors import LastbitError
-from lastbit.verify import check_code as checker
-from lastbit.verify.arithmetic import Rejected, digest
-from lastbit.verify.check import check_apart_from_code, names_code, problem_of
-from lastbit.verify.check_steps import Graph, run_steps
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.rounded_code import certified_code, certified_function
 from lastbit.verify.rounding import Query, rounding_certificate
-from lastbit.verify.running import Code
-from lastbit.verify.trace import clamp
-from lastbit.verify.uniforms import Grid
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.uniforms import Grid
+from lastbit.verify.tracing.markers import clamp
 from tests.cli.running import lastbit
 from tests.verify import right_code
 from tests.verify.rounding_examples import one_uniform, with_sign
@@ -375,7 +375,7 @@ def test_steps_mean_what_they_say():
 
 
 def test_the_two_programs_choose_different_points():
-    from lastbit.verify.agreement import noise_points, points
+    from lastbit.verify.tracing.agreement import noise_points, points
 
     record, claim = PLAIN["claim"]["code"][0], PLAIN["claim"]
     theirs = {tuple(p.values()) for p in checker._points(record, record["steps"][0], claim)}

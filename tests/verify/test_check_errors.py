@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.check_errors import check_error_bound
-from lastbit.verify.formats import BINARY16, BINARY32, Fixed
-from lastbit.verify.language import expression_from_json
-from lastbit.verify.semantics import analyse, error_certificate
-from lastbit.verify.trace import clamp, round_to, trace
+from lastbit.checker.errors import check_error_bound
+from lastbit.checker.numbers import Rejected
+from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, Fixed
+from lastbit.verify.error_bounds.semantics import analyse, error_certificate
+from lastbit.verify.language.expressions import expression_from_json
+from lastbit.verify.tracing.markers import clamp, round_to
+from lastbit.verify.tracing.trace import trace
 
 
 def noise(u, x):

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker.code import running_code as checked_code
+from lastbit.checker.law import check_law, check_refutation
+from lastbit.checker.numbers import Rejected
 from lastbit.errors import LastbitError
 from lastbit.mechanisms.snapping import snapped
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.binding import running_code
-from lastbit.verify.check_code import running_code as checked_code
-from lastbit.verify.check_law import check_law, check_refutation
-from lastbit.verify.law import branches_of, exact_loss
-from lastbit.verify.running import Calls, Code, order
-from lastbit.verify.uniforms import FullPrecision, Grid
-from lastbit.verify.witness import _Code, refute
+from lastbit.verify.running.code import Calls, Code, order
+from lastbit.verify.running.law import branches_of, exact_loss
+from lastbit.verify.running.uniforms import FullPrecision, Grid
+from lastbit.verify.running.witness import _Code, refute
+from lastbit.verify.tracing.binding import running_code
 from tests.verify.judged import naive_laplace
 
 SNAPPED = "lastbit.mechanisms.snapping:snapped"

@@ -11,16 +11,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
+from lastbit.checker.numbers import Rejected
+from lastbit.checker.rate import check_rate
 from lastbit.errors import NotCertified
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.check_rate import check_rate
 from lastbit.verify.declared import declared_certificate
-from lastbit.verify.language import expression_to_json
+from lastbit.verify.language.expressions import expression_to_json
 from lastbit.verify.rounding import traced
-from lastbit.verify.uniforms import Grid
+from lastbit.verify.running.uniforms import Grid
 
 Noise = Callable[[float], float]
 

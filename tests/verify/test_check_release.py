@@ -12,28 +12,25 @@ from typing import Any
 
 import pytest
 from flint import arb, fmpq
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
+from lastbit.checker import query as forms, release as checker
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import digest, number, written
+from lastbit.checker.query import facts_of, measured_of, moves_of, rank_moved as moved_again
 from lastbit.errors import NotCertified
 from lastbit.exact.ball import working_precision
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.neighbours import CHANGE_ONE
-from lastbit.release.certificate import certificate_of
-from lastbit.tables.expression import FUNCTIONS, ColumnName, Constant, call
-from lastbit.tables.measures import measures_of
-from lastbit.tables.plan import planned
-from lastbit.tables.pricing import order_delta
-from lastbit.tables.query import GroupKey, OrderBy, PublicJoin, Query
-from lastbit.tables.ranks import rank_moved
-from lastbit.tables.schema import DataCard
-from lastbit.tables.stability import moves
-from lastbit.verify import check_release as checker
-from lastbit.verify import check_release_query as forms
-from lastbit.verify.arithmetic import digest, number, written
-from lastbit.verify.check import problem_of
-from lastbit.verify.check_release_measures import facts_of, measured_of, moves_of
-from lastbit.verify.check_release_measures import rank_moved as moved_again
+from lastbit.release.release import certificate_of
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.plan.calibrate import order_delta
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.plan.ranks import rank_moved
+from lastbit.tables.plan.sensitivity import moves
+from lastbit.tables.query.expression import FUNCTIONS, ColumnName, Constant, call
+from lastbit.tables.query.query import GroupKey, OrderBy, PublicJoin, Query
 from tests.cli.certificates import leaves, sealed
 from tests.release.pretend import card_of, part, query_of
 

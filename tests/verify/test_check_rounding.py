@@ -10,21 +10,20 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker.floats import number_format, quotient_error
+from lastbit.checker.numbers import Rejected, written
+from lastbit.checker.rounding import check_rounding, laplace_excess
+from lastbit.checker.shape import shape
 from lastbit.errors import NotCertified
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.verify.arithmetic import Rejected, written
-from lastbit.verify.check_formats import number_format
-from lastbit.verify.check_machine import quotient_error
-from lastbit.verify.check_rounding import check_rounding, laplace_excess
-from lastbit.verify.check_shape import shape
 from lastbit.verify.declared import declared_certificate
-from lastbit.verify.formats import BINARY16, BINARY32, Binary, Fixed
-from lastbit.verify.language import Add, Variable, expression_to_json
+from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, Binary, Fixed
+from lastbit.verify.error_bounds.semantics import analyse, error_certificate
+from lastbit.verify.language.expressions import Add, Variable, expression_to_json
 from lastbit.verify.rounded_code import certified_code
 from lastbit.verify.rounding import Query, rounding_certificate, traced
-from lastbit.verify.semantics import analyse, error_certificate
-from lastbit.verify.trace import trace
-from lastbit.verify.uniforms import FullPrecision, Grid
+from lastbit.verify.running.uniforms import FullPrecision, Grid
+from lastbit.verify.tracing.trace import trace
 from tests.verify.rounding_examples import RIGHT, WRONG, one_uniform, with_branches, with_sign
 
 SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/16", region=(-4, 4))

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
+from lastbit.checker import snapping as checker
+from lastbit.checker.numbers import Rejected, number, written
+from lastbit.checker.snapping import check_snapping
 from lastbit.errors import NotCertified
-from lastbit.verify import check_snapping as checker
-from lastbit.verify.arithmetic import Rejected, number, written
-from lastbit.verify.check_snapping import check_snapping
 from lastbit.verify.snapping import CASES, SnappingBound, _Derivation, snapping_bound
 
 PARAMETERS = [(1, 64, "binary64"), (0.7, 32, "binary64"), (1, 1024, "binary64"), (1, 4, "binary16")]
@@ -277,5 +276,5 @@ def test_it_shares_nothing_with_the_producer():
     imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
     imported |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     ours = {name for name in imported if name and name.startswith("lastbit")}
-    assert ours == {"lastbit.verify.arithmetic"}
+    assert ours == {"lastbit.checker.numbers"}
     assert imported - ours == {"__future__", "collections.abc", "fractions", "math", "typing"}

@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from lastbit.verify.modulus import NotCertified
+from lastbit.errors import NotCertified
 from lastbit.verify.rounding import rounding_certificate
 from tests.verify.rounding_examples import one_uniform
 

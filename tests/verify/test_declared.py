@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from lastbit.errors import LastbitError
+from lastbit.checker.numbers import Rejected
+from lastbit.checker.rounding import general_excess
+from lastbit.errors import LastbitError, NotCertified
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.check_declared import general_excess
 from lastbit.verify.declared import declared_certificate
-from lastbit.verify.formats import BINARY16
-from lastbit.verify.modulus import NotCertified
-from lastbit.verify.uniforms import FullPrecision, Grid
+from lastbit.verify.error_bounds.formats import BINARY16
+from lastbit.verify.running.uniforms import FullPrecision, Grid
 from tests.verify.test_check_rounding import accepted, at, changed, own_leaves, variants, without
 from tests.verify.test_rounding import worst_excess
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from lastbit.errors import InvalidParameter
-from lastbit.verify.derivation import derivation_from_json, steps_to_json
-from lastbit.verify.formats import BINARY32
-from lastbit.verify.language import expression_to_json
-from lastbit.verify.semantics import analyse
-from lastbit.verify.trace import trace
+from lastbit.verify.error_bounds.derivation import derivation_from_json, steps_to_json
+from lastbit.verify.error_bounds.formats import BINARY32
+from lastbit.verify.error_bounds.semantics import analyse
+from lastbit.verify.language.expressions import expression_to_json
+from lastbit.verify.tracing.trace import trace
 from tests.verify.expressions import CASES, placed
 from tests.verify.test_semantics import judged
 

@@ -14,17 +14,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
+from lastbit.checker.direction import check_monotone, reaches
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import Rejected
 from lastbit.errors import NotCertified
-from lastbit.verify import Code, Grid, exact_loss, refute
-from lastbit.verify.arithmetic import Rejected
 from lastbit.verify.certificate import certificate
-from lastbit.verify.check import problem_of
-from lastbit.verify.check_direction import check_monotone, reaches
 from lastbit.verify.direction import NotFollowed, direction
-from lastbit.verify.language import (
+from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Clamp,
@@ -44,8 +42,11 @@ from lastbit.verify.language import (
     Variable,
     expression_to_json,
 )
-from lastbit.verify.running import order
-from lastbit.verify.trace import trace
+from lastbit.verify.running.code import Code, order
+from lastbit.verify.running.law import exact_loss
+from lastbit.verify.running.uniforms import Grid
+from lastbit.verify.running.witness import refute
+from lastbit.verify.tracing.trace import trace
 
 U, VALUE = Variable("u"), Variable("value")
 SETTINGS = settings(
@@ -297,7 +298,7 @@ NAIVE = Code("tests.verify.test_direction:naive")
 
 
 def resealed(sealed: dict[str, Any]) -> str | None:
-    from lastbit.verify.arithmetic import digest
+    from lastbit.checker.numbers import digest
 
     sealed["digest"] = digest(sealed)
     return problem_of(sealed)

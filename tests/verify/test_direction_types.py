@@ -13,15 +13,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
-from lastbit.verify import Code, Grid, exact_loss
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.check import problem_of
-from lastbit.verify.check_direction import check_monotone, reaches
+from lastbit.checker.direction import check_monotone, reaches
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import Rejected
 from lastbit.verify.direction import NotFollowed, direction, followed_steps
-from lastbit.verify.language import (
+from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Clamp,
@@ -38,6 +36,9 @@ from lastbit.verify.language import (
     Variable,
     expression_to_json,
 )
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.law import exact_loss
+from lastbit.verify.running.uniforms import Grid
 
 # ---------------------------------------------------------------- programs with their types
 

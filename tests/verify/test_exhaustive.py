@@ -9,12 +9,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, NotMonotone
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.verify.exhaustive import BINARY16_UNIFORM, exhaustive, laws_of, snapped_binary16
-from lastbit.verify.formats import BINARY16
-from lastbit.verify.law import NotMonotone
-from lastbit.verify.uniforms import FullPrecision
+from lastbit.verify.error_bounds.formats import BINARY16
+from lastbit.verify.running.exhaustive import (
+    BINARY16_UNIFORM,
+    exhaustive,
+    laws_of,
+    snapped_binary16,
+)
+from lastbit.verify.running.uniforms import FullPrecision
 
 module = importlib.import_module("lastbit.verify.exhaustive")  # the room exports the function
 SMALL = FullPrecision(4, -6)

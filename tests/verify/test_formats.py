@@ -5,18 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from lastbit.errors import LastbitError
-from lastbit.verify.check_formats import number_format
-from lastbit.verify.formats import (
+from lastbit.checker.floats import number_format
+from lastbit.errors import LastbitError, Overflow
+from lastbit.verify.error_bounds.formats import (
     BINARY16,
     BINARY32,
     BINARY64,
     Binary,
     Fixed,
-    Overflow,
     floor_log2,
     format_from_json,
     nearest_whole,

@@ -16,15 +16,17 @@ import pytest
 
 import lastbit
 from lastbit import verify
+from lastbit.checker.dispatch import KINDS, beliefs, problem_of
 from lastbit.cli import verify_shipped
 from lastbit.cli.verify_answer import Files
 from lastbit.errors import LastbitError, NotCertified
-from lastbit.release.certificate import certificate_of
-from lastbit.tables.plan import planned
-from lastbit.verify import Code, Grid, certificate
+from lastbit.release.release import certificate_of
+from lastbit.tables.plan.plan import planned
+from lastbit.verify import certificate
 from lastbit.verify.certificate import issued, save, text_of
-from lastbit.verify.check import KINDS, beliefs, problem_of
 from lastbit.verify.rounding import certified_sums, traced
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.snapping import SnappingBound
 from tests.release.pretend import card_of, part, query_of
 
@@ -62,10 +64,10 @@ def plan_of():
 
 def shipped_rounding() -> Any:
     return verify_shipped.rounding_outcome(
-        lastbit.verify.arithmetic.number("1"),
-        lastbit.verify.arithmetic.number("1"),
-        cell=lastbit.verify.arithmetic.number("1/4"),
-        region=(lastbit.verify.arithmetic.number("-8"), lastbit.verify.arithmetic.number("8")),
+        lastbit.checker.numbers.number("1"),
+        lastbit.checker.numbers.number("1"),
+        cell=lastbit.checker.numbers.number("1/4"),
+        region=(lastbit.checker.numbers.number("-8"), lastbit.checker.numbers.number("8")),
         target=None,
     )
 

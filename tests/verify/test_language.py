@@ -5,13 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
-from lastbit.errors import InvalidParameter, Undecidable
-from lastbit.verify.evaluation import float_value, machine_value, real_value
-from lastbit.verify.formats import BINARY16, BINARY64, Fixed, Overflow
-from lastbit.verify.language import (
+from lastbit.errors import InvalidParameter, Overflow, Undecidable
+from lastbit.verify.error_bounds.formats import BINARY16, BINARY64, Fixed
+from lastbit.verify.language.evaluation import float_value, machine_value, real_value
+from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Clamp,
@@ -35,7 +34,7 @@ from lastbit.verify.language import (
     names,
     table,
 )
-from lastbit.verify.notation import decimal, latex, text
+from lastbit.verify.language.notation import decimal, latex, text
 from tests.verify.expressions import CASES, X, Y, placed
 
 

@@ -10,16 +10,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from lastbit.errors import InvalidParameter, LastbitError, WrongType
+from lastbit.checker.dispatch import problem_of
+from lastbit.errors import InvalidParameter, LastbitError, NotMonotone, TooManyOutputs, WrongType
 from lastbit.mechanisms.snapping import snapped
-from lastbit.verify import law as module
-from lastbit.verify.check import problem_of
-from lastbit.verify.law import Cell, NotMonotone, TooManyOutputs, Worst, exact_law, exact_loss
-from lastbit.verify.running import Code, order
-from lastbit.verify.uniforms import FullPrecision, Grid, Uniform
+from lastbit.verify.running import law as module
+from lastbit.verify.running.code import Code, order
+from lastbit.verify.running.law import Cell, Worst, exact_law, exact_loss
+from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform
 from tests.verify.judged import naive_laplace, rounded_laplace, unsnapped_zero, wave, wide_snapped
 
 UNIT = Fraction(1, 1 << 53)

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lastbit.errors import InvalidParameter
-from lastbit.verify.check import problem_of
-from lastbit.verify.law import exact_loss
-from lastbit.verify.modulus import NotCertified
+from lastbit.checker.dispatch import problem_of
+from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.verify.rounded_code import certified_code, largest_region, least_cell
 from lastbit.verify.rounding import RoundingAnalysis, rounding_certificate
-from lastbit.verify.uniforms import Grid
+from lastbit.verify.running.law import exact_loss
+from lastbit.verify.running.uniforms import Grid
 from tests.verify.rounding_examples import one_uniform, with_branches
 from tests.verify.test_rounding import summed, worst_excess
 

@@ -8,23 +8,17 @@ from typing import Any
 
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from lastbit.errors import InvalidParameter, LastbitError, WrongType
+from lastbit.checker.dispatch import problem_of
+from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.verify.check import problem_of
-from lastbit.verify.evaluation import machine_value
-from lastbit.verify.formats import BINARY16, BINARY32, BINARY64, Fixed
-from lastbit.verify.language import Add, Variable, expression_to_json
-from lastbit.verify.modulus import NotCertified, cut_beyond, sides
-from lastbit.verify.rounding import (
-    Query,
-    laplace_excess,
-    rounding_certificate,
-    traced,
-)
-from lastbit.verify.uniforms import FullPrecision, Grid
+from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Fixed
+from lastbit.verify.language.evaluation import machine_value
+from lastbit.verify.language.expressions import Add, Variable, expression_to_json
+from lastbit.verify.noise_shape import cut_beyond, sides
+from lastbit.verify.rounding import Query, laplace_excess, rounding_certificate, traced
+from lastbit.verify.running.uniforms import FullPrecision, Grid
 from tests.verify.rounding_examples import (
     RIGHT,
     WRONG,

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lastbit.checker import code as checker
 from lastbit.errors import Untraceable
-from lastbit.verify import check_code as checker
-from lastbit.verify.agreement import agree, recorded
-from lastbit.verify.language import Variable
-from lastbit.verify.screening import _INSTRUCTIONS, screened
-from lastbit.verify.steps import Step, outcome, replayed, rows_of
-from lastbit.verify.trace import followed, trace
-from lastbit.verify.traced import Run, Split, Traced, expression_of, marker
+from lastbit.verify.language.expressions import Variable
+from lastbit.verify.tracing.agreement import agree, recorded
+from lastbit.verify.tracing.markers import Run, Split, Traced, expression_of, marker
+from lastbit.verify.tracing.screening import _INSTRUCTIONS, screened
+from lastbit.verify.tracing.steps import Step, outcome, replayed, rows_of
+from lastbit.verify.tracing.trace import followed, trace
 
 # ---------------------------------------------------------------- markers
 

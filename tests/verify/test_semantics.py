@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
-from lastbit.errors import InvalidParameter, LastbitError, WrongType
+from lastbit.checker.errors import check_error_bound
+from lastbit.errors import InvalidParameter, LastbitError, NoBound, WrongType
 from lastbit.exact.ball import Ball
-from lastbit.verify import rules
-from lastbit.verify.check_errors import check_error_bound
-from lastbit.verify.derivation import Derivation
-from lastbit.verify.evaluation import float_value, machine_value, real_value
-from lastbit.verify.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed
-from lastbit.verify.language import (
+from lastbit.verify.error_bounds import rules
+from lastbit.verify.error_bounds.derivation import Derivation
+from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed
+from lastbit.verify.error_bounds.semantics import analyse, error_certificate
+from lastbit.verify.language.evaluation import float_value, machine_value, real_value
+from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Constant,
@@ -36,8 +36,7 @@ from lastbit.verify.language import (
     names,
     table,
 )
-from lastbit.verify.semantics import NoBound, analyse, error_certificate
-from lastbit.verify.trace import trace
+from lastbit.verify.tracing.trace import trace
 from tests.verify.expressions import CASES, FORMATS, X, Y, placed
 
 HALF: dict[str, Any] = {"ln": "1/2", "exp": "1/2", "sqrt": "1/2"}

@@ -20,15 +20,15 @@ from typing import Any
 
 import pytest
 
+from lastbit.checker import code as checker
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import Rejected
 from lastbit.errors import LastbitError, Untraceable
-from lastbit.verify import check_code as checker
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.binding import _code, _sha
-from lastbit.verify.check import problem_of
 from lastbit.verify.rounded_code import certified_code, certified_function
-from lastbit.verify.running import Code
-from lastbit.verify.screening import Screened
-from lastbit.verify.uniforms import FullPrecision, Grid
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.uniforms import FullPrecision, Grid
+from lastbit.verify.tracing.binding import _code, _sha
+from lastbit.verify.tracing.screening import Screened
 from tests.cli.running import lastbit
 from tests.verify import right_code
 from tests.verify.sloppy import kept, seen

@@ -9,15 +9,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from flint import arb
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.ball import Ball, arb_of, ends, working_precision
 from lastbit.mechanisms.snapping import overhead
 from lastbit.privacy.guarantees import ApproxDP, PureDP
-from lastbit.verify.law import exact_law, exact_loss
-from lastbit.verify.running import Code
+from lastbit.verify.running.code import Code
+from lastbit.verify.running.law import exact_law, exact_loss
 from lastbit.verify.snapping import CASES, FORMATS, Step, snapping_bound
 
 ETA = Fraction(1, 2**53)

@@ -7,13 +7,13 @@ import math
 
 import pytest
 
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import digest
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.verify.arithmetic import digest
-from lastbit.verify.check import problem_of
-from lastbit.verify.law import exact_law, exact_loss
-from lastbit.verify.running import Calls, Code
-from lastbit.verify.uniforms import Grid
-from lastbit.verify.witness import refute
+from lastbit.verify.running.code import Calls, Code
+from lastbit.verify.running.law import exact_law, exact_loss
+from lastbit.verify.running.uniforms import Grid
+from lastbit.verify.running.witness import refute
 from tests.verify.sloppy import kept
 from tests.verify.sloppy.noise import afresh
 

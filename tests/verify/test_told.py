@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lastbit.checker import code as checker
+from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import Rejected
 from lastbit.errors import LastbitError, NotCertified, Untraceable, WrongType
-from lastbit.verify import check_code as checker
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.check import problem_of
 from lastbit.verify.rounded_code import certified_code, certified_function
-from lastbit.verify.running import Code
-from lastbit.verify.screening import screened
-from lastbit.verify.trace import clamp, followed
+from lastbit.verify.running.code import Code
+from lastbit.verify.tracing.markers import clamp
+from lastbit.verify.tracing.screening import screened
+from lastbit.verify.tracing.trace import followed
 from tests.cli.running import lastbit
 from tests.verify.sloppy import told
 
@@ -205,7 +206,7 @@ def test_the_checker_refuses_a_fraction_that_is_no_float():
 
 
 def checker_graph(constant: list[list[str]]) -> Any:
-    from lastbit.verify.check_steps import Graph
+    from lastbit.checker.steps import Graph
 
     graph = Graph()
     graph.meaning([["input", "value"], *constant, ["mul", 0, 1], ["round", 2], ["div", 3, 1]])

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lastbit.errors import InvalidParameter, WrongType
-from lastbit.verify.evaluation import float_value
-from lastbit.verify.language import (
+from lastbit.errors import InvalidParameter, Untraceable, WrongType
+from lastbit.verify.language.evaluation import float_value
+from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Clamp,
@@ -30,7 +29,8 @@ from lastbit.verify.language import (
     names,
     table,
 )
-from lastbit.verify.trace import Untraceable, clamp, round_to, trace
+from lastbit.verify.tracing.markers import clamp, round_to
+from lastbit.verify.tracing.trace import trace
 from tests.verify.roundoff_suite import SUITE
 
 SCALE = 0.7

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from lastbit.errors import LastbitError
-from lastbit.verify.uniforms import FullPrecision, Grid, Uniform, index_of, stratified
+from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, index_of, stratified
 
 MODELS: list[Uniform] = [
     FullPrecision(5, -6),

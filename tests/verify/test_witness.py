@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 
+from lastbit.checker.law import check_refutation
 from lastbit.errors import LastbitError, NotMonotone
 from lastbit.mechanisms.snapping import snapped
-from lastbit.verify.check_law import check_refutation
-from lastbit.verify.law import exact_law, exact_loss
-from lastbit.verify.running import Code, order
-from lastbit.verify.uniforms import FullPrecision, Grid
-from lastbit.verify.witness import _float, refute
+from lastbit.verify.running.code import Code, order
+from lastbit.verify.running.law import exact_law, exact_loss
+from lastbit.verify.running.uniforms import FullPrecision, Grid
+from lastbit.verify.running.witness import _float, refute
 from tests.verify.judged import naive_laplace, rounded_laplace, unsnapped_zero
 
 NUMPY = Grid(53, first=1)

@@ -41,49 +41,6 @@ noisy values frozen, and reports what moved that should not have, and the compos
 | `neighbouring.py`, `findings.py`, `pytest_plugin.py` | neighbours; what is reported; the fixture |
 """
 
-from lastbit.audit.attacks import ATTACKS, Attack, attack_named
-from lastbit.audit.attacks import run as attack
-from lastbit.audit.bound import delta_lower, epsilon_lower, interval
-from lastbit.audit.declared_noise import noise
-from lastbit.audit.distinguish import (
-    AuditResult,
-    distinguish,
-    distinguish_by_law,
-    distinguish_by_sampling,
-)
-from lastbit.audit.findings import Finding, Replay
-from lastbit.audit.neighbouring import Neighbour, neighbours
-from lastbit.audit.replay import ProgramAudit, audit_program, record, replay
-from lastbit.audit.shelf import LIBRARIES, targets
-from lastbit.audit.tape import Tape
-from lastbit.audit.target import SumTarget, Target
-from lastbit.audit.verdict import Verdict
+from lastbit.doors import opened
 
-__all__ = [
-    "ATTACKS",
-    "Attack",
-    "AuditResult",
-    "Finding",
-    "LIBRARIES",
-    "Neighbour",
-    "ProgramAudit",
-    "Replay",
-    "SumTarget",
-    "Tape",
-    "Target",
-    "Verdict",
-    "attack",
-    "attack_named",
-    "audit_program",
-    "delta_lower",
-    "distinguish",
-    "distinguish_by_law",
-    "distinguish_by_sampling",
-    "epsilon_lower",
-    "interval",
-    "neighbours",
-    "noise",
-    "record",
-    "replay",
-    "targets",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

@@ -16,10 +16,7 @@ from typing import TypeAlias
 
 from flint import arb
 
-from lastbit.exact.ball import Ball, arb_of, working_precision
-from lastbit.exact.rounding import lower
-
-__all__ = ["Thresholded", "low_tail_loss", "pattern_loss"]
+from lastbit.exact import Ball, arb_of, lower, working_precision
 
 Terms: TypeAlias = dict[int, arb]
 """The function that is the sum of coefficient * exp(rate * unit * t), over all rates."""

@@ -12,9 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.sampling.bits import Bits, words
-
-__all__ = ["Floats", "SparseVector", "exponential", "laplace", "two_sided", "uniform", "vector"]
+from lastbit.sampling import Bits, words
 
 Floats: TypeAlias = NDArray[np.float64]
 _ABORTED, _BELOW = -2000.0, -1000.0

@@ -31,19 +31,13 @@ from lastbit.audit.benchmark_noise import (
     uniform,
     vector,
 )
-from lastbit.audit.choices import Pair, all_may_move, one_may_move
-from lastbit.audit.exactly import exact_finding
+from lastbit.audit.blackbox.exact_laws import exact_finding
+from lastbit.audit.inputs import Pair, all_may_move, one_may_move
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import Ball
-from lastbit.exact.rounding import lower, upper
-from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.randomized_response import RandomizedResponse
-from lastbit.mechanisms.snapping import Snapping
-from lastbit.sampling.bits import Bits, secure_bits
-from lastbit.verify.law import exact_law
-from lastbit.verify.running import Code
-
-__all__ = ["Benchmark", "benchmark", "benchmarks"]
+from lastbit.exact import Ball, lower, upper
+from lastbit.mechanisms import Laplace, RandomizedResponse, Snapping
+from lastbit.sampling import Bits, secure_bits
+from lastbit.verify import Code, exact_law
 
 Sampler: TypeAlias = Callable[[Any, int, Bits], NDArray[Any]]
 EPSILON = Fraction(1, 10)

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["audit_replay"]
-
 
 @pytest.fixture
 def audit_replay() -> Callable[..., Any]:
@@ -24,7 +22,9 @@ def audit_replay() -> Callable[..., Any]:
         def test_report(audit_replay):
             audit_replay(report, [31, 44, 52], records=[0, 120], claim=1)
     """
-    from lastbit.audit.replay import audit_program  # only tests that use it pay for the import
+    from lastbit.audit.replay.replay import (
+        audit_program,  # only tests that use it pay for the import
+    )
 
     def checked(program: Callable[[Any], Any], dataset: Any, **options: Any) -> Any:
         __tracebackhide__ = True

@@ -9,9 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.rational import whole
-
-__all__ = ["Verdict", "exceeds", "text_above", "text_below"]
+from lastbit.exact import whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,6 @@ Commands import what they need inside their bodies, so that `lastbit --help` sta
 | `leak_picture.py` | the evidence as panels of a picture |
 """
 
-from lastbit.cli.entry import main
+from lastbit.doors import opened
 
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = opened(__name__)

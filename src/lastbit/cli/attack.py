@@ -11,8 +11,6 @@ import click
 from lastbit.cli.numbers import EXACT
 from lastbit.cli.refusals import option_names
 
-__all__ = ["attack"]
-
 MOST_SAMPLES = 1 << 32
 TAKES = "make it answer two numbers, 0 and 1 unless --answers says others"
 

@@ -6,13 +6,10 @@ from fractions import Fraction
 
 import click
 
-from lastbit.audit.attacks.registry import ATTACKS
-from lastbit.audit.verdict import Verdict
+from lastbit.audit import ATTACKS, Verdict
 from lastbit.cli.attack_run import Outcome, needs_of
 from lastbit.cli.numbers import exact_text, rounded_down
 from lastbit.cli.page import Columns, Facts, Heading, Part, Words, show, show_json
-
-__all__ = ["answer", "show_list"]
 
 RESISTED = "Resisting an attack proves nothing: it was this attack, these inputs, so many samples."
 

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from lastbit.audit.attacks.registry import ATTACKS, Attack, attack_named
-from lastbit.audit.attacks.registry import run as run_attack
-from lastbit.audit.shelf.catalogue import LIBRARIES, targets
-from lastbit.audit.target import SumTarget, Target
-from lastbit.audit.verdict import Verdict
+from lastbit.audit import (
+    ATTACKS,
+    LIBRARIES,
+    Attack,
+    SumTarget,
+    Target,
+    Verdict,
+    attack_named,
+    run as run_attack,
+    targets,
+)
 from lastbit.cli.audit_subject import subject_of
 from lastbit.cli.progress_bar import progress_bar
 from lastbit.cli.verify_loading import named
 from lastbit.errors import InvalidParameter
-
-__all__ = ["NotTried", "Outcome", "Told", "needs_of", "targets_of", "tried"]
 
 AnyTarget: TypeAlias = Target | SumTarget
 SECONDS = 5.0  # about as long as one attack may draw, unless --samples says how many

@@ -16,11 +16,9 @@ from lastbit.cli.refusals import option_names, said_of
 from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lastbit.audit.distinguish import AuditResult
+    from lastbit.audit import AuditResult
     from lastbit.cli.audit_subject import Subject
-    from lastbit.report.audit_page import AuditStory
-
-__all__ = ["audit"]
+    from lastbit.report import AuditStory
 
 LEAST_SECONDS, MOST_SECONDS = Fraction(1, 10), Fraction(10**6)
 MOST_SAMPLES = 1 << 32
@@ -168,7 +166,7 @@ def _given(pairs: Path | None, dimension: int | None, neighbours: str | None) ->
 def _write(html: Path, subject: Subject, result: AuditResult, story: AuditStory) -> None:
     from lastbit.cli.audit_evidence import evidence_of
     from lastbit.cli.waiting import waiting
-    from lastbit.report.audit_page import audit_page
+    from lastbit.report import audit_page
 
     with waiting("drawing the laws"):
         evidence = evidence_of(subject, result)

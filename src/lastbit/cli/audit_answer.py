@@ -8,12 +8,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from lastbit.cli.numbers import exact_text, rounded_down, rounded_up
-from lastbit.report.audit_page import AuditStory
+from lastbit.report import AuditStory
 
 if TYPE_CHECKING:
-    from lastbit.audit.distinguish import AuditResult
-
-__all__ = ["LIMIT", "in_words", "story_of", "values_of"]
+    from lastbit.audit import AuditResult
 
 HARDLY = Fraction(1, 10**9)
 FINE = re.compile(r"the last binary place of (.+) is in \[-inf, (-?\d+)\)")

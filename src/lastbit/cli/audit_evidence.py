@@ -18,16 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.choices import Choices
-from lastbit.audit.features import Feature, features, last_place, rows
-from lastbit.audit.target import as_release
-from lastbit.report.audit_figures import Cell, LawPanel, Range
+from lastbit.audit import Choices, Feature, as_release, features, last_place, rows
+from lastbit.report import Cell, LawPanel, Range
 
 if TYPE_CHECKING:
-    from lastbit.audit.distinguish import AuditResult
+    from lastbit.audit import AuditResult
     from lastbit.cli.audit_subject import Subject
-
-__all__ = ["Evidence", "event_ranges", "evidence_of", "readable", "short"]
 
 FIRST, MOST, SECONDS = 500, 20_000, 2.0  # runs of each input for the picture
 BINS, MOST_VALUES, MOST_WORDS = 80, 48, 12

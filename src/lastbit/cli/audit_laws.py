@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from lastbit.cli.audit_evidence import short
 from lastbit.cli.audit_subject import law_source
-from lastbit.exact.ball import Ball
-from lastbit.exact.rational import rational
-from lastbit.laws.law import Law
-from lastbit.laws.shifted import OnGrid
-from lastbit.report.audit_figures import Cell, LawPanel, Range
-from lastbit.verify.law import ExactLaw
+from lastbit.exact import Ball, rational
+from lastbit.laws import Law, OnGrid
+from lastbit.report import Cell, LawPanel, Range
+from lastbit.verify import ExactLaw
 
 if TYPE_CHECKING:
-    from lastbit.audit.distinguish import AuditResult
-
-__all__ = ["law_panel"]
+    from lastbit.audit import AuditResult
 
 MOST_CELLS, MOST_VALUES, MOST_WORDS = 120, 48, 12
 OUTER = Fraction(1, 1000)

@@ -11,14 +11,12 @@ from lastbit.cli.refusals import said_of
 from lastbit.errors import InvalidParameter
 from lastbit.places import content_of
 
-__all__ = ["pairs_for", "pairs_in", "whole_numbers"]
-
 SHAPE = "write a list of pairs, such as [[0, 1], [[3, 1], [3, 2]]]"
 
 
 def pairs_for(dimension: int | None, neighbours: str) -> list[tuple[Any, Any]]:
     """The numbers 0 and 1, or vectors of which one entry, or each, differs by at most 1."""
-    from lastbit.audit.choices import all_may_move, one_may_move
+    from lastbit.audit import all_may_move, one_may_move
 
     if dimension is None:
         return [(0, 1)]
@@ -27,7 +25,7 @@ def pairs_for(dimension: int | None, neighbours: str) -> list[tuple[Any, Any]]:
 
 def pairs_in(path: Path, dimension: int | None) -> list[tuple[Any, Any]]:
     """The pairs of a JSON file, or of a CSV file with the numbers of both inputs in a line."""
-    from lastbit.audit.choices import MOST_PAIRS
+    from lastbit.audit import MOST_PAIRS
 
     with said_of("--pairs"):
         pairs = _json(path) if path.suffix.lower() == ".json" else _csv(path, dimension)

@@ -15,9 +15,7 @@ from lastbit.cli.waiting import waiting
 from lastbit.errors import InvalidParameter, LastbitError
 
 if TYPE_CHECKING:
-    from lastbit.audit.distinguish import AuditResult
-
-__all__ = ["Asked", "judged", "rerun"]
+    from lastbit.audit import AuditResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class Asked:
 
 def judged(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> AuditResult:
     """By the laws where they are known and releases do not contradict them, else by sampling."""
-    from lastbit.audit.distinguish import LAW_SHARE, contradicted, distinguish_by_sampling
+    from lastbit.audit import LAW_SHARE, contradicted, distinguish_by_sampling
     from lastbit.cli.audit_evidence import readable
 
     exactly = _by_law(subject, pairs, asked)
@@ -63,8 +61,8 @@ def judged(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> 
 
 
 def _by_law(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> AuditResult | None:
-    from lastbit.audit.distinguish import LAW_SHARE, compared, confirmed, distinguish_by_law
-    from lastbit.verify.running import Code
+    from lastbit.audit import LAW_SHARE, compared, confirmed, distinguish_by_law
+    from lastbit.verify import Code
 
     law = law_source(subject.mechanism)
     if law is None:

@@ -11,8 +11,6 @@ from typing import Any
 from lastbit.cli.verify_loading import THE_FUNCTION, named
 from lastbit.errors import InvalidParameter, LastbitError
 
-__all__ = ["Subject", "failures_named", "law_source", "subject_named", "subject_of"]
-
 TAKES = "write it as function(value), or as function(value, size) for many releases at once"
 UNIFORMS = ("u", "uniform", "uniforms")
 LONGEST = 200  # characters of somebody else's error
@@ -39,8 +37,8 @@ def subject_named(name: str) -> Subject:
 
 def subject_of(name: str, found: Any) -> Subject:
     """A function, an object with a method `release` or `law`, or code of one uniform."""
-    from lastbit.audit.exactly import law_of
-    from lastbit.verify.running import Code
+    from lastbit.audit import law_of
+    from lastbit.verify import Code
 
     if isinstance(found, Code):
         return Subject(name, found, None)
@@ -67,7 +65,7 @@ def subject_of(name: str, found: Any) -> Subject:
 
 def law_source(mechanism: Any) -> Callable[[Any], Any] | None:
     """How to get the law of a mechanism's output."""
-    from lastbit.audit.exactly import law_of
+    from lastbit.audit import law_of
 
     return law_of(mechanism)
 

@@ -12,9 +12,7 @@ from lastbit.places import exists
 
 if TYPE_CHECKING:
     from lastbit.ledger import Account, Ledger
-    from lastbit.tables.schema import DataCard
-
-__all__ = ["budget", "user_name"]
+    from lastbit.tables import DataCard
 
 LAST, RECENT = 5, 50
 
@@ -44,7 +42,7 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
 
 
 def _card(file: Path) -> DataCard:
-    from lastbit.tables.card import read_card
+    from lastbit.tables import read_card
 
     return read_card(file)
 
@@ -84,7 +82,7 @@ def _show(
         with_answers,
     )
     from lastbit.cli.page import Part, Words, show, show_json
-    from lastbit.tables.cost import Cost
+    from lastbit.tables import Cost
 
     if as_json:
         show_json(

@@ -12,9 +12,7 @@ from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
-    from lastbit.tables.schema import Source
-
-__all__ = ["card"]
+    from lastbit.tables import Source
 
 DATABASES = (".duckdb", ".ddb", ".db")
 
@@ -40,9 +38,7 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     """
     from lastbit.cli.card_view import drafted_parts
     from lastbit.cli.page import show
-    from lastbit.tables.backends.duckdb import columns_of
-    from lastbit.tables.card import examined
-    from lastbit.tables.drafting import columns_to_draft, drafted, table_name
+    from lastbit.tables import columns_of, columns_to_draft, drafted, examined, table_name
 
     found = _source(source, table)
     name = table_name(table.rpartition(".")[2] if table else os.path.basename(source[0]))
@@ -66,8 +62,7 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     """
     from lastbit.cli.card_view import card_json, card_parts, problem_parts
     from lastbit.cli.page import show, show_json
-    from lastbit.tables.card import examined
-    from lastbit.tables.card_source import compared
+    from lastbit.tables import compared, examined
 
     found = examined(file)
     beside = None if found.card is None else compared(found.card)
@@ -82,8 +77,7 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
 
 
 def _source(paths: tuple[str, ...], table: str | None) -> Source:
-    from lastbit.tables.card import source_of
-    from lastbit.tables.schema import Source
+    from lastbit.tables import Source, source_of
 
     database = any(path.lower().endswith(DATABASES) for path in paths)
     if table is not None and not database:

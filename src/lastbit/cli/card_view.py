@@ -13,12 +13,16 @@ from lastbit.cli.numbers import exact_text
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Columns, Part
-    from lastbit.tables.card import Examined
-    from lastbit.tables.card_fields import Problem
-    from lastbit.tables.card_source import Compared
-    from lastbit.tables.schema import Budget, Column, ColumnType, DataCard, Source
-
-__all__ = ["card_json", "card_parts", "drafted_parts", "problem_parts"]
+    from lastbit.tables import (
+        Budget,
+        Column,
+        ColumnType,
+        Compared,
+        DataCard,
+        Examined,
+        Problem,
+        Source,
+    )
 
 MOST_SHOWN = 40
 KEYS_WIDTH = 24

@@ -14,8 +14,6 @@ from lastbit.places import exists
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
 
-__all__ = ["check"]
-
 MOST_WORDS = 2000
 
 
@@ -42,10 +40,10 @@ def check(
     code that was certified, unchanged and on the same machine, and calls it: check only what names
     code that you would run. Modules of the current folder are found too.
     """
+    from lastbit.checker import names_code
     from lastbit.cli.page import show_json
     from lastbit.cli.verify_loading import current_folder
     from lastbit.cli.waiting import waiting
-    from lastbit.verify.check import names_code
 
     found = [(path, _read(path)) for path in certificates]
     with waiting("checking"), current_folder():
@@ -62,7 +60,7 @@ def check(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from lastbit.verify.certificate import read
+    from lastbit.verify import read
 
     if not exists(path) or path.is_dir():
         raise InvalidParameter(
@@ -76,8 +74,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:
     """Why a certificate is rejected; code that it names may raise what it likes on import."""
-    from lastbit.verify.arithmetic import Rejected
-    from lastbit.verify.check import check_apart_from_code, problem_of
+    from lastbit.checker import Rejected, check_apart_from_code, problem_of
 
     try:
         if not still:
@@ -95,7 +92,7 @@ def _as_json(
 ) -> dict[str, Any]:
     if problem is not None:
         return {"file": str(path), "accepted": False, "problem": problem}
-    from lastbit.verify.check import certificate_in
+    from lastbit.checker import certificate_in
 
     inner = certificate_in(certificate)
     parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
@@ -105,10 +102,10 @@ def _as_json(
 
 
 def _show(path: Path, certificate: Mapping[str, Any], problem: str | None, apart: bool) -> None:
+    from lastbit.checker import beliefs, certificate_in
     from lastbit.cli.page import Facts, Heading, Words, show
     from lastbit.cli.verify_answer import PROBED
-    from lastbit.report.claims import claim_of, only_probed
-    from lastbit.verify.check import beliefs, certificate_in
+    from lastbit.report import claim_of, only_probed
 
     if problem is not None:
         show(
@@ -142,7 +139,7 @@ def _said(
 ) -> tuple[Part, ...]:
     """What stands in the file and nothing here has checked, quoted and escaped."""
     from lastbit.cli.page import Facts, Words
-    from lastbit.report.claims import quoted
+    from lastbit.report import quoted
 
     facts = [(name, quoted(text)) for name, text in _unchecked(certificate, inner)]
     facts += [("assumption", quoted(a)) for a in inner["assumptions"] if a not in needed]

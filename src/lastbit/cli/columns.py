@@ -13,8 +13,6 @@ from lastbit.cli.files import STANDARD_INPUT, csv_reader
 from lastbit.errors import InvalidParameter
 from lastbit.places import opened_text
 
-__all__ = ["numbers_of", "opened", "place_of"]
-
 _OTHER_MARKS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
 
 

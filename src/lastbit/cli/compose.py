@@ -15,8 +15,6 @@ from lastbit.errors import IncompatibleGuarantees, InvalidParameter
 if TYPE_CHECKING:
     from lastbit.privacy import ApproxDP, Guarantee
 
-__all__ = ["compose"]
-
 MOST = 100_000
 THEOREMS = (
     ("basic", "all added up", "paper 003, Prop. 8"),

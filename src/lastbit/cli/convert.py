@@ -15,8 +15,6 @@ from lastbit.errors import IncompatibleGuarantees, InvalidParameter
 if TYPE_CHECKING:
     from lastbit.privacy import Guarantee
 
-__all__ = ["convert"]
-
 TARGETS = ("pure", "approx", "probabilistic", "zcdp", "renyi")
 BY_DEFINITION = "definition: a pure guarantee is an approximate one with δ = 0"
 WORST_CASE = "randomised response is the worst case (Kairouz, Oh, Viswanath 2015)"

@@ -14,10 +14,8 @@ import click
 from lastbit.errors import BudgetExceeded, InvalidParameter
 
 if TYPE_CHECKING:
-    from lastbit.release.answer import Answer
-    from lastbit.tables.schema import DataCard
-
-__all__ = ["QUESTIONS", "Question", "demo"]
+    from lastbit.release import Answer
+    from lastbit.tables import DataCard
 
 FILES = ("visits.parquet", "visits.toml", "visits.ledger", "report.html")
 LEAST_ROWS, MOST_ROWS = 10_000, 20_000_000
@@ -168,7 +166,7 @@ def _ask(folder: Path, number: int, question: Question) -> Answer:
     from lastbit.cli.demo_view import beside_the_truth, unseen
     from lastbit.cli.page import Facts, Heading, Words, show
     from lastbit.cli.query_view import budget_rows
-    from lastbit.report.answer_words import cost_text
+    from lastbit.report import cost_text
 
     start = time.monotonic()
     answer = _released(folder, question)
@@ -223,13 +221,13 @@ def _ask_too_much(folder: Path) -> None:
 
 
 def _close(folder: Path, answers: list[Answer], start: float) -> None:
+    from lastbit.checker import problem_of
     from lastbit.cli.demo_view import coverage
     from lastbit.cli.ledger_view import account_json
     from lastbit.cli.page import Facts, Heading, Words, show
     from lastbit.places import written_over
-    from lastbit.report.answers import page
-    from lastbit.verify.certificate import read
-    from lastbit.verify.check import problem_of
+    from lastbit.report import page
+    from lastbit.verify import read
 
     ledger = _ledger(folder)
     account = account_json(ledger.accounts()[0])
@@ -268,9 +266,8 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
 
 def _released(folder: Path, question: Question) -> Answer:
     from lastbit.cli.waiting import waiting
-    from lastbit.release.release import released
-    from lastbit.tables.plan import planned
-    from lastbit.tables.sql import parsed
+    from lastbit.release import released
+    from lastbit.tables import parsed, planned
 
     card = _card(folder)
     asked = parsed(question.sql, card)
@@ -280,7 +277,7 @@ def _released(folder: Path, question: Question) -> Answer:
 
 
 def _card(folder: Path) -> DataCard:
-    from lastbit.tables.card import read_card
+    from lastbit.tables import read_card
 
     return read_card(folder / "visits.toml")
 

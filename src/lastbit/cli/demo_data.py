@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CARD", "MARK", "REGIONS", "truth", "write_card", "write_visits"]
-
 MARK = "# Made by lastbit demo, of a hospital that does not exist."
 REGIONS = ("North", "East", "South", "West", "Centre", "Coast", "Hills", "Islands")
 ROWS_A_PATIENT = 50 / 9  # on average

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
 
-__all__ = ["beside_the_truth", "coverage", "unseen"]
-
 Truth: TypeAlias = Mapping[tuple[Any, ...], tuple[Any, ...]]
 
 
 def beside_the_truth(record: Mapping[str, Any], truth: Truth) -> Part:
     """The answer with the true number right of every interval."""
     from lastbit.cli.page import Columns
-    from lastbit.report.answer_tables import shown_cell
+    from lastbit.report import shown_cell
 
     names = [column["name"] for column in record["columns"] if column["role"] == "value"]
     keys = [column["name"] for column in record["columns"] if column["role"] == "key"]
@@ -64,6 +62,6 @@ def coverage(records: Sequence[Mapping[str, Any]], truths: Sequence[Truth]) -> t
 
 def _true(number: float | int, cell: Mapping[str, Any]) -> str:
     """The true number with as many digits as the answer has."""
-    from lastbit.report.answer_tables import shown_cell
+    from lastbit.report import shown_cell
 
     return shown_cell({**cell, "value": number}).value

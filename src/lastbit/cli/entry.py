@@ -27,8 +27,6 @@ from lastbit.cli.query import query
 from lastbit.cli.verify import verify
 from lastbit.errors import LastbitError
 
-__all__ = ["main"]
-
 LINE_WIDTH = 80
 
 

@@ -13,8 +13,6 @@ from lastbit.cli.numbers import EXACT, exact_number
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
 
-__all__ = ["figure"]
-
 MOST_CURVES = 7
 LEAST, MOST = Fraction(1, 1000), Fraction(1000)
 OTHERS = (".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps")

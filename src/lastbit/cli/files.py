@@ -14,8 +14,6 @@ import click
 from lastbit.errors import InvalidParameter
 from lastbit.places import opened_text, written_over
 
-__all__ = ["check_folder", "csv_reader", "rasterizer", "rows_of", "save"]
-
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
          "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
 
@@ -24,7 +22,7 @@ STANDARD_INPUT = Path("-")
 
 def check_folder(out: Path) -> None:
     """Refuse what cannot be written, or is a ledger or another file of this command; beforehand."""
-    from lastbit.ledger.guard import check_output
+    from lastbit.ledger import check_output
 
     check_output("--out", out, {"another file of this command": _others(out)})
 
@@ -114,7 +112,7 @@ def csv_reader(file: IO[str], path: Path) -> Any:
 
     A quote that is not closed, or is inside of a plain field, has the file refused.
     """
-    from lastbit.tables.csv_records import Header, check_records
+    from lastbit.tables import Header, check_records
 
     text = file.read().removeprefix("\ufeff")
     check_records(io.BytesIO(text.encode("utf-8", "replace")), Header(",", (), 0), str(path))

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lastbit.cli.page import Part
     from lastbit.geo import Geo
 
-__all__ = ["geo"]
-
 MOST_ROWS = 1_000_000
 NOTICEABLE = Fraction(102, 100)
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -190,7 +188,7 @@ def _named(option: str) -> Iterator[None]:
 def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
     import numpy as np
 
-    from lastbit.report.maps import PlaceMap, place_map
+    from lastbit.report import PlaceMap, place_map
 
     half_width, half_height = (float(half) for half in noise.map.extent)
     true: tuple[tuple[float, float], ...] = ()
@@ -278,7 +276,7 @@ def _together(noise: Geo, rows: int) -> str:
 
 
 def _odds_at(noise: Geo, distance: Fraction) -> str:
-    from lastbit.geo.spelling import ExactLoss
+    from lastbit.geo import ExactLoss
 
     return rounded_up(ExactLoss(Fraction(noise.guarantee_at(distance).epsilon)).odds_upper, 4)
 

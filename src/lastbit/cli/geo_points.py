@@ -15,8 +15,6 @@ from lastbit.cli.files import STANDARD_INPUT, csv_reader
 from lastbit.errors import InvalidParameter
 from lastbit.places import opened_text
 
-__all__ = ["Table", "noisy_csv", "read_places"]
-
 LATITUDE = ("latitude", "lat")
 LONGITUDE = ("longitude", "lon", "lng", "long")
 OTHER_MARKS = (";", "\t", "|")

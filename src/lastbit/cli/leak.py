@@ -15,8 +15,6 @@ from lastbit.errors import InvalidParameter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["leak"]
-
 MOST_SAMPLES = 100_000_000
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 100), Fraction(10)
 PATIENCE = 1.0  # seconds before a progress bar is worth the reader's attention

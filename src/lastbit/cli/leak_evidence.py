@@ -19,23 +19,6 @@ from lastbit.exact import Ball
 from lastbit.laws import DiscreteLaplace
 from lastbit.sampling import discrete_laplace, uniform_below
 
-__all__ = [
-    "FixedPointLeak",
-    "FloatLeak",
-    "LatticeEvidence",
-    "LatticeRow",
-    "fixed_point_leak",
-    "float_laplace",
-    "float_leak",
-    "ideal_share_off_grid",
-    "interval",
-    "lattice_evidence",
-    "on_grid",
-    "ratio_text",
-    "trailing_bit",
-    "trailing_bit_of",
-]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Watch: TypeAlias = Callable[[Iterable[int], int], Iterator[int]]

@@ -17,8 +17,6 @@ from lastbit.cli.leak_evidence import (
 from lastbit.exact import Ball
 from lastbit.report import Bars, Panel, Series, Stems, Zone, picture
 
-__all__ = ["picture_of"]
-
 
 def picture_of(fixed: FixedPointLeak, floats: FloatLeak, lattice: LatticeEvidence) -> str:
     """The three panels as the text of one SVG file."""

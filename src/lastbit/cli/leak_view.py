@@ -24,8 +24,6 @@ from lastbit.cli.leak_evidence import (
     trailing_bit_of,
 )
 
-__all__ = ["significant", "view"]
-
 FIRST, SECOND = "cyan", "yellow"
 BAR_WIDTH = 20
 PLACES = ((FIRST_BIT, 50), (51, 51), (52, 52), (53, 53), (54, 54), (55, 55), (56, LAST_BIT))

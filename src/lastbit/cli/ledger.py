@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lastbit.cli.page import Part
     from lastbit.ledger import Ledger
 
-__all__ = ["ledger"]
-
 ledger_argument = click.argument("file", type=click.Path(path_type=Path), metavar="LEDGER")
 heads_option = click.option(
     "--head",

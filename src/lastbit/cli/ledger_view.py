@@ -14,20 +14,7 @@ if TYPE_CHECKING:
 
     from lastbit.cli.page import Columns, Part
     from lastbit.ledger import Account, Entry, Ledger
-    from lastbit.tables.cost import Cost
-    from lastbit.tables.schema import Budget
-
-__all__ = [
-    "account_json",
-    "account_parts",
-    "entry_json",
-    "entry_table",
-    "money",
-    "printable",
-    "question_table",
-    "unanswered_parts",
-    "with_answers",
-]
+    from lastbit.tables import Budget, Cost
 
 BAR = 32
 LEAST_ROOM = 20
@@ -201,7 +188,7 @@ def _asked(entry: Entry, most: int) -> str:
 
 
 def _titled(entry: Entry) -> str:
-    from lastbit.report.answer_words import title_of
+    from lastbit.report import title_of
 
     try:
         return f"(Python) {title_of(entry.record or {})}"

@@ -13,8 +13,6 @@ from lastbit.cli.numbers import EXACT, SECRET
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
 
-__all__ = ["mechanism"]
-
 MANY = click.IntRange(1)
 
 sensitivity_option = click.option(
@@ -87,7 +85,7 @@ def laplace(
     """A number with discrete Laplace noise; pure privacy."""
     from lastbit.cli import mechanism_explained as explained
     from lastbit.cli.mechanism_input import number_on
-    from lastbit.mechanisms.laplace import Laplace
+    from lastbit.mechanisms import Laplace
 
     with option_names():
         noise = Laplace(sensitivity=sensitivity, epsilon=epsilon, grid=grid)
@@ -137,7 +135,7 @@ def gaussian(
     from lastbit.cli import mechanism_explained as explained
     from lastbit.cli.mechanism_input import number_on
     from lastbit.cli.waiting import waiting
-    from lastbit.mechanisms.gaussian import Gaussian
+    from lastbit.mechanisms import Gaussian
 
     _one_target(rho, epsilon, delta, standard_deviation)
     with option_names():
@@ -173,7 +171,7 @@ def randomized_response(
 ) -> None:
     """One person's own answer, perturbed; pure privacy."""
     from lastbit.cli import mechanism_explained as explained
-    from lastbit.mechanisms.randomized_response import RandomizedResponse
+    from lastbit.mechanisms import RandomizedResponse
 
     with option_names():
         survey = RandomizedResponse(epsilon=epsilon, categories=categories)
@@ -275,7 +273,7 @@ def histogram(
     """
     from lastbit.cli import mechanism_explained as explained
     from lastbit.cli.mechanism_input import counts as counts_of
-    from lastbit.mechanisms.histogram import Histogram
+    from lastbit.mechanisms import Histogram
     from lastbit.privacy import Neighbours
 
     with option_names():
@@ -322,7 +320,7 @@ def thresholded_histogram(
     """
     from lastbit.cli import mechanism_explained as explained
     from lastbit.cli.mechanism_input import counts as counts_of
-    from lastbit.mechanisms.histogram import ThresholdedHistogram
+    from lastbit.mechanisms import ThresholdedHistogram
     from lastbit.privacy import Neighbours
 
     with option_names():
@@ -373,7 +371,7 @@ def above_threshold(
     """
     from lastbit.cli import mechanism_explained as explained
     from lastbit.cli.mechanism_input import candidates, number_on
-    from lastbit.mechanisms.above_threshold import AboveThreshold
+    from lastbit.mechanisms import AboveThreshold
 
     with option_names():
         alarm = AboveThreshold(

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lastbit.cli.mechanism_explained import Explanation
     from lastbit.cli.mechanism_input import Candidates
 
-__all__ = ["Released", "above_or_below", "number", "picked", "said", "show_answer", "table"]
-
 Released: TypeAlias = tuple[str, Any]
 """A release as lines of text, and as what JSON can hold."""
 

@@ -17,26 +17,17 @@ from lastbit.cli.page import Columns, Facts, Heading, Part, Words
 from lastbit.cli.promises import title
 from lastbit.exact import Ball
 from lastbit.laws import OnGrid
-from lastbit.mechanisms.above_threshold import AboveThreshold
-from lastbit.mechanisms.exponential import Exponential
-from lastbit.mechanisms.gaussian import Gaussian
-from lastbit.mechanisms.histogram import Histogram, ThresholdedHistogram
-from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.noisy_max import ReportNoisyMax
-from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
-from lastbit.mechanisms.randomized_response import RandomizedResponse
-
-__all__ = [
-    "Explanation",
-    "above_threshold",
-    "gaussian",
-    "histogram",
-    "laplace",
-    "page_of",
-    "randomized_response",
-    "selection",
-    "thresholded_histogram",
-]
+from lastbit.mechanisms import (
+    AboveThreshold,
+    Exponential,
+    Gaussian,
+    Histogram,
+    Laplace,
+    PermuteAndFlip,
+    RandomizedResponse,
+    ReportNoisyMax,
+    ThresholdedHistogram,
+)
 
 BETAS = ("0.05", "0.01")
 Selection = Exponential | PermuteAndFlip | ReportNoisyMax

@@ -13,9 +13,7 @@ from lastbit.cli.numbers import secret_number
 from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lastbit.mechanisms.lattice import Lattice
-
-__all__ = ["Candidates", "candidates", "counts", "number_on", "whole_or_fraction"]
+    from lastbit.mechanisms import Lattice
 
 COUNT = re.compile(r"\s*\+?[0-9]{1,1000}\s*", re.ASCII)
 HEADER = ("key", "count")

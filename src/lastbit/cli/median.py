@@ -15,9 +15,7 @@ from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
-    from lastbit.mechanisms.smooth_statistic import SmoothStatistic
-
-__all__ = ["median"]
+    from lastbit.mechanisms import SmoothStatistic
 
 NOISES = ("student", "cauchy", "laplace", "gaussian")
 RELATIONS = ("change-one", "add-remove")
@@ -80,7 +78,7 @@ def median(
     """
     from lastbit.cli.page import show, show_json
     from lastbit.cli.waiting import waiting
-    from lastbit.mechanisms.smooth_statistic import SmoothStatistic
+    from lastbit.mechanisms import SmoothStatistic
     from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
     from lastbit.sensitivity import Quantile
 

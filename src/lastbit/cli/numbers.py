@@ -15,17 +15,6 @@ from lastbit.errors import InvalidParameter, LastbitError
 if TYPE_CHECKING:
     from lastbit.exact import Ball
 
-__all__ = [
-    "EXACT",
-    "SECRET",
-    "certain",
-    "exact_number",
-    "exact_text",
-    "rounded_down",
-    "rounded_up",
-    "secret_number",
-]
-
 LONGEST = 24
 LARGEST = 10**1000
 REMEDY = "write a number such as 3, 0.5, 1/3 or 1e-9"
@@ -92,7 +81,7 @@ def exact_text(number: Fraction | float) -> str:
     >>> exact_text(Fraction(10**40 + 1, 3 * 10**40))
     '0.333333...'
     """
-    from lastbit.exact.rational import shown
+    from lastbit.exact import shown
 
     if isinstance(number, float):
         return "∞" if number == math.inf else repr(number)

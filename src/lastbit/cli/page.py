@@ -16,8 +16,6 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Columns", "Facts", "Heading", "Part", "Words", "page", "show", "show_json"]
-
 WIDTH = 80
 SPELLED = (
     ("ε", "epsilon"),

@@ -14,9 +14,7 @@ from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
-    from lastbit.mechanisms.poll import Poll, PollResult
-
-__all__ = ["poll"]
+    from lastbit.mechanisms import Poll, PollResult
 
 MOST_PEOPLE = 10_000_000
 LEAST_WIDTH, MOST_WIDTH = Fraction(1, 10**9), Fraction(1, 2)
@@ -53,7 +51,7 @@ def poll() -> None:
 def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json: bool) -> None:
     """How many people to ask, and what each of them does."""
     from lastbit.cli.page import show, show_json
-    from lastbit.mechanisms.poll import Poll
+    from lastbit.mechanisms import Poll
 
     if not LEAST_WIDTH <= half_width <= MOST_WIDTH:
         raise InvalidParameter(
@@ -114,7 +112,7 @@ def estimate(
     This costs no privacy: the answers were perturbed before.
     """
     from lastbit.cli.page import Facts, Heading, show, show_json
-    from lastbit.mechanisms.poll import Poll
+    from lastbit.mechanisms import Poll
 
     if yes > total:
         raise InvalidParameter(
@@ -149,7 +147,7 @@ def simulate(
 
     from lastbit.cli.page import Facts, Heading, show, show_json
     from lastbit.cli.waiting import waiting
-    from lastbit.mechanisms.poll import Poll
+    from lastbit.mechanisms import Poll
 
     if not 0 <= share <= 1:
         raise InvalidParameter("--share", problem="is not from 0 to 1", remedy="pass, say, 0.3")

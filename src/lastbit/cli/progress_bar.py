@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress_bar"]
-
 PATIENCE = 1.0  # seconds before a bar is worth the reader's attention
 
 

@@ -11,8 +11,6 @@ from lastbit.errors import InvalidParameter
 if TYPE_CHECKING:
     from lastbit.privacy import Guarantee
 
-__all__ = ["KINDS", "kind_named", "promise", "promise_text", "promises", "title"]
-
 # name -> class of lastbit.privacy, its parameters in the order in which they are typed
 KINDS = (
     ("pure", "PureDP", ("epsilon",)),

@@ -16,11 +16,8 @@ from lastbit.places import exists
 
 if TYPE_CHECKING:
     from lastbit.ledger import Account
-    from lastbit.release.answer import Answer
-    from lastbit.tables.plan import Plan
-    from lastbit.tables.schema import DataCard
-
-__all__ = ["query"]
+    from lastbit.release import Answer
+    from lastbit.tables import DataCard, Plan
 
 KINDS = (".csv", ".parquet", ".json")
 
@@ -79,9 +76,7 @@ def query(
 
     With --explain or --dry-run nothing is read from the table and nothing is charged.
     """
-    from lastbit.tables.card import read_card
-    from lastbit.tables.plan import planned
-    from lastbit.tables.sql import parsed
+    from lastbit.tables import parsed, planned, read_card
 
     text = _statement(sql)
     with option_names():
@@ -170,7 +165,7 @@ def _asked(
     """The answer, and whether it was charged just now, or earlier."""
     from lastbit.cli.waiting import waiting
     from lastbit.ledger import Ledger
-    from lastbit.release.release import released
+    from lastbit.release import released
 
     last = _last_entry(card)
     try:
@@ -225,7 +220,7 @@ def _write(answer: Answer, card: DataCard, *, out: Path | None, report: Path | N
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
     from lastbit.cli.ledger_view import account_json
     from lastbit.places import written_over
-    from lastbit.report.answers import page
+    from lastbit.report import page
 
     option = "--out"
     try:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
     from lastbit.ledger import Account
-    from lastbit.tables.plan import Plan
-
-__all__ = ["answer_parts", "answer_table", "budget_rows", "note_parts", "plan_parts", "price_parts"]
+    from lastbit.tables import Plan
 
 MOST_ROWS = 60
 ROOM = 76  # a table is set in by two blanks on either side
@@ -20,8 +18,7 @@ NOTE_WIDTH = 76
 def answer_parts(record: Mapping[str, Any], account: Account, *, charged: bool) -> tuple[Part, ...]:
     """The whole page."""
     from lastbit.cli.page import Facts, Heading
-    from lastbit.report.answer_tables import totals_of
-    from lastbit.report.answer_words import cost_text
+    from lastbit.report import cost_text, totals_of
 
     price = cost_text(record["cost"])
     verdict = price if charged else "recorded, no charge"
@@ -42,8 +39,7 @@ def answer_parts(record: Mapping[str, Any], account: Account, *, charged: bool) 
 def plan_parts(plan: Plan) -> tuple[Part, ...]:
     """What will be done, at which price and with which error."""
     from lastbit.cli.page import Columns, Facts, Heading, Words
-    from lastbit.report.answer_plans import bounding_sentences, composition_sentence, plan_rows
-    from lastbit.report.answer_words import cost_text
+    from lastbit.report import bounding_sentences, composition_sentence, cost_text, plan_rows
 
     record = {"plan": plan.to_json(), "asked": {"query": plan.query.to_json()}}
     rows = tuple((row.what, row.price, row.noise, row.error) for row in plan_rows(record))
@@ -64,7 +60,7 @@ def plan_parts(plan: Plan) -> tuple[Part, ...]:
 def price_parts(plan: Plan, account: Account) -> tuple[Part, ...]:
     """That it can be asked, and the budget as it would be afterwards."""
     from lastbit.cli.page import Facts, Heading, Words
-    from lastbit.report.answer_words import cost_text
+    from lastbit.report import cost_text
 
     after = account.charged(plan.cost)
     return (
@@ -87,7 +83,7 @@ def budget_rows(account: Account) -> tuple[tuple[str, str], ...]:
 def answer_table(record: Mapping[str, Any]) -> tuple[Part, ...]:
     """The numbers; a line for each group if that fits."""
     from lastbit.cli.page import Columns, Words
-    from lastbit.report.answer_tables import table_of
+    from lastbit.report import table_of
 
     if not record["rows"]:
         return (Words("No group is shown: none was large enough, or none met the condition."),)
@@ -105,7 +101,7 @@ def note_parts(record: Mapping[str, Any]) -> tuple[Part, ...]:
     import textwrap
 
     from lastbit.cli.page import Words
-    from lastbit.report.answer_words import printable
+    from lastbit.report import printable
 
     notes = [
         textwrap.fill(
@@ -117,7 +113,7 @@ def note_parts(record: Mapping[str, Any]) -> tuple[Part, ...]:
 
 
 def _title(record: Mapping[str, Any], most: int) -> str:
-    from lastbit.report.answer_words import title_of
+    from lastbit.report import title_of
 
     text = title_of(record)
     return text if len(text) <= most else text[: max(most - 3, 0)] + "..."

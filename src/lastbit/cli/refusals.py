@@ -10,8 +10,6 @@ import click
 
 from lastbit.errors import InvalidParameter
 
-__all__ = ["option_names", "said_of"]
-
 OF_FILES = ("--out", "--file")
 
 OTHER = re.compile(r"^or ([a-z_]+),")

@@ -12,8 +12,6 @@ from lastbit.cli.refusals import option_names
 from lastbit.cli.verify_answer import Files, answer, file_options
 from lastbit.errors import InvalidParameter
 
-__all__ = ["verify"]
-
 CODE = "module:function"
 FORMATS = ("binary64", "binary32", "binary16")
 UNIFORMS = ("full", "grid53", "grid53-open")
@@ -138,7 +136,7 @@ def function(
     from lastbit.cli.verify_code import by_exact_law, by_rounding, pairs_of
     from lastbit.cli.verify_loading import current_folder, loaded
     from lastbit.cli.waiting import waiting
-    from lastbit.exact.rational import positive
+    from lastbit.exact import positive
 
     files = Files(certificate, html, latex)
     files.check()
@@ -274,7 +272,7 @@ def _together(
 def _numbers(parameters: tuple[str, ...]) -> dict[str, float]:
     """The parameters of a function, each the float nearest to what was written."""
     from lastbit.cli.numbers import exact_number
-    from lastbit.mechanisms.lattice import nearest
+    from lastbit.mechanisms import nearest
 
     found: dict[str, float] = {}
     for text in parameters:

@@ -13,8 +13,6 @@ from lastbit.cli.files import check_folder, save
 from lastbit.cli.refusals import said_of
 from lastbit.errors import InvalidParameter, LastbitError
 
-__all__ = ["Files", "Outcome", "answer", "file_options"]
-
 FILE = click.Path(dir_okay=False, path_type=Path)
 PROBED = "if monotone, only probed"
 
@@ -52,9 +50,8 @@ class Files:
 
     def write(self, certificate: Mapping[str, Any]) -> list[tuple[str, Path]]:
         """Write what was asked for."""
-        from lastbit.report.derivations import certificate_page
-        from lastbit.report.proofs import certificate_latex
-        from lastbit.verify.certificate import text_of
+        from lastbit.report import certificate_latex, certificate_page
+        from lastbit.verify import text_of
 
         name = None if self.certificate is None else self.certificate.name
         texts: dict[str, Callable[[], str]] = {
@@ -92,8 +89,8 @@ def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def answer(outcome: Outcome, files: Files, *, as_json: bool) -> None:
     """Check the certificate by the second program, write, print, and end with the status."""
+    from lastbit.checker import problem_of
     from lastbit.cli.page import show_json
-    from lastbit.verify.check import problem_of
 
     problem = problem_of(outcome.certificate)
     if problem is not None:
@@ -117,7 +114,7 @@ def answer(outcome: Outcome, files: Files, *, as_json: bool) -> None:
 
 def _show(outcome: Outcome, written: list[tuple[str, Path]]) -> None:
     from lastbit.cli.page import Facts, Heading, Part, Words, show
-    from lastbit.report.claims import claim_of, only_probed
+    from lastbit.report import claim_of, only_probed
 
     claim = claim_of(outcome.certificate)
     verdict = [outcome.verdict] if outcome.verdict else []

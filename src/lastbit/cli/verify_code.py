@@ -13,11 +13,7 @@ from lastbit.cli.verify_loading import THE_FUNCTION, Loaded
 from lastbit.errors import InvalidParameter, LastbitError, NotMonotone, TooManyOutputs
 
 if TYPE_CHECKING:
-    from lastbit.verify.law import ExactLoss
-    from lastbit.verify.uniforms import FullPrecision, Grid
-    from lastbit.verify.witness import Refutation
-
-__all__ = ["UNIFORMS", "by_exact_law", "by_rounding", "pairs_of", "uniform_of"]
+    from lastbit.verify import ExactLoss, FullPrecision, Grid, Refutation
 
 UNIFORMS = ("full", "grid53", "grid53-open")
 MOST_CELLS = 4096
@@ -25,7 +21,7 @@ MOST_CELLS = 4096
 
 def uniform_of(name: str) -> FullPrecision | Grid:
     """The model of a generator by its name on the command line."""
-    from lastbit.verify.uniforms import FullPrecision, Grid
+    from lastbit.verify import FullPrecision, Grid
 
     if name == "full":
         return FullPrecision()
@@ -114,8 +110,7 @@ def by_exact_law(
 def _judged(
     function: Loaded, x: float, y: float, uniform: str, splits: Sequence[float]
 ) -> ExactLoss | Refutation | None:
-    from lastbit.verify.law import exact_loss
-    from lastbit.verify.witness import refute
+    from lastbit.verify import exact_loss, refute
 
     settings: dict[str, Any] = {
         "uniform": uniform_of(uniform),
@@ -129,7 +124,7 @@ def _judged(
 
 
 def _is_search(found: ExactLoss | Refutation) -> bool:
-    from lastbit.verify.witness import Refutation
+    from lastbit.verify import Refutation
 
     return isinstance(found, Refutation)
 
@@ -191,7 +186,7 @@ def by_rounding(
     uniform: str,
 ) -> Outcome:
     """The loss proved if the function's result is rounded to the cell and kept in the region."""
-    from lastbit.verify.rounded_code import certified_function
+    from lastbit.verify import certified_function
 
     model = uniform_of(uniform)
     found, rounds = certified_function(

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lastbit.verify.running import Code
-
-__all__ = ["Loaded", "current_folder", "loaded", "named"]
+    from lastbit.verify import Code
 
 NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 THE_FUNCTION = "the function"
@@ -69,7 +67,7 @@ def current_folder() -> Iterator[None]:
 
 def loaded(name: str, parameters: Mapping[str, float]) -> Loaded:
     """The function that a name such as `module:function` stands for; its module is run."""
-    from lastbit.verify.running import Code
+    from lastbit.verify import Code
 
     function = _imported(name)
     _check_arguments(function, parameters)
@@ -170,7 +168,7 @@ def _open(function: Callable[..., Any], given: Mapping[str, float]) -> list[str]
 
 def _arguments(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """What its code takes; `__signature__` and `__wrapped__` say what they like."""
-    from lastbit.verify.trace import arguments_of
+    from lastbit.verify import arguments_of
 
     return arguments_of(function)
 

@@ -11,9 +11,7 @@ from lastbit.cli.verify_answer import Outcome
 from lastbit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lastbit.verify.rounding import RoundingAnalysis
-
-__all__ = ["rounding_outcome", "snapping_outcome"]
+    from lastbit.verify import RoundingAnalysis
 
 SIGNIFICANDS = (("binary16", 11), ("binary32", 24), ("binary64", 53))
 LOGARITHM_ULPS = 6  # unit_exponential is within 6u relatively, which is at most 6 ulps
@@ -28,8 +26,8 @@ STANDS_FOR = (
 
 def snapping_outcome(epsilon: Fraction, bound: Fraction, form: str) -> Outcome:
     """The theorem for all inputs, with epsilon and bound as the floats nearest to what was said."""
-    from lastbit.exact.rational import positive
-    from lastbit.verify.snapping import snapping_bound
+    from lastbit.exact import positive
+    from lastbit.verify import snapping_bound
 
     bits = dict(SIGNIFICANDS)[form]
     exact = [
@@ -80,9 +78,8 @@ def rounding_outcome(
     target: Fraction | None,
 ) -> Outcome:
     """The certificate of RoundedLaplace's noise, at the scale sensitivity/epsilon."""
-    from lastbit.exact.rational import positive
-    from lastbit.exact.rounding import upper
-    from lastbit.mechanisms.rounded_laplace import rounded_bounds
+    from lastbit.exact import positive, upper
+    from lastbit.mechanisms import rounded_bounds
 
     positive(epsilon, "epsilon")
     scale = upper(positive(sensitivity, "sensitivity") / epsilon)
@@ -119,7 +116,7 @@ def _sealed(found: RoundingAnalysis) -> dict[str, Any]:
     """The certificate of the steps, with one assumption more: what they stand for."""
     from dataclasses import replace
 
-    from lastbit.verify.certificate import certificate
+    from lastbit.verify import certificate
 
     plain = replace(found, code=()).certificate()
     assumptions = [*plain["assumptions"], STANDS_FOR]
@@ -133,9 +130,7 @@ def _found(
     region: tuple[Fraction, Fraction] | None,
     target: Fraction | None,
 ) -> RoundingAnalysis:
-    from lastbit.verify.rounded_code import largest_region, least_cell
-    from lastbit.verify.rounding import rounding_certificate
-    from lastbit.verify.uniforms import FullPrecision
+    from lastbit.verify import FullPrecision, largest_region, least_cell, rounding_certificate
 
     def certified(step: Fraction, ends: tuple[Fraction, Fraction]) -> RoundingAnalysis:
         return rounding_certificate(

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["waiting"]
-
 PATIENCE = 1.0  # seconds before a sign of life is worth the reader's attention
 
 

@@ -28,20 +28,6 @@ promises.
 | `turn.py` | cos and sin of parts of a turn, with a proved error bound |
 """
 
-from lastbit.exact.ball import Ball
-from lastbit.exact.exponential import exp_negative
-from lastbit.exact.rational import Number, positive, rational
-from lastbit.exact.real import Real, refine
-from lastbit.exact.rounding import lower, upper
+from lastbit.doors import opened
 
-__all__ = [
-    "Ball",
-    "Number",
-    "Real",
-    "exp_negative",
-    "lower",
-    "positive",
-    "rational",
-    "refine",
-    "upper",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

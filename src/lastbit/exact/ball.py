@@ -17,8 +17,6 @@ from flint import arb, ctx, fmpq
 from lastbit.errors import InvalidParameter, Undecidable
 from lastbit.exact.rational import rational
 
-__all__ = ["Ball", "arb_of", "ends", "floor_ceil", "working_precision"]
-
 DEFAULT_PRECISION = 128
 # Writing out a number with more binary places than this is refused.
 _MOST_PLACES = 1 << 24

@@ -14,8 +14,6 @@ from numpy import timedelta64
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 
-__all__ = ["Number", "positive", "rational", "shown", "whole"]
-
 Number: TypeAlias = int | float | str | Fraction | Decimal
 """Everything `rational` takes; numpy's integers and floats, fmpz and fmpq pass too."""
 

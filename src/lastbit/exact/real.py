@@ -12,8 +12,6 @@ from lastbit.errors import PrecisionExhausted, Undecidable
 from lastbit.exact.ball import Ball, arb_of, working_precision
 from lastbit.exact.rational import Number, rational
 
-__all__ = ["Real", "refine"]
-
 Answer = TypeVar("Answer")
 Operand: TypeAlias = "Real | Number"
 

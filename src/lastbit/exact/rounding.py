@@ -11,8 +11,6 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import Ball
 from lastbit.exact.rational import rational
 
-__all__ = ["lower", "upper"]
-
 _LARGEST = Fraction(math.ldexp(1 - 2.0**-53, 1024))
 _FAR = 5000
 

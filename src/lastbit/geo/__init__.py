@@ -29,9 +29,6 @@ outside of it is moved to its edge before anything else, and nobody is told.
 | `location.py` | `Geo`: release, guarantee, radius, traces |
 """
 
-from lastbit.geo.location import Geo
-from lastbit.geo.plane import LocalMap
-from lastbit.geo.region import Region
-from lastbit.geo.spelling import parse_epsilon
+from lastbit.doors import opened
 
-__all__ = ["Geo", "LocalMap", "Region", "parse_epsilon"]
+__getattr__, __dir__, __all__ = opened(__name__)

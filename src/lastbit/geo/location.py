@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.rational import Number, rational, shown, whole
-from lastbit.exact.real import Real
-from lastbit.exact.rounding import upper
-from lastbit.geo.places import places_of
+from lastbit.exact import Number, Real, rational, shown, upper, whole
+from lastbit.geo.parsing import ExactLoss, Length, loss_and_distance, metres, places_of
 from lastbit.geo.plane import INPUT_ERROR, LocalMap, local_map
 from lastbit.geo.region import Region
-from lastbit.geo.spelling import ExactLoss, Length, loss_and_distance, metres
-from lastbit.mechanisms.planar import PlanarLaplace
-from lastbit.privacy.guarantees import MetricDP, PureDP, times
-
-__all__ = ["Geo"]
+from lastbit.mechanisms import PlanarLaplace
+from lastbit.privacy import MetricDP, PureDP, times
 
 # Two places, each of them off by INPUT_ERROR in two coordinates: 2 sqrt(2) of it are 4.22e-8.
 _SLACK = Fraction("5e-8")

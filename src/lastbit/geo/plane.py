@@ -8,11 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.exact.real import Real
-from lastbit.geo.ellipsoid import meridian_degree, parallel_degree, turn
-from lastbit.geo.region import Region
-
-__all__ = ["INPUT_ERROR", "LocalMap", "local_map"]
+from lastbit.exact import Real
+from lastbit.geo.region import Region, meridian_degree, parallel_degree, turn
 
 # Metres by which the float of a coordinate may be off: proved in `LocalMap.metres`.
 INPUT_ERROR = Fraction(1, 1 << 26)

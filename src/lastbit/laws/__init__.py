@@ -33,48 +33,6 @@ The room lies between `exact` and `privacy`: a law needs exact numbers and nothi
 the samplers and the privacy-loss computations need laws.
 """
 
-from lastbit.laws.clamped import Clamped
-from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.ideal import (
-    Gumbel,
-    Ideal,
-    IdealCauchy,
-    IdealGaussian,
-    IdealLaplace,
-    Logistic,
-    PolynomialTail,
-    StudentT,
-)
-from lastbit.laws.laplace import DiscreteLaplace, Geometric
-from lastbit.laws.law import Law
-from lastbit.laws.planar import DiscretePlanarLaplace, ScatteredPoint
-from lastbit.laws.rounded import Rounded
-from lastbit.laws.shifted import OnGrid, Shifted
-from lastbit.laws.stepped import Stepped
+from lastbit.doors import opened
 
-__all__ = [
-    "Bernoulli",
-    "Clamped",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "DiscretePlanarLaplace",
-    "ExpWeighted",
-    "Geometric",
-    "Gumbel",
-    "Ideal",
-    "IdealCauchy",
-    "IdealGaussian",
-    "IdealLaplace",
-    "Law",
-    "Logistic",
-    "OnGrid",
-    "PolynomialTail",
-    "Rounded",
-    "ScatteredPoint",
-    "Shifted",
-    "Stepped",
-    "StudentT",
-    "Uniform",
-    "Weighted",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

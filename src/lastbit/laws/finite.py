@@ -10,11 +10,8 @@ from itertools import accumulate
 from flint import arb
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of
-from lastbit.exact.rational import Number, rational, whole
+from lastbit.exact import Number, arb_of, rational, whole
 from lastbit.laws.law import Law
-
-__all__ = ["Bernoulli", "ExpWeighted", "Uniform", "Weighted"]
 
 
 class _Rational(Law):

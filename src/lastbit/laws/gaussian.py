@@ -7,11 +7,8 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from lastbit.exact.ball import arb_of
-from lastbit.exact.rational import Number, positive
+from lastbit.exact import Number, arb_of, positive
 from lastbit.laws.law import Law
-
-__all__ = ["DiscreteGaussian", "tail_weight", "theta"]
 
 # From this variance up tails are summed by Euler-Maclaurin, below it term by term.
 _MANY_TERMS = 256

@@ -11,19 +11,15 @@ from typing import ClassVar
 from flint import arb, arb_series, ctx
 
 from lastbit.errors import InvalidParameter, Undecidable
-from lastbit.exact.ball import DEFAULT_PRECISION, Ball, arb_of, working_precision
-from lastbit.exact.rational import Number, positive, rational
-
-__all__ = [
-    "Gumbel",
-    "Ideal",
-    "IdealCauchy",
-    "IdealGaussian",
-    "IdealLaplace",
-    "Logistic",
-    "PolynomialTail",
-    "StudentT",
-]
+from lastbit.exact import (
+    DEFAULT_PRECISION,
+    Ball,
+    Number,
+    arb_of,
+    positive,
+    rational,
+    working_precision,
+)
 
 _FAR = 10**6  # exp(-exp(_FAR)) is below everything anybody could ask about
 _MOST_STEPS = 200

@@ -7,11 +7,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from lastbit.exact.ball import arb_of
-from lastbit.exact.rational import Number, positive
+from lastbit.exact import Number, arb_of, positive
 from lastbit.laws.law import Law
-
-__all__ = ["DiscreteLaplace", "Geometric"]
 
 
 @dataclass(frozen=True, slots=True, init=False)

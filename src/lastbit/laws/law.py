@@ -9,11 +9,15 @@ from fractions import Fraction
 from flint import arb
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import DEFAULT_PRECISION, Ball, arb_of, working_precision
-from lastbit.exact.rational import rational, whole
-from lastbit.exact.real import refine
-
-__all__ = ["Law", "least"]
+from lastbit.exact import (
+    DEFAULT_PRECISION,
+    Ball,
+    arb_of,
+    rational,
+    refine,
+    whole,
+    working_precision,
+)
 
 
 class Law(ABC):

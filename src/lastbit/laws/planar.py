@@ -10,13 +10,20 @@ from math import isqrt
 from flint import arb, ctx
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
-from lastbit.exact.ball import DEFAULT_PRECISION, Ball, arb_of, working_precision
-from lastbit.exact.rational import Number, positive, rational, whole
-from lastbit.exact.real import Real, refine
-from lastbit.exact.rounding import upper
+from lastbit.exact import (
+    DEFAULT_PRECISION,
+    Ball,
+    Number,
+    Real,
+    arb_of,
+    positive,
+    rational,
+    refine,
+    upper,
+    whole,
+    working_precision,
+)
 from lastbit.laws.law import least
-
-__all__ = ["DiscretePlanarLaplace", "Point", "ScatteredPoint", "normaliser"]
 
 Point = tuple[int, int]
 

@@ -9,13 +9,9 @@ from typing import TypeAlias
 from flint import arb, ctx, fmpq
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, floor_ceil, working_precision
-from lastbit.exact.rational import Number, positive, rational
-from lastbit.exact.real import Real
+from lastbit.exact import Number, Real, arb_of, floor_ceil, positive, rational, working_precision
 from lastbit.laws.ideal import Ideal
 from lastbit.laws.law import Law
-
-__all__ = ["Exact", "Rounded", "enclosed"]
 
 Exact: TypeAlias = Fraction | Real
 """A rational, or a real that can be enclosed as tightly as one likes."""

@@ -45,10 +45,6 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 | `guard.py` | what must not be written over |
 """
 
-from lastbit.ledger.account import Account
-from lastbit.ledger.copies import exported, restored
-from lastbit.ledger.entry import Entry
-from lastbit.ledger.guard import check_output, spared_by
-from lastbit.ledger.sqlite import Ledger
+from lastbit.doors import opened
 
-__all__ = ["Account", "Entry", "Ledger", "check_output", "exported", "restored", "spared_by"]
+__getattr__, __dir__, __all__ = opened(__name__)

@@ -18,12 +18,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
-from lastbit.exact.rational import shown
-from lastbit.tables.cost import Cost
-from lastbit.tables.price_grid import on_grid, rounded_up, suggested
-from lastbit.tables.schema import Budget
-
-__all__ = ["Account"]
+from lastbit.exact import shown
+from lastbit.tables import Budget, Cost, on_grid, rounded_up, suggested
 
 _NOTHING = Cost()
 

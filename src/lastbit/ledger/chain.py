@@ -24,8 +24,6 @@ from lastbit.ledger.entry import FIRST, Entry, Malformed
 from lastbit.ledger.reservations import price_problem
 from lastbit.ledger.rows import Row, check_record, readable
 
-__all__ = ["chain_problems"]
-
 
 def chain_problems(
     rows: Iterable[Row], *, secret: str, last: int | None, heads: Collection[str] = ()

@@ -5,6 +5,8 @@ So a copy never replaces a file, a restored ledger says in a note that it was re
 open in it is void (`reservations.py` says why), and `heads` (the hashes of entries that answers
 quote) tell whether the copy is older than an answer. All of that is written before the restored
 file has its name.
+
+What is about to be written over: refused if it is a ledger, or anything that is spared.
 """
 
 from __future__ import annotations
@@ -22,10 +24,42 @@ from lastbit.ledger.reservations import voided
 from lastbit.ledger.rows import appended, whole_entry_of, whole_rows
 from lastbit.ledger.scan import scanned
 from lastbit.ledger.sqlite import Ledger
-from lastbit.ledger.storage import connected, made, place_of, transaction
-from lastbit.places import exists
+from lastbit.ledger.storage import connected, holds_ledger, made, place_of, transaction
+from lastbit.places import Place, Spared, check_target, exists, ledger_files
+from lastbit.tables import DataCard, Source
 
-__all__ = ["copied", "exported", "restored"]
+_ENDS = ("-journal", "-wal", "-shm")
+
+
+def spared_by(card: DataCard, ledger: Place | None = None) -> dict[str, list[str]]:
+    """What no answer from this table may be written over: card, ledger, source, public tables."""
+    found: dict[str, list[str]] = {}
+    if card.file is not None:
+        found["the card"] = [card.file]
+    books = card.ledger if ledger is None else ledger
+    if books is not None:
+        found["the ledger"] = ledger_files(books)
+    found["the source"] = _files(card.source)
+    for name, public in card.public.items():
+        found[f"the public table {name[:60]}"] = _files(public.source)
+    return found
+
+
+def _files(source: Source) -> list[str]:
+    return [place for path in source.paths for place in (path, f"{path}.wal")]
+
+
+def check_output(option: str, path: Place, spared: Spared) -> None:
+    """Refuse to write over what is spared and over any ledger, whoever it belongs to."""
+    check_target(option, path, spared)
+    place = os.path.realpath(path)
+    bases = [place, *(place.removesuffix(end) for end in _ENDS if place.endswith(end))]
+    if any(holds_ledger(base) for base in bases):
+        raise InvalidParameter(
+            option,
+            problem="names a ledger, which must not be written over",
+            remedy="name another file",
+        )
 
 
 def copied(

@@ -28,10 +28,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from lastbit.errors import WrongType
 from lastbit.ledger.account import Account
-from lastbit.tables.cost import Cost
-from lastbit.tables.schema import Budget
-
-__all__ = ["Entry", "FIRST", "Kind", "Malformed", "canonical", "digest"]
+from lastbit.tables import Budget, Cost
 
 Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled", "voided"]
 

@@ -14,9 +14,7 @@ from typing import Any
 from lastbit.errors import WrongType
 from lastbit.ledger.entry import Entry, canonical, digest
 from lastbit.ledger.scan import Scan
-from lastbit.tables.cost import Cost
-
-__all__ = ["check_price", "price_problem", "voided"]
+from lastbit.tables import Cost
 
 
 def price_problem(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str | None:

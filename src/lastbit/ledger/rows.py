@@ -12,17 +12,6 @@ from pathlib import Path
 from lastbit.ledger.entry import Entry, Malformed, digest
 from lastbit.ledger.storage import damaged
 
-__all__ = [
-    "Row",
-    "appended",
-    "check_record",
-    "entry_of",
-    "readable",
-    "rows",
-    "whole_entry_of",
-    "whole_rows",
-]
-
 _COLUMNS = "SELECT sequence, account, question, text, hash"
 
 

@@ -31,8 +31,6 @@ from lastbit.ledger.entry import FIRST, Entry, Malformed, canonical
 from lastbit.ledger.rows import whole_entry_of, whole_rows
 from lastbit.ledger.storage import damaged
 
-__all__ = ["Scan", "scanned", "unused_pages_fit"]
-
 # one statement is one state of the file, whoever writes meanwhile; bytes, since hashes are of bytes
 _ALL = (
     "SELECT sequence, CAST(text AS BLOB), CAST(hash AS BLOB), "

@@ -50,11 +50,7 @@ from lastbit.ledger.storage import (
     upgraded,
 )
 from lastbit.places import exists
-from lastbit.tables.cost import Cost
-from lastbit.tables.price_grid import check_admitted
-from lastbit.tables.schema import Budget
-
-__all__ = ["Ledger"]
+from lastbit.tables import Budget, Cost, check_admitted
 
 _SECRET_BYTES = 32
 _LONGEST_NAME = 200
@@ -467,7 +463,7 @@ def _append(
 
 
 def _new_ledger(connection: sqlite3.Connection) -> None:
-    from lastbit.sampling.bits import secure_bits
+    from lastbit.sampling import secure_bits
 
     secret = secure_bits().fill(_SECRET_BYTES).tobytes()
     with transaction(connection):

@@ -32,21 +32,6 @@ from pathlib import Path
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
 
-__all__ = [
-    "APPLICATION",
-    "SCHEMA",
-    "VERSION",
-    "connected",
-    "damaged",
-    "holds_ledger",
-    "made",
-    "place_of",
-    "raw",
-    "transaction",
-    "translated",
-    "upgraded",
-]
-
 APPLICATION = 0x6C62_6C67  # "lblg"
 VERSION = 2
 """1 had no reservations; its tables are the same, and it becomes 2 with the first of them."""

@@ -31,57 +31,6 @@ to integers and back, `additive.py` what Laplace and Gaussian noise have in comm
 what noise a smooth bound needs.
 """
 
-from lastbit.mechanisms.above_threshold import AboveThreshold
-from lastbit.mechanisms.bottom import BOTTOM, Bottom
-from lastbit.mechanisms.exponential import Exponential
-from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
-from lastbit.mechanisms.gaussian import Gaussian
-from lastbit.mechanisms.histogram import Histogram, ThresholdedHistogram
-from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.noisy_max import ReportNoisyMax
-from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
-from lastbit.mechanisms.planar import PlanarLaplace
-from lastbit.mechanisms.polar import PolarLaplace
-from lastbit.mechanisms.poll import Poll
-from lastbit.mechanisms.propose_test_release import Passed, ProposeTestRelease
-from lastbit.mechanisms.randomized_response import RandomizedResponse
-from lastbit.mechanisms.rounded_laplace import RoundedLaplace
-from lastbit.mechanisms.smooth_noise import SmoothNoise
-from lastbit.mechanisms.smooth_statistic import (
-    SmoothStatistic,
-    private_median,
-    private_quantile,
-    private_trimmed_mean,
-    private_variance,
-)
-from lastbit.mechanisms.snapping import Snapping
-from lastbit.mechanisms.stable_value import StableValue
+from lastbit.doors import opened
 
-__all__ = [
-    "AboveThreshold",
-    "BOTTOM",
-    "Bottom",
-    "Exponential",
-    "ExponentialQuantile",
-    "Gaussian",
-    "Histogram",
-    "Laplace",
-    "Passed",
-    "PermuteAndFlip",
-    "PlanarLaplace",
-    "PolarLaplace",
-    "Poll",
-    "ProposeTestRelease",
-    "RandomizedResponse",
-    "ReportNoisyMax",
-    "RoundedLaplace",
-    "SmoothNoise",
-    "SmoothStatistic",
-    "Snapping",
-    "StableValue",
-    "ThresholdedHistogram",
-    "private_median",
-    "private_quantile",
-    "private_trimmed_mean",
-    "private_variance",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

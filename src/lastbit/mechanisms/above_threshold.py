@@ -16,19 +16,21 @@ from flint import arb, fmpz
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import DEFAULT_PRECISION, Ball, working_precision
-from lastbit.exact.rational import Number, positive, rational, whole
-from lastbit.exact.rounding import upper
+from lastbit.exact import (
+    DEFAULT_PRECISION,
+    Ball,
+    Number,
+    positive,
+    rational,
+    upper,
+    whole,
+    working_precision,
+)
 from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.additive import distance_parameter, probability
-from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.mechanisms.lattice import Lattice, distance_parameter, lattice, probability
 from lastbit.mechanisms.selection import check_monotone, moves
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
-from lastbit.sampling.draw import drawn
-from lastbit.sampling.laplace import laplace_sampler
-
-__all__ = ["AboveThreshold", "AboveThresholdSession"]
+from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
+from lastbit.sampling import drawn, laplace_sampler
 
 _INTEGERS = Lattice(step=Fraction(1), rounds=False, dimension=1)
 _LONGEST_LAW = 12

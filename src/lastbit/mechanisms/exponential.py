@@ -7,11 +7,9 @@ from typing import Any
 
 from flint import arb
 
-from lastbit.exact.ball import DEFAULT_PRECISION, arb_of, working_precision
-from lastbit.exact.rational import Number
-from lastbit.exact.rounding import upper
+from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, upper, working_precision
 from lastbit.laws import ExpWeighted
-from lastbit.mechanisms.additive import distance_parameter, probability
+from lastbit.mechanisms.lattice import distance_parameter, probability
 from lastbit.mechanisms.selection import (
     ByRate,
     candidate_count,
@@ -19,10 +17,7 @@ from lastbit.mechanisms.selection import (
     exact_utilities,
     utilities_of,
 )
-from lastbit.sampling.choice import choice_exp
-from lastbit.sampling.draw import Size
-
-__all__ = ["Exponential"]
+from lastbit.sampling import Size, choice_exp
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -10,20 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number, positive
-from lastbit.laws import OnGrid
-from lastbit.laws.stepped import Stepped
+from lastbit.exact import Number, positive
+from lastbit.laws import OnGrid, Stepped
 from lastbit.mechanisms.lattice import lattice, nearest, power_below
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import CHANGE_ONE, Neighbours
-from lastbit.sampling.bits import secure_bits
-from lastbit.sampling.counted import counted
-from lastbit.sampling.draw import drawn_fresh
-from lastbit.sampling.uniform import UniformBelow
-from lastbit.sensitivity.statistics import Quantile, relation_of
-from lastbit.sensitivity.values import Records, bounds_of, records
-
-__all__ = ["ExponentialQuantile"]
+from lastbit.privacy import CHANGE_ONE, Neighbours, PureDP
+from lastbit.sampling import UniformBelow, counted, drawn_fresh, secure_bits
+from lastbit.sensitivity import Quantile, Records, bounds_of, records, relation_of
 
 _RESOLUTION = 1 << 20
 _MOST_POINTS = 1 << 40  # so that the grid is no finer than that of the records

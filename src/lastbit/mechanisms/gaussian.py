@@ -10,30 +10,31 @@ from typing import Any, Literal
 import numpy as np
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import Number, positive
-from lastbit.exact.real import Real
-from lastbit.exact.rounding import upper
-from lastbit.laws import DiscreteGaussian, OnGrid, Shifted
-from lastbit.laws.gaussian import tail_weight, theta
-from lastbit.mechanisms.additive import (
+from lastbit.exact import Number, Real, arb_of, positive, upper, working_precision
+from lastbit.laws import DiscreteGaussian, OnGrid, Shifted, tail_weight, theta
+from lastbit.mechanisms.lattice import (
+    Lattice,
+    array_of,
     check_whole_sensitivity,
     distance_parameter,
     error_bound,
     error_probability,
+    lattice,
     moved_law,
     probability,
     unprepared,
 )
-from lastbit.mechanisms.lattice import Lattice, array_of, lattice
-from lastbit.privacy.calibrate import least_noise
-from lastbit.privacy.convert import delta_upper
-from lastbit.privacy.guarantees import ZCDP, ApproxDP, Loss
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.draw import Sampler
-from lastbit.sampling.gaussian import gaussian_sampler
-
-__all__ = ["Gaussian", "discrete_gaussian_delta"]
+from lastbit.privacy import (
+    AS_DECLARED,
+    ZCDP,
+    ApproxDP,
+    Loss,
+    Neighbours,
+    check_neighbours,
+    delta_upper,
+    least_noise,
+)
+from lastbit.sampling import Sampler, gaussian_sampler
 
 Method = Literal["exact", "classical", "zcdp"]
 LEAST_DELTA = Fraction(1, 1 << 1000)

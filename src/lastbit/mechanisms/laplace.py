@@ -7,23 +7,20 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number, positive
+from lastbit.exact import Number, positive
 from lastbit.laws import DiscreteLaplace, OnGrid, Shifted
-from lastbit.mechanisms.additive import (
+from lastbit.mechanisms.lattice import (
+    Lattice,
     check_whole_sensitivity,
     distance_parameter,
     error_bound,
     error_probability,
+    lattice,
     moved_law,
     unprepared,
 )
-from lastbit.mechanisms.lattice import Lattice, lattice
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.draw import Sampler
-from lastbit.sampling.laplace import laplace_sampler
-
-__all__ = ["Laplace"]
+from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
+from lastbit.sampling import Sampler, laplace_sampler
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -12,13 +12,20 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import DEFAULT_PRECISION, Ball, arb_of, floor_ceil, working_precision
-from lastbit.exact.rational import Number, positive, whole
-from lastbit.exact.real import refine
-from lastbit.exact.rounding import upper
-from lastbit.laws.law import Law, least
-from lastbit.mechanisms.additive import distance_parameter, probability, unprepared
-from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.exact import (
+    DEFAULT_PRECISION,
+    Ball,
+    Number,
+    arb_of,
+    floor_ceil,
+    positive,
+    refine,
+    upper,
+    whole,
+    working_precision,
+)
+from lastbit.laws import Law, least
+from lastbit.mechanisms.lattice import Lattice, distance_parameter, lattice, probability, unprepared
 from lastbit.mechanisms.permute_and_flip import failures
 from lastbit.mechanisms.selection import (
     Utilities,
@@ -29,13 +36,8 @@ from lastbit.mechanisms.selection import (
     moves,
     utilities_of,
 )
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
-from lastbit.sampling.bits import Bits
-from lastbit.sampling.draw import Sampler, Size, drawn_fresh
-from lastbit.sampling.laplace import MOST_SCALE, digits
-
-__all__ = ["NoisyArgmax", "NoisyMaxLaw", "ReportNoisyMax"]
+from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
+from lastbit.sampling import MOST_SCALE, Bits, Sampler, Size, digits, drawn_fresh
 
 _BLOCK = 1 << 16
 _NARROW = 1 << 61  # steps below it, and noise below twice as much, add up in int64

@@ -9,12 +9,9 @@ from typing import Any
 
 from flint import arb, arb_poly, ctx
 
-from lastbit.exact.ball import DEFAULT_PRECISION, arb_of, working_precision
-from lastbit.exact.rational import Number
-from lastbit.exact.rounding import upper
-from lastbit.laws import ExpWeighted
-from lastbit.laws.law import Law
-from lastbit.mechanisms.additive import distance_parameter, probability
+from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, upper, working_precision
+from lastbit.laws import ExpWeighted, Law
+from lastbit.mechanisms.lattice import distance_parameter, probability
 from lastbit.mechanisms.selection import (
     ByRate,
     candidate_count,
@@ -22,10 +19,7 @@ from lastbit.mechanisms.selection import (
     exact_utilities,
     utilities_of,
 )
-from lastbit.sampling.draw import Size, drawn_fresh
-from lastbit.sampling.flips import flips
-
-__all__ = ["PermuteAndFlip", "PermuteAndFlipLaw", "failures"]
+from lastbit.sampling import Size, drawn_fresh, flips
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
-from lastbit.exact.rational import Number, positive, rational
-from lastbit.exact.real import Real, refine
-from lastbit.exact.rounding import lower, upper
-from lastbit.laws.planar import DiscretePlanarLaplace, ScatteredPoint
-from lastbit.mechanisms.additive import distance_parameter, probability, unprepared
-from lastbit.mechanisms.lattice import array_of, lattice, power_below
-from lastbit.privacy.guarantees import MetricDP, PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours
-from lastbit.sampling.draw import drawn
-from lastbit.sampling.planar import MOST_STEPS, Shells, coordinates, planar_sampler
-
-__all__ = ["PlanarLaplace"]
+from lastbit.exact import Number, Real, lower, positive, rational, refine, upper
+from lastbit.laws import DiscretePlanarLaplace, ScatteredPoint
+from lastbit.mechanisms.lattice import (
+    array_of,
+    distance_parameter,
+    lattice,
+    power_below,
+    probability,
+    unprepared,
+)
+from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP
+from lastbit.sampling import MOST_STEPS, Shells, coordinates, drawn, planar_sampler
 
 # A little above the square root of 2, which is 1.41421356237...
 _DIAGONAL = Fraction("1.4142136")

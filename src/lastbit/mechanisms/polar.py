@@ -12,17 +12,16 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import Number, positive, rational
-from lastbit.exact.rounding import upper
-from lastbit.mechanisms.additive import distance_parameter, probability
-from lastbit.mechanisms.lattice import array_of, nearest, power_below
-from lastbit.privacy.guarantees import MetricDP, PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.draw import drawn
-from lastbit.sampling.polar import PLACES, RADIUS_ERROR, PolarNoise, least, survival
-
-__all__ = ["PolarBounds", "PolarLaplace", "polar_bounds"]
+from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
+from lastbit.mechanisms.lattice import (
+    array_of,
+    distance_parameter,
+    nearest,
+    power_below,
+    probability,
+)
+from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_neighbours
+from lastbit.sampling import PLACES, RADIUS_ERROR, PolarNoise, drawn, least, survival
 
 _ROUNDING = Fraction(1, 1 << 53)
 _PRECISION = 192

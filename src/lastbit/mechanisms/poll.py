@@ -16,19 +16,27 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, Undecidable, WrongType
-from lastbit.exact.ball import Ball, arb_of, floor_ceil, working_precision
-from lastbit.exact.rational import Number, positive, rational, whole
-from lastbit.exact.real import Real, refine
-from lastbit.exact.rounding import lower, upper
+from lastbit.exact import (
+    Ball,
+    Number,
+    Real,
+    arb_of,
+    floor_ceil,
+    lower,
+    positive,
+    rational,
+    refine,
+    upper,
+    whole,
+    working_precision,
+)
 from lastbit.mechanisms.randomized_response import (
     RandomizedResponse,
     binomial_tail,
     categories_in,
     check_listed,
 )
-from lastbit.privacy.guarantees import PureDP
-
-__all__ = ["Poll", "PollResult", "clopper_pearson", "share_variance", "uncertainty_curve"]
+from lastbit.privacy import PureDP
 
 Method: TypeAlias = Literal["exact", "normal"]
 

@@ -8,20 +8,14 @@ from fractions import Fraction
 from itertools import pairwise
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import Ball
-from lastbit.exact.rational import Number, positive, whole
+from lastbit.exact import Ball, Number, positive, whole
 from lastbit.laws import OnGrid, Shifted
-from lastbit.mechanisms.additive import probability
-from lastbit.mechanisms.bottom import BOTTOM, Bottom
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.stable_value import check_same, least_above, passes
-from lastbit.privacy.guarantees import ApproxDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.draw import drawn
-from lastbit.sampling.laplace import laplace_sampler
-from lastbit.sensitivity.proposal import Proposal
-
-__all__ = ["Passed", "ProposeTestRelease"]
+from lastbit.mechanisms.lattice import probability
+from lastbit.mechanisms.stable_value import BOTTOM, Bottom, check_same, least_above, passes
+from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, check_neighbours
+from lastbit.sampling import drawn, laplace_sampler
+from lastbit.sensitivity import Proposal
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,21 @@ from flint import arb, fmpz
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
-from lastbit.exact.ball import arb_of, floor_ceil, working_precision
-from lastbit.exact.rational import Number, positive, rational, whole
-from lastbit.exact.real import Real, refine
-from lastbit.exact.rounding import upper
-from lastbit.laws import Weighted
-from lastbit.laws.law import least
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.bernoulli import Coin, coin
-from lastbit.sampling.bits import Bits
-from lastbit.sampling.draw import Sampler, drawn
-from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS
-from lastbit.sampling.uniform import UniformBelow
-
-__all__ = ["RandomizedResponse"]
+from lastbit.exact import (
+    Number,
+    Real,
+    arb_of,
+    floor_ceil,
+    positive,
+    rational,
+    refine,
+    upper,
+    whole,
+    working_precision,
+)
+from lastbit.laws import Weighted, least
+from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
+from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, Sampler, UniformBelow, coin, drawn
 
 # A coin of this denominator is decided by one word: there is never a tie to refine.
 GRID = 1 << WORD_BITS

@@ -11,24 +11,16 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import Number, positive, rational, whole
-from lastbit.exact.rounding import upper
-from lastbit.mechanisms.additive import distance_parameter, probability
-from lastbit.mechanisms.lattice import array_of, nearest, power_below
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.draw import drawn
-
-__all__ = [
-    "FloatLaplaceNoise",
-    "PLACES",
-    "RoundedBounds",
-    "RoundedLaplace",
-    "rounded_bounds",
-    "unit_exponential",
-]
+from lastbit.exact import Number, arb_of, positive, rational, upper, whole, working_precision
+from lastbit.mechanisms.lattice import (
+    array_of,
+    distance_parameter,
+    nearest,
+    power_below,
+    probability,
+)
+from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
+from lastbit.sampling import Bits, drawn, words
 
 PLACES = 51
 _LN2 = 0.6931471805599453

@@ -11,22 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact.rational import Number, positive, rational, whole
-from lastbit.mechanisms.additive import distance_parameter
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-
-__all__ = [
-    "ByRate",
-    "Utilities",
-    "candidate_count",
-    "check_monotone",
-    "declared_rate",
-    "exact_losses",
-    "exact_utilities",
-    "moves",
-    "utilities_of",
-]
+from lastbit.exact import Number, positive, rational, whole
+from lastbit.mechanisms.lattice import distance_parameter
+from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
 
 Utilities: TypeAlias = NDArray[Any] | list[Fraction]
 """One utility a candidate: int64, uint64 or float64 in a vector, or rationals."""

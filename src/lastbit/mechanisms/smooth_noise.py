@@ -1,7 +1,11 @@
-"""Noise that follows a smooth bound on the local sensitivity."""
+"""Noise that follows a smooth bound on the local sensitivity.
+
+How much noise a smooth bound needs: alpha and beta of each ideal noise law.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
@@ -9,25 +13,220 @@ from math import isfinite
 from flint import arb
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import Number
-from lastbit.exact.rounding import upper
-from lastbit.laws import OnGrid
-from lastbit.laws.clamped import Clamped
-from lastbit.laws.ideal import Ideal
-from lastbit.laws.law import Law
-from lastbit.laws.rounded import Rounded
-from lastbit.mechanisms.additive import probability
-from lastbit.mechanisms.admissible import Admissible, admissible
-from lastbit.mechanisms.lattice import lattice, nearest
+from lastbit.exact import Ball, Number, arb_of, lower, positive, rational, upper, working_precision
+from lastbit.laws import (
+    Clamped,
+    Ideal,
+    IdealCauchy,
+    IdealGaussian,
+    IdealLaplace,
+    Law,
+    OnGrid,
+    PolynomialTail,
+    Rounded,
+    StudentT,
+)
+from lastbit.mechanisms.lattice import lattice, nearest, probability
 from lastbit.mechanisms.stable_value import check_same
-from lastbit.privacy.guarantees import ApproxDP, PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.draw import drawn_fresh
-from lastbit.sampling.rounded import rounded_sampler
-from lastbit.sensitivity.smooth import LEAST_BETA, SmoothBound
+from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours, least_noise
+from lastbit.sampling import drawn_fresh, rounded_sampler
+from lastbit.sensitivity import LEAST_BETA, SmoothBound
 
-__all__ = ["SmoothNoise", "steps_between"]
+_PRECISION = 256
+_LEAST_POWER = Fraction(1, 16)
+_LARGEST_LOSS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Admissible:
+    """A noise law Z, and the alpha and beta for which f + (S/alpha) Z is private.
+
+    Law      Z has density h. For neighbours x, y let f and S be a value and a beta-smooth bound on
+             its local sensitivity: |f(x) - f(y)| <= min(S(x), S(y)), |ln S(x)/S(y)| <= beta
+    Theorem  A(x) = f(x) + (S(x)/alpha) Z promises (epsilon, delta). Go from A(x) to A(y) in two
+             steps: first the width changes from S(x)/alpha to S(y)/alpha (*dilation* by a factor
+             exp(t), |t| <= beta), then the place from f(x) to f(y) (*sliding*, by at most
+             S(y)/(S(y)/alpha) = alpha widths). If dilation costs (e2, d2) and sliding (e1, d1),
+             P_x <= exp(e2) P_middle + d2 and P_middle <= exp(e1) P_y + d1, together
+             (e1 + e2, d2 + exp(e2) d1). What each noise pays, with g = -ln h:
+             *Polynomial tail* h ~ 1/(1+|z|**gamma): |g'| <= c = (gamma-1)**((gamma-1)/gamma), and
+             1 - z g'(z) lies in (1-gamma, 1], so epsilon = c alpha + max(1, gamma-1) beta, delta 0.
+             Cauchy is gamma = 2: epsilon = alpha + beta.
+             *Student's t* of v degrees: |g'| <= (v+1)/(2 sqrt v), 1 - z g'(z) in (-v, 1]:
+             epsilon = alpha (v+1)/(2 sqrt v) + max(1, v) beta, delta 0.
+             *Laplace*: sliding costs alpha. A dilation by exp(t) to a wider law costs t <= beta; to
+             a narrower one the ratio exceeds exp(e2) exactly where |z| > T = (e2+t)/(exp(t)-1), and
+             d2 = exp(-T) - exp(e2) exp(-T exp(t)) = exp(-T) (1 - exp(-t)), which grows with t.
+             *Gaussian*: sliding by a has d1 = Q(e1/a - a/2) - exp(e1) Q(e1/a + a/2), Q the upper
+             tail, which grows with a. A dilation to a wider law costs t <= beta; to a narrower one
+             d2 = 2 Q(T) - 2 exp(e2) Q(T exp(t)), T**2 = 2 (e2+t)/(exp(2t)-1). It grows with t: the
+             map z -> a z + noise of variance 1-a**2 takes a standard law to itself and the law of
+             width exp(-t) to a wider one, so no test does better on the wider one.
+    Source   Nissim, Raskhodnikova, Smith 2007 (Lemma 2.6, as quoted in paper 004); Bun, Steinke
+             2019 for Student's t
+    Differs  the constants are the exact ones of each step: for Cauchy noise epsilon = alpha + beta
+             where the source has alpha = beta = epsilon/6. Lemma 2.6 adds the two halves of delta
+             plainly; the second has to carry exp(epsilon/2), as above
+    Checked  tests/mechanisms/test_admissible.py; proof: docs/theory/smooth-sensitivity.md
+    """
+
+    law: Ideal
+    alpha: Fraction
+    beta: Fraction
+    epsilon: Fraction
+    delta: Fraction
+
+
+def noise_law(noise: object) -> Ideal:
+    """The ideal law that a name or a law object stands for."""
+    match noise:
+        case "cauchy":
+            return IdealCauchy()
+        case "student":
+            return StudentT(3)
+        case "laplace":
+            return IdealLaplace()
+        case "gaussian":
+            return IdealGaussian()
+        case IdealCauchy() | PolynomialTail() | StudentT() | IdealLaplace() | IdealGaussian():
+            return _with_digits(noise)
+    remedy = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
+    raise WrongType("noise", problem="is not known to be admissible", remedy=remedy)
+
+
+def _with_digits(law: Ideal) -> Ideal:
+    """Refuse a tail so heavy that a draw has thousands of digits and takes minutes."""
+    match law:
+        case PolynomialTail(gamma=gamma):
+            power = gamma - 1
+        case StudentT(degrees=degrees):
+            power = degrees
+        case _:
+            return law
+    if power < _LEAST_POWER:
+        raise InvalidParameter(
+            "noise",
+            problem="has too heavy a tail",
+            remedy="pass StudentT(degrees) with degrees, or PolynomialTail(gamma) with gamma - 1, "
+            f"from {_LEAST_POWER} up",
+        )
+    return law
+
+
+def admissible(
+    noise: object, *, epsilon: Number, delta: Number | None = None, share: Number = "1/2"
+) -> Admissible:
+    """The largest alpha and beta, rounded down, for a noise and a promise.
+
+    `share` is the part of epsilon that pays for sliding; the rest pays for dilation.
+
+    >>> admissible("cauchy", epsilon=1)
+    Admissible(law=IdealCauchy(), alpha=Fraction(1, 2), beta=Fraction(1, 2), ...)
+    """
+    law = noise_law(noise)
+    loss = positive(epsilon, "epsilon")
+    part = rational(share, "share")
+    if not 0 < part < 1:
+        raise InvalidParameter(
+            "share", problem="is not strictly between 0 and 1", remedy='pass "1/2"'
+        )
+    sliding, dilation = loss * part, loss * (1 - part)
+    chance = _delta(delta, law)
+    match law:
+        case IdealLaplace():
+            alpha, beta = sliding, _laplace_beta(dilation, chance)
+        case IdealGaussian():
+            alpha, beta = _gaussian(sliding, dilation, chance)
+        case IdealCauchy():
+            alpha, beta = sliding, dilation
+        case PolynomialTail(gamma=gamma):
+            alpha = sliding / _steepest(gamma)
+            beta = dilation / max(Fraction(1), gamma - 1)
+        case StudentT(degrees=degrees):
+            alpha = sliding / _steepest_student(degrees)
+            beta = dilation / max(Fraction(1), degrees)
+        case _:
+            raise AssertionError("noise_law lets no other law through")
+    return Admissible(law, alpha, beta, loss, chance)
+
+
+def _delta(delta: Number | None, law: Ideal) -> Fraction:
+    needs = isinstance(law, IdealLaplace | IdealGaussian)
+    if delta is None:
+        if needs:
+            raise InvalidParameter(
+                "delta", problem="is needed for this noise", remedy='pass delta="1e-6", or "cauchy"'
+            )
+        return Fraction(0)
+    chance = rational(delta, "delta")
+    if not needs:
+        raise InvalidParameter(
+            "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
+        )
+    if not 0 < chance < 1:
+        raise InvalidParameter(
+            "delta", problem="is not strictly between 0 and 1", remedy='pass, say, "1e-6"'
+        )
+    return chance
+
+
+def _steepest(gamma: Fraction) -> Fraction:
+    """Not below (gamma-1)**((gamma-1)/gamma), the greatest slope of ln(1+|z|**gamma)."""
+    return _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
+
+
+def _steepest_student(degrees: Fraction) -> Fraction:
+    """Not below (v+1)/(2 sqrt v)."""
+    return _upper(lambda: arb_of(degrees + 1) / (2 * arb_of(degrees).sqrt()))
+
+
+def _upper(number: Callable[[], arb]) -> Fraction:
+    with working_precision(_PRECISION):
+        return -Fraction(lower(Ball(-number())))
+
+
+def laplace_dilation(beta: arb, epsilon: arb) -> arb:
+    """The delta of making Laplace noise narrower by exp(-beta), at this epsilon."""
+    beyond = (epsilon + beta) / beta.expm1()
+    return (-beyond).exp() * -(-beta).expm1()
+
+
+def gaussian_dilation(beta: arb, epsilon: arb) -> arb:
+    """The delta of making Gaussian noise narrower by exp(-beta), at this epsilon."""
+    beyond = ((epsilon + beta) / (2 * beta).expm1()).sqrt()  # T/sqrt(2)
+    return beyond.erfc() - epsilon.exp() * (beyond * beta.exp()).erfc()
+
+
+def gaussian_sliding(alpha: arb, epsilon: arb) -> arb:
+    """The delta of moving Gaussian noise by alpha of its widths, at this epsilon."""
+    here, there = epsilon / alpha - alpha / 2, epsilon / alpha + alpha / 2
+    root = arb(2).sqrt()
+    return ((here / root).erfc() - epsilon.exp() * (there / root).erfc()) / 2
+
+
+def _laplace_beta(epsilon: Fraction, delta: Fraction) -> Fraction:
+    return min(epsilon, _largest(laplace_dilation, epsilon, delta))
+
+
+def _gaussian(sliding: Fraction, dilation: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """Half of delta for each step; the second step's half is counted exp(dilation) times."""
+    if dilation > _LARGEST_LOSS:
+        raise InvalidParameter("epsilon", problem="is too large", remedy="pass less than 100000")
+    with working_precision(_PRECISION):
+        mantissa, exponent = (arb_of(delta / 2) * (-arb_of(dilation)).exp()).lower().man_exp()
+    second = int(mantissa) * Fraction(2) ** int(exponent)  # no float: it may be below them all
+    alpha = _largest(gaussian_sliding, sliding, second)
+    return alpha, min(dilation, _largest(gaussian_dilation, dilation, delta / 2))
+
+
+def _largest(cost: Callable[[arb, arb], arb], epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest parameter, up to 2**-40, whose cost is certainly at most delta."""
+
+    def meets(inverse: Fraction) -> bool:
+        with working_precision(_PRECISION):
+            return bool(cost(arb_of(1 / inverse), arb_of(epsilon)) <= arb_of(delta))
+
+    return 1 / least_noise(meets, start=1 / epsilon)
 
 
 @dataclass(frozen=True, slots=True, init=False)

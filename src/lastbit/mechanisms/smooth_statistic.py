@@ -7,32 +7,24 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-from lastbit.laws import OnGrid
-from lastbit.laws.ideal import Ideal
+from lastbit.exact import Number
+from lastbit.laws import Ideal, OnGrid
 from lastbit.mechanisms.lattice import power_below
 from lastbit.mechanisms.smooth_noise import SmoothNoise, steps_between
-from lastbit.privacy.guarantees import ApproxDP, PureDP
-from lastbit.privacy.neighbours import CHANGE_ONE, Neighbours
-from lastbit.sensitivity.smooth import SmoothBound, smooth_sensitivity
-from lastbit.sensitivity.statistics import (
+from lastbit.privacy import CHANGE_ONE, ApproxDP, Neighbours, PureDP
+from lastbit.sensitivity import (
     Quantile,
+    SmoothBound,
     Statistic,
     TrimmedMean,
     Variance,
+    bounds_of,
     check_defined,
+    records,
     relation_of,
+    smooth_sensitivity,
     statistic_of,
 )
-from lastbit.sensitivity.values import bounds_of, records
-
-__all__ = [
-    "SmoothStatistic",
-    "private_median",
-    "private_quantile",
-    "private_trimmed_mean",
-    "private_variance",
-]
 
 # The released number is one of about a million in the statistic's range.
 _RESOLUTION = 1 << 20

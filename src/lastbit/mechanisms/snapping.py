@@ -12,18 +12,20 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.logarithm import ln, ln_each
-from lastbit.exact.rational import Number, positive, rational
-from lastbit.exact.rounding import lower, upper
-from lastbit.mechanisms.additive import distance_parameter, probability
-from lastbit.mechanisms.lattice import array_of, nearest
-from lastbit.privacy.guarantees import ApproxDP, PureDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.draw import drawn
-
-__all__ = ["Snapping", "SnappingNoise", "full_precision", "grid_of", "overhead", "snapped"]
+from lastbit.exact import (
+    Number,
+    arb_of,
+    ln,
+    ln_each,
+    lower,
+    positive,
+    rational,
+    upper,
+    working_precision,
+)
+from lastbit.mechanisms.lattice import array_of, distance_parameter, nearest, probability
+from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours
+from lastbit.sampling import Bits, drawn, words
 
 LEAST_EXPONENT = -1022
 _ROUNDING = Fraction(1, 1 << 53)

@@ -1,24 +1,45 @@
-"""Releasing values that are stable: the answer itself, without noise, or no answer."""
+"""Releasing values that are stable: the answer itself, without noise, or no answer.
+
+No answer, as an answer of its own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import Ball
-from lastbit.exact.rational import Number, positive, whole
+from lastbit.exact import Ball, Number, positive, whole
 from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.additive import probability
-from lastbit.mechanisms.bottom import BOTTOM
-from lastbit.privacy.guarantees import ApproxDP
-from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-from lastbit.sampling.draw import drawn
-from lastbit.sampling.laplace import laplace_sampler
-from lastbit.sensitivity.distance import Stability
+from lastbit.mechanisms.lattice import probability
+from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, check_neighbours
+from lastbit.sampling import drawn, laplace_sampler
+from lastbit.sensitivity import Stability
 
-__all__ = ["StableValue", "check_same", "least_above", "passes"]
+
+class Bottom(Enum):
+    """What a mechanism that tests first releases if the test fails.
+
+    It is one value, equal to nothing else, false in a condition, and the same after pickling.
+
+    >>> BOTTOM, bool(BOTTOM), BOTTOM == 0
+    (⊥, False, False)
+    """
+
+    BOTTOM = "bottom"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "⊥"
+
+    __str__ = __repr__
+
+
+BOTTOM = Bottom.BOTTOM
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -31,36 +31,6 @@ it is), so a chain of conversions can only promise less than is true, never more
 | `calibrate.py` | the least noise for a target |
 """
 
-from lastbit.privacy.calibrate import least_noise
-from lastbit.privacy.compose import best_composition, compositions
-from lastbit.privacy.guarantees import (
-    ZCDP,
-    ApproxDP,
-    Guarantee,
-    MetricDP,
-    ProbabilisticDP,
-    PureDP,
-    RenyiDP,
-    from_json,
-)
-from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
-from lastbit.privacy.posterior import posterior_bounds
+from lastbit.doors import opened
 
-__all__ = [
-    "ADD_REMOVE",
-    "AS_DECLARED",
-    "ApproxDP",
-    "CHANGE_ONE",
-    "Guarantee",
-    "MetricDP",
-    "Neighbours",
-    "ProbabilisticDP",
-    "PureDP",
-    "RenyiDP",
-    "ZCDP",
-    "best_composition",
-    "compositions",
-    "from_json",
-    "least_noise",
-    "posterior_bounds",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 from lastbit.errors import InvalidParameter
 
-__all__ = ["least_noise"]
-
 
 def least_noise(meets: Callable[[Fraction], bool], *, start: Fraction, bits: int = 40) -> Fraction:
     """The least dyadic noise parameter for which `meets` holds, to a relative 2**-bits.

@@ -11,9 +11,7 @@ from typing import Any
 from flint import arb
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import rational
-from lastbit.exact.rounding import upper
+from lastbit.exact import arb_of, rational, upper, working_precision
 from lastbit.privacy.convert import PRECISION, epsilon_upper
 from lastbit.privacy.guarantees import (
     ZCDP,
@@ -27,8 +25,6 @@ from lastbit.privacy.guarantees import (
     plus,
     times,
 )
-
-__all__ = ["added", "best_composition", "compositions", "optimal_delta", "optimal_epsilon"]
 
 # Exact optimal composition looks at every total loss; beyond this many it is not tried.
 MOST_LOSSES = 50_000

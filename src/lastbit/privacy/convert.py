@@ -11,9 +11,7 @@ from typing import Any, TypeVar
 from flint import arb
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import rational
-from lastbit.exact.rounding import upper
+from lastbit.exact import arb_of, rational, upper, working_precision
 from lastbit.privacy.guarantees import (
     ZCDP,
     ApproxDP,
@@ -25,8 +23,6 @@ from lastbit.privacy.guarantees import (
     RenyiDP,
     times,
 )
-
-__all__ = ["converted", "delta_upper", "epsilon_upper", "implies"]
 
 Kind = TypeVar("Kind")
 PRECISION = 160

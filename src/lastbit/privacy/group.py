@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from lastbit.errors import IncompatibleGuarantees
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rounding import upper
+from lastbit.exact import arb_of, upper, working_precision
 from lastbit.privacy.guarantees import (
     ZCDP,
     ApproxDP,
@@ -19,8 +18,6 @@ from lastbit.privacy.guarantees import (
     RenyiDP,
     times,
 )
-
-__all__ = ["grouped"]
 
 
 def grouped(guarantee: Guarantee, size: int) -> Guarantee:

@@ -10,22 +10,8 @@ from html import escape
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
-from lastbit.exact.rational import Number, rational, shown, whole
+from lastbit.exact import Number, rational, shown, whole
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
-
-__all__ = [
-    "ApproxDP",
-    "Guarantee",
-    "MetricDP",
-    "ProbabilisticDP",
-    "PureDP",
-    "RenyiDP",
-    "ZCDP",
-    "from_json",
-    "loss_parameter",
-    "plus",
-    "times",
-]
 
 Loss: TypeAlias = Fraction | float
 """A privacy loss: an exact rational, or `math.inf` where nothing is promised."""

@@ -7,8 +7,6 @@ from typing import Literal
 
 from lastbit.errors import InvalidParameter, WrongType
 
-__all__ = ["ADD_REMOVE", "AS_DECLARED", "CHANGE_ONE", "Neighbours", "check_neighbours"]
-
 Relation = Literal["add-remove", "change-one", "as-declared"]
 _WORDS = (
     ("add-remove", "one {} more or less"),

@@ -5,12 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import rational
-from lastbit.exact.rounding import lower, upper
+from lastbit.exact import arb_of, lower, rational, upper, working_precision
 from lastbit.privacy.guarantees import PureDP
-
-__all__ = ["posterior_bounds"]
 
 
 def posterior_bounds(prior: object, guarantee: PureDP) -> tuple[float, float]:

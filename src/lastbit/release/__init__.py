@@ -23,7 +23,6 @@ the whole answer, show.
 | `exporting.py`, `showing.py` | the record as flat columns, and as a table for people |
 """
 
-from lastbit.release.answer import Answer, Row
-from lastbit.release.release import released
+from lastbit.doors import opened
 
-__all__ = ["Answer", "Row", "released"]
+__getattr__, __dir__, __all__ = opened(__name__)

@@ -16,8 +16,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["consistent", "nearest_counts"]
-
 
 def consistent(record: dict[str, Any]) -> dict[str, Any]:
     """The record with consistent counts, and a total of each column of them where there is one.

@@ -21,10 +21,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.tables.expression import Call, ColumnName, Constant, Expression
-from lastbit.tables.query import OrderBy, Query
-
-__all__ = ["evaluated", "kept"]
+from lastbit.tables import Call, ColumnName, Constant, Expression, OrderBy, Query
 
 _LONGEST_NUMBER = 400
 _MOST_DIGITS = 400

@@ -22,17 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.mechanisms.histogram import ThresholdedHistogram
-from lastbit.mechanisms.keyed_counts import numbers_of
-from lastbit.mechanisms.lattice import Lattice
-from lastbit.sampling.choice import choice_exp
-from lastbit.sampling.choice_rows import choice_exp_rows
-from lastbit.sampling.gaussian import gaussian_sampler
-from lastbit.sampling.laplace import laplace_sampler
-from lastbit.tables.parts import KeysPart, NoisePart, RankPart
-from lastbit.tables.plan import Plan
-
-__all__ = ["Noisy", "Raw", "noised", "rank_distances"]
+from lastbit.mechanisms import Lattice, ThresholdedHistogram, numbers_of
+from lastbit.sampling import choice_exp, choice_exp_rows, gaussian_sampler, laplace_sampler
+from lastbit.tables import KeysPart, NoisePart, Plan, RankPart
 
 _CUT = 1 << 12
 _WIDE = 1 << 62

@@ -25,6 +25,12 @@ Differs  the source is looked through before the reservation, for whether it is 
          only) nothing is charged, and the answer says so. The time that an answer takes is not part
          of the promise
 Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/faults
+
+The certificate of an answer: what `lastbit check` needs to work out its price again.
+
+Theorem  a certificate holds nothing but the query, the plan and digests. The plan has seen no
+         data, and the rows digested are released: so it may go wherever the answer goes
+Checked  tests/release/test_certificate.py; the checker: `verify/check_release.py`
 """
 
 from __future__ import annotations
@@ -33,9 +39,10 @@ import getpass
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lastbit.checker import beliefs, digest
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -49,22 +56,68 @@ from lastbit.errors import (
 from lastbit.ledger import spared_by
 from lastbit.places import same_place
 from lastbit.release.answer import Answer
-from lastbit.release.cells import Column
 from lastbit.release.having import kept
-from lastbit.release.intervals import columns_of
+from lastbit.release.intervals import Column, columns_of
 from lastbit.release.noise import Noisy, noised
-from lastbit.sampling.bits import secure_bits
-from lastbit.tables.explaining import unit_name
-from lastbit.tables.expression import ColumnName, Constant, columns_in, to_json
-from lastbit.tables.plan import Plan
-from lastbit.tables.query import Query
-from lastbit.tables.schema import DataCard
-from lastbit.tables.sealing import sealed
+from lastbit.sampling import secure_bits
+from lastbit.tables import (
+    ColumnName,
+    Constant,
+    DataCard,
+    Measure,
+    Plan,
+    Query,
+    columns_in,
+    moves,
+    sealed,
+    to_json,
+    unit_name,
+)
+from lastbit.verify import certificate
 
 if TYPE_CHECKING:
     from lastbit.ledger import Entry, Ledger
 
-__all__ = ["released"]
+
+def certificate_of(
+    plan: Plan,
+    *,
+    columns: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    head: str | None = None,
+) -> dict[str, Any]:
+    """The certificate of a release by this plan, sealed.
+
+    `columns` and `rows` are those of the record; the certificate has their digest. `head` is the
+    hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
+    """
+    card, written = plan.card, plan.to_json()
+    claim = {
+        "table": card.name,
+        "unit": card.unit,
+        "neighbours": card.neighbours.relation,
+        "query": plan.query.digest,
+        "rows": digest({"columns": list(columns), "rows": list(rows)}),
+        **written["cost"],
+    }
+    body = {
+        "query": plan.query.to_json(),
+        "plan": written,
+        "plan_digest": plan.digest,
+        "moves": {measure.name: _moves(plan, measure) for measure in plan.measures},
+        "ledger": head,
+    }
+    return certificate("release", claim, beliefs("release", claim), body)
+
+
+def _moves(plan: Plan, measure: Measure) -> dict[str, str]:
+    found = moves(measure, plan.card, groups=plan.groups)
+    return {
+        "l1": str(found.l1),
+        "l2_squared": str(found.l2_squared),
+        "linf": str(found.linf),
+    }
+
 
 _NOT_MADE = "the answer could not be made; nothing was released"
 _CHARGED = (
@@ -175,7 +228,7 @@ def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:
 
 
 def _fingerprint(books: Ledger, card: DataCard) -> str:
-    from lastbit.tables.backends.duckdb import fingerprint
+    from lastbit.tables import fingerprint
 
     return sealed(
         lambda: books.keyed(fingerprint(card)), words="the source could not be read; check it"
@@ -266,9 +319,8 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
 
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
-    from lastbit.release.certificate import certificate_of
-    from lastbit.tables.backends.duckdb_rehearsal import rehearse
-    from lastbit.verify.check import problem_of
+    from lastbit.checker import problem_of
+    from lastbit.tables import rehearse
 
     empty = certificate_of(plan, columns=_check_columns(plan), rows=[])
     if problem_of(empty) is not None:
@@ -284,7 +336,7 @@ def _check_runnable(plan: Plan) -> None:
 
 def _noisy(plan: Plan) -> Noisy:
     """Run the statement and add the noise; raw numbers live in here and nowhere else."""
-    from lastbit.tables.backends.duckdb import aggregates
+    from lastbit.tables import aggregates
 
     secret = secure_bits().fill(32).tobytes().hex()
     raw = aggregates(plan.query, plan.card, plan.measures, secret=secret)
@@ -332,7 +384,6 @@ def _record(
     head: str | None = None,
 ) -> dict[str, Any]:
     import lastbit
-    from lastbit.release.certificate import certificate_of
 
     columns = columns_of(plan, noisy)
     asked = plan.asked.to_json()

@@ -9,9 +9,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from lastbit.report.answer_tables import AnswerTable, table_of, totals_of
-
-__all__ = ["html_table", "text_table"]
+from lastbit.report import AnswerTable, table_of, totals_of
 
 _MOST_ROWS = 40
 _TEXT_WIDTH = 100

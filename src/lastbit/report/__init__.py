@@ -24,57 +24,6 @@ and by lightness as well as by hue.
 | `audit_figures.py`, `audit_page.py` | two output laws and what tells them apart; its page |
 """
 
-from lastbit.report.audit_figures import Cell, LawPanel, law_picture
-from lastbit.report.audit_page import AuditStory, audit_page
-from lastbit.report.claims import Claim, claim_of
-from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
-from lastbit.report.derivations import certificate_page
-from lastbit.report.figures import (
-    composition_figure,
-    gaussian_curve_figure,
-    laplace_figure,
-    poll_figure,
-    posterior_figure,
-)
-from lastbit.report.maps import PlaceMap, place_map
-from lastbit.report.noise_figures import (
-    admissible_figure,
-    planar_figure,
-    smooth_sensitivity_figure,
-)
-from lastbit.report.plots import Bars, Panel, Series, Stems, Zone, picture
-from lastbit.report.proofs import certificate_latex
+from lastbit.doors import opened
 
-__all__ = [
-    "AuditStory",
-    "Axis",
-    "Bars",
-    "Cell",
-    "Chart",
-    "Claim",
-    "Curve",
-    "LawPanel",
-    "Mark",
-    "Panel",
-    "PlaceMap",
-    "Series",
-    "Stems",
-    "Zone",
-    "admissible_figure",
-    "audit_page",
-    "certificate_latex",
-    "certificate_page",
-    "chart",
-    "claim_of",
-    "composition_figure",
-    "gaussian_curve_figure",
-    "laplace_figure",
-    "law_picture",
-    "picture",
-    "place_map",
-    "planar_figure",
-    "poll_figure",
-    "posterior_figure",
-    "powers_of_ten",
-    "smooth_sensitivity_figure",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

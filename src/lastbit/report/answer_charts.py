@@ -18,8 +18,6 @@ from lastbit.report.answer_tables import shown_cell
 from lastbit.report.answer_words import amount_text, key_text, printable
 from lastbit.report.svg import Scale, line, linear, text
 
-__all__ = ["answer_charts", "ticks"]
-
 WIDTH = 880
 MOST_GROUPS, MOST_HISTOGRAMS, PANELS_A_ROW = 40, 12, 3
 ROW, TOP, BOTTOM, GAP = 26, 46, 30, 34

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LOOK"]
-
 _LIGHT = """--paper: #ffffff; --ink: #1b1f24; --soft: #59636e; --line: #d8dee4; --panel: #f6f8fa;
     --bar: #2f7fb8; --before: #a9b4bf; --track: #e7ebef; --accent: #0059a0; --whisker: #1b1f24;"""
 _DARK = """--paper: #0d1117; --ink: #f0f3f6; --soft: #a9b3bd; --line: #2f363e; --panel: #161b22;

@@ -13,8 +13,6 @@ from typing import Any
 from lastbit.report.answer_words import amount_text, printable, unit_word
 from lastbit.report.claims import natural_unit
 
-__all__ = ["PlanRow", "bounding_sentences", "composition_sentence", "plan_rows"]
-
 _LAPLACE_95 = math.log(20)
 _GAUSSIAN_95 = 1.959964
 _SHORT = 6

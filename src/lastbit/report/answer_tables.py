@@ -14,16 +14,6 @@ from typing import Any
 
 from lastbit.report.answer_words import key_text, printable
 
-__all__ = [
-    "AnswerTable",
-    "Shown",
-    "long_table",
-    "shown_cell",
-    "table_of",
-    "totals_of",
-    "wide_table",
-]
-
 _HUGE = 10**15
 _MOST_DIGITS = 9
 _LONGEST_KEY = 40

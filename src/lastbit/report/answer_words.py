@@ -14,21 +14,6 @@ from typing import Any
 
 from lastbit.report.claims import short
 
-__all__ = [
-    "amount_text",
-    "cost_text",
-    "expression_text",
-    "key_text",
-    "likelihood_factor",
-    "measure_words",
-    "measures_asked",
-    "printable",
-    "promise_sentences",
-    "question_sentences",
-    "title_of",
-    "unit_word",
-]
-
 _LONGEST_KEY = 200
 _LARGEST_EXPONENT = 10_000
 _CERTAIN = 40  # beyond this epsilon, 100 % is the honest number

@@ -17,13 +17,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.report.answer_charts import MOST_GROUPS, MOST_HISTOGRAMS, answer_charts
 from lastbit.report.answer_look import LOOK
 from lastbit.report.answer_plans import bounding_sentences, composition_sentence, plan_rows
-from lastbit.report.answer_tables import (
-    AnswerTable,
-    long_table,
-    shown_cell,
-    totals_of,
-    wide_table,
-)
+from lastbit.report.answer_tables import AnswerTable, long_table, shown_cell, totals_of, wide_table
 from lastbit.report.answer_words import (
     amount_text,
     cost_text,
@@ -33,8 +27,6 @@ from lastbit.report.answer_words import (
     question_sentences,
     title_of,
 )
-
-__all__ = ["page"]
 
 MOST_ROWS = 1000
 MOST_COLUMNS = 4

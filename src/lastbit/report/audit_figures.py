@@ -13,8 +13,6 @@ from typing import TypeAlias
 
 from lastbit.report.svg import STYLE, Scale, document, line, linear, text
 
-__all__ = ["Cell", "LawPanel", "Range", "law_picture"]
-
 Range: TypeAlias = tuple[float, float]
 
 WIDTH, LEFT, RIGHT, MARGIN = 880, 64, 24, 24

@@ -13,8 +13,6 @@ from html import escape
 from lastbit.report.audit_figures import LawPanel, law_picture
 from lastbit.report.derivations import LOOK as SHARED
 
-__all__ = ["AuditStory", "audit_page"]
-
 LOOK = (
     SHARED
     + """\

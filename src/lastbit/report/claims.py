@@ -13,24 +13,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from lastbit.checker import Rejected, number
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import shown
-from lastbit.verify.arithmetic import Rejected, number
-from lastbit.verify.formats import format_from_json
-from lastbit.verify.language import expression_from_json
-from lastbit.verify.notation import decimal
-from lastbit.verify.notation import text as expression_text
-
-__all__ = [
-    "Claim",
-    "claim_of",
-    "long",
-    "only_probed",
-    "probability_text",
-    "quoted",
-    "short",
-    "uniform_text",
-]
+from lastbit.exact import shown
+from lastbit.verify import decimal, expression_from_json, format_from_json, text as expression_text
 
 LONGEST = 24
 LARGEST = 10**1000

@@ -14,8 +14,6 @@ from typing import TypeAlias
 
 from lastbit.report.svg import STYLE, Scale, document, line, linear, text
 
-__all__ = ["Axis", "Chart", "Curve", "Mark", "chart", "powers_of_ten"]
-
 Point: TypeAlias = tuple[float, float]
 
 WIDTH, LEFT, TOP, BELOW = 880, 80, 130, 64

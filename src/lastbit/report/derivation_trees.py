@@ -12,15 +12,18 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from lastbit.checker import number
 from lastbit.report.claims import long, probability_text, short
-from lastbit.verify.arithmetic import number
-from lastbit.verify.derivation import Derivation, derivation_from_json
-from lastbit.verify.language import table
-from lastbit.verify.notation import decimal
-from lastbit.verify.notation import text as expression_text
-from lastbit.verify.uniforms import FullPrecision, Grid, Uniform
-
-__all__ = ["Rule", "error_rule", "laws_of", "proof_of"]
+from lastbit.verify import (
+    Derivation,
+    FullPrecision,
+    Grid,
+    Uniform,
+    decimal,
+    derivation_from_json,
+    table,
+    text as expression_text,
+)
 
 MOST_ROWS = 200
 MOST_CODE = 240

@@ -11,23 +11,11 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from lastbit.exact.ball import Ball
-from lastbit.exact.rational import Number, positive, rational, shown
-from lastbit.mechanisms.gaussian import Gaussian
-from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.poll import Poll, uncertainty_curve
-from lastbit.privacy import ZCDP, PureDP, compositions, posterior_bounds
-from lastbit.privacy.convert import delta_upper
+from lastbit.exact import Ball, Number, positive, rational, shown
+from lastbit.mechanisms import Gaussian, Laplace, Poll, uncertainty_curve
+from lastbit.privacy import ZCDP, PureDP, compositions, delta_upper, posterior_bounds
 from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
 from lastbit.report.plots import Bars, Panel, Series, Stems, picture
-
-__all__ = [
-    "composition_figure",
-    "gaussian_curve_figure",
-    "laplace_figure",
-    "poll_figure",
-    "posterior_figure",
-]
 
 _MOST_BARS = 22
 

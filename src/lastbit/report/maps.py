@@ -13,8 +13,6 @@ from typing import TypeAlias
 
 from lastbit.report.svg import STYLE, Scale, document, line, linear, text
 
-__all__ = ["MOST_DRAWN", "PlaceMap", "place_map"]
-
 Point: TypeAlias = tuple[float, float]
 Box: TypeAlias = tuple[float, float, float, float]
 

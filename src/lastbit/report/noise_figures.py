@@ -12,17 +12,12 @@ from fractions import Fraction
 
 from flint import arb
 
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import Number, positive, whole
-from lastbit.exact.rounding import upper
-from lastbit.laws.ideal import Ideal, IdealLaplace
-from lastbit.laws.planar import DiscretePlanarLaplace
-from lastbit.mechanisms.admissible import admissible
+from lastbit.exact import Number, arb_of, positive, upper, whole, working_precision
+from lastbit.laws import DiscretePlanarLaplace, Ideal, IdealLaplace
+from lastbit.mechanisms import admissible
 from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
 from lastbit.report.figures import number_text
 from lastbit.sensitivity import sensitivity_at, smooth_sensitivity
-
-__all__ = ["admissible_figure", "made_up_waits", "planar_figure", "smooth_sensitivity_figure"]
 
 UPPER = 500
 MEAN = 50

@@ -12,8 +12,6 @@ from typing import TypeAlias, assert_never
 
 from lastbit.report.svg import Scale, document, line, linear, text
 
-__all__ = ["Bars", "Panel", "Series", "Stems", "Zone", "picture"]
-
 Point: TypeAlias = tuple[float, float]
 
 WIDTH, LEFT, RIGHT = 880, 64, 24

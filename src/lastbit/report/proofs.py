@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lastbit.checker import number
 from lastbit.report.claims import claim_of
 from lastbit.report.derivation_trees import Rule, error_rule, proof_of
-from lastbit.verify.arithmetic import number
-from lastbit.verify.derivation import Derivation, derivation_from_json
-from lastbit.verify.notation import decimal
-from lastbit.verify.snapping import SnappingBound, Step
-
-__all__ = ["certificate_latex"]
+from lastbit.verify import Derivation, SnappingBound, Step, decimal, derivation_from_json
 
 MOST_ROWS = 40
 MOST_STEPS = 150

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 from xml.sax.saxutils import escape
 
-__all__ = ["STYLE", "Scale", "document", "line", "linear", "text"]
-
 Scale: TypeAlias = Callable[[float], float]
 
 STYLE = """

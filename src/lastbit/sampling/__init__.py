@@ -48,25 +48,6 @@ see docs/known-limits.md. Scalar draws come from a pool made ahead, before any d
 | `deterministic.py` | sources that are not random, for tests only; nothing imports it |
 """
 
-from lastbit.sampling.bernoulli import bernoulli, bernoulli_exp
-from lastbit.sampling.choice import choice, choice_exp
-from lastbit.sampling.draw import stream
-from lastbit.sampling.gaussian import discrete_gaussian
-from lastbit.sampling.laplace import discrete_laplace, geometric
-from lastbit.sampling.planar import planar_laplace
-from lastbit.sampling.rounded import rounded
-from lastbit.sampling.uniform import uniform_below
+from lastbit.doors import opened
 
-__all__ = [
-    "bernoulli",
-    "bernoulli_exp",
-    "choice",
-    "choice_exp",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "geometric",
-    "planar_laplace",
-    "rounded",
-    "stream",
-    "uniform_below",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

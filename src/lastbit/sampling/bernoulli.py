@@ -12,15 +12,11 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted
-from lastbit.exact.ball import arb_of
-from lastbit.exact.rational import Number, rational
-from lastbit.exact.real import Real, refine
+from lastbit.exact import Number, Real, arb_of, rational, refine
 from lastbit.laws import Bernoulli
 from lastbit.sampling.bits import Bits
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
-
-__all__ = ["Coin", "bernoulli", "bernoulli_exp"]
 
 
 @overload

@@ -36,8 +36,6 @@ from numpy.typing import NDArray
 
 from lastbit.errors import EntropyUnavailable
 
-__all__ = ["Bits", "KeyStream", "secure_bits", "words"]
-
 BYTES_PER_KEY = 1 << 24
 _ZEROS = memoryview(bytes(BYTES_PER_KEY >> 4))
 _KEY_BYTES, _COUNTER_BYTES = 32, 16

@@ -1,4 +1,7 @@
-"""One of many candidates, by rational weights or by exponentials of rationals."""
+"""One of many candidates, by rational weights or by exponentials of rationals.
+
+How far below the greatest each exponent lies, in floats rounded once.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,39 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of
-from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
-from lastbit.exact.rational import Number, positive, rational
+from lastbit.exact import LARGEST_ARGUMENT, Number, arb_of, exp_negative, positive, rational
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.distances import Exponents, distances_below
 from lastbit.sampling.draw import Shape, Size, drawn_fresh
-from lastbit.sampling.uniform import UniformBelow
-from lastbit.sampling.uniform_real import LazyUniform
+from lastbit.sampling.uniform import LazyUniform, UniformBelow
 
-__all__ = ["Majorant", "Wheel", "choice", "choice_exp", "summed"]
+Exponents: TypeAlias = NDArray[Any] | Sequence[Fraction]
+"""Integers or float64 in a numpy vector, or rationals."""
+
+
+def distances_below(exponents: Exponents) -> tuple[NDArray[np.float64], Fraction]:
+    """Greatest exponent minus each, correctly rounded to floats, and the greatest itself.
+
+    Theorem  a difference of two floats is correctly rounded; one of 64-bit integers is exact modulo
+             2**64, and as it lies in 0 ... 2**64 - 1 exact altogether, then rounded once
+    Checked  tests/laws/test_choice.py, tests/mechanisms/test_permute_and_flip.py
+    """
+    if not isinstance(exponents, np.ndarray):
+        most = max(exponents)
+        return np.array([_nearest(most - e) for e in exponents], np.float64), most
+    greatest = exponents.max()
+    if exponents.dtype.kind == "f":
+        return greatest - exponents, Fraction(float(greatest))
+    apart = greatest.astype(np.uint64) - exponents.astype(np.uint64)
+    return apart.astype(np.float64), Fraction(int(greatest))
+
+
+def _nearest(number: Fraction) -> float:
+    """The nearest float; a distance beyond all floats is infinite."""
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return float("inf")
+
 
 Numbers: TypeAlias = Sequence[Number] | NDArray[np.number[Any]]
 

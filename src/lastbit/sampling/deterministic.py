@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from lastbit.sampling.bits import Bits
 
-__all__ = ["Counting", "Replay", "Seeded"]
-
 
 class Seeded:
     """The AES-256-CTR keystream of a seed anybody can guess; the same bytes every time."""

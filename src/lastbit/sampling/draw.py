@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact.rational import whole
+from lastbit.exact import whole
 from lastbit.sampling.bits import Bits, KeyStream, Life, secure_bits
-
-__all__ = ["Sampler", "Shape", "Size", "cached", "drawn", "drawn_fresh", "stream"]
 
 Shape: TypeAlias = int | tuple[int, ...]
 Size: TypeAlias = Shape | None

@@ -10,15 +10,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from lastbit.exact.ball import arb_of
-from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
-from lastbit.exact.rational import rational
+from lastbit.exact import LARGEST_ARGUMENT, arb_of, exp_negative, rational
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.distances import Exponents, distances_below
-from lastbit.sampling.uniform import below_each
-from lastbit.sampling.uniform_real import LazyUniform
-
-__all__ = ["Flips", "flips"]
+from lastbit.sampling.choice import Exponents, distances_below
+from lastbit.sampling.uniform import LazyUniform, below_each
 
 _BLOCK = 1 << 14
 

@@ -14,23 +14,12 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of
-from lastbit.exact.exponential import exp_negative
-from lastbit.exact.rational import Number, positive
-from lastbit.laws.gaussian import DiscreteGaussian, theta
+from lastbit.exact import Number, arb_of, exp_negative, positive
+from lastbit.laws import DiscreteGaussian, theta
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Sampler, Shape, Size, cached, drawn
-from lastbit.sampling.inversion import (
-    GUIDE_BITS,
-    WORD_BITS,
-    Inversion,
-    capacity,
-    inversion,
-)
-from lastbit.sampling.uniform import random_bits
-from lastbit.sampling.uniform_real import LazyUniform
-
-__all__ = ["Cells", "Direct", "discrete_gaussian", "gaussian_sampler"]
+from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, capacity, inversion
+from lastbit.sampling.uniform import LazyUniform, random_bits
 
 # Up to this standard deviation one table holds the whole law, beyond it cells of 2**b values.
 _DIRECT_DEVIATION = 128

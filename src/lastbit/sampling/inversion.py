@@ -27,12 +27,9 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import Undecidable
-from lastbit.exact.ball import floor_ceil, working_precision
-from lastbit.exact.real import refine
+from lastbit.exact import floor_ceil, refine, working_precision
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.uniform_real import LazyUniform
-
-__all__ = ["Inversion", "capacity", "inversion"]
+from lastbit.sampling.uniform import LazyUniform
 
 WORD_BITS = 62
 GUIDE_BITS = 16

@@ -13,13 +13,10 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of
-from lastbit.exact.rational import Number, positive
+from lastbit.exact import Number, arb_of, positive
 from lastbit.sampling.bits import Bits
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
-
-__all__ = ["Digits", "discrete_laplace", "geometric", "laplace_sampler"]
 
 # Scales up to this one take a single table; larger ones are cut down to it digit by digit.
 TOP_SCALE = 32

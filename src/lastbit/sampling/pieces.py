@@ -15,10 +15,8 @@ from flint import arb, arb_poly, arb_series, ctx
 from numpy.typing import NDArray
 
 from lastbit.errors import Undecidable
-from lastbit.exact.ball import working_precision
-from lastbit.laws.ideal import Ideal, PolynomialTail, StudentT
-
-__all__ = ["Pieces", "pieces", "quantile_pieces", "rough_quantile"]
+from lastbit.exact import working_precision
+from lastbit.laws import Ideal, PolynomialTail, StudentT
 
 PIECE_BITS = 5
 DEGREE = 8

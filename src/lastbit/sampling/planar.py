@@ -12,17 +12,12 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of
-from lastbit.exact.exponential import LARGEST_ARGUMENT, exp_negative
-from lastbit.exact.rational import Number, positive
+from lastbit.exact import LARGEST_ARGUMENT, Number, arb_of, exp_negative, positive
 from lastbit.sampling.bernoulli import Coin, coin
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.laplace import Digits, digits
-from lastbit.sampling.uniform import UniformBelow, below_each
-from lastbit.sampling.uniform_real import LazyUniform
-
-__all__ = ["Shells", "coordinates", "planar_laplace", "planar_sampler"]
+from lastbit.sampling.uniform import LazyUniform, UniformBelow, below_each
 
 MOST_STEPS = 1 << 22
 # Two integers side by side: one draw to the machinery, a tuple to whoever asks for a single one.

@@ -11,20 +11,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.exponential import exp_negative
-from lastbit.exact.turn import cos_sin_turn
+from lastbit.exact import arb_of, cos_sin_turn, exp_negative, working_precision
 from lastbit.sampling.bits import Bits, words
-
-__all__ = [
-    "PLACES",
-    "PolarNoise",
-    "RADIUS_ERROR",
-    "least",
-    "polar_noise",
-    "survival",
-    "unit_radius",
-]
 
 PLACES = 53
 RADIUS_ERROR = Fraction(1, 1 << 47)  # of `unit_radius`, whose results stay below 42

@@ -12,24 +12,21 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import Number
-from lastbit.exact.real import Real
-from lastbit.laws.ideal import (
+from lastbit.exact import Number, Real, arb_of, working_precision
+from lastbit.laws import (
     Gumbel,
     Ideal,
     IdealCauchy,
     IdealGaussian,
     IdealLaplace,
     Logistic,
+    Rounded,
+    enclosed,
 )
-from lastbit.laws.rounded import Rounded, enclosed
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, drawn_fresh
 from lastbit.sampling.pieces import Pieces, quantile_pieces, rough_quantile
-from lastbit.sampling.uniform_real import LazyUniform
-
-__all__ = ["RoundedSampler", "rounded", "rounded_sampler"]
+from lastbit.sampling.uniform import LazyUniform
 
 _NAMES = ("cauchy", "gaussian", "gumbel", "laplace", "logistic")
 _SMALL = 64  # below it, making the tables is not worth while

@@ -20,58 +20,6 @@ itself. All of it, the global sensitivity aside, is as secret as the data.
 | `distance.py` | `distance_to_instability`: how far to data with another answer |
 """
 
-from lastbit.sensitivity.beyond import distance_beyond
-from lastbit.sensitivity.distance import (
-    Stability,
-    distance_to_instability,
-    for_argmax,
-    for_function,
-    for_mode,
-    for_quantile,
-    for_threshold,
-)
-from lastbit.sensitivity.local import local_sensitivity
-from lastbit.sensitivity.near import sensitivity_at
-from lastbit.sensitivity.proposal import Proposal, propose
-from lastbit.sensitivity.smooth import SmoothBound, from_distance, smooth_sensitivity
-from lastbit.sensitivity.statistics import (
-    Count,
-    InterquartileRange,
-    Mean,
-    Quantile,
-    Statistic,
-    Sum,
-    TrimmedMean,
-    Variance,
-)
-from lastbit.sensitivity.values import Records, records
-from lastbit.sensitivity.worst_case import global_sensitivity
+from lastbit.doors import opened
 
-__all__ = [
-    "Count",
-    "InterquartileRange",
-    "Mean",
-    "Proposal",
-    "Quantile",
-    "Records",
-    "SmoothBound",
-    "Stability",
-    "Statistic",
-    "Sum",
-    "TrimmedMean",
-    "Variance",
-    "distance_beyond",
-    "distance_to_instability",
-    "for_argmax",
-    "for_function",
-    "for_mode",
-    "for_quantile",
-    "for_threshold",
-    "from_distance",
-    "global_sensitivity",
-    "local_sensitivity",
-    "propose",
-    "records",
-    "sensitivity_at",
-    "smooth_sensitivity",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

@@ -11,26 +11,10 @@ from typing import Any
 import numpy as np
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.rational import Number, rational, whole
-from lastbit.privacy.neighbours import (
-    AS_DECLARED,
-    CHANGE_ONE,
-    Neighbours,
-    Relation,
-    check_neighbours,
-)
+from lastbit.exact import Number, rational, whole
+from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, Relation, check_neighbours
 from lastbit.sensitivity.statistics import Quantile, check_defined, rank, relation_of, value_of
 from lastbit.sensitivity.values import Records, records
-
-__all__ = [
-    "Stability",
-    "distance_to_instability",
-    "for_argmax",
-    "for_function",
-    "for_mode",
-    "for_quantile",
-    "for_threshold",
-]
 
 _SORTABLE: tuple[type, ...] = (str, bytes, int)
 _ANY: tuple[type, ...] = ()

@@ -8,13 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.errors import WrongType
-from lastbit.exact.rational import Number, positive, whole
-from lastbit.privacy.neighbours import AS_DECLARED, CHANGE_ONE, Neighbours, check_neighbours
-from lastbit.sensitivity.beyond import distance_beyond
+from lastbit.exact import Number, positive, whole
+from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, check_neighbours
+from lastbit.sensitivity.local import distance_beyond
 from lastbit.sensitivity.statistics import Statistic, statistic_of, value_of
 from lastbit.sensitivity.values import records, secret_number
-
-__all__ = ["Proposal", "propose"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -10,10 +10,9 @@ from typing import assert_never
 import numpy as np
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.rational import Number, positive, shown, whole
-from lastbit.privacy.neighbours import CHANGE_ONE, Neighbours, Relation
-from lastbit.sensitivity.local import window_of
-from lastbit.sensitivity.near import near, reachable, variance_reach
+from lastbit.exact import Number, positive, shown, whole
+from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
+from lastbit.sensitivity.local import near, reachable, variance_reach, window_of
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -38,8 +37,6 @@ from lastbit.sensitivity.windows import (
     widest_discounted,
 )
 from lastbit.sensitivity.worst_case import greatest
-
-__all__ = ["LEAST_BETA", "SmoothBound", "from_distance", "smooth_sensitivity"]
 
 LEAST_BETA = Fraction(1, 1 << 20)
 

@@ -10,29 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.rational import Number, rational, shown
-from lastbit.privacy.neighbours import Neighbours, Relation, check_neighbours
+from lastbit.exact import Number, rational, shown
+from lastbit.privacy import Neighbours, Relation, check_neighbours
 from lastbit.sensitivity.values import Records, records
-
-__all__ = [
-    "Count",
-    "InterquartileRange",
-    "Mean",
-    "Quantile",
-    "Statistic",
-    "Sum",
-    "TrimmedMean",
-    "Variance",
-    "check_defined",
-    "quartiles",
-    "question",
-    "rank",
-    "ranks",
-    "relation_of",
-    "statistic_of",
-    "trimmed",
-    "value_of",
-]
 
 _CHUNK = 1 << 20
 _HALF_DIGIT = 21

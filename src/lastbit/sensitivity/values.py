@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact.rational import Number, rational
-
-__all__ = ["Records", "bounds_of", "records", "secret_number"]
+from lastbit.exact import Number, rational
 
 FINENESS = 40
 _LARGEST = 1 << 62

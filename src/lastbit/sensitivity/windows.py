@@ -9,9 +9,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.exact.exponential import exp_negative
-
-__all__ = ["FLOOR", "KAPPA", "Window", "discounts", "reach", "widest", "widest_discounted"]
+from lastbit.exact import exp_negative
 
 KAPPA = Fraction(1, 1 << 34)
 FLOOR = Fraction(1, 1 << 340)

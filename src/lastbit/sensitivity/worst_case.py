@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Literal, assert_never
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number, whole
-from lastbit.privacy.neighbours import Neighbours, Relation
+from lastbit.exact import Number, whole
+from lastbit.privacy import Neighbours, Relation
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -23,8 +23,6 @@ from lastbit.sensitivity.statistics import (
     trimmed,
 )
 from lastbit.sensitivity.values import bounds_of
-
-__all__ = ["global_sensitivity", "greatest"]
 
 
 def global_sensitivity(

@@ -30,49 +30,6 @@ exact noise, a choice among public candidates by an exact mechanism, or worked o
 | `sealing.py` | work on secrets whose failures carry nothing out |
 """
 
-from lastbit.tables.aggregates import (
-    Wanted,
-    count,
-    count_units,
-    histogram,
-    max,
-    mean,
-    median,
-    min,
-    quantile,
-    std,
-    sum,
-    variance,
-)
-from lastbit.tables.card import read_card
-from lastbit.tables.cost import Cost
-from lastbit.tables.plan import Plan, planned
-from lastbit.tables.query import Query
-from lastbit.tables.schema import Budget, Column, DataCard, PublicTable, Source
-from lastbit.tables.sql import parsed
+from lastbit.doors import opened
 
-__all__ = [
-    "Budget",
-    "Column",
-    "Cost",
-    "DataCard",
-    "Plan",
-    "PublicTable",
-    "Query",
-    "Source",
-    "Wanted",
-    "count",
-    "count_units",
-    "histogram",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "parsed",
-    "planned",
-    "quantile",
-    "read_card",
-    "std",
-    "sum",
-    "variance",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

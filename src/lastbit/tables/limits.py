@@ -11,34 +11,6 @@ Checked  tests/tables/test_limits.py counts; bench/timing.py measures
 
 from __future__ import annotations
 
-__all__ = [
-    "DEEPEST",
-    "DEEPEST_SQL",
-    "DEEPEST_TREE",
-    "LARGEST_EXPONENT",
-    "LONGEST_CONSTANT",
-    "LONGEST_DIGITS",
-    "LONGEST_NAME",
-    "LONGEST_PATTERN",
-    "LONGEST_SQL",
-    "LONGEST_TEXT",
-    "MOST_AGGREGATES",
-    "MOST_CALLS",
-    "MOST_COLUMNS",
-    "MOST_EDGES",
-    "MOST_ITEMS",
-    "MOST_JOINS",
-    "MOST_KEYS",
-    "MOST_MATCHES",
-    "MOST_NODES",
-    "MOST_SINGLE_WILDCARDS",
-    "MOST_SUBQUERIES",
-    "MOST_TERMS",
-    "MOST_TEXT_FUNCTIONS",
-    "MOST_TOKENS",
-    "PARSER_STEPS",
-]
-
 LONGEST_TEXT = 4_096
 """Bytes of UTF-8 in a text of one row, as read or as worked out; a longer one is missing."""
 

@@ -18,8 +18,6 @@ from typing import TypeVar
 
 from lastbit.errors import EngineFailed, LastbitError
 
-__all__ = ["sealed"]
-
 Result = TypeVar("Result")
 
 

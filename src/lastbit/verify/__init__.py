@@ -33,55 +33,6 @@ code itself (`law.py`): no model of its arithmetic is needed, and its law is a t
 | `check.py`, `check_*.py`, `arithmetic.py` | the second program; standard library only |
 """
 
-from lastbit.verify.arithmetic import Rejected
-from lastbit.verify.certificate import read, save
-from lastbit.verify.check import check, problem_of
-from lastbit.verify.declared import DeclaredAnalysis, declared_certificate
-from lastbit.verify.exhaustive import exhaustive
-from lastbit.verify.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed
-from lastbit.verify.law import ExactLaw, ExactLoss, exact_law, exact_loss
-from lastbit.verify.rounded_code import certified_code, largest_region, least_cell
-from lastbit.verify.rounding import RoundingAnalysis, rounding_certificate
-from lastbit.verify.running import Code
-from lastbit.verify.semantics import analyse, error_certificate
-from lastbit.verify.snapping import SnappingBound, snapping_bound
-from lastbit.verify.trace import clamp, round_to, trace
-from lastbit.verify.uniforms import FullPrecision, Grid
-from lastbit.verify.witness import Refutation, refute
+from lastbit.doors import opened
 
-__all__ = [
-    "BINARY16",
-    "BINARY32",
-    "BINARY64",
-    "Binary",
-    "Code",
-    "DeclaredAnalysis",
-    "ExactLaw",
-    "ExactLoss",
-    "Fixed",
-    "FullPrecision",
-    "Grid",
-    "Refutation",
-    "Rejected",
-    "RoundingAnalysis",
-    "SnappingBound",
-    "analyse",
-    "certified_code",
-    "check",
-    "clamp",
-    "declared_certificate",
-    "error_certificate",
-    "exact_law",
-    "exact_loss",
-    "exhaustive",
-    "largest_region",
-    "least_cell",
-    "problem_of",
-    "read",
-    "refute",
-    "round_to",
-    "rounding_certificate",
-    "save",
-    "snapping_bound",
-    "trace",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

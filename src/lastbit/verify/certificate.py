@@ -13,22 +13,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from lastbit.checker import digest, problem_of
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.places import content_of, written_over
-from lastbit.verify.arithmetic import digest
-from lastbit.verify.check import problem_of
-
-__all__ = [
-    "BITS_ASSUMPTION",
-    "CODE_ASSUMPTION",
-    "MONOTONE_PROVED",
-    "STEPS_ASSUMPTION",
-    "certificate",
-    "issued",
-    "read",
-    "save",
-    "text_of",
-]
 
 VERSION = 1
 _LONGEST = 1 << 28

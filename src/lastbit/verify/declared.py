@@ -8,25 +8,24 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number, positive
-from lastbit.privacy.guarantees import PureDP
-from lastbit.verify.arithmetic import Rejected, written
-from lastbit.verify.certificate import certificate
-from lastbit.verify.check_declared import direction_of_noise
-from lastbit.verify.check_machine import draw_error, quotient_error
-from lastbit.verify.check_shape import Interval
-from lastbit.verify.derivation import Derivation
-from lastbit.verify.evaluation import real_value
-from lastbit.verify.formats import BINARY64, Format
-from lastbit.verify.language import Add, Expression, Variable, expression_to_json
-from lastbit.verify.modulus import (
-    Generator,
-    NotCertified,
-    check_cell,
-    generator_of,
-    library_grid,
+from lastbit.checker import (
+    Interval,
+    Rejected,
+    direction_of_noise,
+    draw_error,
+    quotient_error,
+    written,
 )
+from lastbit.errors import InvalidParameter, NoBound, NotCertified
+from lastbit.exact import Number, positive
+from lastbit.privacy import PureDP
+from lastbit.verify.certificate import certificate
+from lastbit.verify.error_bounds.derivation import Derivation
+from lastbit.verify.error_bounds.formats import BINARY64, Format
+from lastbit.verify.error_bounds.semantics import analyse, error_proof
+from lastbit.verify.language.evaluation import real_value
+from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
+from lastbit.verify.noise_shape import Generator, check_cell, generator_of, library_grid
 from lastbit.verify.rounding import (
     ASSUMPTIONS,
     Code,
@@ -38,9 +37,6 @@ from lastbit.verify.rounding import (
     held_code,
     region_of,
 )
-from lastbit.verify.semantics import NoBound, analyse, error_proof
-
-__all__ = ["DeclaredAnalysis", "declared_certificate"]
 
 _PRECISION = 192
 _MOST_ROUNDS = 20

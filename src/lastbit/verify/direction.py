@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 
 from lastbit.errors import LastbitError
-from lastbit.verify.language import (
+from lastbit.verify.language.expressions import (
     Absolute,
     Add,
     Clamp,
@@ -66,10 +66,8 @@ from lastbit.verify.language import (
     Variable,
     expression_to_json,
 )
-from lastbit.verify.running import Code
-from lastbit.verify.trace import followed
-
-__all__ = ["Kind", "Moving", "NotFollowed", "direction", "followed_steps"]
+from lastbit.verify.running.code import Code
+from lastbit.verify.tracing.trace import followed
 
 _ULPS = 4
 _MOST_STEPS = 2000

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number, positive, rational
-from lastbit.verify.language import (
+from lastbit.errors import InvalidParameter, NotCertified
+from lastbit.exact import Number, positive, rational
+from lastbit.verify.language.expressions import (
     Add,
     Clamp,
     Constant,
@@ -22,17 +22,8 @@ from lastbit.verify.language import (
     RoundTo,
     table,
 )
-from lastbit.verify.modulus import NotCertified
-from lastbit.verify.rounding import (
-    Code,
-    RoundingAnalysis,
-    bound_to,
-    certified_sums,
-    followed_code,
-)
-from lastbit.verify.trace import Followed
-
-__all__ = ["certified_code", "certified_function", "largest_region", "least_cell"]
+from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
+from lastbit.verify.tracing.trace import Followed
 
 _MOST_HALVINGS = 256
 _FORMS = (

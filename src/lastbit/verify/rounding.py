@@ -8,29 +8,23 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.rational import Number, positive, rational
-from lastbit.exact.rounding import upper
-from lastbit.privacy.guarantees import PureDP
-from lastbit.verify.agreement import beside, noise_points
-from lastbit.verify.arithmetic import written
-from lastbit.verify.binding import record
+from lastbit.checker import Interval, draw_error, quotient_error, written
+from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
+from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
+from lastbit.privacy import PureDP
 from lastbit.verify.certificate import (
     BITS_ASSUMPTION,
     CODE_ASSUMPTION,
     STEPS_ASSUMPTION,
     certificate,
 )
-from lastbit.verify.check_machine import draw_error, quotient_error
-from lastbit.verify.check_shape import Interval
-from lastbit.verify.derivation import Derivation
-from lastbit.verify.formats import BINARY64, Format
-from lastbit.verify.language import Add, Expression, Variable, expression_to_json
-from lastbit.verify.modulus import (
+from lastbit.verify.error_bounds.derivation import Derivation
+from lastbit.verify.error_bounds.formats import BINARY64, Format
+from lastbit.verify.error_bounds.semantics import analyse, error_proof
+from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
+from lastbit.verify.noise_shape import (
     Cut,
     Generator,
-    NotCertified,
     Side,
     check_cell,
     cut_beyond,
@@ -39,27 +33,11 @@ from lastbit.verify.modulus import (
     pieces,
     sides,
 )
-from lastbit.verify.running import Code as NamedCode
-from lastbit.verify.semantics import NoBound, analyse, error_proof
-from lastbit.verify.trace import Followed, arguments_of, followed
-from lastbit.verify.uniforms import FullPrecision
-
-__all__ = [
-    "ASSUMPTIONS",
-    "Query",
-    "RoundingAnalysis",
-    "about_code",
-    "bound_to",
-    "cell_of",
-    "certified_sums",
-    "followed_code",
-    "general_excess",
-    "held_code",
-    "laplace_excess",
-    "region_of",
-    "rounding_certificate",
-    "traced",
-]
+from lastbit.verify.running.code import Code as NamedCode
+from lastbit.verify.running.uniforms import FullPrecision
+from lastbit.verify.tracing.agreement import beside, noise_points
+from lastbit.verify.tracing.binding import record
+from lastbit.verify.tracing.trace import Followed, arguments_of, followed
 
 Code: TypeAlias = Callable[..., Any]
 Ulps: TypeAlias = Mapping[str, Number]

@@ -11,14 +11,11 @@ from typing import Any, TypeAlias
 
 from flint import arb
 
+from lastbit.checker import written
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.exact.rational import Number, positive, shown
-from lastbit.privacy.guarantees import ApproxDP, PureDP
-from lastbit.verify.arithmetic import written
+from lastbit.exact import Number, arb_of, ends, positive, shown, working_precision
+from lastbit.privacy import ApproxDP, PureDP
 from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
-
-__all__ = ["SnappingBound", "Step", "snapping_bound"]
 
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
 FORMATS = MappingProxyType({"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)})

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.target import Target
+from lastbit.audit.targets.target import Target
 
 
 def generator(seed=1):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lastbit.audit.attacks.forked import forked
-from lastbit.audit.target import Target
+from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from lastbit.mechanisms.laplace import Laplace
 from tests.audit.attacks.leaky import float_laplace

@@ -16,7 +16,7 @@ from lastbit.audit.attacks.not_a_number import not_a_number
 from lastbit.audit.attacks.registry import ATTACKS, run
 from lastbit.audit.attacks.threshold import Cut, threshold
 from lastbit.audit.attacks.timing import timing
-from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.errors import InvalidParameter, WrongType
 from tests.audit.attacks.leaky import generator
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lastbit.audit.attacks.polar_pairs import made_by_polar_method, polar_pairs
-from lastbit.audit.target import Target
+from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import generator, grid_laplace
 

@@ -6,7 +6,7 @@ from math import comb, exp, log
 import pytest
 
 from lastbit.audit.attacks.power import catches, trials_to_catch
-from lastbit.audit.bound import probability_lower, probability_upper
+from lastbit.audit.bounds import probability_lower, probability_upper
 from lastbit.errors import InvalidParameter
 
 ERROR = Fraction(1, 20)

@@ -3,11 +3,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.audit.attacks.precision import finest_grid, off_grid, precision
-from lastbit.audit.target import Target
+from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import float_laplace, grid_laplace, sometimes
 from tests.laws.frequency import assert_frequency

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lastbit.audit.attacks.preimage import has_preimage, preimage
-from lastbit.audit.target import Target
+from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import float_laplace, generator, grid_laplace, sometimes
 

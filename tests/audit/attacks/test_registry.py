@@ -3,7 +3,7 @@ import pytest
 
 from lastbit.audit import attacks
 from lastbit.audit.attacks.registry import ATTACKS, attack_named, run
-from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.errors import InvalidParameter
 
 

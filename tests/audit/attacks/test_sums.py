@@ -10,8 +10,8 @@ from lastbit.audit.attacks.narrow_sum import NARROW, WAYS_TO_SUM, jump, narrow_s
 from lastbit.audit.attacks.not_a_number import not_a_number
 from lastbit.audit.attacks.overflow import RECORDS, overflow
 from lastbit.audit.attacks.reordering import orders, reordering
-from lastbit.audit.shelf.own_noise import exact_sum
-from lastbit.audit.target import SumTarget
+from lastbit.audit.targets.lastbit import exact_sum
+from lastbit.audit.targets.target import SumTarget
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import generator
 

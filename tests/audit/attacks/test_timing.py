@@ -7,8 +7,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lastbit.audit.attacks.timing import _up, dependence, spearman
 from lastbit.errors import InvalidParameter

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lastbit.audit.attacks.trial import Tally, judged, tally
-from lastbit.audit.target import Target
+from lastbit.audit.targets.target import Target
 
 TRIALS = 24
 ERROR = Fraction(1, 20)

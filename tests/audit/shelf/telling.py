@@ -12,10 +12,7 @@ import numpy as np
 
 from lastbit.audit.attacks.power import trials_to_catch
 from lastbit.audit.attacks.threshold import Cut
-from lastbit.audit.shelf.own_answers import DELTA, WORSE_AND_BETTER
-from lastbit.audit.shelf.own_noise import SEEN_DELTA
-from lastbit.audit.shelf.own_points import nearer
-from lastbit.audit.shelf.own_samplers import heavy_score
+from lastbit.audit.targets.lastbit import DELTA, SEEN_DELTA, WORSE_AND_BETTER, heavy_score, nearer
 from lastbit.exact.ball import working_precision
 from lastbit.laws.ideal import IdealCauchy, Logistic, StudentT
 from lastbit.laws.rounded import Rounded

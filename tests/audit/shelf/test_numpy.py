@@ -3,8 +3,8 @@
 import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.shelf import targets
-from lastbit.audit.shelf.loading import loaded
+from lastbit.audit.targets.catalogue import targets
+from lastbit.audit.targets.target import loaded
 from lastbit.errors import InvalidParameter
 
 BROKEN = {

@@ -24,14 +24,20 @@ import pytest
 from lastbit import geo, mechanisms, sampling
 from lastbit.audit.attacks.registry import ATTACKS, run
 from lastbit.audit.attacks.threshold import threshold
-from lastbit.audit.distinguish import distinguish_by_law
-from lastbit.audit.shelf import targets
-from lastbit.audit.shelf.own_answers import BOUNDS, DELTA, LEFT, RIGHT, UNLIKELY_ALARMS
-from lastbit.audit.shelf.own_noise import exact_sum
-from lastbit.audit.shelf.own_samplers import DEVIATION
-from lastbit.audit.target import SumTarget, Target
-from lastbit.laws import DiscreteGaussian
-from lastbit.laws.shifted import Shifted
+from lastbit.audit.blackbox.distinguish import distinguish_by_law
+from lastbit.audit.targets.catalogue import targets
+from lastbit.audit.targets.lastbit import (
+    BOUNDS,
+    DELTA,
+    DEVIATION,
+    LEFT,
+    RIGHT,
+    UNLIKELY_ALARMS,
+    exact_sum,
+)
+from lastbit.audit.targets.target import SumTarget, Target
+from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.transformed import Shifted
 from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian

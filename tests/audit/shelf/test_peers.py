@@ -5,8 +5,8 @@ import warnings
 import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.shelf import targets
-from lastbit.audit.target import SumTarget
+from lastbit.audit.targets.catalogue import targets
+from lastbit.audit.targets.target import SumTarget
 
 PEERS = {
     "diffprivlib": "diffprivlib",

@@ -17,13 +17,13 @@ import pytest
 from pyarrow import parquet
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends import duckdb as backend
-from lastbit.tables.backends.duckdb import aggregates, columns_of, connected, fingerprint
-from lastbit.tables.compile_expression import SQL_TYPES, cast_column, checked
-from lastbit.tables.expression import ColumnName
-from lastbit.tables.measures import measures_of
-from lastbit.tables.query import Aggregate, Query
-from lastbit.tables.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.backends.duckdb import engine as backend
+from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.compile.expressions import SQL_TYPES, cast_column, checked
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.query import Aggregate, Query
 
 _DAY = 86_400
 _MARKS = [0, 2**62, 2**63, 10**12, 10**15, 10**18, 9_223_372_022_400_000_000]

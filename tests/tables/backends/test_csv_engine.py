@@ -11,14 +11,14 @@ from collections import Counter
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables import csv_records
-from lastbit.tables.backends import duckdb_sources
-from lastbit.tables.backends.duckdb import aggregates, columns_of, connected, fingerprint
-from lastbit.tables.backends.duckdb_files import opened
-from lastbit.tables.backends.duckdb_sources import shown
-from lastbit.tables.measures import measures_of
-from lastbit.tables.query import Aggregate, Query
-from lastbit.tables.schema import Column, DataCard, Source
+from lastbit.tables.backends import csv_records
+from lastbit.tables.backends.duckdb import sources as duckdb_sources
+from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.backends.duckdb.files import opened
+from lastbit.tables.backends.duckdb.sources import shown
+from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.query.query import Aggregate, Query
 from tests.tables.csv_oracles import by_python, chances, encoded, file_text, record, wanted
 
 EVIDENCE = bool(os.environ.get("LASTBIT_EVIDENCE"))

@@ -16,12 +16,12 @@ import pytest
 from pyarrow import parquet
 
 from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
-from lastbit.tables.backends import duckdb as backend
-from lastbit.tables.backends.duckdb import aggregates, columns_of, connected, fingerprint
-from lastbit.tables.expression import Call, ColumnName, Constant
-from lastbit.tables.measures import measures_of
-from lastbit.tables.query import Aggregate, GroupKey, PublicJoin, Query
-from lastbit.tables.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.backends.duckdb import engine as backend
+from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
+from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
 
 CANARY = "canary73211"
 W = 1 << 20
@@ -417,7 +417,7 @@ def test_a_connection_leaves_nothing_behind():
 
 INTERRUPTED = """
 import signal, threading
-from lastbit.tables.backends.duckdb import _ran, connected
+from lastbit.tables.backends.duckdb.engine import _ran, connected
 
 main = threading.main_thread().ident
 threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()

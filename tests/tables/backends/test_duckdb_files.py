@@ -8,12 +8,18 @@ import polars
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends import duckdb as backend
-from lastbit.tables.backends.duckdb import aggregates, columns_of, connected, fingerprint, prepared
-from lastbit.tables.expression import ColumnName
-from lastbit.tables.measures import measures_of
-from lastbit.tables.query import Aggregate, PublicJoin, Query
-from lastbit.tables.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.backends.duckdb import engine as backend
+from lastbit.tables.backends.duckdb.engine import (
+    aggregates,
+    columns_of,
+    connected,
+    fingerprint,
+    prepared,
+)
+from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 
 COUNT = Aggregate(name="n", function="count")
 

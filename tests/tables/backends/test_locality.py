@@ -18,16 +18,21 @@ import pytest
 from pyarrow import dataset, parquet
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb import aggregates, columns_of, connected, fingerprint
-from lastbit.tables.backends.duckdb_files import opened
-from lastbit.tables.backends.duckdb_frames import plain_frame
-from lastbit.tables.backends.duckdb_sources import shown
-from lastbit.tables.compile_expression import cast_column
-from lastbit.tables.expression import Call, ColumnName, Constant
-from lastbit.tables.literals import identifier
-from lastbit.tables.measures import measures_of
-from lastbit.tables.query import Aggregate, GroupKey, Query
-from lastbit.tables.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.backends.duckdb.engine import (
+    aggregates,
+    columns_of,
+    connected,
+    fingerprint,
+)
+from lastbit.tables.backends.duckdb.files import opened
+from lastbit.tables.backends.duckdb.frames import plain_frame
+from lastbit.tables.backends.duckdb.sources import shown
+from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.compile.expressions import cast_column
+from lastbit.tables.compile.literals import identifier
+from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.query.query import Aggregate, GroupKey, Query
 
 COUNT = Aggregate(name="n", function="count")
 BIG = 2**53 + 1  # is another number as a double

@@ -30,36 +30,6 @@ that releases are independent. The other way round, resistance proves nothing.
 What was tried on whom: docs/attacks.md, written anew by `make attacks`.
 """
 
-from lastbit.audit.attacks.forked import forked
-from lastbit.audit.attacks.low_bits import low_bits
-from lastbit.audit.attacks.narrow_sum import narrow_sum
-from lastbit.audit.attacks.not_a_number import not_a_number
-from lastbit.audit.attacks.overflow import overflow
-from lastbit.audit.attacks.polar_pairs import polar_pairs
-from lastbit.audit.attacks.power import catches, trials_to_catch
-from lastbit.audit.attacks.precision import precision
-from lastbit.audit.attacks.preimage import preimage
-from lastbit.audit.attacks.registry import ATTACKS, Attack, attack_named, run
-from lastbit.audit.attacks.reordering import reordering
-from lastbit.audit.attacks.threshold import threshold
-from lastbit.audit.attacks.timing import timing
+from lastbit.doors import opened
 
-__all__ = [
-    "ATTACKS",
-    "Attack",
-    "attack_named",
-    "catches",
-    "forked",
-    "low_bits",
-    "narrow_sum",
-    "not_a_number",
-    "overflow",
-    "polar_pairs",
-    "precision",
-    "preimage",
-    "reordering",
-    "run",
-    "threshold",
-    "timing",
-    "trials_to_catch",
-]
+__getattr__, __dir__, __all__ = opened(__name__)

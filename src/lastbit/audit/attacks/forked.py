@@ -7,19 +7,11 @@ import struct
 import time
 import warnings
 
-from lastbit.audit.attacks.trial import (
-    DEFAULT_ERROR,
-    Tally,
-    error_rate,
-    judged,
-    seconds_since,
-)
-from lastbit.audit.target import Target, sample_size
+from lastbit.audit.attacks.trial import DEFAULT_ERROR, Tally, error_rate, judged, seconds_since
+from lastbit.audit.targets.target import Target, sample_size
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-
-__all__ = ["forked"]
+from lastbit.exact import Number
 
 
 def forked(target: Target, *, samples: int = 200, error: Number = DEFAULT_ERROR) -> Verdict:

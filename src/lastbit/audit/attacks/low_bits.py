@@ -16,12 +16,10 @@ from lastbit.audit.attacks.trial import (
     seconds_since,
     tally,
 )
-from lastbit.audit.target import Target, sample_size
+from lastbit.audit.targets.target import Target, sample_size
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-
-__all__ = ["low_bits", "same_ending"]
+from lastbit.exact import Number
 
 MOST_BITS = 30
 

@@ -10,11 +10,9 @@ import numpy as np
 
 from lastbit.audit.attacks.sums import Pair, attacked, needs
 from lastbit.audit.attacks.trial import DEFAULT_ERROR, Floats, error_rate
-from lastbit.audit.target import SumTarget
+from lastbit.audit.targets.target import SumTarget
 from lastbit.audit.verdict import Verdict
-from lastbit.exact.rational import Number, whole
-
-__all__ = ["NARROW", "WAYS_TO_SUM", "jump", "narrow_sum"]
+from lastbit.exact import Number, whole
 
 NARROW = (1.7e9, 1.7e9 + 1e-3)
 

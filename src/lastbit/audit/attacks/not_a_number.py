@@ -6,11 +6,9 @@ import numpy as np
 
 from lastbit.audit.attacks.sums import Pair, attacked, needs
 from lastbit.audit.attacks.trial import DEFAULT_ERROR
-from lastbit.audit.target import SumTarget
+from lastbit.audit.targets.target import SumTarget
 from lastbit.audit.verdict import Verdict
-from lastbit.exact.rational import Number
-
-__all__ = ["not_a_number"]
+from lastbit.exact import Number
 
 RECORDS = 10
 

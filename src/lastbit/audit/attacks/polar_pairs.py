@@ -18,12 +18,10 @@ from lastbit.audit.attacks.trial import (
     seconds_since,
     tally,
 )
-from lastbit.audit.target import Target, sample_size
+from lastbit.audit.targets.target import Target, sample_size
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-
-__all__ = ["made_by_polar_method", "polar_pairs"]
+from lastbit.exact import Number
 
 GRID_BITS = 52
 NEIGHBOURS = 2

@@ -9,12 +9,9 @@ from statistics import NormalDist
 from flint import arb
 
 from lastbit.audit.attacks.trial import DEFAULT_ERROR
-from lastbit.audit.bound import epsilon_lower
+from lastbit.audit.bounds import epsilon_lower
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import DEFAULT_PRECISION, arb_of, working_precision
-from lastbit.exact.rational import Number, rational, whole
-
-__all__ = ["catches", "trials_to_catch"]
+from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, rational, whole, working_precision
 
 MOST_TRIALS = 1 << 32
 START = 0.98  # of what the normal law says

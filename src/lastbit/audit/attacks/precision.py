@@ -17,11 +17,9 @@ from lastbit.audit.attacks.trial import (
     seconds_since,
     tally,
 )
-from lastbit.audit.target import Target, sample_size
+from lastbit.audit.targets.target import Target, sample_size
 from lastbit.audit.verdict import Verdict
-from lastbit.exact.rational import Number
-
-__all__ = ["finest_grid", "off_grid", "precision"]
+from lastbit.exact import Number
 
 
 def precision(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_ERROR) -> Verdict:

@@ -17,12 +17,10 @@ from lastbit.audit.attacks.trial import (
     seconds_since,
     tally,
 )
-from lastbit.audit.target import Target, sample_size
+from lastbit.audit.targets.target import Target, sample_size
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-
-__all__ = ["has_preimage", "preimage"]
+from lastbit.exact import Number
 
 GRID_BITS = 53
 NEIGHBOURS = 4

@@ -18,12 +18,10 @@ from lastbit.audit.attacks.preimage import preimage
 from lastbit.audit.attacks.reordering import reordering
 from lastbit.audit.attacks.threshold import threshold
 from lastbit.audit.attacks.timing import timing
-from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-
-__all__ = ["ATTACKS", "Attack", "attack_named", "run"]
+from lastbit.exact import Number
 
 FLOATS = ("float64",)
 INTEGERS = ("int32", "int64")

@@ -7,11 +7,9 @@ import numpy as np
 from lastbit.audit.attacks.narrow_sum import NARROW, WAYS_TO_SUM, jump
 from lastbit.audit.attacks.sums import Pair, attacked, needs
 from lastbit.audit.attacks.trial import DEFAULT_ERROR, Floats, error_rate
-from lastbit.audit.target import SumTarget
+from lastbit.audit.targets.target import SumTarget
 from lastbit.audit.verdict import Verdict
-from lastbit.exact.rational import Number, whole
-
-__all__ = ["orders", "reordering"]
+from lastbit.exact import Number, whole
 
 STRIDES = (2, 3, 7, 1009, 65_537)
 

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from lastbit.audit.attacks.threshold import Cut, best_cut
 from lastbit.audit.attacks.trial import Floats, Tally, error_rate, judged, seconds_since
-from lastbit.audit.target import Bounds, SumTarget, checked, sample_size
+from lastbit.audit.targets.target import Bounds, SumTarget, checked, sample_size
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-
-__all__ = ["Pair", "attacked", "needs"]
+from lastbit.exact import Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,9 @@ from lastbit.audit.attacks.trial import (
     seconds_since,
     tally,
 )
-from lastbit.audit.target import Target, sample_size
+from lastbit.audit.targets.target import Target, sample_size
 from lastbit.audit.verdict import Verdict
-from lastbit.exact.rational import Number
-
-__all__ = ["Cut", "best_cut", "threshold"]
+from lastbit.exact import Number
 
 MOST_CUTS = 512
 CAUTION = 6.0  # standard deviations by which a cut is marked down on the training samples

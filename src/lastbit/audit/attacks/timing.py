@@ -11,19 +11,11 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.attacks.trial import (
-    DEFAULT_ERROR,
-    Floats,
-    error_rate,
-    numbers,
-    seconds_since,
-)
-from lastbit.audit.target import Target, checked, sample_size
+from lastbit.audit.attacks.trial import DEFAULT_ERROR, Floats, error_rate, numbers, seconds_since
+from lastbit.audit.targets.target import Target, checked, sample_size
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number
-
-__all__ = ["Dependence", "dependence", "spearman", "timing"]
+from lastbit.exact import Number
 
 WARM_UP = 200
 

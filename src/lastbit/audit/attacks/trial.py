@@ -21,23 +21,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.bound import epsilon_lower
-from lastbit.audit.target import SumTarget, Target
+from lastbit.audit.bounds import epsilon_lower
+from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.audit.verdict import Verdict, exceeds
 from lastbit.errors import InvalidParameter
-from lastbit.exact.rational import Number, rational
-
-__all__ = [
-    "DEFAULT_ERROR",
-    "Event",
-    "Floats",
-    "Tally",
-    "error_rate",
-    "judged",
-    "numbers",
-    "seconds_since",
-    "tally",
-]
+from lastbit.exact import Number, rational
 
 Floats: TypeAlias = NDArray[np.float64]
 Event: TypeAlias = Callable[[Floats], NDArray[np.bool_]]

@@ -1,0 +1,98 @@
+from lastbit.audit.attacks.registry import (
+    ATTACKS as ATTACKS,
+    Attack as Attack,
+    attack_named as attack_named,
+    run as attack,
+    run as run,
+)
+from lastbit.audit.blackbox.distinguish import (
+    LAW_SHARE as LAW_SHARE,
+    AuditResult as AuditResult,
+    compared as compared,
+    confirmed as confirmed,
+    contradicted as contradicted,
+    distinguish as distinguish,
+    distinguish_by_law as distinguish_by_law,
+    distinguish_by_sampling as distinguish_by_sampling,
+)
+from lastbit.audit.blackbox.exact_laws import (
+    law_of as law_of,
+)
+from lastbit.audit.blackbox.features import (
+    Feature as Feature,
+    features as features,
+    last_place as last_place,
+    rows as rows,
+)
+from lastbit.audit.bounds import (
+    delta_lower as delta_lower,
+    epsilon_lower as epsilon_lower,
+    interval as interval,
+)
+from lastbit.audit.inputs import (
+    MOST_PAIRS as MOST_PAIRS,
+    Choices as Choices,
+    all_may_move as all_may_move,
+    one_may_move as one_may_move,
+)
+from lastbit.audit.replay.findings import (
+    Finding as Finding,
+    Replay as Replay,
+)
+from lastbit.audit.replay.neighbours import (
+    Neighbour as Neighbour,
+    neighbours as neighbours,
+)
+from lastbit.audit.replay.primitives import (
+    noise as noise,
+)
+from lastbit.audit.replay.replay import (
+    ProgramAudit as ProgramAudit,
+    audit_program as audit_program,
+    record as record,
+    replay as replay,
+)
+from lastbit.audit.replay.tape import (
+    Tape as Tape,
+)
+from lastbit.audit.targets.catalogue import (
+    LIBRARIES as LIBRARIES,
+    targets as targets,
+)
+from lastbit.audit.targets.target import (
+    SumTarget as SumTarget,
+    Target as Target,
+    as_release as as_release,
+)
+from lastbit.audit.verdict import (
+    Verdict as Verdict,
+)
+
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "AuditResult",
+    "Finding",
+    "LIBRARIES",
+    "Neighbour",
+    "ProgramAudit",
+    "Replay",
+    "SumTarget",
+    "Tape",
+    "Target",
+    "Verdict",
+    "attack",
+    "attack_named",
+    "audit_program",
+    "delta_lower",
+    "distinguish",
+    "distinguish_by_law",
+    "distinguish_by_sampling",
+    "epsilon_lower",
+    "interval",
+    "neighbours",
+    "noise",
+    "record",
+    "replay",
+    "targets",
+]

@@ -1,0 +1,622 @@
+"""Events that tell two inputs apart, found by likelihood ratios.
+
+By Neyman and Pearson the best event of its probability is a set where the likelihood ratio is
+large. The ratio is not known; it is estimated from one half of the outputs, and the event is fixed
+before the other half is counted. Any set of outputs is a valid event: a poor estimate costs power,
+never truth. So plain floats will do here.
+
+Scores of outputs, tables of them, and the events that they make.
+
+A table gives each bin of a feature a number; the score of an output is the sum over some tables. An
+event is where the score is large. Only floats, and only elementwise: the same output has the same
+score in every sample.
+
+Events of two features at once: rare, and worth most where privacy fails in a corner.
+
+"Nine answers below, then a low number" may be a hundred times rarer than either half of it, and
+tells the inputs apart far better. No sum of single features finds it. So every corner of every two
+features is counted, on coarse levels that are fine in the tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.audit.blackbox.features import Column, Feature, Rows, features
+from lastbit.audit.inputs import Choices
+
+Bins: TypeAlias = dict[int, NDArray[np.int64]]
+
+_MOST_VALUES = 4096
+_BINS = 256
+_SHRINK = 8.0
+_MOST_SHRINK = 4e4
+_EFFORT = 0.001
+_MANY = 8
+_WORTH = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The logarithm of the likelihood ratio of one feature, constant between edges.
+
+    `steps` is the same with less noise: neighbouring bins are joined unless they certainly differ,
+    and bins without an order are drawn towards 0. The noise of hundreds of bins would drown a sum
+    of several tables.
+    """
+
+    feature: Feature
+    edges: Column
+    ratios: Column
+    steps: Column
+    discrete: bool
+
+    def bins(self, r: Rows, seen: Bins) -> NDArray[np.int64]:
+        key = id(self.edges)
+        if key not in seen:
+            seen[key] = np.searchsorted(self.edges, self.feature.of(r), side="right")
+        return seen[key]
+
+    def score(self, r: Rows, seen: Bins) -> Column:
+        return self.ratios[self.bins(r, seen)]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The outputs whose score is at least a threshold.
+
+    `swapped` says that the event is likelier under the second input; the score is then negated.
+    A `corner` is where all the features are in a range at once: the score counts how many are.
+    `shares` are its frequencies under the likelier input and the other, as far as they were seen
+    before anything was counted.
+    """
+
+    tables: tuple[Table, ...]
+    threshold: float
+    swapped: bool
+    promise: float
+    corner: bool = False
+    shares: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def merit(self) -> float:
+        """The promise, a little less for an event that takes long to evaluate and to explain."""
+        return self.promise - _EFFORT * abs(self.promise) * len(self.tables)
+
+    def holds(self, r: Rows) -> NDArray[np.bool_]:
+        """Which of the outputs are in the event."""
+        score = self.score(r, {})
+        return (-score if self.swapped else score) >= self.threshold
+
+    def score(self, r: Rows, seen: Bins) -> Column:
+        """The estimated logarithm of the likelihood ratio, first input over second.
+
+        `seen` remembers, for these outputs, what other events have worked out already.
+        """
+        return total(self.tables, r, seen)
+
+    def __str__(self) -> str:
+        if self.corner or len(self.tables) == 1:
+            sign, limit = -1.0 if self.swapped else 1.0, 0.5 if self.corner else self.threshold
+            parts = [
+                f"{table.feature.name} is {_ranges(table, sign * table.ratios >= limit)}"
+                for table in self.tables
+            ]
+            return (" and " if self.threshold > 1 else " or ").join(parts)
+        names = sorted({_group(table) for table in self.tables})
+        return (
+            f"the likelihood ratio estimated from {', '.join(names)} "
+            f"is at least {math.exp(min(self.threshold, 700.0)):.4g}"
+        )
+
+
+def _group(table: Table) -> str:
+    group = table.feature.group
+    return {"entries": "the entries", "differences": "differences of entries"}.get(group, group)
+
+
+def _ranges(table: Table, chosen: NDArray[np.bool_]) -> str:
+    """The union of the bins chosen, in words."""
+    ends = [-math.inf, *table.edges.tolist(), math.inf]
+    starts = np.flatnonzero(chosen & ~np.concatenate([[False], chosen[:-1]])).tolist()
+    stops = np.flatnonzero(chosen & ~np.concatenate([chosen[1:], [False]])).tolist()
+    texts = []
+    for a, b in zip(starts, stops, strict=True):
+        if a == 0:
+            texts.append("anything" if b + 2 == len(ends) else f"below {ends[b + 1]:.17g}")
+        elif table.discrete and a == b:
+            texts.append(f"{ends[a]:.17g}")
+        else:
+            texts.append(f"in [{ends[a]:.17g}, {ends[b + 1]:.17g})")
+    more = f", or in {len(texts) - 8} more ranges" if len(texts) > 8 else ""
+    return " or ".join(texts[:8]) + more
+
+
+def table_of(feature: Feature, x: Rows, y: Rows) -> Table | None:
+    """The ratios of a feature in some outputs of two inputs; None if it never changes."""
+    one, two = feature.of(x), feature.of(y)
+    edges, discrete = _edges(np.concatenate([one, two]))
+    if edges.size == 0:
+        return None
+    size = edges.size + 1
+    p = np.bincount(np.searchsorted(edges, one, side="right"), minlength=size).astype(float)
+    q = np.bincount(np.searchsorted(edges, two, side="right"), minlength=size).astype(float)
+    total = p + q
+    ratios = np.log((p + 0.5) / (q + 0.5)) * total / (total + _SHRINK)
+    alone = size <= _MANY or not feature.ordered or feature.group == "bits"
+    return Table(feature, edges, ratios, _shrunk(p, q) if alone else _steps(p, q), discrete)
+
+
+def _shrunk(p: Column, q: Column) -> Column:
+    """The ratios of two rows of counts, nearer to 0 the more of their spread is noise."""
+    total = np.maximum(p + q, 1e-9)
+    ratios = np.log((p + 0.5) / (q + 0.5))
+    seen = total >= _SHRINK
+    spread = np.sum(np.where(seen, total * ratios**2 - 4, 0.0)) / max(1.0, np.sum(total[seen]))
+    noise = min(max(4 / max(float(spread), 1e-9), _SHRINK), _MOST_SHRINK)
+    shrunk: Column = ratios * total / (total + noise)
+    return shrunk
+
+
+def _steps(p: Column, q: Column) -> Column:
+    """The ratios of two rows of counts in few steps, split where it pays most."""
+    one, two = (np.concatenate([[0.0], np.cumsum(counts)]) for counts in (p, q))
+    worth = _WORTH + math.log(len(p))  # the best of so many places gains something by chance
+    ratios, left = np.empty(len(p)), [(0, len(p))]
+    while left:
+        low, high = left.pop()
+        a, b = one[high] - one[low], two[high] - two[low]
+        first, second = one[low + 1 : high] - one[low], two[low + 1 : high] - two[low]
+        gains = _fit(first, second) + _fit(a - first, b - second) - _fit(a, b)
+        if gains.size and gains.max() > worth:
+            middle = low + 1 + int(gains.argmax())
+            left += [(low, middle), (middle, high)]
+        else:
+            ratios[low:high] = math.log((a + 0.5) / (b + 0.5))
+    return ratios
+
+
+def _fit(p: Column, q: Column) -> Column:
+    """The logarithm of the likelihood of so many of either input among p + q outputs."""
+    total = np.maximum(p + q, 1e-9)
+    return p * np.log(np.maximum(p / total, 1e-9)) + q * np.log(np.maximum(q / total, 1e-9))
+
+
+def smooth(table: Table, weight: float) -> Table:
+    """The table in steps, times a weight."""
+    return replace(table, ratios=weight * table.steps)
+
+
+def by_rank(table: Table, sign: float) -> Table:
+    """The feature itself in place of its ratio: half-lines, free of noise."""
+    ranks = sign * np.arange(table.edges.size + 1, dtype=np.float64)
+    return replace(table, ratios=ranks)
+
+
+def _edges(values: Column) -> tuple[Column, bool]:
+    """Every value by itself where there are few, else bins of like size, finer in the tails."""
+    head = np.unique(values[: 2 * _MOST_VALUES])
+    if head.size < _MOST_VALUES:
+        distinct = np.unique(values)
+        if distinct.size == 1:
+            return np.empty(0), True
+        if distinct.size <= _MOST_VALUES:
+            return distinct, True
+    tails = 2.0 ** -np.arange(8, max(9.0, math.log2(len(values)) - 3))
+    levels = np.concatenate([tails, np.arange(1, _BINS) / _BINS, 1 - tails])
+    cuts, counts = np.unique(np.quantile(values, levels, method="lower"), return_counts=True)
+    # a value that fills several bins is a bin by itself
+    return np.unique(np.concatenate([cuts, np.nextafter(cuts[counts > 1], np.inf)])), False
+
+
+def total(tables: Sequence[Table], r: Rows, seen: Bins) -> Column:
+    """The sum of the tables' scores."""
+    # one table after the other: the sum is rounded the same way for every row
+    score = np.zeros(len(r))
+    for table in tables:
+        score += table.score(r, seen)
+    return score
+
+
+_RIDGE = 1e-3
+_NEWTON = 5
+CAUTION = 3.0
+_TEST = 5.3
+_MOST_ROWS = 1 << 14
+_LEAST_ROWS = 1 << 13
+_MANY = 8
+_MOST_TERMS = 12
+
+
+# ---------------------------------------------------------------- the best event
+
+
+def epsilon_objective(planned: int, delta: float, caution: float = CAUTION) -> Objective:
+    """What a test of `planned` runs is likely to certify as epsilon, in the better of two ways."""
+
+    def value(hits: Counts, others: Counts, trials: int) -> Counts:
+        low, high = _foreseen(hits, others, trials, planned, caution)
+        room = low - delta
+        apart = np.where(room > 0, np.log(np.maximum(room, 1e-300) / high), -np.inf)
+        return apart if delta else np.maximum(apart, _odds(hits, others, trials, planned, caution))
+
+    return value
+
+
+def delta_objective(planned: int, epsilon: float, caution: float = CAUTION) -> Objective:
+    """What a test of `planned` runs is likely to certify as delta."""
+    factor = math.exp(min(epsilon, 700.0))
+
+    def value(hits: Counts, others: Counts, trials: int) -> Counts:
+        low, high = _foreseen(hits, others, trials, planned, caution)
+        return low - factor * high
+
+    return value
+
+
+def _foreseen(
+    hits: Counts, others: Counts, trials: int, planned: int, caution: float
+) -> tuple[Counts, Counts]:
+    """Ends of the intervals that a test will give, from cautious guesses at the probabilities.
+
+    The best of thousands of thresholds looks better than it is: by so many deviations.
+    """
+    p = _wilson(hits / trials, trials, -caution)
+    q = _wilson(others / trials, trials, caution)
+    return _wilson(p, planned, -_TEST), _wilson(q, planned, _TEST)
+
+
+def _odds(hits: Counts, others: Counts, trials: int, planned: int, caution: float) -> Counts:
+    """The logarithm of hits to other hits that a test will certify: rare events do best by it."""
+    total = np.maximum(hits + others, 0.5)
+    share = _wilson(hits / total, total, -caution)
+    share = _wilson(share, total * (planned / trials), -_TEST)
+    return np.log(np.maximum(share, 1e-300) / np.maximum(1 - share, 1e-300))
+
+
+def _wilson(share: Counts, trials: float | Counts, z: float) -> Counts:
+    spread = z * np.sqrt(share * (1 - share) / trials + z * z / (4.0 * trials * trials))
+    ends: Counts = (share + z * z / (2.0 * trials) + spread) / (1 + z * z / trials)
+    return np.clip(ends, 0.0, 1.0)
+
+
+def foreseen_apart(p: float, q: float, planned: int) -> float:
+    """The epsilon that two intervals will give after `planned` runs if these are the shares."""
+    low, high = (float(_wilson(np.array(x), planned, z)) for x, z in ((p, -_TEST), (q, _TEST)))
+    return math.log(low / high) if low > 0 else -math.inf
+
+
+def foreseen_ratio(p: float, q: float, planned: int) -> float:
+    """The epsilon that the ratio of hits will give after `planned` runs of each input."""
+    hits, others = np.array([p * planned]), np.array([q * planned])
+    return float(_odds(hits, others, planned, planned, 0.0)[0])
+
+
+def best_events(
+    x: Rows, y: Rows, objectives: Sequence[Objective], choices: Choices, *, most: int = 1
+) -> list[list[Event]]:
+    """For each objective so many events of each kind, the most promising first.
+
+    Empty if the outputs are all alike.
+    """
+    # every third: parts alike even if the mechanism drifts
+    kept = np.arange(len(x)) % 3 < 2
+    candidates = Candidates(x[kept], y[kept], choices)
+    candidates.add(x[~kept], y[~kept])
+    return [candidates.best(objective, most) for objective in objectives]
+
+
+class Candidates:
+    """Events of all features, their mixtures and their corners, counted in many outputs.
+
+    The first outputs are split: one half gives the ratios of the single features, the other their
+    weights in a logistic regression and the levels of corners. All later outputs are counted.
+    """
+
+    def __init__(self, x: Rows, y: Rows, choices: Choices) -> None:
+        first, second = (x[::2], y[::2]), (x[1::2], y[1::2])
+        found = features(np.concatenate(first), choices)
+        self._tables = [table for f in found if (table := table_of(f, *first)) is not None]
+        self._shares = [np.zeros((2, table.edges.size + 1)) for table in self._tables]
+        self._mixed = [
+            tuple(smooth(self._tables[i], w) for i, w in zip(members, weights, strict=True))
+            for members, weights in _mixtures(self._tables, second)
+        ]
+        seen: tuple[Bins, Bins] = ({}, {})
+        self._cuts = [
+            _cuts(*(total(tables, *side) for side in zip(second, seen, strict=True)))
+            for tables in self._mixed
+        ]
+        self._reached = [np.zeros((2, len(cuts))) for cuts in self._cuts]
+        self._corners = Corners(self._tables, second, seen)
+        self._trials = 0
+
+    def add(self, x: Rows, y: Rows) -> None:
+        """Count in these outputs, as many of the one input as of the other."""
+        seen: tuple[Bins, Bins] = ({}, {})
+        for side, (table_of_rows, known) in enumerate(zip((x, y), seen, strict=True)):
+            for table, share in zip(self._tables, self._shares, strict=True):
+                bins = table.bins(table_of_rows, known)
+                share[side] += np.bincount(bins, minlength=share.shape[1])
+            for tables, cuts, reached in zip(self._mixed, self._cuts, self._reached, strict=True):
+                reached[side] += _reached(total(tables, table_of_rows, known), cuts)
+        self._corners.add((x, y), seen)
+        self._trials += len(x)
+
+    def best(self, objective: Objective, most: int) -> list[Event]:
+        """Of each kind so many events that promise most by these counts.
+
+        The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
+        luckiest promises more than it keeps; fresh outputs will tell, if others are still there.
+        """
+        kinds: list[list[_Curve]] = [[], [], [], []]
+        for table, share in zip(self._tables, self._shares, strict=True):
+            for kind, scored in _ways(table):
+                kinds[kind].append(_of_table(scored, share, self._trials))
+        for tables, cuts, reached in zip(self._mixed, self._cuts, self._reached, strict=True):
+            kinds[3].append(_Curve(tables, cuts, reached[0], reached[1], self._trials))
+        found = [[event for curve in curves for event in curve.best(objective)] for curves in kinds]
+        found.append(self._corners.best(objective))
+        chosen = [
+            event
+            for events in found
+            for event in sorted(events, key=lambda event: -event.merit)[:most]
+        ]
+        return sorted(chosen, key=lambda event: -event.merit)
+
+
+class Tally:
+    """Better thresholds for the score of an event, from many fresh outputs, a few at a time."""
+
+    def __init__(self, event: Event, one: Column, two: Column) -> None:
+        self._event = event
+        self._cuts = _cuts(one, two)
+        self._reached = [_reached(score, self._cuts) for score in (one, two)]
+        self._trials = len(one)
+
+    def add(self, one: Column, two: Column) -> None:
+        """Count scores of either input, as many of the one as of the other."""
+        for side, score in enumerate((one, two)):
+            self._reached[side] += _reached(score, self._cuts)
+        self._trials += len(one)
+
+    def best(self, objective: Objective) -> Event:
+        """The same score with the best threshold."""
+        event = self._event
+        one, two = self._reached
+        found = _Curve(event.tables, self._cuts, one, two, self._trials).best(objective)
+        again = next((other for other in found if other.swapped == event.swapped), event)
+        return replace(again, corner=event.corner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """For each threshold of a score: how many outputs of either input reach it."""
+
+    tables: tuple[Table, ...]
+    cuts: Column
+    hits: Counts
+    others: Counts
+    trials: int
+
+    def best(self, objective: Objective) -> list[Event]:
+        """The best event above a threshold, and the best below one for the inputs exchanged."""
+        ends = -np.nextafter(self.cuts[1:], -np.inf)  # below a cut, once the score is negated
+        beyond = (self.trials - self.others[1:], self.trials - self.hits[1:])
+        found = []
+        for cuts, (hits, others), swapped in (
+            (self.cuts, (self.hits, self.others), False),
+            (ends, beyond, True),
+        ):
+            promises = objective(hits, others, self.trials)
+            if promises.size:
+                place = _last_best(promises) if not swapped else int(np.argmax(promises))
+                shares = float(hits[place]) / self.trials, float(others[place]) / self.trials
+                promise = float(promises[place])
+                found.append(
+                    Event(self.tables, float(cuts[place]), swapped, promise, shares=shares)
+                )
+        return found
+
+
+def _last_best(promises: Counts) -> int:
+    """Of equals the highest threshold: values never seen stay outside the event."""
+    return len(promises) - 1 - int(np.argmax(promises[::-1]))
+
+
+def _ways(table: Table) -> Iterator[tuple[int, Table]]:
+    """The table as ratios; of many bins also in steps, and as half-lines of its feature."""
+    yield 0, table
+    if table.edges.size > _MANY:
+        yield 1, smooth(table, 1.0)
+        if table.feature.ordered:
+            yield 2, by_rank(table, 1.0)
+            yield 2, by_rank(table, -1.0)
+
+
+def _of_table(table: Table, shares: Counts, trials: int) -> _Curve:
+    """The curve of one table, from counts of its bins."""
+    cuts, place = np.unique(table.ratios, return_inverse=True)
+    reached = [_at_least(place, share) for share in shares]
+    return _Curve((table,), cuts, reached[0], reached[1], trials)
+
+
+def _at_least(place: NDArray[np.int64], share: Counts) -> Counts:
+    """How many outputs lie in bins of at least each ratio."""
+    counts = np.bincount(place, weights=share).astype(np.float64)
+    return np.cumsum(counts[::-1])[::-1]
+
+
+def _mixtures(
+    tables: Sequence[Table], part: tuple[Rows, Rows]
+) -> Iterator[tuple[Sequence[int], Sequence[float]]]:
+    """Each group as if its features were independent; then all of them, with fitted weights."""
+    groups: dict[str, list[int]] = {}
+    for i, table in enumerate(tables):
+        groups.setdefault(table.feature.group, []).append(i)
+    for members in groups.values():
+        if len(members) > 1:
+            yield members, [1.0] * len(members)
+    if len(tables) > 1 and len(part[0]) >= _LEAST_ROWS:
+        one, two = (
+            np.stack([smooth(t, 1.0).score(side[:_MOST_ROWS], {}) for t in tables], axis=1)
+            for side in part
+        )
+        first = np.abs(_logistic(one, two)) * np.concatenate([one, two]).std(axis=0)
+        kept = np.sort(np.argsort(-first, kind="stable")[:_MOST_TERMS])
+        yield kept.tolist(), _logistic(one[:, kept], two[:, kept])
+
+
+def _logistic(one: Rows, two: Rows) -> list[float]:
+    """Weights of a logistic regression that tells the two inputs apart, by Newton's method."""
+    design = np.concatenate([one, two])
+    design = np.concatenate([design, np.ones((len(design), 1))], axis=1)
+    label = np.repeat([1.0, 0.0], [len(one), len(two)])
+    weights = np.zeros(design.shape[1])
+    ridge = np.diag(_RIDGE * (np.square(design).mean(axis=0) + 1e-9)) * len(design)
+    for _ in range(_NEWTON):
+        # einsum, not @: it is the same in every process, and starts no threads
+        margin = np.einsum("ni,i->n", design, weights)
+        mean = 1 / (1 + np.exp(-np.clip(margin, -30, 30)))
+        spread = mean * (1 - mean) + 1e-9
+        slope = np.einsum("ni,n->i", design, label - mean) - np.diag(ridge) * weights
+        bend = np.einsum("ni,nj->ij", design * spread[:, None], design) + ridge
+        weights = weights + np.linalg.solve(bend, slope)
+    return [float(weight) for weight in weights[:-1]]
+
+
+def _cuts(one: Column, two: Column) -> Column:
+    """Thresholds worth trying: the scores at many levels, fine in both tails."""
+    pooled = np.concatenate([one, two])
+    pooled.sort()
+    last = len(pooled) - 1
+    tails = np.geomspace(4 / len(pooled), 1 / 64, 64)
+    levels = np.concatenate([tails, np.arange(1, 128) / 128, 1 - tails])
+    return np.unique(pooled[(levels * last).astype(np.int64)])
+
+
+def _reached(score: Column, cuts: Column) -> Counts:
+    """How many scores are at least each of the cuts."""
+    below = np.bincount(np.searchsorted(cuts, score, side="right"), minlength=len(cuts) + 1)
+    return (len(score) - np.cumsum(below)[:-1]).astype(np.float64)
+
+
+Counts: TypeAlias = NDArray[np.float64]
+Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
+"""From the hits under one input, the hits under the other and the trials: what a test promises."""
+
+_MOST_TABLES = 8
+_OF_PARTS = ("entries", "differences", "bits")
+_KEPT = 3
+_TAILS = 2.0 ** -np.arange(1, 13)
+_LEVELS = np.unique(np.concatenate([_TAILS, 1 - _TAILS]))
+_SIDE = len(_LEVELS) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Coarse:
+    """A table with each bin's level, and how far apart the two inputs are on these levels."""
+
+    table: Table
+    levels: NDArray[np.int64]
+    apart: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """How many outputs of either input lie on which levels of two tables."""
+
+    one: _Coarse
+    two: _Coarse
+    counts: tuple[Counts, Counts]
+
+
+class Corners:
+    """All corners of the features that tell most by themselves in the first outputs."""
+
+    def __init__(
+        self, tables: Sequence[Table], part: tuple[Rows, Rows], seen: tuple[Bins, Bins]
+    ) -> None:
+        coarse = [_coarse(table, part, seen) for table in _worthwhile(tables)]
+        best = sorted(coarse, key=lambda c: -c.apart)[:_MOST_TABLES]
+        self._grids = [
+            _Grid(one, two, (np.zeros(_SIDE * _SIDE), np.zeros(_SIDE * _SIDE)))
+            for one, two in combinations(best, 2)
+        ]
+        self._trials = 0
+
+    def add(self, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> None:
+        """Count these outputs."""
+        for side, (outputs, known) in enumerate(zip(part, seen, strict=True)):
+            places: dict[int, NDArray[np.int64]] = {}
+            for grid in self._grids:
+                for coarse in (grid.one, grid.two):
+                    if id(coarse) not in places:
+                        places[id(coarse)] = coarse.levels[coarse.table.bins(outputs, known)]
+                both = places[id(grid.one)] * _SIDE + places[id(grid.two)]
+                grid.counts[side][:] += np.bincount(both, minlength=_SIDE * _SIDE)
+        self._trials += len(part[0])
+
+    def best(self, objective: Objective) -> list[Event]:
+        """The few corners that promise most, each of other features."""
+        found = [_corner(grid, self._trials, objective) for grid in self._grids]
+        return sorted(found, key=lambda event: -event.promise)[:_KEPT]
+
+
+def _worthwhile(tables: Sequence[Table]) -> list[Table]:
+    """Of long outputs only what says something of the whole: single entries have too many pairs."""
+    whole = [table for table in tables if table.feature.group not in _OF_PARTS]
+    return whole if len(whole) >= _MOST_TABLES else list(tables)
+
+
+def _coarse(table: Table, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> _Coarse:
+    size = table.edges.size + 1
+    bins = [table.bins(side, known) for side, known in zip(part, seen, strict=True)]
+    shares = [np.bincount(places, minlength=size) / len(places) for places in bins]
+    # a hash has no order of its own: the estimated ratio gives it one
+    order = np.arange(size) if table.feature.ordered else np.argsort(table.ratios, kind="stable")
+    pooled = (shares[0] + shares[1])[order] / 2
+    levels = np.empty(size, dtype=np.int64)
+    levels[order] = np.searchsorted(_LEVELS, np.cumsum(pooled) - pooled / 2)
+    coarse = [np.bincount(levels, weights=share, minlength=_SIDE) for share in shares]
+    apart = float(np.sum((coarse[0] - coarse[1]) ** 2 / np.maximum(coarse[0] + coarse[1], 1e-9)))
+    return _Coarse(table, levels, apart)
+
+
+def _corner(grid: _Grid, trials: int, objective: Objective) -> Event:
+    """The best corner of the four kinds, for either order of the inputs."""
+    best: Event | None = None
+    for turn in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        p, q = (
+            count.reshape(_SIDE, _SIDE)[:: turn[0], :: turn[1]].cumsum(0).cumsum(1)
+            for count in grid.counts
+        )
+        for swapped, promises in (
+            (False, objective(p, q, trials)),
+            (True, objective(q, p, trials)),
+        ):
+            place = int(np.argmax(promises))
+            promise = float(promises.flat[place])
+            if best is None or promise > best.promise:
+                tables = tuple(
+                    _range(coarse, end, upwards=way < 0, swapped=swapped)
+                    for coarse, end, way in zip(
+                        (grid.one, grid.two), divmod(place, _SIDE), turn, strict=True
+                    )
+                )
+                best = Event(tables, 2.0, swapped, promise, corner=True)
+    assert best is not None  # there are four kinds
+    return best
+
+
+def _range(coarse: _Coarse, count: int, *, upwards: bool, swapped: bool) -> Table:
+    """One on the first levels, or the last, and zero elsewhere; negative for inputs exchanged."""
+    inside = coarse.levels >= _SIDE - 1 - count if upwards else coarse.levels <= count
+    return replace(coarse.table, ratios=np.where(inside, -1.0 if swapped else 1.0, 0.0))

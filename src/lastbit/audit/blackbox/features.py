@@ -1,0 +1,375 @@
+"""What an auditor looks at in an output: magnitudes, last bits, structure.
+
+A feature is a function of one output, whatever the other outputs are: an event made of features is
+a set of outputs, and only then are its counts binomial. All of them are exact or are elementwise
+float arithmetic, which gives the same number for the same output every time.
+
+Outputs of any kind as numbers: what a mechanism returned, as rows of floats.
+
+An event is a set of outputs, and its counts are binomial, only if a row depends on its own output
+and on nothing else: not on the other outputs of the same call, not on where an object lies in
+memory. The number of columns is fixed once for a whole audit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.audit.inputs import Choices
+from lastbit.errors import InvalidParameter, WrongType
+
+Rows: TypeAlias = NDArray[np.float64]
+_NAN, _INFINITE, _NONE, _ABSENT, _HUGE = (
+    -(2.0**1000),
+    2.0**1001,
+    -(2.0**999),
+    -(2.0**998),
+    2.0**1002,
+)
+_MOST_PARTS = 1 << 10
+_DEEPEST = 8
+
+
+def rows(outputs: Any, size: int, width: int | None = None) -> Rows:
+    """Outputs as a table of floats, one row an output; of `width` columns, if that is given.
+
+    Truth values and integers become floats; NaN, infinities, None and what no float can hold become
+    finite numbers far out; a word is a hash and its length, a complex number its two parts. Lists,
+    tuples, mappings and objects are written out, part after part. A row that is too short is filled
+    up, one that is too long ends with a hash of the rest.
+
+    >>> rows([True, False], 2).tolist(), rows(["a", "bc"], 2)[:, 1].tolist()
+    ([[1.0], [0.0]], [1.0, 2.0])
+    >>> rows([(1, 2), (3,)], 2, 2)[:, 0].tolist()
+    [1.0, 3.0]
+    """
+    array = _numeric(outputs)
+    count = len(outputs) if array is None and hasattr(outputs, "__len__") else None
+    if array is None and count is None:
+        outputs = _listed(outputs)
+        count = len(outputs)
+    if (array.shape[0] if array is not None and array.ndim else count) != size:
+        raise InvalidParameter(
+            "mechanism",
+            problem="does not give as many outputs as were asked for",
+            remedy="return an array whose first axis has the length size",
+        )
+    if array is None:
+        return _written_out(outputs, size, width)
+    return _wide(_finite(array.reshape(size, -1).astype(np.float64)), width)
+
+
+def _numeric(outputs: Any) -> NDArray[Any] | None:
+    """The outputs as an array of numbers; None if they have to be read one by one."""
+    if isinstance(outputs, str | bytes | Mapping | Set):
+        raise _unreadable(type(outputs).__name__)
+    array = outputs
+    if not isinstance(outputs, np.ndarray):
+        try:
+            array = np.array(outputs if isinstance(outputs, list | tuple) else _listed(outputs))
+        except (ValueError, OverflowError):  # of different lengths, or too large
+            return None
+    if array.dtype.kind == "c":
+        if array is not outputs:  # a list, in which some may be real
+            return None
+        array = np.stack([array.real, array.imag], axis=-1)
+    return array if array.dtype.kind in "biuf" else None
+
+
+def _listed(outputs: Any) -> list[Any]:
+    try:
+        return list(outputs)
+    except TypeError:
+        raise _unreadable(type(outputs).__name__) from None
+
+
+def _unreadable(kind: str) -> WrongType:
+    problem = f"gives a {kind} for several outputs"
+    return WrongType("mechanism", problem=problem, remedy="return an array or a list")
+
+
+def _finite(table: Rows) -> Rows:
+    if not np.isfinite(table).all():
+        table = np.nan_to_num(table, nan=_NAN, posinf=_INFINITE, neginf=-_INFINITE)
+    return table
+
+
+def _wide(table: Rows, width: int | None) -> Rows:
+    """The table with so many columns, each row by itself."""
+    wanted = max(1, table.shape[1]) if width is None else width
+    if table.shape[1] < wanted:
+        missing = np.full((len(table), wanted - table.shape[1]), _ABSENT)
+        return np.concatenate([table, missing], axis=1)
+    if table.shape[1] > wanted:
+        rest = [_hash(repr(row)) for row in table[:, wanted - 1 :].tolist()]
+        return np.column_stack([table[:, : wanted - 1], np.array(rest)])
+    return table
+
+
+def _written_out(outputs: Any, size: int, width: int | None) -> Rows:
+    parts = [_parts(item) for item in outputs]
+    longest = max((len(part) for part in parts), default=1)
+    wanted = min(longest, _MOST_PARTS) if width is None else width
+    table = np.empty((size, max(1, wanted)))
+    for row, part in zip(table, parts, strict=True):
+        row[:] = _wide(_finite(np.array([part], dtype=np.float64)), len(row))[0]
+    return table
+
+
+def _parts(item: Any, depth: int = 0) -> list[float]:
+    """The numbers that one output is made of."""
+    if depth > _DEEPEST:
+        raise WrongType(
+            "mechanism", problem="gives outputs nested too deeply", remedy="return flat ones"
+        )
+    if item is None:
+        return [_NONE]
+    if isinstance(item, str | bytes):
+        return [_hash(repr(item)), float(len(item))]
+    if isinstance(item, numbers.Real | Decimal | np.bool_):
+        return [_float(item)]
+    if isinstance(item, numbers.Complex):
+        return [_float(item.real), _float(item.imag)]
+    if isinstance(item, np.ndarray):
+        item = item.tolist()  # of no axes: a single thing
+    if isinstance(item, list | tuple):
+        return [number for part in item for number in _parts(part, depth + 1)]
+    if isinstance(item, Mapping):
+        item = sorted(item.items(), key=lambda pair: repr(pair[0]))
+        return _parts(item, depth)
+    if isinstance(item, Set):
+        return _parts(sorted(item, key=repr), depth)
+    if np.isscalar(item) or not isinstance(item, numbers.Number | list | tuple | str):
+        return _of_object(item, depth)
+    return [_float(item)]
+
+
+def _of_object(item: Any, depth: int) -> list[float]:
+    """Its fields; or how it is written, unless that tells where it lies in memory."""
+    fields = getattr(item, "__dict__", None)
+    if isinstance(fields, dict) and fields:
+        return [_hash(type(item).__name__), *_parts(fields, depth + 1)]
+    text = repr(item)
+    if " at 0x" in text:
+        raise WrongType(
+            "mechanism",
+            problem=f"gives outputs of type {type(item).__name__}, which cannot be read",
+            remedy="return numbers, truth values, words or lists of them",
+        )
+    return [_hash(text), 1.0]
+
+
+def _float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # no float is so large
+        return (_HUGE + _hash(repr(number)) * 2.0**949) * (1.0 if number > 0 else -1.0)
+
+
+def _hash(text: str) -> float:
+    return float(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big"))
+
+
+Column: TypeAlias = NDArray[np.float64]
+MOST_COLUMNS = 32
+_WITH_BITS = 2
+_MOST_ATOMS = 8
+_LOOK = 20_000
+_RARE = 0.002
+_BINS = 16
+_HALVES = 4
+_PROJECTIONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A number made of an output; features of one `group` are about different parts of it.
+
+    A hash is not `ordered`: of two of its values neither is more than the other.
+    """
+
+    name: str
+    group: str
+    of: Callable[[Rows], Column]
+    ordered: bool = True
+
+
+def features(sample: Rows, choices: Choices) -> list[Feature]:
+    """The features worth looking at for outputs like these."""
+    width = sample.shape[1]
+    names = ["the output"] if width == 1 else [f"entry {j}" for j in range(width)]
+    found: list[Feature] = []
+    for j, name in enumerate(names[:MOST_COLUMNS]):
+        found.append(Feature(name, "entries", lambda r, j=j: r[:, j]))  # type: ignore[misc]
+        if j < _WITH_BITS:
+            found += _bits(name, j, sample[:, j])
+    if width > 1:
+        found += _differences(min(width, MOST_COLUMNS))
+        found += _summaries()
+        found += _patterns(sample)
+        found += _projections(sample, choices)
+    return found
+
+
+# ---------------------------------------------------------------- last bits
+
+
+def last_place(column: Column) -> Column:
+    """The greatest p such that a float is a multiple of 2**p; 2000 for 0.
+
+    >>> last_place(np.array([6.0, 0.75, 1.0, 0.1, 0.0])).tolist()
+    [1.0, -2.0, 0.0, -55.0, 2000.0]
+    """
+    mantissa, exponent = np.frexp(column)
+    number = (mantissa * 2.0**53).astype(np.int64)
+    place = np.frexp((number & -number).astype(np.float64))[1] - 1 + exponent - 53
+    return np.where(column == 0, 2000.0, place.astype(np.float64))
+
+
+def _bits(name: str, j: int, seen: Column) -> Iterator[Feature]:
+    places = last_place(seen)
+    nonzero = places[seen != 0]
+    if nonzero.size == 0:
+        return
+    grid = float(nonzero.min())
+    if np.unique(places).size > 1:
+        yield Feature(f"the last binary place of {name}", "bits", lambda r: last_place(r[:, j]))
+    if np.unique(nonzero).size > 8:
+        yield Feature(f"the bits that {name} uses", "bits", lambda r: _length(r[:, j]))
+    for count in (1, 4, 8):
+        if np.unique(_thinned(seen)).size > 1 << count and grid > -1000:
+            unit, whole = 2.0**grid, 2.0 ** (grid + count)
+            label = f"{name} / 2**{int(grid)} modulo {1 << count}"
+            yield Feature(label, "bits", lambda r, u=unit, w=whole: np.fmod(r[:, j], w) / u)  # type: ignore[misc]
+
+
+def _length(column: Column) -> Column:
+    exponent = np.frexp(column)[1].astype(np.float64)
+    return np.where(column == 0, 0.0, exponent - last_place(column))
+
+
+# ---------------------------------------------------------------- structure of vectors
+
+
+def _differences(width: int) -> Iterator[Feature]:
+    yield Feature("entry 0", "differences", lambda r: r[:, 0])
+    for j in range(1, width):
+        label = f"entry {j} minus entry {j - 1}"
+        yield Feature(label, "differences", lambda r, j=j: r[:, j] - r[:, j - 1])  # type: ignore[misc]
+
+
+def _summaries() -> Iterator[Feature]:
+    yield Feature("the greatest entry", "summary", lambda r: r.max(axis=1))
+    yield Feature("the least entry", "summary", lambda r: r.min(axis=1))
+    yield Feature(
+        "the place of the greatest entry", "summary", lambda r: _as_float(r.argmax(axis=1))
+    )
+    yield Feature("the sum of the entries", "summary", lambda r: _weighted(r, np.ones(r.shape[1])))
+    yield Feature(
+        "how many entries are above 0", "summary", lambda r: _as_float((r > 0).sum(axis=1))
+    )
+    yield Feature(
+        "how many neighbouring entries are equal",
+        "summary",
+        lambda r: _as_float((r[:, 1:] == r[:, :-1]).sum(axis=1)),
+    )
+    yield Feature(
+        "the first place with an entry above 0",
+        "summary",
+        lambda r: np.where((r > 0).any(axis=1), (r > 0).argmax(axis=1), r.shape[1]).astype(float),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """Which entries from `start` on have which of the values that come again and again."""
+
+    start: int
+    atoms: tuple[tuple[float, ...], ...]
+
+    def code(self, r: Rows) -> NDArray[np.uint64]:
+        code = np.zeros(len(r), dtype=np.uint64)
+        for j, values in enumerate(self.atoms, self.start):
+            kind = np.zeros(len(r), dtype=np.uint64)
+            for number, value in enumerate(values, 1):
+                kind[r[:, j] == value] = number
+            code = (code ^ kind) * np.uint64(0x9E3779B97F4A7C15)  # odd: no two codes merge early
+        return code >> np.uint64(11)
+
+    def rest(self, r: Rows) -> Column:
+        """The sum of the entries with other values."""
+        total = np.zeros(len(r))
+        for j, values in enumerate(self.atoms, self.start):
+            total += np.where(np.isin(r[:, j], values), 0.0, r[:, j])
+        return total
+
+    def with_rest(self, r: Rows, edges: Column) -> Column:
+        bins = np.searchsorted(edges, self.rest(r)).astype(np.uint64) + np.uint64(1)
+        return _as_float((self.code(r) + bins * np.uint64(0xD1B54A32D192ED03)) >> np.uint64(11))
+
+
+def _patterns(sample: Rows) -> Iterator[Feature]:
+    """Of all entries, and of either half: two mechanisms may be published side by side."""
+    width = min(sample.shape[1], 2 * MOST_COLUMNS)
+    yield from _pattern_features(sample, 0, width, "pattern", "the pattern of repeated values")
+    if width >= _HALVES:
+        for start, stop, name in ((0, width // 2, "first"), (width // 2, width, "second")):
+            label = f"the pattern of repeated values in the {name} half"
+            yield list(_pattern_features(sample, start, stop, "halves", label))[-1]
+
+
+def _pattern_features(
+    sample: Rows, start: int, stop: int, group: str, label: str
+) -> Iterator[Feature]:
+    """The pattern; the sum of the rest, where there is one; both together."""
+    few = _thinned(sample)
+    pattern = _Pattern(start, tuple(_atoms(few[:, j]) for j in range(start, stop)))
+    yield Feature(label, group, lambda r: _as_float(pattern.code(r)), ordered=False)
+    totals = pattern.rest(few)
+    if np.unique(totals).size <= _BINS:
+        return
+    yield Feature("the sum of the values not repeated", group, pattern.rest)
+    edges = np.quantile(totals[totals != 0], np.arange(1, _BINS) / _BINS)
+    joined = f"{label}, with the sum of the others"
+    yield Feature(joined, group, lambda r: pattern.with_rest(r, edges), ordered=False)
+
+
+def _atoms(column: Column) -> tuple[float, ...]:
+    values, counts = np.unique(column, return_counts=True)
+    common = counts >= max(_RARE * len(column), 2)
+    order = np.argsort(-counts[common], kind="stable")[:_MOST_ATOMS]
+    return tuple(float(value) for value in values[common][order])
+
+
+def _projections(sample: Rows, choices: Choices) -> Iterator[Feature]:
+    """A few sums with signs, for what no single entry shows."""
+    width = sample.shape[1]
+    for number in range(min(_PROJECTIONS, 1 << (width - 1))):
+        signs = choices.signs(width)
+        label = f"the sum of the entries with signs, choice {number}"
+        yield Feature(label, "projections", lambda r, s=signs: _weighted(r, s))  # type: ignore[misc]
+
+
+def _weighted(r: Rows, weights: Column) -> Column:
+    """Column by column, so that a row's sum is rounded the same way in every table."""
+    total = np.zeros(len(r))
+    for j, weight in enumerate(weights):
+        total += weight * r[:, j]
+    return total
+
+
+def _thinned(sample: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Some rows from everywhere: the two inputs' outputs follow one another."""
+    return sample[:: max(1, len(sample) // _LOOK)]
+
+
+def _as_float(numbers: NDArray[Any]) -> Column:
+    return numbers.astype(np.float64)

@@ -1,0 +1,241 @@
+"""The neighbours of a dataset, one after the other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from lastbit.audit.replay.distance import key_of
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import whole
+from lastbit.privacy import ADD_REMOVE, Neighbours, check_neighbours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A dataset next to the first one, and in what it differs: both are secret."""
+
+    dataset: Any = field(repr=False)
+    change: str = field(repr=False)
+
+
+def neighbours(
+    dataset: Any,
+    relation: Neighbours = ADD_REMOVE,
+    *,
+    records: Any = None,
+    most: int | Literal["all"] = "all",
+) -> Iterator[Neighbour]:
+    """Datasets that differ from this one in one record: a list, an array, columns, or a frame.
+
+    Records are the items of a list or tuple, the rows of an array, the rows of a dictionary of
+    columns, the rows of a pandas or polars frame. ADD_REMOVE takes every record away, and adds
+    another copy of each different one; CHANGE_ONE puts each different one in the place of every
+    other. `records`, of the same kind as the dataset, are used besides those that are there: pass
+    the extremes of what a record may be, since a wrong bound shows at the extremes only. With
+    ADD_REMOVE.by("patient") all rows of one patient go at once, if that is a column, and `records`
+    must be of patients that are not there. `most` takes at most so many, spread evenly.
+
+    >>> [list(n.dataset) for n in neighbours([1, 2, 2])]
+    [[2, 2], [1, 2], [1, 2], [1, 2, 2, 1], [1, 2, 2, 2]]
+    >>> from lastbit.privacy import CHANGE_ONE
+    >>> [n.dataset for n in neighbours((0, 5), CHANGE_ONE, records=(9,))]
+    [(5, 5), (9, 5), (0, 0), (0, 9)]
+    """
+    check_neighbours(relation)
+    if relation.relation == "as-declared":
+        raise InvalidParameter(
+            "relation", problem="names none", remedy="pass ADD_REMOVE or CHANGE_ONE"
+        )
+    pool = dataset if records is None else _joined(dataset, records)
+    number = None if most == "all" else whole(most, "most", least=1)
+    changes = _changes(dataset, pool, relation, number)
+    return (
+        Neighbour(dataset=_taken(pool, change.rows()), change=str(change)) for change in changes
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """Which rows of the pool make up a neighbour: worked out when it is asked for."""
+
+    size: int
+    without: frozenset[int] = frozenset()
+    others: tuple[int, ...] = ()
+    unit: str = "record"
+    number: int = 0
+
+    def rows(self) -> list[int]:
+        """In their order; what replaces a record stands in its place."""
+        if self.others and self.without:
+            (other,) = self.others
+            return [other if row in self.without else row for row in range(self.size)]
+        return [*(row for row in range(self.size) if row not in self.without), *self.others]
+
+    def __str__(self) -> str:
+        if not self.others:
+            return f"{self.unit} {self.number} removed"
+        other = _named(self.others[0], self.size)
+        return f"record {self.number} changed to {other}" if self.without else f"{other} added"
+
+
+def _spread(total: int, most: int | None) -> Iterable[int]:
+    """All of so many places, or some, evenly."""
+    if most is None or most >= total:
+        return range(total)
+    return (place * total // most for place in range(most))
+
+
+def _changes(dataset: Any, pool: Any, relation: Neighbours, most: int | None) -> Iterable[_Change]:
+    size, column = _length(dataset), _column(pool, relation.unit)
+    if column is not None:
+        units = _units(size, column, relation)
+        return [units[place] for place in _spread(len(units), most)]
+    different = _different(pool)
+    if relation.relation == "add-remove":
+        return (
+            _Change(size=size, without=frozenset((place,)), number=place)
+            if place < size
+            else _Change(size=size, others=(different[place - size],))
+            for place in _spread(size + len(different), most)
+        )
+    keys = [key_of(_row(pool, row)) for row in range(_length(pool))]
+    pairs = (divmod(place, len(different)) for place in _spread(size * len(different), most))
+    return (
+        _Change(size=size, without=frozenset((row,)), others=(different[other],), number=row)
+        for row, other in pairs
+        if keys[row] != keys[different[other]]
+    )
+
+
+def _units(size: int, column: Sequence[Any], relation: Neighbours) -> list[_Change]:
+    """All rows of a unit at once."""
+    if relation.relation != "add-remove":
+        raise InvalidParameter(
+            "relation", problem="changes a unit of several rows", remedy="pass ADD_REMOVE"
+        )
+    rows: dict[Any, list[int]] = {}
+    for row, unit in enumerate(column):
+        rows.setdefault(key_of(unit), []).append(row)
+    if any(its[0] < size <= its[-1] for its in rows.values()):
+        raise InvalidParameter(
+            "records",
+            problem=f"hold a {relation.unit} that is in the dataset",
+            remedy="pass all rows of new ones",
+        )
+    return [
+        _Change(size=size, without=frozenset(its), unit=relation.unit, number=number)
+        if its[0] < size
+        else _Change(size=size, others=tuple(its))
+        for number, its in enumerate(rows.values())
+    ]
+
+
+def _named(row: int, size: int) -> str:
+    return f"a copy of record {row}" if row < size else f"given record {row - size}"
+
+
+def _different(pool: Any) -> list[int]:
+    seen: dict[Any, int] = {}
+    for row in range(_length(pool)):
+        seen.setdefault(key_of(_row(pool, row)), row)
+    return list(seen.values())
+
+
+# ---------------------------------------------------------------- kinds of datasets
+
+
+def _library(dataset: Any) -> str:
+    """The frame library a dataset comes from, or nothing."""
+    name = type(dataset).__module__.partition(".")[0]
+    return name if name in ("pandas", "polars") and hasattr(dataset, "columns") else ""
+
+
+def _length(dataset: Any) -> int:
+    if isinstance(dataset, Mapping):
+        lengths = {len(column) for column in dataset.values()}
+        if len(lengths) != 1:
+            raise InvalidParameter(
+                "dataset", problem="has columns of different lengths", remedy="pass a table"
+            )
+        return lengths.pop()
+    if isinstance(dataset, np.ndarray) and dataset.ndim == 0:
+        raise _no_dataset()
+    if isinstance(dataset, list | tuple | np.ndarray) or _library(dataset):
+        return len(dataset)
+    raise _no_dataset()
+
+
+def _no_dataset() -> WrongType:
+    return WrongType(
+        "dataset",
+        problem="is no collection of records",
+        remedy="pass a list, an array, a dictionary of columns or a frame, "
+        "or your own iterable of neighbours",
+    )
+
+
+def _column(dataset: Any, unit: str) -> Sequence[Any] | None:
+    if isinstance(dataset, Mapping):
+        return dataset.get(unit)
+    if _library(dataset) and unit in list(dataset.columns):
+        column: list[Any] = dataset[unit].to_list()
+        return column
+    return None
+
+
+def _row(dataset: Any, row: int) -> Any:
+    if isinstance(dataset, Mapping):
+        return tuple(column[row] for column in dataset.values())
+    match _library(dataset):
+        case "pandas":
+            return tuple(dataset.iloc[row].tolist())
+        case "polars":
+            return dataset.row(row)
+    return dataset[row]
+
+
+def _taken(dataset: Any, rows: list[int]) -> Any:
+    """The dataset of these rows, of the same kind."""
+    if isinstance(dataset, Mapping):
+        return {name: _taken(column, rows) for name, column in dataset.items()}
+    match _library(dataset):
+        case "pandas":
+            return dataset.iloc[rows].reset_index(drop=True)
+        case "polars":
+            return dataset[rows]
+    if isinstance(dataset, np.ndarray):
+        return dataset[np.array(rows, np.intp)]
+    return type(dataset)(dataset[row] for row in rows)
+
+
+def _joined(dataset: Any, records: Any) -> Any:
+    """The dataset and more records, of one kind."""
+    if type(dataset) is not type(records):
+        raise WrongType(
+            "records",
+            problem="are not of the dataset's kind",
+            remedy=f"pass a {type(dataset).__name__}",
+        )
+    if isinstance(dataset, Mapping):
+        if list(dataset) != list(records):
+            raise InvalidParameter(
+                "records", problem="have other columns", remedy="pass the same, in order"
+            )
+        return {name: _joined(dataset[name], records[name]) for name in dataset}
+    match _library(dataset):
+        case "pandas":
+            return sys.modules["pandas"].concat([dataset, records], ignore_index=True)
+        case "polars":
+            return dataset.vstack(records)
+    if isinstance(dataset, np.ndarray):
+        if dataset.dtype != records.dtype:
+            raise WrongType(
+                "records", problem="have another dtype", remedy="pass the dataset's own"
+            )
+        return np.concatenate([dataset, records])
+    return dataset + records

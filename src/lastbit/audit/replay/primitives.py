@@ -1,0 +1,442 @@
+"""Our own primitives: which functions draw noise, and what a call of each one protects.
+
+A mechanism is heard as a whole: what `release` is given is the protected input, and how the noise
+comes about inside is its own affair. For mechanisms whose noise follows the data
+(`SmoothStatistic`, `ExponentialQuantile`) the input is the dataset itself, and its distance is
+counted in records.
+
+Telling the recorder about noise of one's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import zip_longest
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from lastbit import mechanisms, sampling
+from lastbit.audit.replay.distance import NORMS, Declared, MechanismRule, Move, Norm, distance, same
+from lastbit.audit.replay.hooks import Described
+from lastbit.audit.replay.taint import Spread, SpreadRule
+from lastbit.audit.replay.tape import Description, bound
+from lastbit.errors import InvalidParameter, LastbitError, WrongType
+from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
+from lastbit.mechanisms import AboveThreshold, AboveThresholdSession
+from lastbit.privacy import ZCDP, ApproxDP, Guarantee, PureDP
+
+_MECHANISMS = (
+    "AboveThreshold",
+    "Exponential",
+    "ExponentialQuantile",
+    "Gaussian",
+    "Histogram",
+    "Laplace",
+    "PermuteAndFlip",
+    "PlanarLaplace",
+    "PolarLaplace",
+    "ProposeTestRelease",
+    "RandomizedResponse",
+    "ReportNoisyMax",
+    "RoundedLaplace",
+    "SmoothNoise",
+    "SmoothStatistic",
+    "Snapping",
+    "StableValue",
+    "ThresholdedHistogram",
+)
+# draws that are not followed: their outcome is kept, and what moves their law has no known price
+_DRAWS = ("bernoulli_exp", "planar_laplace", "uniform_below")
+
+
+def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
+    """Every function to listen at, with what describes its calls."""
+    for name in _MECHANISMS:
+        yield getattr(mechanisms, name).release, _release(name)
+    yield _function(mechanisms.ThresholdedHistogram.release_arrays), _release_arrays
+    yield _function(AboveThreshold.start), _start
+    yield _function(AboveThresholdSession.ask), _ask
+    for name in _DRAWS:
+        yield getattr(sampling, name), _draw(name)
+    yield _function(sampling.bernoulli), _chance("bernoulli", "p")
+    yield _function(sampling.choice), _chance("choice", "weights")
+    yield _function(sampling.discrete_laplace), _noise("discrete_laplace", "laplace")
+    yield _function(sampling.geometric), _noise("geometric", "one-sided")
+    yield _function(sampling.discrete_gaussian), _gaussian
+    yield _function(sampling.choice_exp), _choice_exp
+    yield _function(sampling.rounded), _rounded
+
+
+def _function(function: Callable[..., Any]) -> FunctionType:
+    assert isinstance(function, FunctionType)
+    return function
+
+
+# ---------------------------------------------------------------- mechanisms
+
+
+def _release(name: str) -> Described:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+        mechanism, value, size = _parts(args, named)
+        if mechanism is None:
+            return None
+        return Description(
+            kind=f"{name}.release",
+            value=value,
+            parameters=(mechanism, size),
+            rule=MechanismRule(mechanism, _count(size)),
+            release=True,
+        )
+
+    return describe
+
+
+def _parts(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The mechanism, its input and the size, however they were passed."""
+    size = args[2] if len(args) > 2 else named.get("size")
+    if len(args) > 1:
+        return args[0], args[1], size
+    given = [value for key, value in named.items() if key != "size"]
+    return (args[0], given[0], size) if args and given else (None, None, None)
+
+
+def _count(size: Any) -> int:
+    if size is None:
+        return 1
+    try:
+        return math.prod(size) if isinstance(size, tuple) else int(size)
+    except (TypeError, ValueError):
+        return 1  # the mechanism itself will refuse it
+
+
+def _release_arrays(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    given = bound({"self": None, "keys": None, "counts": None}, args, named)
+    return Description(
+        kind="ThresholdedHistogram.release_arrays",
+        value=(np.asarray(given["keys"]), np.asarray(given["counts"])),
+        parameters=given["self"],
+        rule=MechanismRule(given["self"]),
+        release=True,
+    )
+
+
+def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    rule = MechanismRule(args[0])
+    return Description(kind="AboveThreshold.start", parameters=args[0], rule=rule, release=True)
+
+
+def _ask(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    given = bound({"self": None, "value": None}, args, named)
+    session, value = given["self"], given["value"]
+
+    def instead(answer: bool) -> None:
+        session._mechanism.lattice.steps_of(value)  # refuses what it would have refused
+        session._left -= answer
+
+    return Description(
+        kind="AboveThreshold.ask", value=value, group=session, instead=instead, release=True
+    )
+
+
+# ---------------------------------------------------------------- samplers used directly
+
+
+def spread_of(law: Any, scale: Any, *, whole: bool = False) -> Spread:
+    """A law with an exact scale; unknown where the scale is no number."""
+    try:
+        if np.ndim(scale):
+            scales = tuple(abs(rational(part)) for part in np.asarray(scale).ravel().tolist())
+            return Spread(law=law, scale=scales, whole=whole)
+        return Spread(law=law, scale=abs(rational(scale)), whole=whole)
+    except LastbitError:
+        return Spread(law="unknown", scale=Fraction(0))
+
+
+def _noise(name: str, law: str) -> Described:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+        given = bound({"scale": None, "size": None}, args, named)
+        follow = spread_of(law, given["scale"], whole=True)
+        parameters = (given["scale"], given["size"])
+        return Description(kind=name, value=0, parameters=parameters, follow=follow)
+
+    return describe
+
+
+def _gaussian(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    names = {"variance": None, "standard_deviation": None, "size": None}
+    given = bound(names, args, named)
+    spread = spread_of("gaussian", given["standard_deviation"], whole=True)
+    if given["variance"] is not None:
+        # a root rounded down, so that the cost is rounded up
+        variance = spread_of("gaussian", given["variance"])
+        assert isinstance(variance.scale, Fraction)
+        spread = Spread(law=variance.law, scale=_root_below(variance.scale), whole=True)
+    parameters = tuple(given.values())
+    return Description(kind="discrete_gaussian", value=0, parameters=parameters, follow=spread)
+
+
+def _root_below(square: Fraction) -> Fraction:
+    if square == 0:
+        return square
+    fine = 1 << 64
+    scaled = square.numerator * square.denominator * fine * fine
+    return Fraction(math.isqrt(scaled), fine * square.denominator)
+
+
+def _draw(name: str) -> Described:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+        return Description(kind=name, value=(args, named), rule=_NoPrice())
+
+    return describe
+
+
+@dataclass(frozen=True, slots=True)
+class _NoPrice:
+    def moved(self, here: Any, there: Any) -> Move:
+        return Move(distance=Fraction(0), costs=() if same(here, there) else None)
+
+
+def _chance(name: str, first: str) -> Described:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+        given = bound({first: None, "size": None}, args, named)
+        size = given["size"]
+        rule = _ByProbabilities(_count(size))
+        return Description(kind=name, value=given[first], parameters=size, rule=rule)
+
+    return describe
+
+
+@dataclass(frozen=True, slots=True)
+class _ByProbabilities:
+    """Theorem  a draw from finitely many costs the largest logarithm of a ratio of chances."""
+
+    releases: int
+
+    def moved(self, here: Any, there: Any) -> Move:
+        one, other = _probabilities(here), _probabilities(there)
+        if one == other:
+            return Move(distance=Fraction(0))
+        pairs = [(a, b) for a, b in zip_longest(one, other, fillvalue=Fraction(0)) if a != b]
+        if not all(a and b for a, b in pairs):
+            return Move(distance=math.inf, costs=(PureDP(math.inf),))
+        with working_precision(128):
+            loss = Fraction(upper(arb_of(max(max(a / b, b / a) for a, b in pairs)).log()))
+        return Move(distance=loss, costs=(PureDP(loss * self.releases),))
+
+
+def _probabilities(given: Any) -> list[Fraction]:
+    """Of a coin's sides, or of an index by its weight."""
+    if not np.ndim(given):
+        return [rational(given), 1 - rational(given)]
+    weights = [rational(weight) for weight in given]
+    return [weight / sum(weights) for weight in weights]
+
+
+@dataclass(frozen=True, slots=True)
+class _ByExponents:
+    """Theorem  exponents that move by at most d change each weight, and their sum, by exp(d)."""
+
+    rate: Any
+    releases: int
+
+    def moved(self, here: Any, there: Any) -> Move:
+        far = distance(here, there, "Linf")
+        if far == math.inf:
+            return Move(distance=far, costs=(PureDP(math.inf),))
+        loss = 2 * Fraction(far) * rational(self.rate) * self.releases
+        return Move(distance=far, costs=(PureDP(loss),))
+
+
+def _choice_exp(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    given = bound({"exponents": None, "size": None, "rate": 1}, args, named)
+    rate, size = given["rate"], given["size"]
+    return Description(
+        kind="choice_exp",
+        value=given["exponents"],
+        parameters=(rate, size),
+        rule=_ByExponents(rate, _count(size)),
+    )
+
+
+def _rounded(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    names = {"law": None, "location": 0, "scale": 1, "grid": 1, "size": None}
+    given = bound(names, args, named)
+    location = given.pop("location")
+    law = given["law"] if given["law"] in ("laplace", "gaussian") else "unknown"
+    size = given["size"]
+    shape = size if isinstance(size, tuple) else () if size is None else (_count(size),)
+    rule = SpreadRule(spread_of(law, given["scale"]), shape)
+    return Description(kind="rounded", value=location, parameters=tuple(given.values()), rule=rule)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declaration:
+    """What was declared, and how to find it in a call."""
+
+    name: str
+    signature: inspect.Signature
+    protected: str
+    public: frozenset[str]
+    norm: Norm
+    sensitivity: Number
+    epsilon: Number | None
+    delta: Number | None
+    rho: Number | None
+
+    def described(self, args: tuple[Any, ...], named: dict[str, Any]) -> Description:
+        given = self.signature.bind(*args, **named)
+        given.apply_defaults()
+        values = dict(given.arguments)
+        parameters = {
+            name: value
+            for name, value in values.items()
+            if name not in self.public and name not in (self.protected, "self", "cls")
+        }
+        return Description(
+            kind=self.name,
+            value=values[self.protected],
+            parameters=parameters,
+            rule=self.rule(values),
+            release=True,
+        )
+
+    def rule(self, values: dict[str, Any]) -> Declared:
+        """The rule of one call; a name stands for the argument of that name."""
+
+        def number(of: Number, name: str) -> Fraction:
+            return positive(values[of] if _is_name(of) else of, name)  # type: ignore[index]
+
+        guarantee: Guarantee
+        if self.rho is not None:
+            guarantee = ZCDP(number(self.rho, "rho"))
+        elif self.delta is not None:
+            assert self.epsilon is not None
+            epsilon = number(self.epsilon, "epsilon")
+            guarantee = ApproxDP(epsilon, number(self.delta, "delta"))
+        else:
+            assert self.epsilon is not None
+            guarantee = PureDP(number(self.epsilon, "epsilon"))
+        sensitivity = number(self.sensitivity, "sensitivity")
+        return Declared(norm=self.norm, sensitivity=sensitivity, guarantee=guarantee)
+
+
+def noise(
+    *,
+    sensitivity: Number,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    norm: Norm = "L1",
+    of: str | None = None,
+    public: Sequence[str] = (),
+) -> Callable[[Function], Function]:
+    """Declare that a function adds noise: `record` then hears its calls as those of a mechanism.
+
+    The protected input is the argument named by `of`, or the first one; all others are parameters
+    and must not depend on data, except those named in `public`. `norm` is "L1", "L2", "Linf",
+    "entries" (how many places of a list change) or "records" (how many records are removed or
+    added). A name in place of a number stands for the argument of that name. What the function
+    itself calls is not heard. Outside of `record` the function is as it was.
+
+    >>> @noise(sensitivity=1, epsilon="epsilon")
+    ... def noisy(count, epsilon):
+    ...     return count + 3          # a bad draw
+    >>> noisy(4, epsilon=1)
+    7
+    """
+    if norm not in NORMS:
+        raise InvalidParameter("norm", problem="is unknown", remedy=f"pass one of {NORMS}")
+    if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
+        raise InvalidParameter(
+            "epsilon", problem="or rho, exactly one, is needed", remedy="pass one of the two"
+        )
+    numbers = {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta, "rho": rho}
+    for name, given in numbers.items():
+        if given is not None and not _is_name(given):
+            positive(given, name)
+
+    def decorate(function: Function) -> Function:
+        declaration = _Declaration(
+            name=getattr(function, "__qualname__", "noise"),
+            signature=_signature(function),
+            protected=_protected(function, of),
+            public=frozenset(public),
+            norm=norm,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+        )
+        _check_names(declaration)
+
+        @functools.wraps(function)
+        def declared(*args: Any, **named: Any) -> Any:
+            return _through(function, declaration, args, named)
+
+        return cast(Function, declared)
+
+    return decorate
+
+
+def _is_name(given: object) -> bool:
+    return isinstance(given, str) and given.isidentifier()
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    if not callable(function):
+        raise WrongType("function", problem="cannot be called", remedy="decorate a function")
+    return inspect.signature(function)
+
+
+def _protected(function: Callable[..., Any], of: str | None) -> str:
+    names = [name for name in _signature(function).parameters if name not in ("self", "cls")]
+    if of is None and names:
+        return names[0]
+    if of not in names:
+        raise InvalidParameter(
+            "of", problem="names no argument", remedy="pass the name of the protected argument"
+        )
+    return of
+
+
+def _check_names(declaration: _Declaration) -> None:
+    numbers = declaration.sensitivity, declaration.epsilon, declaration.delta, declaration.rho
+    wanted = {str(number) for number in numbers if _is_name(number)} | declaration.public
+    if not wanted <= set(declaration.signature.parameters):
+        raise InvalidParameter(
+            "sensitivity, epsilon, delta, rho or public",
+            problem="names an argument that the function does not have",
+            remedy="pass a number, or the name of an argument",
+        )
+
+
+def _through(
+    function: Callable[..., Any],
+    declaration: _Declaration,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Any:
+    """Where all declared functions pass, so that one exchange hears them all."""
+    return function(*args, **named)
+
+
+def declared_primitives() -> tuple[tuple[FunctionType, Described]]:
+    """The function to listen at, with what describes its calls."""
+    assert isinstance(_through, FunctionType)
+    return ((_through, _describe),)
+
+
+def _describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    _, declaration, inner, inner_named = args
+    described: Description = declaration.described(inner, inner_named)
+    return described

@@ -1,0 +1,17 @@
+"""Targets made ready: numpy's noise, lastbit's, and that of other libraries.
+
+A library is imported when its targets are asked for, and a clear error says how to install it.
+Every target has the promise that its library makes, for two neighbouring inputs.
+
+| file | holds |
+|---|---|
+| `target.py` | what an attack is tried on |
+| `catalogue.py` | `targets(library)` |
+| `numpy.py` | noise as people write it with numpy; fixed point by hand |
+| `lastbit.py` | lastbit's mechanisms, and its samplers made into mechanisms |
+| `libraries.py` | diffprivlib, OpenDP, PyDP, Tumult |
+"""
+
+from lastbit.doors import opened
+
+__getattr__, __dir__, __all__ = opened(__name__)

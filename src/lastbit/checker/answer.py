@@ -1,0 +1,298 @@
+"""Whether a saved answer is the one that its certificate speaks of.
+
+| part of the answer | must be |
+|---|---|
+| table, query, price asked, plan | those of the certificate |
+| cost | that of the plan |
+| guarantee, notes | the sentences that follow from the plan, letter for letter |
+| note "Not recorded" | there exactly if the certificate names no ledger |
+| entry | none without a ledger; a later one than that which the certificate names |
+| columns | those that the query asks for, in order |
+| rows | as many keys and cells as there are columns; declared keys; no more than the limit |
+| columns and rows | of the digest that the certificate names |
+| rows made consistent | the nearest whole counts, worked out again from the rows before |
+
+The SQL text and the version of lastbit are what the record says and are not checked; the digest of
+the question and the entry point into a ledger, and only their form is. There is nothing else in it.
+
+The sentences of an answer, written again from its numbers: what is said must be what follows.
+
+Theorem  `guarantee_of` and `notes_of` depend on the certified plan alone. A saved answer whose
+         sentences are these, letter for letter, says nothing else: no other number, no other unit,
+         no second claim, no digits of another script
+Differs  names (of the unit's column, of columns of the answer) are whatever the card and the query
+         call them. A name that is no plain word is quoted and its odd letters are escaped, so that
+         it is not taken for a part of the sentence
+Checked  tests/verify/test_check_words.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+from lastbit.checker.numbers import digest, number, require, written
+from lastbit.checker.query import Question, constant_of, question_of
+from lastbit.checker.release import same
+
+UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
+CONSISTENT = "Counts were made whole, not negative and adding up to their total after the noise."
+_INTERVALS = (
+    "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
+    "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
+)
+_VARIANCES = "Variances are those of the rows themselves (divided by n, not n - 1)."
+_QUANTILES = (
+    "Quantiles are chosen among bins between the bounds, and shown as the middle of the "
+    "bin, or as its lower edge where a bin is one step."
+)
+_WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
+
+
+def guarantee_of(plan: Mapping[str, Any]) -> str:
+    """The promise in one sentence."""
+    epsilon, delta, rho = (number(plan["cost"][name]) for name in ("epsilon", "delta", "rho"))
+    if rho:
+        price = f"rho = {plain(rho)} zero-concentrated"
+    else:
+        price = f"epsilon = {plain(epsilon)}" + (f", delta = {plain(delta)}" if delta else "")
+    unit = "row" if plan["unit"] is None else named(plan["unit"])
+    how = "changed" if plan["neighbours"] == "change-one" else "more or less"
+    return f"{price} differential privacy for one {unit} {how}"
+
+
+def notes_of(plan: Mapping[str, Any]) -> list[str]:
+    """What a reader must know, in the order in which answers say it."""
+    functions = {recipe["function"] for recipe in plan["recipes"]}
+    notes = [_INTERVALS]
+    if plan["unit"] is not None:
+        notes.append(
+            f"Each {named(plan['unit'])} counts for at most {plan['max_rows']} rows: where there "
+            "are more, all of them count for less."
+        )
+    for part in plan["parts"]:
+        if part["part"] == "keys":
+            notes.append(
+                f"A key is shown if about {part['threshold']} units or more have it; others are "
+                "unknown, and counts close to that number tend to be too high."
+            )
+    if functions & {"variance", "std"}:
+        notes.append(_VARIANCES)
+    if functions & {"quantile", "min", "max"}:
+        notes.append(_QUANTILES)
+    return notes
+
+
+def bin_name(name: str, low: Fraction, high: Fraction, *, last: bool) -> str:
+    """How the column of a bin is called: the last one is closed."""
+    return f"{name} [{plain(low)}, {plain(high)}{']' if last else ')'}"
+
+
+def named(name: str) -> str:
+    r"""A name as it stands in a sentence: a plain word as it is, any other quoted and escaped.
+
+    >>> print(named("patient_id"), named("row more or less; in truth"), named("a\u202eb"))
+    patient_id "row more or less; in truth" "a\u202eb"
+    """
+    if _WORD.fullmatch(name):
+        return name
+    kept = (c if c.isprintable() and c not in '"\\' else f"\\u{ord(c):04x}" for c in name)
+    return f'"{"".join(kept)}"'
+
+
+def plain(x: Fraction) -> str:
+    """A number as a person would write it: whole, a short decimal, a double, or a ratio.
+
+    >>> plain(Fraction(1, 10)), plain(Fraction(0.1)), plain(Fraction(1, 3)), plain(Fraction(7))
+    ('0.1', '0.1', '1/3', '7')
+    """
+    if x.denominator == 1 and abs(x) < 10**21:
+        return str(x.numerator)
+    try:
+        near = x.numerator / x.denominator
+    except OverflowError:
+        return str(x)
+    decimal = f"{near:.15g}"
+    if decimal != "0" and isfinite(near) and Fraction(decimal) == x:
+        return decimal
+    return repr(near) if isfinite(near) and Fraction(near) == x else str(x)
+
+
+_PARTS = frozenset(
+    {"table", "question", "asked", "columns", "rows", "cost", "guarantee", "plan", "notes"}
+    | {"certificate", "entry", "lastbit"}
+)
+_MADE_CONSISTENT = frozenset({"before", "totals"})
+_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
+_CELL = frozenset({"value", "standard_error", "low", "high"})
+_FIRST_ANSWER = 3
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless the answer is what a certificate, accepted already, certifies."""
+    require(certificate["kind"] == "release", "the certificate is not of a release")
+    require(set(record) >= _PARTS, "the answer lacks a part")
+    require(set(record) <= _PARTS | _MADE_CONSISTENT, "the answer has a part too many")
+    claim, body = certificate["claim"], certificate["body"]
+    plan, question = body["plan"], question_of(body["query"])
+    require(record["table"] == claim["table"], "the answer is from another table")
+    require(same(record["plan"], plan), "the answer was planned otherwise")
+    require(same(record["cost"], plan["cost"]), "the answer names another cost")
+    asked = {**plan["asked"], "query": body["query"]}
+    require(
+        same({k: v for k, v in record["asked"].items() if k != "sql"}, asked),
+        "the answer is to another question",
+    )
+    _check_words(record, plan, recorded=body["ledger"] is not None)
+    _check_entry(record["entry"], body["ledger"])
+    _check_columns(record["columns"], question)
+    before = record.get("before", record["rows"])
+    for rows in (before, record["rows"]):
+        _check_rows(rows, record["columns"], question)
+    sealed = {"columns": record["columns"], "rows": before}
+    require(digest(sealed) == claim["rows"], "the rows are not those that were released")
+    if "before" in record:
+        _check_consistent(record, question)
+    else:
+        require(record.get("totals") is None, "there are totals that nothing explains")
+
+
+def _check_entry(entry: Any, paid: str | None) -> None:
+    """Where the answer says that it is recorded: after the entry `paid`, if there is a ledger.
+
+    The least ledger has an opening, a budget and a charge, so no answer is before the third entry.
+    A record as a ledger holds it names no entry yet.
+    """
+    if entry is None:
+        return
+    require(paid is not None, "an entry is named, and the certificate knows no ledger")
+    require(type(entry) is dict, "the entry of the ledger is malformed")
+    require(set(entry) == {"hash", "sequence"}, "the entry of the ledger is malformed")
+    hash_, sequence = entry["hash"], entry["sequence"]
+    whole = type(hash_) is str and bool(_HASH.fullmatch(hash_))
+    require(
+        whole and type(sequence) is int and sequence >= _FIRST_ANSWER,
+        "the entry of the ledger is malformed",
+    )
+    require(hash_ != paid, "the entry of the answer is the one before it")
+
+
+def _check_words(record: Mapping[str, Any], plan: Mapping[str, Any], *, recorded: bool) -> None:
+    """What people read: written again from the plan, and compared letter for letter."""
+    require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
+    notes = notes_of(plan)
+    if "before" in record:
+        notes = [*notes, CONSISTENT]
+    if not recorded:
+        notes = [UNRECORDED, *notes]
+    require(record["notes"] == notes, "the notes say something else")
+    sql, version = record["asked"].get("sql"), record["lastbit"]
+    require(sql is None or type(sql) is str, "the SQL text is none")
+    require(type(version) is str and bool(_VERSION.fullmatch(version)), "the version is malformed")
+    question = record["question"]
+    require(type(question) is str and bool(_HASH.fullmatch(question)), "a digest is malformed")
+
+
+def _check_columns(columns: Any, question: Question) -> None:
+    expected: list[dict[str, Any]] = [
+        {"name": name, "role": "key", "function": None} for name in question.names
+    ]
+    for part in question.aggregates:
+        told = {"name": part.name, "role": "value", "function": part.function}
+        if part.function != "histogram":
+            expected.append(told)
+            continue
+        for place, (low, high) in enumerate(pairwise(part.edges)):
+            edges = [written(low), written(high)]
+            called = bin_name(part.name, low, high, last=place == len(part.edges) - 2)
+            expected.append({**told, "name": called, "aggregate": part.name, "bin": edges})
+    require(same(columns, expected), "columns are other ones")
+    names = {column["name"].lower() for column in columns}
+    require(len(names) == len(columns), "two columns have one name")
+
+
+def _check_rows(rows: Any, columns: list[Any], question: Question) -> None:
+    require(isinstance(rows, list), "there are no rows")
+    require(question.limit is None or len(rows) <= question.limit, "there are too many rows")
+    cells = len(columns) - len(question.names)
+    seen = set()
+    for row in rows:
+        require(set(row) == {"keys", "cells"}, "a row is malformed")
+        keys = tuple(constant_of(key) for key in row["keys"])
+        require(len(keys) == len(question.names), "a row has other keys")
+        for key, values in zip(keys, question.values, strict=True):
+            require(values is None or key in values, "a row has a key that was not declared")
+        require(keys not in seen, "two rows have one key")
+        seen.add(keys)
+        require(len(row["cells"]) == cells, "a row has another number of cells")
+        for cell in row["cells"]:
+            require(set(cell) == _CELL, "a cell is malformed")
+            require(all(map(_number_or_none, cell.values())), "a cell holds no number")
+
+
+def _number_or_none(value: Any) -> bool:
+    return value is None or type(value) is int or (type(value) is float and isfinite(value))
+
+
+# ---------------------------------------------------------------- consistent counts
+
+
+def _check_consistent(record: Mapping[str, Any], question: Question) -> None:
+    """The rows are those before, with counts made whole, not negative and adding up."""
+    before, after = record["before"], record["rows"]
+    values = [column for column in record["columns"] if column["role"] == "value"]
+    require(len(before) == len(after), "consistent rows are other rows")
+    keys = all(same(a["keys"], b["keys"]) for a, b in zip(before, after, strict=True))
+    require(keys, "consistent rows have other keys")
+    totals = []
+    for place, column in enumerate(values):
+        old = [row["cells"][place] for row in before]
+        new = [row["cells"][place] for row in after]
+        counts, total = _consistent(old, column["function"])
+        if counts is None:
+            require(same(old, new), "a number was changed that is no count")
+        else:
+            for cell, other, count in zip(old, new, counts, strict=True):
+                told = {
+                    **cell,
+                    "value": count,
+                    "low": min(max(cell["low"], 0), count),
+                    "high": max(cell["high"], count),
+                }
+                require(same(other, told), "a count is not the nearest consistent one")
+        totals.append(total)
+    whole = record["asked"]["query"]["having"] is None and question.limit is None
+    expected = totals if whole else [None] * len(totals)
+    require(same(record.get("totals"), expected), "a total is not the sum of its counts")
+
+
+def _consistent(cells: list[Any], function: str) -> tuple[list[int] | None, int | None]:
+    counts = [cell["value"] for cell in cells]
+    if function == "count_units":
+        return [max(count, 0) for count in counts], None
+    if function not in ("count", "histogram"):
+        return None, None
+    total = max(sum(counts), 0)
+    return list(_nearest(counts, total)), total
+
+
+def _nearest(counts: list[int], total: int) -> Iterator[int]:
+    """Counts lowered by one number, cut off at 0, then rounded by largest remainders."""
+    shift = Fraction(0)
+    if total:
+        running, kept = 0, sorted(counts, reverse=True)
+        for rank, count in enumerate(kept, start=1):
+            running += count
+            if rank * count > running - total:  # this one stays above 0
+                shift = Fraction(running - total, rank)
+    moved = [max(count - shift, Fraction(0)) if total else Fraction(0) for count in counts]
+    floors = [number.numerator // number.denominator for number in moved]
+    left = total - sum(floors)
+    first = sorted(range(len(moved)), key=lambda i: (floors[i] - moved[i], i))[:left]
+    for i, floor in enumerate(floors):
+        yield floor + (i in first)

@@ -1,0 +1,245 @@
+"""The second program: re-derives what a certificate claims, in its own arithmetic.
+
+This file and those named `check_*.py` import nothing of lastbit but `arithmetic.py`, and that
+nothing but the standard library: integers, fractions, decimals. A certificate's numbers are never
+believed; each is worked out again from its premises, and the claim from the last of them. What the
+checkers believe instead is written in their docstrings, rule by rule, and in sentences which a
+certificate must carry word for word (`beliefs`): whoever leaves one out claims more than is proved.
+It may carry others too. The time taken grows with the size of the file, not with its numbers; only
+the functions that a certificate names can take as long as they like: checking calls them.
+
+| kind | claims | checked in |
+|---|---|---|
+| error-bound | how far float code strays from its real meaning | `check_errors.py` |
+| law | the exact loss of running code for two inputs | `check_law.py` |
+| refutation | an output set that two inputs reach with these probabilities | `check_law.py` |
+| snapping | the loss of the snapping mechanism for all inputs | `check_snapping.py` |
+| rounding | the loss of float noise that is truncated and rounded | `check_rounding.py` |
+| | and the code that it names is here, unchanged, and takes its steps | `check_code.py` |
+| release | what an answer from a table costs the people in it | `check_release.py` |
+
+A saved answer holds its certificate; `check` takes the whole answer too, and then also sees to it
+that its numbers, price and words are those that were certified (`check_release_answer.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lastbit.checker.answer import check_answer
+from lastbit.checker.errors import check_error_bound
+from lastbit.checker.law import check_law, check_refutation
+from lastbit.checker.numbers import Rejected, digest, require
+from lastbit.checker.release import check_release
+from lastbit.checker.rounding import check_rounding, check_rounding_steps
+from lastbit.checker.snapping import check_snapping
+
+KINDS = ("error-bound", "law", "refutation", "release", "rounding", "snapping")
+"""All kinds of certificates there are."""
+
+_FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
+_MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+_BITS = (
+    "The random bits are those of a cryptographic generator: the claim is computational, against "
+    "whoever cannot tell them from random ones (paper 003, Definition 4)."
+)
+_RUN = (
+    "The code draws its uniform as the model says, and its sign, if any, fairly and apart from it.",
+    "The floats of the machine that checks are those of the machine that runs the code.",
+    _BITS,
+)
+_LAW = (
+    "Between two boundaries the output neither rises nor falls: the code is monotone in its "
+    "uniform there. The producer probed it; the checker runs the code at the boundaries only.",
+    *_RUN,
+)
+_REFUTATION = (
+    "The code is monotone in its uniform between the splits named; the checker runs it at the ends "
+    "of the preimages only.",
+    *_RUN,
+)
+_MONOTONE = (
+    "The code takes the steps written here for every uniform, each correctly rounded; the checker "
+    "compares it with them at the boundaries. The library's ln and exp are monotone and within "
+    "four ulps. From that it is proved that the code rises or falls with its uniform.",
+    *_RUN,
+)
+_ERROR_BOUND = (
+    "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
+    "one, without fusing or extended precision; the inputs are numbers of the format.",
+    "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
+)
+_SNAPPING = (
+    "The mechanism computes clamp(round(clamp(x) + s * (LN(u) / epsilon))) in this format, each "
+    "operation rounded to nearest, ties to even; LN is the correctly rounded logarithm.",
+    "round goes to the nearest multiple of the grid, ties to even; clamp to [-bound, bound].",
+    "The sign s is fair and independent of u; P(u < a) = a for every a of the format between its "
+    "least normal number and 1, and no u is less than that number.",
+    "Neighbouring databases have query values, as computed, at most 1 apart.",
+    _BITS,
+)
+_ROUNDING = (
+    "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
+    "extended precision; the logarithm is within the stated ulps and monotone.",
+    "The code computes the sum, rounds it to the nearest multiple of the cell and then moves what "
+    "lies beyond the region to its nearer end; zero is released without a sign. The values are "
+    "numbers of the format in the region.",
+    "The uniform, and the sign if there is one, are drawn as the model says, independently of the "
+    "value. Where the logarithm of 0 arises the code goes on with an infinity.",
+    _BITS,
+)
+_CODE = (
+    "The code that runs is the code named here, with these constants and on this machine, and is "
+    "called with Python's own floats. Its answer depends on its arguments alone: it was screened "
+    "for anything else and agreed with the steps bit for bit at finitely many points. Python and "
+    "its libraries do at every call what they did there; their functions are within the stated "
+    "ulps at every point, tried or not."
+)
+_STEPS = (
+    "The claim is about the steps written in it and names no code: that the code which runs takes "
+    "these steps is not checked."
+)
+_DECLARED = (
+    "The ideal noise, the code's meaning in the reals at a uniform real, has a density p with "
+    "p(x) <= exp(rate |x - y|) p(y): declared, not proved."
+)
+_RELEASE = (
+    "The data, the joined public tables and the limits are those of the table's card. Its unit "
+    "column says whose row a row is; where there is none, each row is somebody else's.",
+    "The query and its price, the limits, bounds, steps, edges, declared keys and joined tables "
+    "were fixed without a look at the protected data, other than by answers paid for.",
+    "The engine computed the measures exactly as the plan says: expressions row by row, values "
+    "clamped to the grid, rows weighed by the number of rows of their own unit, all in integers "
+    "that did not overflow; a unit that had to choose keys chose by its own rows and a secret "
+    "drawn afresh.",
+    "Each mechanism ran once, with the parameters of the plan and noise of its exact law, "
+    "independent of all else; the rows were made of its results alone, and nothing else that "
+    "depends on the data, running time included, was seen.",
+    _BITS,
+)
+
+
+def certificate_in(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The certificate itself, or the one that a saved answer holds."""
+    inner = found.get("certificate") if "rows" in found else found
+    return inner if isinstance(inner, Mapping) else found
+
+
+def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a proof of this kind rests on and nothing here checks."""
+    match kind:
+        case "error-bound":
+            return _ERROR_BOUND
+        case "law":
+            return _MONOTONE if claim.get("monotone") == "proved" else _LAW
+        case "refutation":
+            return _MONOTONE if claim.get("monotone") == "proved" else _REFUTATION
+        case "snapping":
+            return _SNAPPING
+        case "rounding":
+            require("code" in claim, "it does not say which code it is about; verify it again")
+            about = _CODE if claim.get("code") else _STEPS
+            return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
+        case "release":
+            return _RELEASE
+    raise Rejected("its kind is unknown")
+
+
+def check(certificate: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless the certificate, or that of a saved answer, proves its claim.
+
+    Code that it names is imported and called.
+    """
+    _check_whole(certificate, _check_body)
+
+
+def check_apart_from_code(certificate: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless all holds that can be seen without running code.
+
+    For a certificate that `names_code` this is no acceptance: whether that code is here, is the
+    same and does what the certificate says is left open.
+    """
+    _check_whole(certificate, _check_still)
+
+
+def names_code(certificate: Mapping[str, Any]) -> bool:
+    """Whether a certificate is about code that is run to check it."""
+    inner = certificate_in(certificate)
+    kind, claim = inner.get("kind"), inner.get("claim")
+    if kind == "rounding" and isinstance(claim, Mapping):
+        return claim.get("code") != []
+    return kind in ("law", "refutation")
+
+
+def _check_whole(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
+    try:
+        require(isinstance(certificate, Mapping), "it is no JSON object")
+        inner = certificate_in(certificate)
+        _check(inner, of_kind)
+        if inner is not certificate:
+            check_answer(certificate, inner)
+    except _MALFORMED as error:
+        raise Rejected(f"it is malformed ({type(error).__name__})") from error
+
+
+def _check(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
+    require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
+    require(certificate["lastbit"] == "certificate", "it is no certificate")
+    version = certificate["version"]
+    require(type(version) is int and version == 1, "its version is unknown")
+    require(certificate["digest"] == digest(certificate), "it was changed after it was written")
+    kind, claim, body = (certificate[part] for part in ("kind", "claim", "body"))
+    require(isinstance(claim, Mapping) and isinstance(body, Mapping), "claim or body is missing")
+    assumptions = certificate["assumptions"]
+    require(
+        isinstance(assumptions, list) and all(isinstance(a, str) and a for a in assumptions),
+        "its assumptions are not written out",
+    )
+    unsaid = set(beliefs(kind, claim)) - set(assumptions)
+    require(not unsaid, "its assumptions leave out what the proof rests on")
+    of_kind(kind, claim, body)
+
+
+def _check_still(kind: object, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """What can be seen without running code."""
+    if kind == "rounding":
+        check_rounding_steps(claim, body)
+    else:
+        about = "it is about running code, and nothing of it can be checked without running it"
+        require(kind not in ("law", "refutation"), about)
+        _check_body(kind, claim, body)
+
+
+def _check_body(kind: object, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    match kind:
+        case "error-bound":
+            check_error_bound(claim, body)
+        case "law":
+            check_law(claim, body)
+        case "refutation":
+            check_refutation(claim, body)
+        case "snapping":
+            check_snapping(claim, body)
+        case "rounding":
+            check_rounding(claim, body)
+        case "release":
+            check_release(claim, body)
+
+
+def problem_of(certificate: Mapping[str, Any]) -> str | None:
+    """Why a certificate is rejected; None if it is accepted."""
+    try:
+        check(certificate)
+    except Rejected as problem:
+        return str(problem)
+    return None

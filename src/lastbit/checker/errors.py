@@ -1,0 +1,469 @@
+"""Checks certificates of kind "error-bound": how far float code strays from its real meaning.
+
+The claim is an expression as a table of steps, the ranges and errors of its inputs, a format, the
+library's ulps, and three bounds: where the real value lies, where the machine's, how far apart they
+are. The body is a list of judgements, each about one step of the expression over one box of inputs,
+each after its premises. A judgement is accepted if its premises prove it by the rule it names
+(`check_rules.py`), or by one of these three:
+
+* MEAN: the premises are all steps below, over the same box. Each step's machine value is its
+  operation on the machine's operands plus its rounding, and differences pass on with slopes; so the
+  error is the sum of all roundings, each times the sum over its ways up of the products of slopes.
+* SPLIT: two boxes whose union is the whole.
+* CASES: each branch over the part of the box where it may be taken; the compared input is exact.
+
+A judgement may be looser than what its premises prove, never tighter.
+
+How certificates of kind "error-bound" are written: tables of steps, boxes, numbers.
+
+The checker's own rules: what a step's premises prove about the step.
+
+For real values a, b, the machine's a', b', and errors e_a >= abs(a' - a), e_b alike, a rule gives
+an interval for the real result, one for the machine's, and a bound on their distance: what the
+operands' errors become, plus this step's rounding. Each rule is the line of algebra next to it.
+Believed: + - * / are correctly rounded; ln, exp and sqrt are within the stated number of ulps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from lastbit.checker.floats import (
+    ONE,
+    ZERO,
+    Interval,
+    NumberFormat,
+    each,
+    exp,
+    hull_distance,
+    inverse,
+    ln,
+    minus,
+    number_format,
+    power_of_two,
+    size,
+    sqrt,
+    times,
+)
+from lastbit.checker.numbers import Rejected, number, require
+
+INPUTS = ("VAR", "SAMPLE")
+# rule: how many steps it uses, and how many other parts it is written with
+SHAPES: Mapping[str, tuple[int, int]] = MappingProxyType({
+    "CONST": (0, 1), "VAR": (0, 1), "ADD": (2, 0), "SUB": (2, 0), "MUL": (2, 0), "DIV": (2, 0),
+    "NEG": (1, 0), "LN": (1, 0), "EXP": (1, 0), "SQRT": (1, 0), "ABS": (1, 0), "SGN": (1, 0),
+    "CLAMP": (1, 2), "ROUND": (1, 1), "CASES": (2, 3),
+})  # fmt: skip
+
+Box = dict[str, Interval]
+
+
+def rows_of(written: Any) -> list[list[Any]]:
+    """The expression's table: every step uses only steps before it."""
+    require(isinstance(written, list) and bool(written), "there is no expression")
+    for index, row in enumerate(written):
+        require(isinstance(row, list) and bool(row), "a row of the expression is empty")
+        if row[0] == "SAMPLE":
+            require(all(isinstance(part, str) for part in row[1:]) and len(row) > 2, "bad sample")
+            _require_name(row[1])
+            continue
+        uses, others = SHAPES[row[0]]
+        require(len(row) == 1 + uses + others, "a row of the expression has the wrong length")
+        for place in row[1 : 1 + uses]:
+            require(type(place) is int and 0 <= place < index, "a row uses one not before it")
+        _check_parts(row)
+    return list(written)
+
+
+def _check_parts(row: list[Any]) -> None:
+    """What a row is written with, whether the proof comes to it or not."""
+    match row:
+        case ["VAR", name]:
+            _require_name(name)
+        case ["CONST", value]:
+            number(value)
+        case ["ROUND", _, step]:
+            require(number(step) > 0, "a grid has no step")
+        case ["CLAMP", _, low, high]:
+            ends = [number(end) for end in (low, high) if end is not None]
+            require(ends == sorted(ends), "a clamp has its ends in the wrong order")
+        case ["CASES", _, _, name, relation, bound]:
+            _require_name(name)
+            number(bound)
+            require(relation in ("<", "<=", "=="), "a condition is unknown")
+
+
+def _require_name(name: Any) -> None:
+    require(isinstance(name, str) and name.isidentifier(), "an input has no name")
+
+
+def below(row: list[Any]) -> list[int]:
+    """The steps that a step uses."""
+    return row[1 : 1 + SHAPES[row[0]][0]] if row[0] != "SAMPLE" else []
+
+
+def within(place: Any, among: list[Any]) -> int:
+    """A place in a list, from its start."""
+    require(type(place) is int and 0 <= place < len(among), "a step names what is not there")
+    return int(place)
+
+
+def interval_of(ends: Any) -> Interval:
+    """An interval as certificates write it."""
+    require(isinstance(ends, list) and len(ends) == 2, "an interval has not two ends")
+    low, high = number(ends[0]), number(ends[1])
+    require(low <= high, "an interval is empty")
+    return low, high
+
+
+def box_of(written: Any) -> Box:
+    """The range of every input."""
+    require(isinstance(written, Mapping), "a box is no table of ranges")
+    return {name: interval_of(ends) for name, ends in written.items()}
+
+
+def ulps_of(written: Any, form: NumberFormat) -> dict[str, Fraction]:
+    """How far ln, exp and sqrt may be off."""
+    ulps = {name: number(text) for name, text in written.items()}
+    require(set(ulps) == {"exp", "ln", "sqrt"}, "the library's ulps are incomplete")
+    most = Fraction(2**20) if form.fixed else Fraction(2) ** (form.bits - 2)
+    require(
+        all(Fraction(1, 2) <= u <= most for u in ulps.values()), "the library's ulps are absurd"
+    )
+    return ulps
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What holds of a step, and the bound on its own rounding."""
+
+    real: Interval
+    computed: Interval
+    error: Fraction
+    rounding: Fraction = Fraction(0)
+
+
+def derived(  # one rule a case: long, but flat
+    row: list[Any], below: list[Proved], form: NumberFormat, ulps: Mapping[str, Fraction]
+) -> Proved:
+    """What the premises prove of a step of the expression."""
+    rule, a = row[0], below[0] if below else None
+    if rule == "CONST":
+        value = number(row[1])
+        near = form.nearest(value)
+        return Proved((value,) * 2, (near,) * 2, abs(near - value), abs(near - value))
+    assert a is not None
+    if rule in ("ADD", "SUB"):
+        b = below[1]
+        if rule == "SUB":
+            b = Proved(minus(b.real), minus(b.computed), b.error)
+        real = (a.real[0] + b.real[0], a.real[1] + b.real[1])
+        exact = (a.computed[0] + b.computed[0], a.computed[1] + b.computed[1])
+        lost = Fraction(0) if exact_sum(a.computed, b.computed, form) else form.half(exact)
+        return rounded(real, exact, a.error + b.error, lost, form)
+    if rule == "MUL":
+        b = below[1]
+        same = row[1] == row[2]
+        real, exact = (
+            each(lambda s: s * s, size(x)) if same else times(x, y)
+            for x, y in ((a.real, b.real), (a.computed, b.computed))
+        )
+        # a'b' - ab = b'(a' - a) + a(b' - b) = b(a' - a) + a'(b' - b)
+        carried = min(
+            size(b.computed)[1] * a.error + size(a.real)[1] * b.error,
+            size(b.real)[1] * a.error + size(a.computed)[1] * b.error,
+        )
+        return rounded(real, exact, carried, scaled(exact, (a.computed, b.computed), form), form)
+    if rule == "DIV":
+        b = below[1]
+        turned = inverse(b.computed)
+        real, exact = times(a.real, inverse(b.real)), times(a.computed, turned)
+        # a'/b' - a/b = ((a' - a) - (a/b)(b' - b)) / b'
+        carried = (a.error + size(real)[1] * b.error) / size(b.computed)[0]
+        return rounded(real, exact, carried, scaled(exact, (turned,), form), form)
+    if rule in ("LN", "EXP", "SQRT"):
+        return library(rule, a, form, ulps)
+    if rule == "NEG":
+        return Proved(minus(a.real), minus(a.computed), a.error)
+    if rule == "ABS":
+        return Proved(size(a.real), size(a.computed), a.error)
+    if rule == "SGN":
+        real, exact = (each(lambda e: (e > 0) - (e < 0), x) for x in (a.real, a.computed))
+        return Proved(real, exact, hull_distance(real, exact) if a.error else Fraction(0))
+    if rule == "CLAMP":
+        return clamped(row[2:], a, form)
+    if rule == "ROUND":
+        return gridded(number(row[2]), a, form)
+    raise Rejected("a rule is unknown")
+
+
+def rounded(
+    real: Interval, exact: Interval, carried: Fraction, lost: Fraction, form: NumberFormat
+) -> Proved:
+    """A step that is exact on the machine's operands, then rounded to the nearest."""
+    near = (form.nearest(exact[0]), form.nearest(exact[1]))
+    computed = exact if lost == 0 and not form.fixed else near
+    return Proved(real, computed, min(carried + lost, hull_distance(real, computed)), lost)
+
+
+def exact_sum(x: Interval, y: Interval, form: NumberFormat) -> bool:
+    """Whether a sum needs no rounding: multiples of the least number, or Sterbenz's lemma."""
+    if form.fixed or ZERO in (x, y):
+        return True
+    if size((x[0] + y[0], x[1] + y[1]))[1] <= 2 * form.least_normal:
+        return True
+    up, down = (x, y) if x[0] >= 0 else (y, x)
+    return up[0] > 0 > down[1] and -down[0] <= 2 * up[0] and up[1] <= -2 * down[1]
+
+
+def scaled(exact: Interval, factors: tuple[Interval, ...], form: NumberFormat) -> Fraction:
+    """The rounding of a product; a power of two only moves the point."""
+    for factor in factors:
+        if factor == ZERO or (power_of_two(factor) and size(factor)[0] >= 1):
+            return Fraction(0)
+        if power_of_two(factor) and not form.fixed:
+            return Fraction(0) if size(exact)[0] >= form.least_normal else form.least / 2
+    return form.half(exact)
+
+
+def library(rule: str, a: Proved, form: NumberFormat, ulps: Mapping[str, Fraction]) -> Proved:
+    """ln, exp, sqrt: what the argument's error becomes, and the function's own error in ulps."""
+    function = {"LN": ln, "EXP": exp, "SQRT": sqrt}[rule]
+    real, exact = function(a.real), function(a.computed)
+    if rule == "LN":  # abs(ln a' - ln a) <= abs(a' - a) / min(a, a')
+        carried = a.error / min(a.real[0], a.computed[0])
+    elif rule == "EXP":  # abs(exp a' - exp a) <= abs(a' - a) exp(max(a, a'))
+        carried = a.error * max(real[1], exact[1])
+    else:  # abs(√a' - √a) = abs(a' - a) / (√a + √a'), and at most √abs(a' - a)
+        carried = sqrt((a.error, a.error))[1]
+        if real[0] + exact[0] > 0:
+            carried = min(carried, a.error / (real[0] + exact[0]))
+    units = ulps[rule.lower()]
+    if units == Fraction(1, 2):
+        return rounded(real, exact, carried, form.half(exact), form)
+    lost = units * form.step(size(exact)[1])
+    low, high = lowest(exact[0], units, form), -lowest(-exact[1], units, form)
+    require(size((low, high))[1] <= form.largest, "a step may overflow")
+    return Proved(real, (low, high), min(carried + lost, hull_distance(real, (low, high))), lost)
+
+
+def lowest(low: Fraction, units: Fraction, form: NumberFormat) -> Fraction:
+    """The least y - units step(y) over y >= low: at low, or at the next power of two above 0."""
+    step = form.step(low)
+    if low <= 0 or form.fixed:
+        return low - units * step
+    return min(low - units * step, step * (1 << form.bits) - 2 * units * step)
+
+
+def clamped(ends: list[Any], a: Proved, form: NumberFormat) -> Proved:
+    """The middle one of three numbers is no farther off than the farthest of them."""
+    real, computed, lost = a.real, a.computed, Fraction(0)
+    for text, pick in zip(ends, (max, min), strict=True):
+        if text is not None:
+            end = number(text)
+            near = form.nearest(end)
+            lost = max(lost, abs(near - end))
+            real = (pick(real[0], end), pick(real[1], end))
+            computed = (pick(computed[0], near), pick(computed[1], near))
+    return Proved(real, computed, min(max(a.error, lost), hull_distance(real, computed)), lost)
+
+
+def gridded(grid: Fraction, a: Proved, form: NumberFormat) -> Proved:
+    """The nearest multiples of two numbers e apart are at most e and one more step apart."""
+    require(grid > 0, "a grid has no step")
+    real, exact = (each(lambda e: round(e / grid) * grid, x) for x in (a.real, a.computed))
+    carried = (a.error // grid + 1) * grid if a.error else Fraction(0)
+    kept = not form.fixed and power_of_two((grid, grid)) and grid >= form.least
+    lost = Fraction(0) if kept else form.half(exact)
+    computed = (form.nearest(exact[0]), form.nearest(exact[1]))
+    return Proved(real, computed, min(carried + lost, hull_distance(real, computed)), lost)
+
+
+def slopes(row: list[Any], below: list[Proved], own: Proved) -> list[Interval] | None:
+    """op(a', b') - op(a, b) = s (a' - a) + t (b' - b): intervals for s and t; None if it jumps."""
+    rule = row[0]
+    if rule in ("ADD", "SUB"):
+        return [ONE, ONE if rule == "ADD" else minus(ONE)]
+    if rule == "MUL":
+        return [below[1].computed, below[0].real]
+    if rule == "DIV":
+        turned = inverse(below[1].computed)
+        return [turned, minus(times(own.real, turned))]
+    if rule in ("CONST", "VAR", "SAMPLE"):
+        return []
+    if rule in ("SGN", "ROUND", "CASES"):
+        return None
+    a = below[0]
+    both = (min(a.real[0], a.computed[0]), max(a.real[1], a.computed[1]))
+    if rule == "NEG" or (rule == "ABS" and both[1] <= 0 and both[0] < 0):
+        return [minus(ONE)]
+    if rule == "ABS":
+        return [ONE if both[0] >= 0 else (-ONE[1], ONE[1])]
+    if rule == "CLAMP":
+        return [(Fraction(0), Fraction(1))]
+    if rule == "LN":
+        return [inverse(both)]
+    if rule == "EXP":
+        return [exp(both)]
+    if rule == "SQRT":
+        low, high = (x + y for x, y in zip(sqrt(a.real), sqrt(a.computed), strict=True))
+        return [(1 / high, 1 / low)] if low > 0 else None
+    raise Rejected("a rule is unknown")
+
+
+BOUNDS = frozenset({"real", "computed", "error"})
+CLAIM = BOUNDS | {"expression", "ranges", "errors", "format", "ulps"}
+STEP = BOUNDS | {"rule", "expression", "box", "premises"}
+
+
+def check_error_bound(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless the body proves the claim."""
+    require(set(claim) == CLAIM and set(body) == {"boxes", "steps"}, "a part is missing")
+    proof = _Proof(claim, body)
+    require(bool(body["steps"]), "there is no step")
+    for step in body["steps"]:
+        proof.add(step)
+    last = body["steps"][-1]
+    require(last["expression"] == len(proof.rows) - 1, "the last step is about another expression")
+    whole = box_of(claim["ranges"])
+    require(proof.boxes[last["box"]] == whole, "the last step is over another box")
+    proof.require_looser(claim, proof.done[-1][2], "the claim")
+
+
+class _Proof:
+    """The judgements accepted so far: (expression, box, what was stated)."""
+
+    def __init__(self, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+        self.rows = rows_of(claim["expression"])
+        self.form: NumberFormat = number_format(claim["format"])
+        self.ulps = ulps_of(claim["ulps"], self.form)
+        names = {row[1] for row in self.rows if row[0] in INPUTS}
+        names |= {row[3] for row in self.rows if row[0] == "CASES"}
+        require(all(map(str.isidentifier, names)), "an input has a name that is no name")
+        self.errors = {
+            name: None if text == "rounded" else number(text)
+            for name, text in claim["errors"].items()
+        }
+        require(all(e is None or e >= 0 for e in self.errors.values()), "an error is negative")
+        self.boxes = [box_of(box) for box in body["boxes"]]
+        for box in (*self.boxes, claim["ranges"], self.errors):
+            require(set(box) == names, "a box or the errors name other inputs than the expression")
+        self.done: list[tuple[int, int, Proved]] = []
+
+    def add(self, step: Mapping[str, Any]) -> None:
+        require(set(step) == STEP, "a step lacks a part, or has one too many")
+        index, box = within(step["expression"], self.rows), within(step["box"], self.boxes)
+        premises = [self.done[within(place, self.done)] for place in step["premises"]]
+        rule, row = step["rule"], self.rows[index]
+        if rule == "SPLIT":
+            proved = self._split(index, box, premises)
+        elif rule == "MEAN":
+            proved = self._mean(index, box, premises)
+        else:
+            require(rule == row[0], "a rule does not fit its expression")
+            proved = self._step(row, box, premises)
+        self.done.append((index, box, self.require_looser(step, proved, f"a step by {rule}")))
+
+    def require_looser(self, step: Mapping[str, Any], proved: Proved, where: str) -> Proved:
+        """What a step states, if the proof justifies it."""
+        real, computed = interval_of(step["real"]), interval_of(step["computed"])
+        error = number(step["error"])
+        for stated, known in ((real, proved.real), (computed, proved.computed)):
+            require(stated[0] <= known[0] and known[1] <= stated[1], f"{where} is too narrow")
+        require(error >= proved.error, f"{where} claims too small an error")
+        return Proved(real, computed, error)
+
+    def _step(self, row: list[Any], box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+        if row[0] in INPUTS:
+            require(not premises, "an input has premises")
+            return self._input(self.boxes[box][row[1]], self.errors[row[1]])
+        if row[0] == "CASES":
+            return self._cases(row, box, premises)
+        self._fit(premises, [(place, box) for place in row[1 : 1 + SHAPES[row[0]][0]]])
+        return derived(row, [known for _, _, known in premises], self.form, self.ulps)
+
+    def _fit(self, premises: list[tuple[int, int, Proved]], wanted: list[tuple[int, int]]) -> None:
+        """The premises must be about exactly these expressions and boxes, in this order."""
+        require([(e, b) for e, b, _ in premises] == wanted, "the premises do not fit")
+
+    def _input(self, ends: Interval, error: Fraction | None) -> Proved:
+        if error is None:
+            near = (self.form.nearest(ends[0]), self.form.nearest(ends[1]))
+            return Proved(ends, near, self.form.half(ends), self.form.half(ends))
+        computed = (ends[0] - error, ends[1] + error)
+        require(max(-computed[0], computed[1]) <= self.form.largest, "an input is too large")
+        return Proved(ends, computed, error, error)
+
+    def _split(self, index: int, box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+        require([e for e, _, _ in premises] == [index, index], "the premises do not fit")
+        low, high = (self.boxes[b] for _, b, _ in premises)
+        whole = self.boxes[box]
+        changed = [name for name in whole if not low[name] == high[name] == whole[name]]
+        require(len(changed) == 1, "a split does not cut one input")
+        (name,) = changed
+        require(low[name][1] >= high[name][0], "a split leaves a gap")
+        begins, ends = low[name][0] <= whole[name][0], whole[name][1] <= high[name][1]
+        require(begins and ends, "a split leaves a rest")
+        return _union([known for _, _, known in premises])
+
+    def _cases(self, row: list[Any], box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+        name, relation, at = row[3], row[4], number(row[5])
+        require(self.errors[name] == 0 and self.form.holds(at), "a branch may go two ways")
+        low, high = self.boxes[box][name]
+        then = {"<": low < at, "<=": low <= at, "==": low <= at <= high}[relation]
+        other = {"<": high >= at, "<=": high > at, "==": not low == at == high}[relation]
+        parts = []
+        if then:
+            parts.append((row[1], (at, at) if relation == "==" else (low, min(high, at))))
+        if other:
+            parts.append((row[2], (low, high) if relation == "==" else (max(low, at), high)))
+        require([e for e, _, _ in premises] == [e for e, _ in parts], "a case is missing")
+        for (_, b, _), (_, ends) in zip(premises, parts, strict=True):
+            require(self.boxes[b] == {**self.boxes[box], name: ends}, "a case is over another box")
+        return _union([known for _, _, known in premises])
+
+    def _mean(self, index: int, box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+        needed = {index}
+        for place in range(index, -1, -1):
+            if place in needed and self.rows[place][0] != "CASES":
+                needed.update(below(self.rows[place]))
+        self._fit(premises, [(place, box) for place in sorted(needed)])
+        known = {place: proved for place, _, proved in premises}
+        weights: dict[int, Interval] = {index: (Fraction(1), Fraction(1))}
+        total = Fraction(0)
+        for place in sorted(needed, reverse=True):
+            row, weight = self.rows[place], _short(weights.get(place, (Fraction(0), Fraction(0))))
+            parts = [known[other] for other in below(row)] if row[0] != "CASES" else []
+            ways = slopes(row, parts, known[place])
+            lost = known[place].error
+            if ways is not None and row[0] in INPUTS:
+                lost = self._input(self.boxes[box][row[1]], self.errors[row[1]]).rounding
+            elif ways is not None:
+                lost = derived(row, parts, self.form, self.ulps).rounding
+            total += max(-weight[0], weight[1]) * lost
+            for other, slope in zip(below(row) if ways else (), ways or (), strict=True):
+                share, before = times(weight, slope), weights.get(other, (Fraction(0), Fraction(0)))
+                weights[other] = (before[0] + share[0], before[1] + share[1])
+        return Proved(known[index].real, known[index].computed, total)
+
+
+def _union(parts: list[Proved]) -> Proved:
+    require(bool(parts), "a case is missing")
+    return Proved(
+        (min(p.real[0] for p in parts), max(p.real[1] for p in parts)),
+        (min(p.computed[0] for p in parts), max(p.computed[1] for p in parts)),
+        max(p.error for p in parts),
+    )
+
+
+def _short(x: Interval) -> Interval:
+    """The interval with ends of about 200 bits, outward: exact fractions would grow and grow."""
+    most = max(-x[0], x[1])
+    if most == 0:
+        return x
+    step = Fraction(2) ** (most.numerator.bit_length() - most.denominator.bit_length() - 200)
+    return x[0] // step * step, -(-x[1] // step) * step

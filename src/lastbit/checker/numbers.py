@@ -1,0 +1,97 @@
+"""The checker's own arithmetic: fractions, and decimals with a margin. Nothing else of lastbit.
+
+`exp_bounds`, `ln_bounds` and `sqrt_bounds` enclose a real number between two fractions. Decimal's
+exp and ln are correctly rounded to the digits of their context (General Decimal Arithmetic), so a
+result is within one unit of its last digit; the bounds leave ten. The square root is by integers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from decimal import Context, Decimal
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+DIGITS = 60
+_CONTEXT = Context(prec=DIGITS, Emin=-(10**8), Emax=10**8)
+_NUMBER = re.compile(r"-?\d{1,4000}(/[1-9]\d{0,3999})?", re.ASCII)
+
+
+class Rejected(Exception):
+    """A certificate does not prove what it claims; the message says where."""
+
+
+def require(condition: bool, problem: str) -> None:
+    """Reject unless a condition holds."""
+    if not condition:
+        raise Rejected(problem)
+
+
+def number(text: object) -> Fraction:
+    """An exact number as certificates write it: "3", "-1/3"; anything else is rejected.
+
+    >>> number("-1/3")
+    Fraction(-1, 3)
+    """
+    if not isinstance(text, str) or not _NUMBER.fullmatch(text):
+        raise Rejected("a number is not written as an integer or a ratio")
+    value = Fraction(text)
+    require(str(value) == text, "a number is not in lowest terms")
+    return value
+
+
+def written(value: Fraction | int) -> str:
+    """A number as certificates write it."""
+    return str(Fraction(value))
+
+
+def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Fractions around e**x, relatively 10**-50 apart or less; for |x| up to 10**6.
+
+    >>> low, high = exp_bounds(Fraction(1))
+    >>> low < Fraction(271828182845904523536, 10**20) + Fraction(1, 10**20) and high - low < 1
+    True
+    """
+    require(abs(x) <= 10**6, "an exponent is out of range")
+    near = _decimal(x)
+    # the argument's own rounding moves e**x by a factor of at most 1 + |x| 10**-59 * 2
+    return _widened(_CONTEXT.exp(near), Fraction(10 + 2 * int(abs(x) + 1), 10 ** (DIGITS - 1)))
+
+
+def ln_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Fractions around ln x for x > 0, absolutely 10**-50 apart or less in the usual range."""
+    require(x > 0, "a logarithm of a number that is not above 0")
+    near = _CONTEXT.ln(_decimal(x))
+    margin = Fraction(20 + 20 * int(abs(near) + 1), 10 ** (DIGITS - 1))
+    return Fraction(near) - margin, Fraction(near) + margin
+
+
+def sqrt_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Fractions around the square root of x >= 0, relatively 2**-150 apart or less."""
+    require(x >= 0, "a square root of a number below 0")
+    if x == 0:
+        return Fraction(0), Fraction(0)
+    shift = 2 * max(0, 320 + x.denominator.bit_length() - x.numerator.bit_length())
+    root = isqrt((x.numerator << shift) // x.denominator)
+    scale = 1 << (shift // 2)
+    return Fraction(root, scale), Fraction(root + 1, scale)
+
+
+def _decimal(x: Fraction) -> Decimal:
+    return _CONTEXT.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
+def _widened(near: Decimal, relative: Fraction) -> tuple[Fraction, Fraction]:
+    value = Fraction(near)
+    return value * (1 - relative), value * (1 + relative)
+
+
+def digest(certificate: Mapping[str, Any]) -> str:
+    """SHA-256 of everything but the digest itself, in one canonical spelling."""
+    rest = {key: value for key, value in certificate.items() if key != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,507 @@
+"""Which integer vectors a query needs, and how far one unit can move each: worked out again.
+
+The checker believes these rules, proved in `tables/stability.py`. A unit with n rows has each of
+them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own contribution is
+
+| kind | over all groups and bins |
+|---|---|
+| rows, bins | entries from 0 up that add up to at most k W |
+| values | sizes add up to at most k W largest |
+| squares | entries from 0 up that add up to at most k W largest**2 |
+| units | 1 in each of at most c groups |
+
+and nobody else's moves. Add-remove: it comes or goes. Change-one: it becomes another, so L1
+doubles; entries from 0 up move by no more than the larger of the two, so Linf stays and the square
+of L2 doubles; entries of either sign can double Linf, and the square of L2 grows fourfold.
+
+What a released query may be: its form, checked again from its JSON alone.
+
+The checker believes that every function of `_FUNCTIONS` looks at one row only. So filters, keys
+and values are functions of a row and of public tables; `having`, `order` and `limit` may name
+columns of the answer only, so they see released numbers alone. Declared keys must be different
+values of one type: a key declared twice would be released twice, and one person counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor, prod
+from types import MappingProxyType
+from typing import Any
+
+from lastbit.checker.numbers import Rejected, number, require, written
+
+_PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
+_AGGREGATE = frozenset(
+    {"name", "function", "expression", "bounds", "step", "nullable", "level", "edges"}
+)
+_COUNTS = ("count", "count_units")
+_RANKED = ("quantile", "min", "max")
+_NUMERIC = ("sum", "mean", "variance", "std", *_RANKED)
+_KEYS = ("integer", "text", "boolean", "date", "missing")
+# function: the least and the greatest number of its arguments
+_FUNCTIONS: Mapping[str, tuple[int, int]] = MappingProxyType({
+    **dict.fromkeys(("+", "*", "and", "or", "in", "case", "least", "greatest"), (2, 10**6)),
+    **dict.fromkeys(("-", "/", "%", "=", "<>", "<", "<=", ">", ">=", "like", "ilike"), (2, 2)),
+    **dict.fromkeys(("power", "starts_with", "contains", "days_between"), (2, 2)),
+    **dict.fromkeys(("negate", "not", "is_missing", "abs", "floor", "ceil", "sqrt"), (1, 1)),
+    **dict.fromkeys(("ln", "exp", "length", "lower", "upper", "trim"), (1, 1)),
+    **dict.fromkeys(("to_integer", "to_number", "to_text", "to_date", "to_boolean"), (1, 1)),
+    **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), (1, 1)),
+    "start_of_month": (1, 1), "round": (1, 2), "substring": (2, 3), "clamp": (3, 3),
+    "bin": (3, 10**6), "coalesce": (1, 10**6), "concat": (1, 10**6),
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One aggregate of the query, read."""
+
+    name: str
+    function: str
+    expression: Any
+    bounds: tuple[Fraction, Fraction] | None
+    step: Fraction | None
+    nullable: bool
+    level: Fraction | None
+    edges: tuple[Fraction, ...]
+
+    @property
+    def ranked(self) -> bool:
+        """Whether it is drawn by rank and not made of noisy sums."""
+        return self.function in _RANKED
+
+    @property
+    def value_key(self) -> object:
+        """What two aggregates must share for one sum of values to serve both."""
+        return identity_of(self.expression), self.bounds, self.step, self.nullable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A query whose form is right. `values` has the declared values of each key, if any are."""
+
+    table: str
+    names: tuple[str, ...]
+    values: tuple[tuple[object, ...] | None, ...]
+    aggregates: tuple[Asked, ...]
+    limit: int | None
+
+    @property
+    def groups(self) -> int | None:
+        """The number of all possible keys, 1 without any; None where only the data knows."""
+        sizes = [None if values is None else len(values) for values in self.values]
+        return None if None in sizes else prod(size for size in sizes if size is not None)
+
+
+def question_of(query: Any) -> Question:
+    """The query, or `Rejected`."""
+    require(isinstance(query, Mapping) and set(query) == _PARTS, "the query lacks a part")
+    tables = frozenset(_joined(query["joins"]))
+    for join in query["joins"]:
+        for own, other in join["on"]:
+            _check(own, tables)
+            _check_public(other, join["table"])
+    if query["where"] is not None:
+        _check(query["where"], tables)
+    keys = [_key(key, tables) for key in _list(query["keys"])]
+    aggregates = tuple(_aggregate(part, tables) for part in _list(query["aggregates"]))
+    require(bool(aggregates), "the query asks for nothing")
+    names = [name for name, _ in keys]
+    every = [name.lower() for name in (*names, *(part.name for part in aggregates))]
+    require(len(set(every)) == len(every), "two columns of the answer have one name")
+    histograms = {part.name.lower() for part in aggregates if part.function == "histogram"}
+    _check_afterwards(query, frozenset(every) - histograms)
+    return Question(
+        table=_name(query["table"]),
+        names=tuple(names),
+        values=tuple(values for _, values in keys),
+        aggregates=aggregates,
+        limit=query["limit"],
+    )
+
+
+# ---------------------------------------------------------------- the parts
+
+
+def _joined(joins: Any) -> Iterator[str]:
+    seen = set()
+    for join in _list(joins):
+        require(isinstance(join, Mapping) and set(join) == {"table", "on"}, "a join is malformed")
+        name = _name(join["table"])
+        require(name.lower() not in seen, "a public table is joined twice")
+        seen.add(name.lower())
+        pairs = _list(join["on"])
+        require(bool(pairs) and all(len(_list(p)) == 2 for p in pairs), "a join has no condition")
+        yield name
+
+
+def _check_public(column: Any, table: str) -> None:
+    require(isinstance(column, Mapping), "a join compares with no column")
+    require(column.get("table", table) == table, "a join compares with another table")
+    require(set(column) - {"table"} == {"column"}, "a join compares with no column")
+    _name(column["column"])
+
+
+def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | None]:
+    require(isinstance(key, Mapping), "a key is malformed")
+    require(set(key) == {"name", "expression", "values"}, "a key is malformed")
+    _check(key["expression"], tables)
+    if key["values"] is None:
+        return _name(key["name"]), None
+    values = tuple(constant_of(value) for value in _list(key["values"]))
+    kinds = {value["type"] for value in key["values"]}
+    require(bool(values) and kinds <= set(_KEYS), "declared keys are none, or no keys")
+    require(len(kinds - {"missing"}) <= 1, "declared keys are of several types")
+    require(len(set(values)) == len(values), "a key is declared twice")
+    return _name(key["name"]), values
+
+
+def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
+    require(isinstance(part, Mapping) and set(part) == _AGGREGATE, "an aggregate is malformed")
+    function, expression = part["function"], part["expression"]
+    require(function in (*_COUNTS, *_NUMERIC, "histogram"), "an aggregate is unknown")
+    require(expression is not None or function in _COUNTS, "an aggregate is of nothing")
+    require(expression is None or function != "count_units", "units are counted of a column")
+    if expression is not None:
+        _check(expression, tables)
+    require(type(part["nullable"]) is bool, "nullable is neither true nor false")
+    bounds = None if part["bounds"] is None else tuple(map(number, _list(part["bounds"])))
+    require(bounds is not None or function not in _NUMERIC, "an aggregate has no bounds")
+    require(bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1]), "bounds do not rise")
+    step = None if part["step"] is None else number(part["step"])
+    require(step is None or step > 0, "a step is not above 0")
+    level = None if part["level"] is None else number(part["level"])
+    if function == "quantile":
+        require(level is not None and 0 < level < 1, "a quantile has no level")
+    edges = () if part["edges"] is None else tuple(map(number, _list(part["edges"])))
+    if function == "histogram":
+        require(len(edges) > 1 and all(a < b for a, b in pairwise(edges)), "bins do not rise")
+    return Asked(
+        name=_name(part["name"]),
+        function=function,
+        expression=expression,
+        bounds=bounds,  # type: ignore[arg-type]
+        step=step,
+        nullable=part["nullable"],
+        level=level,
+        edges=edges,
+    )
+
+
+def _check_afterwards(query: Mapping[str, Any], single: frozenset[str]) -> None:
+    """What happens after the noise: it sees columns of the answer only."""
+    if query["having"] is not None:
+        _check(query["having"], frozenset())
+        for name, _ in _columns(query["having"]):
+            require(name.lower() in single, "HAVING looks at what is not released")
+    for order in _list(query["order"]):
+        require(len(_list(order)) == 2 and type(order[1]) is bool, "an order is malformed")
+        require(_name(order[0]).lower() in single, "ORDER BY looks at what is not released")
+    limit = query["limit"]
+    require(limit is None or (type(limit) is int and limit >= 0), "a limit is no number of rows")
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def _check(expression: Any, tables: frozenset[str]) -> None:
+    """Columns of the table and of joined ones, constants, and known functions of them."""
+    if isinstance(expression, list):
+        require(bool(expression) and isinstance(expression[0], str), "an expression is malformed")
+        require(expression[0] in _FUNCTIONS, "a function is unknown")
+        least, most = _FUNCTIONS[expression[0]]
+        require(least <= len(expression) - 1 <= most, "a function has the wrong arguments")
+        for argument in expression[1:]:
+            _check(argument, tables)
+        return
+    require(isinstance(expression, Mapping), "an expression is malformed")
+    if "column" not in expression:
+        constant_of(expression)
+        return
+    require(set(expression) <= {"column", "table"}, "a column is malformed")
+    _name(expression["column"])
+    if "table" in expression:
+        require(expression["table"] in tables, "a column's table is not joined")
+
+
+def _columns(expression: Any) -> Iterator[tuple[str, str | None]]:
+    if isinstance(expression, list):
+        for argument in expression[1:]:
+            yield from _columns(argument)
+    elif "column" in expression:
+        yield expression["column"], expression.get("table")
+
+
+def constant_of(data: Any) -> object:
+    """A public value as something that is equal exactly if type and value are.
+
+    >>> constant_of({"type": "integer", "value": 1}), constant_of({"type": "text", "value": "1"})
+    (('integer', 1), ('text', '1'))
+    """
+    require(isinstance(data, Mapping) and set(data) == {"type", "value"}, "a value is malformed")
+    kind, value = data["type"], data["value"]
+    match kind:
+        case "missing":
+            require(value is None, "a missing value has a value")
+            return ("missing",)
+        case "boolean":
+            require(type(value) is bool, "a truth value is none")
+        case "integer":
+            require(type(value) is int, "a whole number is none")
+        case "number":
+            return kind, number(value)
+        case "text":
+            require(isinstance(value, str), "a text is none")
+        case "date":
+            require(date.fromisoformat(value).isoformat() == value, "a date is written otherwise")
+        case "timestamp":
+            require(datetime.fromisoformat(value).isoformat() == value, "a time is malformed")
+        case _:
+            raise Rejected("a value is of no known type")
+    return kind, value
+
+
+def identity_of(expression: Any) -> object:
+    """Something that is equal for equal expressions; 1, 1.0 and true are three constants."""
+    if expression is None:
+        return None
+    if isinstance(expression, list):
+        return (expression[0], *map(identity_of, expression[1:]))
+    if "column" in expression:
+        return "column", expression["column"], expression.get("table")
+    return constant_of(expression)
+
+
+def _name(text: Any) -> str:
+    require(isinstance(text, str) and bool(text), "a name is empty")
+    return str(text)
+
+
+def _list(value: Any) -> list[Any]:
+    require(isinstance(value, list), "a list is none")
+    return list(value)
+
+
+_WEIGHT = 1 << 20
+_GRID = 1 << 20
+_CANDIDATES = 1 << 10
+_MOST = 1 << 20
+_MANY_EDGES = 64
+_CENTRED = ("mean", "variance", "std")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the proof needs of the card."""
+
+    unit: str | None
+    max_rows: int
+    max_groups: int | None
+    change_one: bool
+    groups: int | None
+
+    @property
+    def weight_one(self) -> int:
+        """What stands for the weight 1."""
+        return 1 if self.unit is None else _WEIGHT
+
+    @property
+    def total(self) -> int:
+        """The most that all rows of a unit weigh together."""
+        return self.max_rows * self.weight_one
+
+    @property
+    def own_keys(self) -> int:
+        """To how many groups one unit can belong."""
+        if self.unit is None:
+            return 1
+        known = [number for number in (self.max_groups, self.groups) if number is not None]
+        require(bool(known), "one unit could bring any number of keys to light")
+        return min(known)
+
+
+def facts_of(plan: Mapping[str, Any], question: Question) -> Facts:
+    """The card's facts as the plan names them, each within its limits."""
+    unit, rows, groups = plan["unit"], plan["max_rows"], plan["max_groups"]
+    require(unit is None or (isinstance(unit, str) and bool(unit)), "the unit has no name")
+    require(type(rows) is int and 1 <= rows <= _MOST, "max_rows is out of range")
+    require(
+        groups is None or (type(groups) is int and 1 <= groups <= _MOST),
+        "max_groups is out of range",
+    )
+    if unit is None:
+        require(rows == 1 and groups in (None, 1), "a row that is a unit has several rows")
+    require(plan["neighbours"] in ("add-remove", "change-one"), "the neighbours are unknown")
+    return Facts(
+        unit=unit,
+        max_rows=rows,
+        max_groups=groups,
+        change_one=plan["neighbours"] == "change-one",
+        groups=question.groups,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One integer vector: what a row brings to it."""
+
+    kind: str
+    expression: Any = None
+    nullable: bool = True
+    centre: Fraction = Fraction(0)
+    step: Fraction = Fraction(1)
+    lowest: int = 0
+    highest: int = 0
+    edges: tuple[Fraction, ...] = ()
+    clamped: bool = True
+
+    @property
+    def largest(self) -> int:
+        """The greatest size of the integer of one row."""
+        size = max(abs(self.lowest), abs(self.highest))
+        return {"values": size, "squares": size**2}.get(self.kind, 1)
+
+    @property
+    def signed(self) -> bool:
+        """Whether rows can pull it both ways."""
+        return self.kind == "values" and self.lowest < 0 < self.highest
+
+    @property
+    def identity(self) -> object:
+        """Equal for measures that are one."""
+        grid = (self.centre, self.step, self.lowest, self.highest)
+        bins = (self.edges, self.clamped)
+        return self.kind, identity_of(self.expression), self.nullable, grid, bins
+
+    def json(self, name: str) -> dict[str, Any]:
+        """As plans write it."""
+        return {
+            "name": name,
+            "kind": self.kind,
+            "expression": self.expression,
+            "nullable": self.nullable,
+            "centre": written(self.centre),
+            "step": written(self.step),
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "edges": _written_edges(self.edges),
+            "clamped": self.clamped,
+        }
+
+
+def measured_of(question: Question) -> tuple[dict[str, Measured], list[dict[str, Any]]]:
+    """The measures by name, and how each aggregate is made of them, as plans write it."""
+    names: dict[object, str] = {}
+    found: dict[str, Measured] = {}
+    recipes = []
+    centred = {part.value_key for part in question.aggregates if part.function in _CENTRED}
+    for part in question.aggregates:
+        needed = {}
+        for measure in _needed(part, shared=part.value_key in centred):
+            name = names.setdefault(measure.identity, f"m{len(names) + 1}")
+            found.setdefault(name, measure)
+            needed[measure.kind] = name
+        recipes.append({"aggregate": part.name, "function": part.function, "measures": needed})
+    return found, recipes
+
+
+def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
+    """The most by which it moves between neighbours, in three norms."""
+    if measure.kind == "units":
+        moved = facts.own_keys * (2 if facts.change_one else 1)
+        if facts.groups is not None:
+            moved = min(moved, facts.groups)
+        return {"l1": moved, "l2_squared": moved, "linf": 1}
+    total = facts.total * measure.largest
+    if not facts.change_one:
+        return {"l1": total, "l2_squared": total**2, "linf": total}
+    if measure.signed:
+        return {"l1": 2 * total, "l2_squared": 4 * total**2, "linf": 2 * total}
+    return {"l1": 2 * total, "l2_squared": 2 * total**2, "linf": total}
+
+
+def rank_moved(level: Fraction, facts: Facts) -> int:
+    """How far the distances from a rank move, over all groups: `tables/ranks.py`, Theorem 1."""
+    a, d = level.numerator, level.denominator
+    farther = max(a, d - a) * facts.total
+    if not facts.change_one:
+        return farther
+    return d * facts.total if facts.groups == 1 else 2 * farther
+
+
+# ---------------------------------------------------------------- what an aggregate needs
+
+
+def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:
+    match part.function:
+        case "count":
+            yield _rows(part)
+        case "count_units":
+            yield Measured(kind="units")
+        case "sum":
+            yield _values(part, "values", centred=shared)
+            if shared:
+                yield _rows(part)
+        case "histogram":
+            yield _bins(part, part.edges, clamped=False)
+        case "quantile" | "min" | "max":
+            yield _bins(part, _candidates(part), clamped=True)
+        case _:
+            yield _values(part, "values", centred=True)
+            yield _rows(part)
+            if part.function != "mean":
+                yield _values(part, "squares", centred=True)
+
+
+def _rows(part: Asked) -> Measured:
+    if part.expression is None or not part.nullable:
+        return Measured(kind="rows", nullable=False)
+    return Measured(kind="rows", expression=part.expression)
+
+
+def _values(part: Asked, kind: str, *, centred: bool) -> Measured:
+    """Values on the grid of multiples of the step around the centre, within the bounds."""
+    assert part.bounds is not None
+    low, high = part.bounds
+    centre = (low + high) / 2 if centred else Fraction(0)
+    if part.step is not None:
+        centre = floor(centre / part.step) * part.step
+    step = (high - low) / _GRID if part.step is None else part.step
+    lowest, highest = ceil((low - centre) / step), floor((high - centre) / step)
+    require(lowest < highest, "a step is as wide as the bounds")
+    return Measured(
+        kind=kind,
+        expression=part.expression,
+        nullable=part.nullable,
+        centre=centre,
+        step=step,
+        lowest=lowest,
+        highest=highest,
+    )
+
+
+def _bins(part: Asked, edges: tuple[Fraction, ...], *, clamped: bool) -> Measured:
+    return Measured(kind="bins", expression=part.expression, edges=edges, clamped=clamped)
+
+
+def _candidates(part: Asked) -> tuple[Fraction, ...]:
+    assert part.bounds is not None
+    low, high = part.bounds
+    steps = _CANDIDATES if part.step is None else ceil((high - low) / part.step)
+    count = min(_CANDIDATES, steps)
+    return tuple(low + (high - low) * i / count for i in range(count + 1))
+
+
+def _written_edges(edges: tuple[Fraction, ...]) -> Any:
+    """All edges, or the first, the last and the number of equal bins where they are many."""
+    bins = len(edges) - 1
+    if len(edges) > _MANY_EDGES:
+        width = (edges[-1] - edges[0]) / bins
+        if all(edge == edges[0] + width * i for i, edge in enumerate(edges)):
+            return {"first": written(edges[0]), "last": written(edges[-1]), "bins": bins}
+    return [written(edge) for edge in edges]

@@ -1,0 +1,373 @@
+"""Re-derives the price of a released answer from its query and the facts of its card.
+
+The checker believes the theorems of the mechanisms, of `tables/stability.py` and `tables/ranks.py`.
+It believes no number: measures and sensitivities are worked out again from the query, every part's
+loss from its noise, the total from the parts, and a claim may be looser than that, never tighter.
+
+| part | sensitivity | loss |
+|---|---|---|
+| Laplace noise of scale s | L1 | epsilon = L1/s |
+| Gaussian noise of variance v | L2 | rho = L2**2/(2v) |
+| keys by threshold T, scale s | c keys a unit | epsilon = c/s (2c/s: one changed); delta below |
+| rank by exp(-rate distance) | M | epsilon = 2 rate M, rho = epsilon**2/8 |
+
+Keys: with q = exp(-1/s) and p = P[1 + X >= T] = q**(T-1)/(1+q), delta = 1 - (1-p)**c, provided
+that p <= 1 - q. In all: epsilons and deltas add up (paper 003, Proposition 8). Rhos add up, and rho
+implies (epsilon, delta) by the order a > 1 on record if
+exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a <= delta (CKS20, Proposition 12).
+
+Every measure that is released must have one part, no more and no less; keys that only the data
+knows must be found by threshold. What is not checked here is in the sentences that `check.py`
+demands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from lastbit.checker.numbers import (
+    Rejected,
+    digest,
+    exp_bounds,
+    ln_bounds,
+    number,
+    require,
+    written,
+)
+from lastbit.checker.query import (
+    Asked,
+    Facts,
+    Measured,
+    Question,
+    facts_of,
+    measured_of,
+    moves_of,
+    question_of,
+    rank_moved,
+)
+
+_CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
+_BODY = frozenset({"query", "plan", "plan_digest", "moves", "ledger"})
+_PLAN = frozenset(
+    {"query", "table", "unit", "max_rows", "max_groups", "neighbours", "weight_one", "groups"}
+    | {"asked", "composition", "conversion", "cost", "measures", "recipes", "parts"}
+)
+_PRICE = ("epsilon", "delta", "rho")
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_FARTHEST = Fraction(10**6)
+_BETA = Fraction(1, 20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proof:
+    """All that the parts are checked against."""
+
+    question: Question
+    facts: Facts
+    measures: Mapping[str, Measured]
+    recipes: list[dict[str, Any]]
+    concentrated: bool
+
+    def aggregate(self, name: Any) -> tuple[Asked, Mapping[str, str]]:
+        """The aggregate of this name, and the measures it is made of."""
+        for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
+            if part.name == name:
+                return part, recipe["measures"]
+        raise LookupError(name)
+
+    @property
+    def needed(self) -> list[tuple[str, ...]]:
+        """The parts that there must be: by kind, measure or aggregate, and role."""
+        summed, units, drawn = set(), set(), []
+        for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
+            if part.ranked:
+                roles = ("value", "low", "high") if part.function == "quantile" else ("value",)
+                drawn += [("rank", part.name, role) for role in roles]
+            else:
+                summed |= set(recipe["measures"].values())
+        if self.facts.groups is None:
+            units = {name for name in summed if self.measures[name].kind == "units"}
+            drawn.append(("keys", *units))
+        return drawn + [("noise", name) for name in summed - units]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are one, to the type: 1, 1.0 and true are three."""
+    return _text(one) == _text(other)
+
+
+def check_release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Raise `Rejected` unless the release costs no more than is claimed."""
+    require(set(claim) == _CLAIM, "the claim lacks a part, or has one too many")
+    require(set(body) == _BODY, "the body lacks a part, or has one too many")
+    plan = body["plan"]
+    require(isinstance(plan, Mapping) and set(plan) == _PLAN, "the plan lacks a part")
+    _check_names(claim, body, plan)
+    question = question_of(body["query"])
+    facts = facts_of(plan, question)
+    measures, recipes = measured_of(question)
+    _check_derived(body, plan, question, facts, measures, recipes)
+    require(plan["composition"] in ("basic", "concentrated"), "the composition is unknown")
+    proof = _Proof(
+        question=question,
+        facts=facts,
+        measures=measures,
+        recipes=recipes,
+        concentrated=plan["composition"] == "concentrated",
+    )
+    proved = _total(plan, [_part(part, proof) for part in _parts(plan, proof)])
+    _check_price(claim, plan, proved)
+
+
+def _check_names(claim: Mapping[str, Any], body: Mapping[str, Any], plan: Any) -> None:
+    """What is named in several places must be one thing; digests are worked out again."""
+    for name in ("table", "unit", "neighbours", "query"):
+        require(same(claim[name], plan[name]), f"claim and plan differ in {name}")
+    require(isinstance(plan["table"], str) and bool(plan["table"]), "the table has no name")
+    require(body["query"]["table"] == plan["table"], "the query is about another table")
+    require(plan["query"] == digest(body["query"]), "the plan is for another query")
+    require(body["plan_digest"] == digest(plan), "the plan was changed after it was written")
+    for text in (claim["rows"], *([] if body["ledger"] is None else [body["ledger"]])):
+        require(isinstance(text, str) and bool(_HASH.fullmatch(text)), "a digest is malformed")
+
+
+def _check_derived(
+    body: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    question: Question,
+    facts: Facts,
+    measures: Mapping[str, Measured],
+    recipes: list[dict[str, Any]],
+) -> None:
+    """What follows from the query and the card must be written as it follows."""
+    require(same(plan["groups"], question.groups), "the number of groups is another")
+    require(same(plan["weight_one"], facts.weight_one), "the weight 1 is another")
+    expected = [measure.json(name) for name, measure in measures.items()]
+    require(same(plan["measures"], expected), "the query needs other measures")
+    require(same(plan["recipes"], recipes), "the aggregates are made of other measures")
+    moved = {
+        name: {norm: written(size) for norm, size in moves_of(measure, facts).items()}
+        for name, measure in measures.items()
+    }
+    require(same(body["moves"], moved), "one unit moves the measures by another amount")
+
+
+# ---------------------------------------------------------------- the parts
+
+
+def _parts(plan: Mapping[str, Any], proof: _Proof) -> list[Mapping[str, Any]]:
+    """The parts, if they are those that the query needs, each once."""
+    parts: list[Mapping[str, Any]] = plan["parts"]
+    require(isinstance(parts, list), "there are no parts")
+    found: list[tuple[str, ...]] = []
+    for part in parts:
+        match part:
+            case {"part": "noise", "measure": str(name)}:
+                found.append(("noise", name))
+            case {"part": "keys", "measure": None}:
+                found.append(("keys",))
+            case {"part": "keys", "measure": str(name)}:
+                found.append(("keys", name))
+            case {"part": "rank", "aggregate": str(name), "role": str(role)}:
+                found.append(("rank", name, role))
+            case _:
+                raise Rejected("a part is unknown")
+    require(sorted(found) == sorted(proof.needed), "a part is missing, or there is one too many")
+    return parts
+
+
+def _part(part: Mapping[str, Any], proof: _Proof) -> _Loss:
+    """What a part costs, as it states; no less than its noise makes it cost."""
+    match part["part"]:
+        case "noise":
+            return _noise(part, proof)
+        case "keys":
+            return _keys(part, proof.facts)
+    return _rank(part, proof)
+
+
+def _noise(part: Mapping[str, Any], proof: _Proof) -> _Loss:
+    moved = moves_of(proof.measures[part["measure"]], proof.facts)
+    gaussian = part["mechanism"] == "gaussian"
+    require(gaussian or part["mechanism"] == "laplace", "a mechanism is unknown")
+    require(gaussian == proof.concentrated, "this noise is not paid for in this way")
+    norm, parameter = ("l2_squared", "variance") if gaussian else ("l1", "scale")
+    fields = {"part", "measure", "mechanism", "sensitivity", parameter, "epsilon", "rho"}
+    require(set(part) == fields, "a part lacks a number, or has one too many")
+    require(same(part["sensitivity"], {norm: written(moved[norm])}), "a sensitivity is wrong")
+    noise = _positive(part[parameter])
+    if gaussian:
+        require(part["epsilon"] is None, "Gaussian noise has no epsilon")
+        return _Loss(rho=_stated(part["rho"], moved[norm] / (2 * noise)))
+    require(part["rho"] is None, "a part is paid for twice")
+    return _Loss(epsilon=_stated(part["epsilon"], moved[norm] / noise))
+
+
+def _keys(part: Mapping[str, Any], facts: Facts) -> _Loss:
+    fields = {"part", "measure", "mechanism", "keys_per_person", "scale", "threshold"}
+    require(set(part) == fields | {"epsilon", "delta"}, "a part lacks a number")
+    require(part["mechanism"] == "threshold", "a mechanism is unknown")
+    own, threshold = facts.own_keys, part["threshold"]
+    require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
+    require(type(threshold) is int and threshold >= 2, "a threshold is no number from 2 up")
+    scale = _positive(part["scale"])
+    people = 2 if facts.change_one else 1
+    chance, least = _appears(scale, threshold)
+    require(chance <= least, "the threshold is so low that not seeing a key tells too much")
+    return _Loss(
+        epsilon=_stated(part["epsilon"], people * own / scale),
+        delta=_stated(part["delta"], _some(chance, own)),
+    )
+
+
+def _rank(part: Mapping[str, Any], proof: _Proof) -> _Loss:
+    fields = {"part", "aggregate", "measure", "mechanism", "role", "level", "shift", "ends"}
+    fields |= {"candidates", "sensitivity", "rate", "epsilon", "rho"}
+    require(set(part) == fields, "a part lacks a number, or has one too many")
+    require(part["mechanism"] == "exponential", "a mechanism is unknown")
+    aggregate, measures = proof.aggregate(part["aggregate"])
+    require(part["measure"] == measures["bins"], "a quantile is drawn from another measure")
+    level = {"min": Fraction(0), "max": Fraction(1)}.get(aggregate.function, aggregate.level)
+    assert level is not None
+    require(number(part["level"]) == level, "a quantile has another level")
+    moved = rank_moved(level, proof.facts)
+    require(same(part["sensitivity"], {"distance": written(moved)}), "a sensitivity is wrong")
+    rate = _positive(part["rate"])
+    bins = len(proof.measures[measures["bins"]].edges) - 1
+    _check_aim(part, aggregate.function, level, rate, bins)
+    epsilon = _stated(part["epsilon"], 2 * rate * moved)
+    if proof.concentrated:
+        return _Loss(rho=_stated(part["rho"], epsilon**2 / 8))
+    require(part["rho"] is None, "a part is paid for twice")
+    return _Loss(epsilon=epsilon)
+
+
+def _check_aim(
+    part: Mapping[str, Any], function: str, level: Fraction, rate: Fraction, bins: int
+) -> None:
+    """The ends and the shift: public, and as wide as the interval's 95 % ask (Theorem 3)."""
+    ends = [number(end) for end in part["ends"]]
+    require(len(ends) == 2 and all(e.denominator == 1 and e >= 0 for e in ends), "ends are odd")
+    wide, role = max(ends), part["role"]
+    patterns = {
+        "min": ([0, wide], wide),
+        "max": ([wide, 0], 0),
+        "value": ([0, 0], 0),
+        "low": ([wide, wide], 0),
+        "high": ([wide, wide], 2 * wide),
+    }
+    expected = patterns[function if function in ("min", "max") else role]
+    require((ends, number(part["shift"])) == expected, "a draw aims at another rank")
+    candidates = bins + sum(end > 0 for end in ends)
+    require(same(part["candidates"], candidates), "a draw has another number of candidates")
+    if role != "value" or function in ("min", "max"):
+        beta = _BETA if role == "value" else _BETA / 2
+        odds = (candidates - 1) * (1 - beta) / beta
+        enough = wide >= 1 and rate * level.denominator * wide >= ln_bounds(odds)[1]
+        require(enough, "a draw aims so near that its interval fails too often")
+
+
+def _positive(text: Any) -> Fraction:
+    value = number(text)
+    require(value > 0, "a noise or a rate is not above 0")
+    return value
+
+
+def _stated(text: Any, proved: Fraction) -> Fraction:
+    """The price a part states, not below the one that its noise proves."""
+    stated = number(text)
+    require(stated >= proved, "a part costs more than it says")
+    return stated
+
+
+def _appears(scale: Fraction, threshold: int) -> tuple[Fraction, Fraction]:
+    """An upper bound of P[1 + X >= threshold], and a lower bound of 1 - exp(-1/scale)."""
+    rate = 1 / scale
+    q_low, q_high = exp_bounds(-min(rate, _FARTHEST))
+    if rate > _FARTHEST:
+        q_low = Fraction(0)
+    reached = exp_bounds(-min((threshold - 1) * rate, _FARTHEST))[1]
+    # for small rates 1 - exp(-r) >= r - r**2/2 is sharper than a difference of decimals
+    return reached / (1 + q_low), max(1 - q_high, rate - rate**2 / 2)
+
+
+def _some(chance: Fraction, keys: int) -> Fraction:
+    """An upper bound of 1 - (1-p)**c: the least of three, sharp for small and for large p."""
+    bounds = [min(keys * chance, Fraction(1))]
+    pairs = Fraction(keys * (keys - 1), 2)
+    bounds.append(keys * chance - pairs * chance**2 + pairs * (keys - 2) / 3 * chance**3)
+    exponent = keys * ln_bounds(1 - chance)[0] if chance < 1 else -_FARTHEST
+    if exponent > -_FARTHEST:
+        bounds.append(1 - exp_bounds(exponent)[0])
+    return min(bounds)
+
+
+# ---------------------------------------------------------------- in all
+
+
+def _total(plan: Mapping[str, Any], losses: list[_Loss]) -> _Loss:
+    """The parts together: sums, and from rho to epsilon and delta where that is on record."""
+    zero = Fraction(0)
+    total = _Loss(
+        epsilon=sum((loss.epsilon for loss in losses), zero),
+        delta=sum((loss.delta for loss in losses), zero),
+        rho=sum((loss.rho for loss in losses), zero),
+    )
+    conversion = plan["conversion"]
+    if plan["composition"] == "basic":
+        require(conversion is None, "epsilons need no conversion")
+        return total
+    if conversion is None:
+        require(not total.epsilon and not total.delta, "rho cannot pay for finding keys")
+        return total
+    require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
+    rho, epsilon, delta, order = (
+        number(conversion[name]) for name in ("rho", "epsilon", "delta", "order")
+    )
+    require(rho >= total.rho, "the parts cost more rho than is converted")
+    require(epsilon >= 0 and order > 1, "the conversion has no meaning")
+    require(delta >= _order_delta(rho, epsilon, order), "rho does not imply epsilon and delta")
+    return _Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
+
+
+def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
+    """An upper bound of the delta that the divergence of this order proves."""
+    exponent = (order - 1) * (order * rho - epsilon)
+    exponent += order * ln_bounds(1 - 1 / order)[1] - ln_bounds(order - 1)[0]
+    return exp_bounds(max(exponent, -_FARTHEST))[1]
+
+
+def _check_price(claim: Mapping[str, Any], plan: Mapping[str, Any], proved: _Loss) -> None:
+    """Proved <= cost <= claimed, in one currency; and no more was charged than was asked."""
+    require(set(plan["cost"]) == set(_PRICE), "the cost lacks a part")
+    require(set(plan["asked"]) == {*_PRICE, "weights"}, "the price asked lacks a part")
+    weights = plan["asked"]["weights"]
+    if isinstance(weights, Mapping):
+        weights = all(_positive(weight) for weight in weights.values())
+    require(weights in (None, True, "balanced"), "the weights are malformed")
+    for name in _PRICE:
+        cost, stated = number(plan["cost"][name]), number(claim[name])
+        asked = plan["asked"][name]
+        require(getattr(proved, name) <= cost, f"the parts cost more {name} than the plan says")
+        require(cost <= stated, f"the plan costs more {name} than is claimed")
+        require(cost <= (0 if asked is None else number(asked)), f"more {name} than was asked")
+    for price in (plan["cost"], claim):
+        mixed = number(price["rho"]) > 0 and (price["epsilon"], price["delta"]) != ("0", "0")
+        require(not mixed, "the price mixes two currencies")
+    require(number(claim["delta"]) < 1, "a delta of 1 promises nothing")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, allow_nan=False)

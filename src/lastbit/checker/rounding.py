@@ -1,0 +1,366 @@
+"""Checks certificates of kind "rounding" whose ideal law is declared, not recognised.
+
+The claim has a `rate`: that the ideal noise has a density with p(x) <= exp(rate |x - y|) p(y) is
+taken from it (Condition 1 of paper 000), and refused where it shows false. `check_rate.py` holds it
+against the derivatives of the noise at many points. And such a law has
+P[N > x] <= exp(rate (y - x)) P[N > y] for x < y, and P[N < y] alike, so quantiles of u and w are at
+least ln(w/u)/rate and ln((1-u)/(1-w))/rate apart, which they must be on every piece. The rest is
+proved: the code is monotone in u; for every real u between the cuts the float sum of its draw is
+within delta_t of the ideal sum; at the cuts the ideal sum is so far out that whatever lies beyond
+leads to an end. Then the loss is at most rate distance + ln(1 + R exp(rate cell)), R =
+4 delta_t/(cell - 2 delta_t).
+
+Checks certificates of kind "rounding": float noise that is rounded and truncated.
+
+The claim: for values at most `sensitivity` + 2 `query_error` apart in the region, the loss of
+
+    clamp(round(sum(value, u) / cell) * cell) to the region
+
+is at most `epsilon`, where u is drawn by the `uniform` model and `programs` holds the steps of
+`sum` (one table, or two: for a fair sign + and -). The proof is docs/theory/rounding.md. It is
+worked out anew here: what the steps mean (`check_shape`), how far the floats stray on every piece
+(`check_errors`), how far the generator does, that beyond the cuts both sums lie beyond the same
+end, and what all this costs. Believed: correctly rounded + - * /, a monotone logarithm with the
+error stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum
+overflows beyond the cuts (an infinity; in fixed point the greatest number). A claim with a `rate`
+declares its ideal law instead of having it recognised: `check_declared.py`. Where the claim names
+code, that this code is here, is unchanged and takes these steps is seen to by `check_code.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from lastbit.checker.code import check_code, check_records
+from lastbit.checker.errors import check_error_bound
+from lastbit.checker.floats import (
+    check_quotient,
+    check_uniform,
+    draw_error,
+    holds,
+    quotient_error,
+    spread,
+)
+from lastbit.checker.numbers import Rejected, exp_bounds, ln_bounds, number, require
+from lastbit.checker.rate import check_rate
+from lastbit.checker.shape import Interval, Rows, shape, steady
+
+_MACHINE = frozenset({"programs", "format", "ulps", "uniform", "cell", "region"})
+_CLAIM = _MACHINE | {"code", "sensitivity", "query_error", "epsilon"}
+_BODY = frozenset({"scale", "branches", "delta_n", "delta_round", "delta_t", "excess", "query"})
+_BRANCH = frozenset({"program", "interval", "cut", "omega", "pieces"})
+_PIECE = frozenset({"u", "error", "proof"})
+HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What is claimed, as numbers, and the noise scale that the programs will turn out to have."""
+
+    claim: Mapping[str, Any]
+    region: Interval
+    cell: Fraction
+    scale: Fraction
+    delta_t: Fraction
+
+    @property
+    def far(self) -> Fraction:
+        """Noise beyond this leads from every value to an end, whatever strays by delta_t."""
+        return self.region[1] - self.region[0] - self.cell / 2 + self.delta_t
+
+
+def check_rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Reject unless the body proves the claim, and the code that it names takes its steps."""
+    check_rounding_steps(claim, body)
+    check_code(claim)
+
+
+def check_rounding_steps(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Reject unless the body proves the claim about the steps; no code is run."""
+    require("code" in claim, "it does not say which code it is about; verify the code again")
+    _check_proof(claim, body)
+    check_records(claim, body["query"])
+
+
+def _check_proof(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    if "rate" in claim:
+        require(set(claim) == _CLAIM | {"rate"}, "a part is missing or unknown")
+        rest = {name: part for name, part in body.items() if name != "query"}
+        check_declared(claim, rest, _checked_distance(claim, body["query"]))
+        return
+    require(set(claim) == _CLAIM and set(body) == _BODY, "a part is missing or unknown")
+    region = _interval(claim["region"])
+    cell, scale, delta_t = number(claim["cell"]), number(body["scale"]), number(body["delta_t"])
+    setting = _Setting(claim, region, cell, scale, delta_t)
+    require(cell > 0 and scale > 0 and delta_t >= 0, "the cell or the scale is not above 0")
+    require(
+        all((end / cell).denominator == 1 for end in region), "an end is no multiple of the cell"
+    )
+    check_uniform(claim["uniform"], claim["format"])
+    check_quotient(claim["format"], region, cell)
+    branches = body["branches"]
+    _check_law(setting, branches)
+    omega, noise = Fraction(0), Fraction(0)
+    for branch in branches:
+        require(set(branch) == _BRANCH, "a branch has a part too many or too few")
+        omega = max(omega, _checked_tail(setting, branch))
+        noise = max(noise, _checked_pieces(setting, branch))
+    quotient = quotient_error(claim["format"], region, cell)
+    require(number(body["delta_n"]) == noise, "delta_n is not the greatest error of the pieces")
+    require(number(body["delta_round"]) == quotient, "delta_round is not the quotient's error")
+    require(delta_t == omega + noise + quotient, "delta_t is not the sum of its parts")
+    require(2 * delta_t < cell, "the floats stray by half a cell or more")
+    excess = number(body["excess"])
+    _require_just_above(excess, laplace_excess(cell / scale, delta_t / scale), "the excess")
+    distance = _checked_distance(claim, body["query"])
+    require(number(claim["epsilon"]) == distance / scale + excess, "epsilon is not the loss proved")
+
+
+def _check_law(setting: _Setting, branches: Sequence[Mapping[str, Any]]) -> None:
+    """The ideal noise is Laplace: on each side -ln t is exponential, t uniform on (0, 1).
+
+    One program has its sides at (0, 1/2) and (1/2, 1), of two programs each has one on (0, 1). A
+    draw may fall on the other side of 1/2: that moves the noise little only if it is 0 there.
+    """
+    programs = setting.claim["programs"]
+    found = [(branch["program"], _interval(branch["interval"])) for branch in branches]
+    wanted: list[tuple[int, Interval]] = [(0, (Fraction(0), HALF)), (0, (HALF, Fraction(1)))]
+    if len(programs) == 2:
+        wanted = [(k, (Fraction(0), Fraction(1))) for k in (0, 1)]
+    require(len(programs) in (1, 2) and found == wanted, "the sides do not make up the uniform")
+    found_sides = [_side(setting, branch) for branch in branches]
+    if len(programs) == 1:
+        middle = {alpha + beta * HALF for _, alpha, beta in found_sides}
+        require(middle == {1}, "the noise is not 0 where its sides meet")
+    factors = [factor for factor, _, _ in found_sides]
+    require(sorted(factors) == [-setting.scale, setting.scale], "the noise is not Laplace noise")
+
+
+def _side(setting: _Setting, branch: Mapping[str, Any]) -> tuple[Fraction, Fraction, Fraction]:
+    """k, alpha, beta: the sum is value + k ln(alpha + beta u) on this side."""
+    rows, interval = setting.claim["programs"][branch["program"]], _interval(branch["interval"])
+    whole = shape(rows, interval, setting.region)
+    require(
+        whole.value == 1 and not whole.constant and not whole.slope, "no sum of value and noise"
+    )
+    require(whole.log is not None, "there is no noise")
+    assert whole.log is not None
+    factor, alpha, beta = whole.log
+    require(
+        {alpha + beta * end for end in interval} == {0, 1}, "the logarithm's range is not (0, 1)"
+    )
+    require(whole.direction == (1 if factor * beta > 0 else -1), "the code is not monotone")
+    return whole.log
+
+
+def _checked_tail(setting: _Setting, branch: Mapping[str, Any]) -> Fraction:
+    """What the generator moves the noise by; beyond the cut both sums lie beyond the same end."""
+    _, alpha, beta = _side(setting, branch)
+    rows, interval = setting.claim["programs"][branch["program"]], _interval(branch["interval"])
+    cut, form = number(branch["cut"]), setting.claim["format"]
+    require(interval[0] < cut < interval[1], "a cut lies outside its side")
+    steady(rows, interval, setting.region, (cut, -alpha / beta), lambda x: holds(form, x))
+    boundary, ratio = spread(setting.claim["uniform"], alpha, beta, alpha + beta * cut)
+    require(boundary < 1, "a cut leaves nothing of its side")
+    omega = number(branch["omega"])
+    _require_just_above(omega, setting.scale * ln_bounds(ratio)[1], "the generator's error")
+    require(-setting.scale * ln_bounds(boundary)[1] > setting.far, "a cut is not far enough out")
+    return omega
+
+
+def _checked_pieces(setting: _Setting, branch: Mapping[str, Any]) -> Fraction:
+    """The greatest error of the computed sum between the cut and the middle."""
+    _, alpha, beta = _side(setting, branch)
+    cut, middle = number(branch["cut"]), (1 - alpha) / beta
+    at, end = min(cut, middle), max(cut, middle)
+    worst = Fraction(0)
+    for piece in branch["pieces"]:
+        require(set(piece) == _PIECE, "a piece has a part too many or too few")
+        low, high = _interval(piece["u"])
+        require(low == at and high <= end, "the pieces do not follow one another")
+        at = high
+        stated = {
+            "expression": setting.claim["programs"][branch["program"]],
+            "ranges": {"u": piece["u"], "value": setting.claim["region"]},
+            "errors": {"u": "0", "value": "0"},
+            **{name: setting.claim[name] for name in ("format", "ulps")},
+            **{name: piece["proof"]["steps"][-1][name] for name in ("real", "computed")},
+            "error": piece["error"],
+        }
+        check_error_bound(stated, piece["proof"])
+        worst = max(worst, number(piece["error"]))
+    require(at == end, "the pieces do not reach the end")
+    return worst
+
+
+def _checked_distance(claim: Mapping[str, Any], query: Any) -> Fraction:
+    """How far apart two computed values can be: the sensitivity and the query's error, twice."""
+    distance, error = number(claim["sensitivity"]), number(claim["query_error"])
+    require(distance > 0 and error >= 0, "a distance is not above 0")
+    if query is None:
+        require(error == 0, "nothing is known of the query's error")
+    else:
+        require(set(query) == {"claim", "body"}, "the query's proof is incomplete")
+        stated = query["claim"]
+        require(stated["error"] == claim["query_error"], "another error of the query is proved")
+        for part in ("format", "ulps"):
+            require(stated[part] == claim[part], "the query runs on another machine")
+        check_error_bound(stated, query["body"])
+    return distance + 2 * error
+
+
+def _require_just_above(stated: Fraction, proved: Fraction, what: str) -> None:
+    """Not below what is proved; and hardly above, or the figures are not those of this claim."""
+    require(stated >= proved, f"{what} is larger than stated")
+    require(stated <= proved * (1 + Fraction(1, 1 << 20)), f"{what} is that of other parameters")
+
+
+def laplace_excess(cell: Fraction, stray: Fraction) -> Fraction:
+    """An upper bound on ln(sinh((cell + 2 stray)/2) / sinh((cell - 2 stray)/2)), for scale 1."""
+    require(cell > 2 * stray, "the floats stray by half a cell or more")
+    wide, narrow = exp_bounds(-cell - 2 * stray)[0], exp_bounds(-cell + 2 * stray)[1]
+    require(narrow < 1, "the cell is too small for this arithmetic")
+    return 2 * stray + ln_bounds((1 - wide) / (1 - narrow))[1]
+
+
+def _interval(pair: Any) -> Interval:
+    require(isinstance(pair, list), "an interval is no list")
+    low, high = (number(end) for end in pair)
+    require(low < high, "an interval is empty")
+    return low, high
+
+
+_DECLARED_BODY = frozenset({"pieces", "ends", "delta_n", "delta_round", "delta_t", "excess"})
+_DECLARED_PIECE = frozenset({"u", "error", "proof"})
+_END = frozenset({"u", "real", "proof"})
+
+
+def check_declared(claim: Mapping[str, Any], body: Mapping[str, Any], distance: Fraction) -> None:
+    """Reject unless the body proves the claim; `distance` is that of two computed values."""
+    require(set(body) == _DECLARED_BODY, "a part is missing or unknown")
+    cell, rate, delta_t = number(claim["cell"]), number(claim["rate"]), number(body["delta_t"])
+    low, high = (number(end) for end in claim["region"])
+    require(cell > 0 and rate > 0 and low < high, "the cell, the rate or the region is empty")
+    require(all((end / cell).denominator == 1 for end in (low, high)), "an end is no multiple")
+    check_uniform(claim["uniform"], claim["format"])
+    check_quotient(claim["format"], (low, high), cell)
+    require(len(claim["programs"]) == 1, "there is not one program")
+    direction = direction_of_noise(claim["programs"][0])
+    check_rate(claim["programs"][0], claim["programs"][0][-1][2], rate)
+    noise, cuts = _checked_declared_pieces(claim, body["pieces"])
+    quotient = quotient_error(claim["format"], (low, high), cell)
+    require(number(body["delta_n"]) == noise, "delta_n is not the greatest error of the pieces")
+    require(number(body["delta_round"]) == quotient, "delta_round is not the quotient's error")
+    require(delta_t == noise + quotient, "delta_t is not the sum of its parts")
+    require(2 * delta_t < cell, "the floats stray by half a cell or more")
+    below, above = body["ends"] if direction > 0 else reversed(body["ends"])
+    require([number(end["u"]) for end in body["ends"]] == list(cuts), "an end is not at its cut")
+    require(_checked_end(claim, above)[0] > high - cell / 2 + delta_t, "a cut is too near")
+    require(_checked_end(claim, below)[1] < low + cell / 2 - delta_t, "a cut is too near")
+    excess, proved = number(body["excess"]), general_excess(rate * cell, delta_t / cell)
+    require(proved <= excess <= proved * (1 + Fraction(1, 1 << 20)), "the excess is another one")
+    require(number(claim["epsilon"]) == rate * distance + excess, "epsilon is not the loss proved")
+
+
+def _checked_declared_pieces(claim: Mapping[str, Any], pieces: Any) -> tuple[Fraction, Interval]:
+    """The greatest error, for a draw off by as much as the model says, and the range covered."""
+    worst, at, first = Fraction(0), None, Fraction(0)
+    error = draw_error(claim["uniform"])
+    for piece in pieces:
+        require(set(piece) == _DECLARED_PIECE, "a piece has a part too many or too few")
+        low, high = (number(end) for end in piece["u"])
+        require(0 < low < high < 1, "a piece lies outside the uniform")
+        require(at in (None, low), "the pieces do not follow one another")
+        first, at = (low if at is None else first), high
+        check_error_bound(_stated(claim, piece["u"], error, piece), piece["proof"])
+        worst = max(worst, number(piece["error"]))
+        _require_possible_rate(claim, piece)
+    require(at is not None, "there is no piece")
+    assert at is not None
+    return worst, (first, at)
+
+
+def _require_possible_rate(claim: Mapping[str, Any], piece: Mapping[str, Any]) -> None:
+    """Quantiles of such a law are not as near to one another as this piece shows."""
+    low, high = (number(end) for end in claim["region"])
+    least, most = (number(end) for end in piece["proof"]["steps"][-1]["real"])
+    first, last = (number(end) for end in piece["u"])
+    apart = (most - high) - (least - low)  # the noise moves by no more over the piece
+    for ratio in (last / first, (1 - first) / (1 - last)):
+        possible = ln_bounds(ratio)[0] <= number(claim["rate"]) * apart
+        require(possible, "the noise has no such rate: its quantiles are too near")
+
+
+def _checked_end(claim: Mapping[str, Any], end: Mapping[str, Any]) -> Interval:
+    """Where the ideal sum lies at a cut, over all values."""
+    require(set(end) == _END, "an end has a part too many or too few")
+    stated = _stated(claim, [end["u"], end["u"]], Fraction(0), end["proof"]["steps"][-1])
+    stated["real"] = end["real"]
+    check_error_bound(stated, end["proof"])
+    low, high = (number(value) for value in end["real"])
+    return low, high
+
+
+def _stated(
+    claim: Mapping[str, Any], u: Any, error: Fraction, bounds: Mapping[str, Any]
+) -> dict[str, Any]:
+    last = bounds["proof"]["steps"][-1] if "proof" in bounds else bounds
+    return {
+        "expression": claim["programs"][0],
+        "ranges": {"u": u, "value": claim["region"]},
+        "errors": {"u": str(error), "value": "0"},
+        "format": claim["format"],
+        "ulps": claim["ulps"],
+        "real": last["real"],
+        "computed": last["computed"],
+        "error": bounds["error"],
+    }
+
+
+def general_excess(cell: Fraction, share: Fraction) -> Fraction:
+    """An upper bound on ln(1 + R exp(cell)) for rate 1, R = 4 share/(1 - 2 share)."""
+    require(2 * share < 1, "the floats stray by half a cell or more")
+    return ln_bounds(1 + 4 * share / (1 - 2 * share) * exp_bounds(cell)[1])[1]
+
+
+def direction_of_noise(rows: Rows) -> int:
+    """1 or -1: how value + noise moves with u, in the reals and in floats alike."""
+    last = list(rows[-1])
+    require(last[0] == "ADD" and list(rows[last[1]]) == ["VAR", "value"], "no value plus noise")
+    used = {last[2]}
+    for index in range(len(rows) - 2, -1, -1):
+        if index in used:
+            used.update(part for part in rows[index][1:] if type(part) is int)
+    ways: dict[int, int] = {}
+    for index in sorted(used):  # each step once: tables may share them
+        ways[index] = _direction(rows, index, ways)
+    require(ways[last[2]] in (1, -1), "the noise is not monotone in the uniform")
+    return ways[last[2]]
+
+
+def _direction(rows: Rows, index: int, known: Mapping[int, int]) -> int:
+    """By the steps: sums of equal ways, products with constants, increasing functions."""
+    match list(rows[index]):
+        case ["CONST", _]:
+            return 0
+        case ["VAR", "u"]:
+            return 1
+        case ["NEG", argument]:
+            return -known[argument]
+        case ["LN" | "EXP" | "SQRT" | "ROUND" | "CLAMP", argument, *_]:
+            return known[argument]
+        case [("ADD" | "SUB") as rule, left, right]:
+            sign = 1 if rule == "ADD" else -1
+            ways = {known[left], known[right] * sign}
+            require(len(ways - {0}) <= 1, "the noise is not monotone in the uniform")
+            return sum(ways)
+        case [("MUL" | "DIV") as rule, left, right]:
+            if rule == "MUL" and rows[left][0] == "CONST":
+                left, right = right, left
+            require(rows[right][0] == "CONST", "a product of two things that both vary")
+            factor = number(rows[right][1])
+            return known[left] * ((factor > 0) - (factor < 0))
+    raise Rejected("a step is not of the kind that can be followed")

@@ -1,0 +1,335 @@
+"""What code was seen to do, step by step, held against the claim's programs and run on floats.
+
+A record in a certificate lists the operations that the code performs (`math.log`, `round`, `min`,
+...). Their meaning is worked out here: it must be the claim's program, and for code that rounds and
+clamps, its cell and region too. And they are run, with the functions that they name, so that the
+code can be compared with them (`check_code`). Nothing here is believed of the code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import operator
+import struct
+import types
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from lastbit.checker.numbers import Rejected, number, require
+
+Rows: TypeAlias = Sequence[Sequence[Any]]
+Parts: TypeAlias = tuple[int, Fraction, Fraction | None, Fraction | None]
+
+_DYADIC = {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV"} | {
+    "numpy.add": "ADD",
+    "numpy.subtract": "SUB",
+    "numpy.multiply": "MUL",
+    "numpy.divide": "DIV",
+}
+_UNARY = {"neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.sign": "SGN"} | {
+    **{f"{library}.log": "LN" for library in ("math", "numpy")},
+    **{f"{library}.exp": "EXP" for library in ("math", "numpy")},
+    **{f"{library}.sqrt": "SQRT" for library in ("math", "numpy")},
+    **{f"{library}.fabs": "ABS" for library in ("math", "numpy")},
+    "numpy.absolute": "ABS",
+}
+_SAME = frozenset({"pos", "numpy.positive"})
+_ROUNDED = frozenset({"round", "numpy.rint"})
+_LEAST, _GREATEST = frozenset({"min", "numpy.minimum"}), frozenset({"max", "numpy.maximum"})
+_CONSTANTS = frozenset({"int", "float", "fraction", "numpy.float64"})
+
+
+def check_meaning(role: str, steps: Any, claim: Mapping[str, Any], query: Any) -> None:
+    """Reject unless the steps mean what the claim is about."""
+    require(isinstance(steps, list) and bool(steps), "the code has no steps")
+    graph = Graph()
+    found = [graph.meaning(rows) for rows in steps]
+    if role == "query":
+        require(isinstance(query, Mapping) and len(found) == 1, "the query has no proof")
+        stated = [graph.program(query["claim"]["expression"])]
+    else:
+        stated = [graph.program(rows) for rows in claim["programs"]]
+    if role == "noise":
+        value = graph.node("VAR", "value")
+        found = [graph.node("ADD", value, noise) for noise in found]
+    if role == "mechanism":
+        parts = [graph.apart(root) for root in found]
+        found = [total for total, *_ in parts]
+        require(all(cell == number(claim["cell"]) for _, cell, *_ in parts), "another cell")
+        ends = {(low, high) for *_, low, high in parts}
+        require(len(ends) == 1, "the code clamps differently for the two signs")
+        low, high = ends.pop()
+        if low is not None and high is not None:
+            region = [number(end) for end in claim["region"]]
+            require([low, high] == region, "the code clamps to another region")
+    require(found == stated, "the steps of the code are not those of the proof")
+
+
+class Graph:
+    """Expressions whose equal parts have one number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[Any, ...], int] = {}
+        self.nodes: list[tuple[Any, ...]] = []
+
+    def node(self, *parts: Any) -> int:
+        """The number of an expression made of a rule, numbers of others, and the rest."""
+        if parts not in self.numbers:
+            self.numbers[parts] = len(self.nodes)
+            self.nodes.append(parts)
+        return self.numbers[parts]
+
+    def program(self, rows: Rows) -> int:
+        """A table of rules as the claim writes it."""
+        found: list[int] = []
+        for row in rows:
+            match list(row):
+                case ["VAR", str(name)]:
+                    found.append(self.node("VAR", name))
+                case ["CONST", value]:
+                    found.append(self.node("CONST", number(value)))
+                case ["CASES", yes, no, str(name), str(relation), bound]:
+                    two = (_at(found, yes), _at(found, no))
+                    found.append(self.node("CASES", *two, name, relation, number(bound)))
+                case ["CLAMP", below, low, high]:
+                    ends = [None if end is None else number(end) for end in (low, high)]
+                    found.append(self.node("CLAMP", _at(found, below), *ends))
+                case ["ROUND", below, step]:
+                    found.append(self.node("ROUND", _at(found, below), number(step)))
+                case [str(rule), left, right] if rule in _DYADIC.values():
+                    found.append(self.node(rule, _at(found, left), _at(found, right)))
+                case [str(rule), below] if rule in _UNARY.values():
+                    found.append(self.node(rule, _at(found, below)))
+                case _:
+                    raise Rejected("a program has a step that code cannot take")
+        require(bool(found), "a program has no steps")
+        return found[-1]
+
+    def meaning(self, rows: Rows) -> int:
+        """A table of operations as code performs them."""
+        found: list[int] = []
+        for row in rows:
+            name, *parts = row
+            require(isinstance(name, str), "a step has no name")
+            match parts:
+                case [str(argument)] if name == "input":
+                    found.append(self.node("VAR", argument))
+                case [str(_)] if name in _CONSTANTS:
+                    found.append(self.node("CONST", Fraction(_constant(name, parts[0]))))
+                case [] if name == "none":
+                    found.append(self.node("none"))
+                case [yes, no, str(argument), str(relation), bound] if name == "case":
+                    two = (_at(found, yes), _at(found, no))
+                    require(relation in ("<", "<=", "=="), "a condition is unknown")
+                    found.append(self.node("CASES", *two, argument, relation, number(bound)))
+                case [below, step] if name == "round_to":
+                    require(number(step) > 0, "a step is not above 0")
+                    found.append(self.node("ROUND", _at(found, below), number(step)))
+                case [left, right] if name in _DYADIC:
+                    found.append(self.node(_DYADIC[name], _at(found, left), _at(found, right)))
+                case [below] if name in _UNARY:
+                    found.append(self.node(_UNARY[name], _at(found, below)))
+                case [below] if name in _SAME:
+                    found.append(_at(found, below))
+                case [below] if name in _ROUNDED:
+                    found.append(self.node("ROUND", _at(found, below), Fraction(1)))
+                case [below, low, high] if name in ("clamp", "numpy.clip"):
+                    ends = [self.constant(_at(found, end)) for end in (low, high)]
+                    both = name != "clamp" or None not in ends
+                    require(both, "a clamp without an end fails whenever it runs")
+                    found.append(self.node("CLAMP", _at(found, below), *ends))
+                case [_, _, *_] if name in _LEAST | _GREATEST:
+                    found.append(self.bounded(name, [_at(found, part) for part in parts]))
+                case _:
+                    raise Rejected("a step of the code is unknown")
+        require(bool(found), "the code has no steps")
+        return found[-1]
+
+    def bounded(self, name: str, operands: list[int]) -> int:
+        constants = [self.nodes[k][1] for k in operands if self.nodes[k][0] == "CONST"]
+        rest = [k for k in operands if self.nodes[k][0] != "CONST"]
+        require(len(rest) == 1 and bool(constants), "the least or greatest of two computed values")
+        if name in _LEAST:
+            return self.node("CLAMP", rest[0], None, min(constants))
+        return self.node("CLAMP", rest[0], max(constants), None)
+
+    def constant(self, index: int) -> Fraction | None:
+        rule, *rest = self.nodes[index]
+        require(rule in ("CONST", "none"), "an end of a clamp is no constant")
+        return rest[0] if rest else None
+
+    def apart(self, root: int) -> Parts:
+        """clamp(round(total to the cell), low, high) on every path: total, cell, low, high."""
+        match self.nodes[root]:
+            case ("CLAMP", below, low, high):
+                total, cell, least, most = self.apart(below)
+                lows = [end for end in (low, least) if end is not None]
+                highs = [end for end in (high, most) if end is not None]
+                return total, cell, max(lows, default=None), min(highs, default=None)
+            case ("CASES", yes, no, *condition):
+                one, other = self.apart(yes), self.apart(no)
+                require(one[1:] == other[1:], "the code rounds or clamps differently on its paths")
+                return self.node("CASES", one[0], other[0], *condition), *one[1:]
+            case ("ROUND", total, step):
+                return total, step, None, None
+            case ("ADD", left, right):
+                if self.nodes[right] == ("CONST", 0):
+                    return self.apart(left)
+                if self.nodes[left] == ("CONST", 0):
+                    return self.apart(right)
+            case ("MUL", left, right):
+                for factor, rounded in ((left, right), (right, left)):
+                    found = self._divided(self.nodes[factor], self.nodes[rounded])
+                    if found is not None:
+                        return *found, None, None
+            case ("DIV", rounded, divisor):
+                found = self._multiplied(self.nodes[rounded], self.nodes[divisor])
+                if found is not None:
+                    return *found, None, None
+        raise Rejected("the code does not round its result")
+
+    def _divided(
+        self, factor: tuple[Any, ...], rounded: tuple[Any, ...]
+    ) -> tuple[int, Fraction] | None:
+        """Total and cell of cell * round(total / cell)."""
+        if factor[0] != "CONST" or rounded[0] != "ROUND" or rounded[2] != 1 or factor[1] <= 0:
+            return None
+        rule, *below = self.nodes[rounded[1]]
+        if rule == "DIV" and self.nodes[below[1]] == factor:
+            return below[0], factor[1]
+        return None
+
+    def _multiplied(
+        self, rounded: tuple[Any, ...], divisor: tuple[Any, ...]
+    ) -> tuple[int, Fraction] | None:
+        """Total and cell of round(total * n) / n, the cell being 1/n.
+
+        Python multiplies by the float nearest to n: n must be that float, else 1/n is not the cell.
+        """
+        if divisor[0] != "CONST" or rounded[0] != "ROUND" or rounded[2] != 1 or divisor[1] <= 0:
+            return None
+        rule, *below = self.nodes[rounded[1]]
+        if rule == "MUL" and self.nodes[below[1]] == divisor:
+            require(_is_float(divisor[1]), "the code multiplies by a fraction that is no float")
+            return below[0], 1 / divisor[1]
+        return None
+
+
+def _is_float(x: Fraction) -> bool:
+    """Whether a number is m 2**e with abs(m) < 2**53, in the range of floats."""
+    down, up = x.denominator, abs(x.numerator)
+    if down & (down - 1) or up == 0:
+        return up == 0
+    least = up & -up
+    large, small = up.bit_length() - down.bit_length(), least.bit_length() - down.bit_length()
+    return (up // least).bit_length() <= 53 and large < 1024 and small >= -1074
+
+
+def _at(found: list[int], index: object) -> int:
+    require(type(index) is int and 0 <= index < len(found), "a step uses one that is not before it")
+    assert isinstance(index, int)
+    return found[index]
+
+
+def _constant(name: str, text: str) -> Any:
+    if name == "int":
+        require(str(int(text)) == text, "a number is not written as it should be")
+        return int(text)
+    if name == "fraction":
+        return number(text)
+    value = float.fromhex(text)
+    require(value.hex() == text and math.isfinite(value), "a float is not in hexadecimal")
+    return importlib.import_module("numpy").float64(value) if name != "float" else value
+
+
+def conditions(rows: Rows) -> list[tuple[str, Fraction]]:
+    """The inputs that the steps compare with a number, and the numbers."""
+    return [(row[3], number(row[5])) for row in rows if row[0] == "case"]
+
+
+# ---------------------------------------------------------------- run
+
+
+def _nearest_multiple(x: Any, step: str) -> float:
+    grid = Fraction(step)
+    if not math.isfinite(x):
+        raise ValueError("no number")
+    return float(round(Fraction(x) / grid) * grid)
+
+
+_PYTHON: Mapping[str, Callable[..., Any]] = types.MappingProxyType(
+    {
+        "add": operator.add,
+        "sub": operator.sub,
+        "mul": operator.mul,
+        "div": operator.truediv,
+        "neg": operator.neg,
+        "pos": operator.pos,
+        "abs": abs,
+        "round": round,
+        "min": min,
+        "max": max,
+        "clamp": lambda x, low, high: min(max(x, low), high),
+        "math.log": math.log,
+        "math.exp": math.exp,
+        "math.sqrt": math.sqrt,
+        "math.fabs": math.fabs,
+    }
+)
+
+
+def _operation(name: str) -> Callable[..., Any]:
+    if name in _PYTHON:
+        return _PYTHON[name]
+    library, _, function = name.partition(".")
+    require(library == "numpy", "a step of the code is unknown")
+    found: Callable[..., Any] = getattr(importlib.import_module("numpy"), function)
+    return found
+
+
+def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
+    """What the steps give: only those that the answers to the conditions lead to are run."""
+    needed, todo = set(), [len(rows) - 1]
+    while todo:
+        index = todo.pop()
+        if index not in needed:
+            needed.add(index)
+            todo.extend(_below(rows[index], inputs))
+    known: dict[int, Any] = {}
+    for index in sorted(needed):
+        name, *parts = rows[index]
+        if name == "input":
+            known[index] = inputs[parts[0]]
+        elif name == "case":
+            known[index] = known[_below(rows[index], inputs)[0]]
+        elif name in _CONSTANTS:
+            known[index] = _constant(name, parts[0])
+        elif name == "none":
+            known[index] = None
+        elif name == "round_to":
+            known[index] = _nearest_multiple(known[parts[0]], parts[1])
+        else:
+            known[index] = _operation(name)(*(known[part] for part in parts))
+    return known[len(rows) - 1]
+
+
+def _below(row: Sequence[Any], inputs: Mapping[str, Any]) -> list[int]:
+    if row[0] == "case":
+        _, yes, no, name, relation, bound = row
+        x, at = Fraction(inputs[name]), Fraction(bound)
+        holds = {"<": x < at, "<=": x <= at, "==": x == at}[relation]
+        return [yes if holds else no]
+    return [part for part in row[1:] if type(part) is int]
+
+
+def ended(run: Callable[[], Any]) -> tuple[str, Any]:
+    """How a call ends: the type and the bits of its result, or the name of its exception."""
+    try:
+        result = run()
+    except Exception as failure:  # whatever somebody's code raises
+        kinds = [kind.__name__ for kind in type(failure).__mro__ if kind.__module__ == "builtins"]
+        return "raises", kinds[0]
+    bits = struct.pack(">d", result) if isinstance(result, float) else result
+    return type(result).__name__, bits

@@ -1,0 +1,7 @@
+from lastbit.cli.entry import (
+    main as main,
+)
+
+__all__ = [
+    "main",
+]

@@ -1,0 +1,42 @@
+from lastbit.exact.ball import (
+    DEFAULT_PRECISION as DEFAULT_PRECISION,
+    Ball as Ball,
+    arb_of as arb_of,
+    ends as ends,
+    floor_ceil as floor_ceil,
+    working_precision as working_precision,
+)
+from lastbit.exact.elementary import (
+    LARGEST_ARGUMENT as LARGEST_ARGUMENT,
+    cos_sin_turn as cos_sin_turn,
+    exp_negative as exp_negative,
+    ln as ln,
+    ln_each as ln_each,
+)
+from lastbit.exact.rational import (
+    Number as Number,
+    positive as positive,
+    rational as rational,
+    shown as shown,
+    whole as whole,
+)
+from lastbit.exact.real import (
+    Real as Real,
+    refine as refine,
+)
+from lastbit.exact.rounding import (
+    lower as lower,
+    upper as upper,
+)
+
+__all__ = [
+    "Ball",
+    "Number",
+    "Real",
+    "exp_negative",
+    "lower",
+    "positive",
+    "rational",
+    "refine",
+    "upper",
+]

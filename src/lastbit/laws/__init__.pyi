@@ -1,0 +1,69 @@
+from lastbit.laws.finite import (
+    Bernoulli as Bernoulli,
+    ExpWeighted as ExpWeighted,
+    Uniform as Uniform,
+    Weighted as Weighted,
+)
+from lastbit.laws.gaussian import (
+    DiscreteGaussian as DiscreteGaussian,
+    tail_weight as tail_weight,
+    theta as theta,
+)
+from lastbit.laws.ideal import (
+    Gumbel as Gumbel,
+    Ideal as Ideal,
+    IdealCauchy as IdealCauchy,
+    IdealGaussian as IdealGaussian,
+    IdealLaplace as IdealLaplace,
+    Logistic as Logistic,
+    PolynomialTail as PolynomialTail,
+    StudentT as StudentT,
+)
+from lastbit.laws.laplace import (
+    DiscreteLaplace as DiscreteLaplace,
+    Geometric as Geometric,
+)
+from lastbit.laws.law import (
+    Law as Law,
+    least as least,
+)
+from lastbit.laws.planar import (
+    DiscretePlanarLaplace as DiscretePlanarLaplace,
+    ScatteredPoint as ScatteredPoint,
+)
+from lastbit.laws.rounded import (
+    Rounded as Rounded,
+    enclosed as enclosed,
+)
+from lastbit.laws.transformed import (
+    Clamped as Clamped,
+    OnGrid as OnGrid,
+    Shifted as Shifted,
+    Stepped as Stepped,
+)
+
+__all__ = [
+    "Bernoulli",
+    "Clamped",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "DiscretePlanarLaplace",
+    "ExpWeighted",
+    "Geometric",
+    "Gumbel",
+    "Ideal",
+    "IdealCauchy",
+    "IdealGaussian",
+    "IdealLaplace",
+    "Law",
+    "Logistic",
+    "OnGrid",
+    "PolynomialTail",
+    "Rounded",
+    "ScatteredPoint",
+    "Shifted",
+    "Stepped",
+    "StudentT",
+    "Uniform",
+    "Weighted",
+]

@@ -1,0 +1,25 @@
+from lastbit.ledger.account import (
+    Account as Account,
+)
+from lastbit.ledger.copies import (
+    check_output as check_output,
+    exported as exported,
+    restored as restored,
+    spared_by as spared_by,
+)
+from lastbit.ledger.entry import (
+    Entry as Entry,
+)
+from lastbit.ledger.sqlite import (
+    Ledger as Ledger,
+)
+
+__all__ = [
+    "Account",
+    "Entry",
+    "Ledger",
+    "check_output",
+    "exported",
+    "restored",
+    "spared_by",
+]

@@ -1,0 +1,80 @@
+from lastbit.sampling.bernoulli import (
+    Coin as Coin,
+    bernoulli as bernoulli,
+    bernoulli_exp as bernoulli_exp,
+    coin as coin,
+)
+from lastbit.sampling.bits import (
+    Bits as Bits,
+    secure_bits as secure_bits,
+    words as words,
+)
+from lastbit.sampling.choice import (
+    choice as choice,
+    choice_exp as choice_exp,
+)
+from lastbit.sampling.choice_rows import (
+    choice_exp_rows as choice_exp_rows,
+    counted as counted,
+)
+from lastbit.sampling.draw import (
+    Sampler as Sampler,
+    Size as Size,
+    drawn as drawn,
+    drawn_fresh as drawn_fresh,
+    stream as stream,
+)
+from lastbit.sampling.flips import (
+    flips as flips,
+)
+from lastbit.sampling.gaussian import (
+    discrete_gaussian as discrete_gaussian,
+    gaussian_sampler as gaussian_sampler,
+)
+from lastbit.sampling.inversion import (
+    GUIDE_BITS as GUIDE_BITS,
+    WORD_BITS as WORD_BITS,
+)
+from lastbit.sampling.laplace import (
+    MOST_SCALE as MOST_SCALE,
+    digits as digits,
+    discrete_laplace as discrete_laplace,
+    geometric as geometric,
+    laplace_sampler as laplace_sampler,
+)
+from lastbit.sampling.planar import (
+    MOST_STEPS as MOST_STEPS,
+    Shells as Shells,
+    coordinates as coordinates,
+    planar_laplace as planar_laplace,
+    planar_sampler as planar_sampler,
+)
+from lastbit.sampling.polar import (
+    PLACES as PLACES,
+    RADIUS_ERROR as RADIUS_ERROR,
+    PolarNoise as PolarNoise,
+    least as least,
+    survival as survival,
+)
+from lastbit.sampling.rounded import (
+    rounded as rounded,
+    rounded_sampler as rounded_sampler,
+)
+from lastbit.sampling.uniform import (
+    UniformBelow as UniformBelow,
+    uniform_below as uniform_below,
+)
+
+__all__ = [
+    "bernoulli",
+    "bernoulli_exp",
+    "choice",
+    "choice_exp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "geometric",
+    "planar_laplace",
+    "rounded",
+    "stream",
+    "uniform_below",
+]

@@ -1,0 +1,137 @@
+from lastbit.tables.backends.csv_records import (
+    Header as Header,
+    check_records as check_records,
+)
+from lastbit.tables.backends.duckdb.engine import (
+    aggregates as aggregates,
+    columns_of as columns_of,
+    fingerprint as fingerprint,
+    rehearse as rehearse,
+)
+from lastbit.tables.card.draft import (
+    Compared as Compared,
+    check_names as check_names,
+    columns_to_draft as columns_to_draft,
+    compared as compared,
+    drafted as drafted,
+    table_name as table_name,
+)
+from lastbit.tables.card.read import (
+    Examined as Examined,
+    Problem as Problem,
+    examined as examined,
+    read_card as read_card,
+    source_of as source_of,
+)
+from lastbit.tables.card.schema import (
+    Budget as Budget,
+    Column as Column,
+    ColumnType as ColumnType,
+    DataCard as DataCard,
+    PublicTable as PublicTable,
+    Source as Source,
+)
+from lastbit.tables.plan.explaining import (
+    unit_name as unit_name,
+)
+from lastbit.tables.plan.measures import (
+    Measure as Measure,
+    Recipe as Recipe,
+)
+from lastbit.tables.plan.parts import (
+    KeysPart as KeysPart,
+    NoisePart as NoisePart,
+    RankPart as RankPart,
+)
+from lastbit.tables.plan.plan import (
+    Plan as Plan,
+    planned as planned,
+)
+from lastbit.tables.plan.price import (
+    Cost as Cost,
+    check_admitted as check_admitted,
+    on_grid as on_grid,
+    rounded_up as rounded_up,
+    suggested as suggested,
+)
+from lastbit.tables.plan.sensitivity import (
+    moves as moves,
+    weight_one as weight_one,
+)
+from lastbit.tables.query.aggregates import (
+    Wanted as Wanted,
+    aggregate_of as aggregate_of,
+    count as count,
+    count_units as count_units,
+    histogram as histogram,
+    max as max,
+    mean as mean,
+    median as median,
+    min as min,
+    quantile as quantile,
+    std as std,
+    sum as sum,
+    variance as variance,
+)
+from lastbit.tables.query.expression import (
+    Call as Call,
+    ColumnName as ColumnName,
+    Constant as Constant,
+    Expression as Expression,
+    columns_in as columns_in,
+    from_json as from_json,
+    to_json as to_json,
+)
+from lastbit.tables.query.query import (
+    Aggregate as Aggregate,
+    GroupKey as GroupKey,
+    OrderBy as OrderBy,
+    Query as Query,
+)
+from lastbit.tables.query.types import (
+    value_type as value_type,
+)
+from lastbit.tables.sealing import (
+    sealed as sealed,
+)
+from lastbit.tables.sql.rows import (
+    Rows as Rows,
+    joined_with as joined_with,
+    rows_of as rows_of,
+    with_column as with_column,
+)
+from lastbit.tables.sql.statement import (
+    Released as Released,
+    all_of as all_of,
+    condition_of as condition_of,
+    expression_of as expression_of,
+    grouped_by as grouped_by,
+    parsed as parsed,
+    released_condition as released_condition,
+)
+
+__all__ = [
+    "Budget",
+    "Column",
+    "Cost",
+    "DataCard",
+    "Plan",
+    "PublicTable",
+    "Query",
+    "Source",
+    "Wanted",
+    "count",
+    "count_units",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "parsed",
+    "planned",
+    "quantile",
+    "read_card",
+    "std",
+    "sum",
+    "variance",
+]

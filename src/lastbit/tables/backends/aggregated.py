@@ -1,0 +1,119 @@
+"""What an engine hands over: raw integers, not yet private. They show themselves to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from lastbit.errors import EngineFailed
+from lastbit.tables.compile.statement import UNITS, Statement, groups_of
+from lastbit.tables.plan.measures import Measure
+from lastbit.tables.query.expression import Value
+from lastbit.tables.query.query import Query
+
+
+class Bins(Sequence[Sequence[int]]):
+    """For every key the weights of its bins. Only those above 0 are kept.
+
+    Of keys that only the data knows there may be a hundred thousand with a thousand bins each, most
+    of them empty and never shown.
+
+    >>> weights = Bins(keys=2, size=3)
+    >>> weights.put(1, 2, 50)
+    >>> list(weights)
+    [[0, 0, 0], [0, 0, 50]]
+    """
+
+    __slots__ = ("_found", "_keys", "_size")
+
+    def __init__(self, *, keys: int, size: int) -> None:
+        self._keys, self._size = keys, size
+        self._found: dict[int, dict[int, int]] = {}
+
+    def put(self, key: int, place: int, weight: int) -> None:
+        """The weight of one bin of one key."""
+        if not (0 <= key < self._keys and 0 <= place < self._size):
+            raise EngineFailed("the database gave a bin that was not asked for")
+        self._found.setdefault(key, {})[place] = weight
+
+    def __len__(self) -> int:
+        return self._keys
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return [self[i] for i in range(*key.indices(self._keys))]
+        if not -self._keys <= key < self._keys:
+            raise IndexError("key")
+        weights = [0] * self._size
+        for place, weight in self._found.get(key % self._keys, {}).items():
+            weights[place] = weight
+        return weights
+
+    def __repr__(self) -> str:
+        return "<Bins: not private, not shown>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Aggregates:
+    """The measures of a query, before noise. Everything here is secret, the keys too.
+
+    `keys` are all declared ones, in the order of declaration (the last column changes fastest),
+    or, where only the data knows them, those that occur, sorted by value so that their order tells
+    nothing more. `entries` has one integer a key for each measure of kind rows, values, squares and
+    units; `bins` one list of integers a key for each measure of kind bins; `units` the number of
+    units of each key, where keys are not declared, and is empty otherwise.
+
+    >>> Aggregates(keys=[("north",)], entries={"m1": [731]}, bins={}, units=[])
+    <Aggregates: not private, not shown>
+    """
+
+    keys: Sequence[tuple[Value, ...]] = field(repr=False)
+    entries: Mapping[str, Sequence[int]] = field(repr=False)
+    bins: Mapping[str, Sequence[Sequence[int]]] = field(repr=False)
+    units: Sequence[int] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return "<Aggregates: not private, not shown>"
+
+
+def assembled(
+    query: Query, measures: tuple[Measure, ...], ran: Statement, rows: Iterable[tuple[Any, ...]]
+) -> Aggregates:
+    """The rows of a statement as aggregates; what no row speaks of is 0."""
+    width = len(query.keys)
+    found = list(rows)
+    if groups_of(query) is None:
+        keys = sorted({row[1 : 1 + width] for row in found}, key=_sortable)
+    else:
+        keys = list(product(*(key.values or () for key in query.keys)))
+    places = {key: place for place, key in enumerate(keys)}
+    sums = {name: [0] * len(keys) for name in ran.sums}
+    units = [0] * len(keys)
+    weights = {block: _zeros(measures, ran, block, len(keys)) for block in ran.bins.values()}
+    for row in found:
+        block, (place, number, *values) = row[0], row[1 + width :]
+        at = places.get(row[1 : 1 + width])
+        if at is None:
+            raise EngineFailed("the database gave a key that was not asked for")
+        if block == UNITS:
+            units[at] = int(number)
+        elif block == 0:
+            for name, value in zip(ran.sums, values, strict=True):
+                sums[name][at] = int(value or 0)
+        elif place is not None:
+            weights[block].put(at, int(place), int(number))
+    entries = sums | {measure.name: units for measure in measures if measure.kind == "units"}
+    bins = {name: weights[block] for name, block in ran.bins.items()}
+    known = groups_of(query) is not None
+    return Aggregates(keys=keys, entries=entries, bins=bins, units=[] if known else units)
+
+
+def _zeros(measures: tuple[Measure, ...], ran: Statement, block: int, keys: int) -> Bins:
+    (size, *_) = (len(m.edges) - 1 for m in measures if ran.bins.get(m.name) == block)
+    return Bins(keys=keys, size=size)
+
+
+def _sortable(key: tuple[Value, ...]) -> tuple[Any, ...]:
+    return tuple((value is not None, value if value is not None else 0) for value in key)

@@ -1,0 +1,333 @@
+"""DuckDB runs the statement: in this process, on all cores, bigger than memory.
+
+Every call has a connection of its own, in memory, that is closed at its end. Nothing is installed,
+loaded or fetched; what does not fit into memory is spilled to a folder that only this user can
+read, and that is removed. A file that changes while it is read is noticed, and nothing is released.
+
+The statement run once on tables without rows: what must fail, fails before anything is paid.
+
+Theorem  whether `rehearse` raises does not depend on a row: it reads names and types of columns,
+         and runs the statement on empty tables of those types
+Checked  tests/release/test_reserving.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from math import prod
+from typing import Any, TypeVar, cast
+
+from lastbit.errors import EngineFailed, InvalidParameter, LastbitError, QueryRefused
+from lastbit.tables.backends.aggregated import Aggregates, assembled
+from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
+from lastbit.tables.backends.duckdb.sources import check_csv, csv_columns, reading_all, shown
+from lastbit.tables.card.schema import ColumnType, DataCard, Source
+from lastbit.tables.compile.literals import identifier
+from lastbit.tables.compile.rows import Rows, relation
+from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.steps import REARRANGING
+from lastbit.tables.limits import MOST_MATCHES
+from lastbit.tables.plan.measures import Measure
+from lastbit.tables.query.query import Query
+from lastbit.tables.sealing import sealed
+
+_NO_SECRET = "0" * 64
+
+
+def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+    """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
+    names = [relation(), *(relation(join.table) for join in query.joins)]
+    wanted = statement(query, card, measures, secret=_NO_SECRET)
+
+    def run() -> None:
+        with connected() as connection:
+            prepared(connection, query, card)
+            columns = {name: _described(connection, name) for name in names}
+        with connected() as empty:
+            for name, typed in columns.items():
+                empty.execute(f"CREATE TABLE {identifier(name)} ({typed})")
+            empty.execute(wanted.sql).fetchone()
+
+    words = "the source could not be read, or the database cannot run this statement"
+    sealed(run, words=f"{words}; check the source; nothing was charged")
+
+
+def _described(connection: Any, name: str) -> str:
+    found = connection.execute(f"DESCRIBE {identifier(name)}").fetchall()
+    return ", ".join(f"{identifier(column)} {kind}" for column, kind, *_ in found)
+
+
+Result = TypeVar("Result")
+
+_A_MOMENT = 0.1
+_CHECKED = "lastbit checked"
+_MOST_MEMORY = 6 * 10**9
+_SHARE_OF_MEMORY = 0.6
+_STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
+
+
+def aggregates(
+    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> Aggregates:
+    """The measures of the query, raw. Whatever fails, fails before anything is released."""
+    wanted = statement(query, card, measures, secret=secret)
+
+    def run(connection: Any) -> Aggregates:
+        with ExitStack() as held:
+            asked = _asked(query, card, held)
+            for name, there, columns in asked:
+                shown(connection, there, name, columns)
+                _check_whole(connection, name, there, columns)
+            _check_matches(connection, Rows(query, card))
+            rows = _ran(connection, wanted.sql)
+            found = assembled(query, measures, wanted, rows)
+            if any(_stamp(there) != there.seen for _, there, _ in asked):
+                raise EngineFailed("a file of the source changed while it was read; ask again")
+            return found
+
+    return _guarded(run)
+
+
+def prepared(connection: Any, query: Query, card: DataCard) -> None:
+    """The table without rows, the joined public ones with theirs; refuses columns that are missing.
+
+    Of the table only names and types are looked at.
+    """
+    with ExitStack() as held:
+        for name, there, columns in _asked(query, card, held):
+            private = name == relation()
+            if private and there.source.kind == "csv":
+                found = ", ".join(f"{identifier(c)} VARCHAR" for c in csv_columns(there, columns))
+                connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({found})")
+                continue
+            shown(connection, there, f"{name} whole", columns)
+            whole = f"SELECT * FROM {identifier(f'{name} whole')}{' LIMIT 0' if private else ''}"
+            connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
+    _check_matches(connection, Rows(query, card))
+
+
+def _asked(
+    query: Query, card: DataCard, held: ExitStack
+) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
+    """The table, then the joined public ones: their names in the statement, files and columns."""
+    own = {column.name: column.type for column in card.columns.values()}
+    found = [(relation(), held.enter_context(opened(card.source)), own)]
+    for join in query.joins:
+        public = card.public[join.table]
+        there = held.enter_context(opened(public.source))
+        found.append((relation(join.table), there, dict(public.columns)))
+    check_apart(found[0][1], ((name, there) for name, there, _ in found[1:]))
+    return found
+
+
+def _check_matches(connection: Any, rows: Rows) -> None:
+    """That joins make few rows of one: of public tables only, so it tells nothing of the table."""
+    most = prod(connection.execute(sql).fetchall()[0][0] for sql in rows.matches())
+    if most > MOST_MATCHES:
+        raise QueryRefused(
+            "JOIN",
+            problem=f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+            " rows with equal join columns",
+            remedy="join on more columns, or leave one row for each value in the public table",
+        )
+
+
+def columns_of(source: Source) -> dict[str, ColumnType]:
+    """The names and types of the source's columns; no value is looked at, so CSV is all text."""
+
+    def run(connection: Any) -> dict[str, ColumnType]:
+        with opened(source) as there:
+            if source.kind == "csv":
+                return csv_columns(there)
+            return shown(connection, there, relation())
+
+    return _guarded(run)
+
+
+def fingerprint(card: DataCard) -> bytes:
+    """Differs if the data does: of files their places, sizes and times, of frames the content.
+
+    Refuses, before anything is charged, what no question could be answered from.
+    """
+
+    def run(connection: Any) -> bytes:
+        checked = _check_sources(connection, card)
+        names = ["", *sorted(card.public)]
+        sources = [card.source, *(card.public[name].source for name in names[1:])]
+        found = [
+            _content(connection, f"{_CHECKED} {name}", checked[name])
+            if source.kind == "frame"
+            else repr(stamp(source))
+            for name, source in zip(names, sources, strict=True)
+        ]
+        return hashlib.sha256(repr(found).encode()).digest()
+
+    return _guarded(run)
+
+
+def _check_sources(connection: Any, card: DataCard) -> dict[str, dict[str, ColumnType]]:
+    """The columns of the table and of the public ones; refuses what cannot be read whole."""
+    with ExitStack() as held:
+        own = {column.name: column.type for column in card.columns.values()}
+        found = [("", held.enter_context(opened(card.source)), own)]
+        for name, public in card.public.items():
+            there = held.enter_context(opened(public.source))
+            found.append((name, there, dict(public.columns)))
+        check_apart(found[0][1], ((name, there) for name, there, _ in found[1:]))
+        checked = {}
+        for name, there, columns in found:
+            if there.source.kind == "csv":
+                checked[name] = csv_columns(there, columns)
+                _check_files(there.source, there.seen, tuple(columns.items()))
+            else:
+                checked[name] = shown(connection, there, f"{_CHECKED} {name}", columns)
+                _check_whole(connection, f"{_CHECKED} {name}", there, columns)
+        return checked
+
+
+def _check_whole(
+    connection: Any, name: str, there: Opened, columns: Mapping[str, ColumnType]
+) -> None:
+    match there.source.kind:
+        case "parquet" | "duckdb":
+            _check_files(there.source, there.seen, tuple(columns.items()))
+        case "frame":
+            _check_readable(connection, there, name, columns)
+        case "csv":  # checked where it is copied
+            pass
+
+
+@lru_cache(maxsize=64)
+def _check_files(source: Source, seen: object, columns: tuple[tuple[str, ColumnType], ...]) -> None:
+    """Refuse files that cannot be read whole; each state of them is looked at once."""
+    with opened(source) as there, connected() as connection:
+        if source.kind == "csv":
+            check_csv(there)
+        else:
+            shown(connection, there, _CHECKED, dict(columns))
+            _check_readable(connection, there, _CHECKED, dict(columns))
+        if there.seen != seen:
+            raise EngineFailed("a file of the source changed while it was read; ask again")
+
+
+def _check_readable(
+    connection: Any, there: Opened, name: str, columns: Mapping[str, ColumnType]
+) -> None:
+    """Refuse a source, shown under this name, with a value in these columns that stops DuckDB."""
+    sql = reading_all(connection, there, name, columns)
+    if sql is None:
+        return
+    try:
+        _ran(connection, sql)
+    except Exception as error:  # its words may hold values
+        if type(error).__name__ not in _STOPPED:
+            raise
+    else:
+        return
+    raise InvalidParameter(
+        "source",
+        problem="has text that is not UTF-8, or a time that is out of range",
+        remedy="write it anew with such values replaced",
+    )
+
+
+def _stamp(there: Opened) -> object:
+    return there.now
+
+
+def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> str:
+    """Of the rows, in whatever order: their number, and sums of two hashes of each."""
+    names = ", ".join(map(identifier, columns)) or "NULL"
+    sums = ", ".join(
+        f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"
+        for salt in (1, 2)
+    )
+    (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
+    return repr((sorted(columns.items()), found))
+
+
+# ---------------------------------------------------------------- connections and failures
+
+
+@contextmanager
+def connected() -> Iterator[Any]:
+    """A connection of its own: in memory, with nothing from elsewhere, and a private spill."""
+    import duckdb
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with tempfile.TemporaryDirectory(prefix="lastbit-", ignore_cleanup_errors=True) as folder:
+        settings: dict[str, Any] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "memory_limit": f"{int(min(_MOST_MEMORY, _SHARE_OF_MEMORY * memory))}B",
+            "preserve_insertion_order": False,
+            "temp_directory": folder,
+        }
+        connection = duckdb.connect(":memory:", config=settings)
+        try:
+            for setting in (
+                "TimeZone = 'UTC'",
+                f"disabled_optimizers = '{_optimizers_off(connection)}'",
+                "ieee_floating_point_ops = true",
+                "pandas_analyze_sample = 0",  # else types would depend on a sample of values
+                "python_enable_replacements = false",
+            ):
+                connection.execute(f"SET {setting}")
+            yield connection
+        finally:
+            connection.close()
+
+
+def _optimizers_off(connection: Any) -> str:
+    """What would make one row's meaning, or the work on it, depend on others.
+
+    Parquet's least and greatest values leave NaN out; from them DuckDB concludes that isnan() is
+    false. `compile_steps.py` says what the others would do.
+    """
+    known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
+    return ",".join(name for name in (*REARRANGING, "statistics_propagation") if name in known)
+
+
+def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
+    """The rows. DuckDB works in another thread, since it would not hear Ctrl-C in this one."""
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        waiting = worker.submit(lambda: cast(list[Any], connection.execute(sql).fetchall()))
+        try:
+            while not waiting.done():
+                wait([waiting], timeout=_A_MOMENT)  # some libraries let no signal end a wait
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
+        return waiting.result()
+
+
+def _guarded(run: Callable[[Any], Result]) -> Result:
+    """What `run` gives; of the engine's own errors no word, of any other no frame."""
+    return sealed(lambda: _caught(run), words=_told(""))
+
+
+def _caught(run: Callable[[Any], Result]) -> Result:
+    try:
+        with connected() as connection:
+            return run(connection)
+    except (LastbitError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # its text may hold values, so it must not be seen as a cause
+        kind = type(error).__name__
+    raise EngineFailed(_told(kind))
+
+
+def _told(kind: str) -> str:
+    match kind:
+        case "OutOfMemoryException" | "MemoryError":
+            return "the database ran out of memory or disk; free some, or ask for fewer groups"
+        case "IOException" | "PermissionError" | "FileNotFoundError":
+            return "a file of the source could not be read; check that it is whole and readable"
+        case _:
+            return "the database could not run the statement; nothing was released"

@@ -1,0 +1,139 @@
+"""The files of a source, each once, and the same ones from the first look to the last.
+
+Law      a pattern is written out once; each file is then known by its device and inode, size and
+         times, and what is read is what was looked at: CSV through the descriptor that was opened,
+         Parquet by way of the kernel's name of that descriptor, a DuckDB file by its real path
+Theorem  no file is read twice under two names (a pattern and a name, links of either kind, `..`,
+         another case, a second mount): equal device and inode are refused. So where each row is a
+         unit, no unit has two rows for that reason. A public table is not the private one
+Differs  two copies of a file are two files, and nothing here sees that they say the same. More than
+         256 Parquet files are read by their real paths; that they changed in between is then seen
+         from their inodes and times
+Checked  tests/tables/backends/test_duckdb_files.py
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from lastbit.errors import InvalidParameter
+from lastbit.tables.card.schema import Source
+
+_MOST_HELD = 256
+_DESCRIPTORS = "/proc/self/fd"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A source, its files by their real paths, and the names under which they are to be read."""
+
+    source: Source
+    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    stamps: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def seen(self) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+        """The files as they were when they were opened."""
+        return self.paths, self.stamps
+
+    @property
+    def now(self) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]] | None:
+        """The same by now; None if they are gone."""
+        if self.source.kind == "frame":
+            return self.seen
+        try:
+            paths = tuple(map(os.path.realpath, files_of(self.source)))
+            return paths, _stamps(self.source, paths, paths)
+        except (InvalidParameter, OSError):
+            return None
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[Opened]:
+    """The files of a source, held open; refuses one that is named twice."""
+    if source.kind == "frame":
+        yield Opened(source)
+        return
+    paths = tuple(map(os.path.realpath, files_of(source)))
+    with ExitStack() as held:
+        names = paths
+        if source.kind == "parquet" and len(paths) <= _MOST_HELD and os.path.isdir(_DESCRIPTORS):
+            names = tuple(_held(path, held) for path in paths)
+        stamps = _stamps(source, paths, names)
+        places = [stamp[:2] for stamp in stamps]
+        for path, place in zip(paths, places, strict=False):
+            if places.count(place) > 1:
+                raise InvalidParameter(
+                    f"source {path}",
+                    problem="is the same file under two names",
+                    remedy="name each file once; a pattern, a link or .. may name it again",
+                )
+        yield Opened(source, paths, names, stamps)
+
+
+def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
+    """Refuse a public table that is the private one: the same file and table, or frame."""
+    for name, other in public:
+        table = (private.source.table or "").lower() == (other.source.table or "").lower()
+        places = {stamp[:2] for stamp in private.stamps}
+        files = table and any(stamp[:2] in places for stamp in other.stamps)
+        frame = private.source.frame
+        if files or (frame is not None and frame is other.source.frame):
+            raise InvalidParameter(
+                f"public table {name[:60]}",
+                problem="is the table itself",
+                remedy="join only with tables that everybody may see",
+            )
+
+
+def files_of(source: Source) -> list[str]:
+    """The files, patterns written out; refuses what is not there."""
+    found: list[str] = []
+    for path in source.paths:
+        if "://" in path:
+            raise InvalidParameter(
+                f"source {path}", problem="is not a file here", remedy="download it first"
+            )
+        matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        if not matches or not all(map(os.path.isfile, matches)):
+            raise InvalidParameter(
+                f"source {path}", problem="is no file that is there", remedy="check the path"
+            )
+        found += map(os.path.abspath, matches)
+    if not found:
+        raise InvalidParameter("source", problem="names no file", remedy="name one")
+    return found
+
+
+def stamp(source: Source) -> tuple[tuple[str, int, int, int], ...]:
+    """What tells one state of the files from another, also tomorrow: place, size, time, inode."""
+    if source.kind == "frame":
+        return ()
+    paths = files_of(source)
+    stats = [(path, os.stat(path)) for path in [*paths, *_beside(source, paths)]]
+    return tuple((path, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in stats)
+
+
+def _held(path: str, held: ExitStack) -> str:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    held.callback(os.close, descriptor)
+    return f"{_DESCRIPTORS}/{descriptor}"
+
+
+def _stamps(
+    source: Source, paths: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[tuple[int, ...], ...]:
+    stats = map(os.stat, [*names, *_beside(source, paths)])
+    return tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats)
+
+
+def _beside(source: Source, paths: Iterable[str]) -> list[str]:
+    """What was written last to a DuckDB file may still be beside it."""
+    if source.kind != "duckdb":
+        return []
+    return [f"{path}.wal" for path in paths if os.path.exists(f"{path}.wal")]

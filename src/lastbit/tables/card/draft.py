@@ -1,0 +1,213 @@
+"""A card held against its source: names and types of columns, never a value.
+
+The draft of a data card: column names and types, and what only the steward can decide.
+
+No value is looked at. The types of Parquet and DuckDB files stand in their schema; a CSV file has
+only names (its first line), so every type is left to be decided there. The word "decide" is no
+value: a card that still has it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lastbit.errors import InvalidParameter
+from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_text
+from lastbit.tables.card.schema import ColumnType, DataCard, Source
+
+_HEAD = """\
+# A data card: what is publicly known of a table, and what its answers may cost in all.
+# Replace every "decide". Nothing here was taken from the values of the table.
+
+[table]
+name = {name}
+source = {source}
+# add-remove hides whether a unit is in the table at all. change-one hides what its rows say;
+# how many units there are is public then.
+neighbours = "decide"
+
+[unit]
+# Whose row is it? The column that names the person, patient or household.
+# If every row is somebody else's, write  each_row = true  instead of column and max_rows.
+column = "decide"
+# So many rows of one unit count in full; of a unit with more, each counts for less.
+# Small: little noise, but heavy units count for less. Take it from what everybody knows.
+max_rows = "decide"
+# So many groups of one unit are shown where keys are not declared below. Drop it if all are.
+# max_groups = 3
+
+[budget]
+# What all answers together may cost. Smaller protects better: 1 is common, 10 protects little.
+epsilon = "decide"
+# Needed to find keys that are not declared, and for Gaussian noise. Well below 1 / units.
+# delta = 1e-9
+# Or, instead of both, concentrated privacy:  rho = 0.5
+
+[ledger]
+path = {ledger}
+
+# [access]
+# users = ["ana", "ben"]   # who may ask; without this, everybody who can read the files
+
+# Columns. Drop those that nobody may ask about.
+#   bounds = [low, high]   numbers outside count as the nearer bound; sums and means need them
+#   step = 0.01            numbers are rounded to its multiples before they are summed
+#   keys = ["a", "b"]      the groups to show; else they are found privately, for a delta
+#   nullable = false       every row has a value; a mean then shares the count of all rows
+# Take bounds and keys from what everybody knows (a form, a law), never from the data.
+"""
+_NUMBERLIKE = re.compile(r"\s*[+-]?[\d.,' _]*\d[\d.,' _%]*([eE][+-]?\d+)?\s*")
+
+
+def drafted(source: Source, columns: Mapping[str, ColumnType | None], *, name: str) -> str:
+    """The text of a card to be completed; `columns` are names and types, None where unknown.
+
+    The paths of the source stand in the card as they are here.
+
+    >>> text = drafted(Source(kind="csv", paths=("v.csv",)), {"first name": "text"}, name="v")
+    >>> text.splitlines()[-3:]
+    ['[columns."first name"]', 'type = "text"', '# keys = ["a", "b"]']
+    """
+    head = _HEAD.format(
+        name=toml_text(name), source=_source_text(source), ledger=toml_text(f"{name}.ledger")
+    )
+    return head + "".join(_column(column, kind) for column, kind in columns.items())
+
+
+def columns_to_draft(
+    source: Source, columns: Mapping[str, ColumnType]
+) -> dict[str, ColumnType | None]:
+    """The columns of a source, with the types that its schema states: CSV files state none."""
+    check_names(source, columns)
+    return dict.fromkeys(columns) if source.kind == "csv" else dict(columns)
+
+
+def check_names(source: Source, names: Iterable[str]) -> None:
+    """Refuse names of a CSV file that look like values, and do not repeat them.
+
+    A file without a header would give away its first row as names.
+    """
+    if source.kind == "csv" and any(map(_value_like, names)):
+        raise InvalidParameter(
+            "the first line",
+            problem="looks like a row of values, not like names of columns",
+            remedy="write a header above it, in which no name is a number, a date or an address",
+        )
+
+
+def table_name(text: str) -> str:
+    """A name that SQL need not quote, made of that of a file or table.
+
+    >>> table_name("2026 visits.csv.gz"), table_name("Stays")
+    ('t_2026_visits', 'Stays')
+    """
+    stem = re.sub(r"\.(csv|tsv|parquet|pq|duckdb|db|gz)\b.*$", "", text, flags=re.IGNORECASE)
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", stem).strip("_") or "rows"
+    return f"t_{plain}" if plain[0].isdigit() else plain
+
+
+def _value_like(name: str) -> bool:
+    if _NUMBERLIKE.fullmatch(name) or "@" in name:
+        return True
+    try:
+        datetime.fromisoformat(name.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def _source_text(source: Source) -> str:
+    paths = [toml_text(path) for path in source.paths]
+    if source.kind == "duckdb":
+        return f"{{duckdb = {paths[0]}, table = {toml_text(source.table or '')}}}"
+    return paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
+
+
+def _column(name: str, kind: ColumnType | None) -> str:
+    return "\n".join(["", f"[{toml_key('columns', name)}]", *_fields(kind), ""])
+
+
+def _fields(kind: ColumnType | None) -> Iterator[str]:
+    if kind is None:
+        yield 'type = "decide"  # integer, number, text, boolean, date or timestamp'
+        return
+    yield f"type = {toml_text(kind)}"
+    if kind in ("integer", "number"):
+        yield "# bounds = [0, 100]"
+    elif kind == "text":
+        yield '# keys = ["a", "b"]'
+
+
+_DAYS = ("date", "timestamp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What the card says of columns that the source says otherwise; places are fields of a card."""
+
+    wrong: list[tuple[tuple[str, ...], str, str]] = field(default_factory=list)
+    """Place, problem and remedy: columns that are not there, or could only be missing."""
+    notes: list[str] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
+    """Columns of the source that the card leaves out."""
+
+    def problems(self, lines: Mapping[tuple[str, ...], int]) -> list[Problem]:
+        """What is wrong, on the lines of the card."""
+        return sorted(
+            Problem(nearest_line(lines, place), toml_key(*place), problem, remedy)
+            for place, problem, remedy in self.wrong
+        )
+
+
+def compared(card: DataCard) -> Compared:
+    """The card beside its sources; refuses those that cannot be read."""
+    from lastbit.tables.backends.duckdb.engine import columns_of
+
+    found = Compared()
+    types = columns_of(card.source)
+    declared = {column.name: column.type for column in card.columns.values()}
+    _compare(found, ("columns",), card.source, types, declared)
+    known = {name.lower() for name in declared}
+    found.unlisted.extend(name for name in types if name.lower() not in known)
+    for public in card.public.values():
+        place = ("public", public.name, "columns")
+        _compare(found, place, public.source, columns_of(public.source), public.columns)
+    return found
+
+
+def _compare(
+    found: Compared,
+    path: tuple[str, ...],
+    source: Source,
+    types: Mapping[str, ColumnType],
+    declared: Mapping[str, ColumnType],
+) -> None:
+    there = {name.lower(): kind for name, kind in types.items()}
+    for name, kind in declared.items():
+        actual = there.get(name.lower())
+        if actual is None:
+            problem = "is not in the source, or nested or generated there"
+            found.wrong.append(((*path, name), problem, "check the name, or store plain values"))
+        elif (
+            source.kind != "csv"
+            and (kind in _DAYS) != (actual in _DAYS)
+            and "text"
+            not in (
+                kind,
+                actual,
+            )
+        ):
+            problem = f"is {kind} here and {actual} in the source: every value would be missing"
+            found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
+        elif source.kind != "csv":
+            found.notes.extend(_notes(name, kind, actual))
+
+
+def _notes(name: str, kind: ColumnType, actual: ColumnType) -> Iterator[str]:
+    if actual == "text" and kind != "text":
+        yield f"{name}: the source has text; what does not read as {kind} counts as missing."
+    elif actual == "number" and kind == "integer":
+        yield f"{name}: the source has numbers with a point; they are rounded to whole ones."

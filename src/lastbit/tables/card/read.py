@@ -1,0 +1,692 @@
+"""Data cards: what a steward writes once about a table, read from TOML.
+
+Everything that decides about privacy must be written: the unit, how many rows of it count, the
+neighbour relation and the budget have no defaults. Numbers are exact: `0.1` on a card is 1/10.
+A card is refused with its line and a remedy, all problems at once. The ledger, if the card names
+none, is `<name of the table>.ledger` beside the card: whoever copies or renames the card's file
+must not find a fresh budget. All paths are relative to the card's real folder, links followed: by
+whatever symbolic link a card is reached, it finds one ledger and one source.
+
+Names and texts as TOML, so that no name can become another line of a card, or of a terminal.
+
+On which line of a TOML text each field stands: `tomllib` tells lines of syntax errors only.
+
+Fields of a card, taken one by one; what is wrong is noted with its line, and told at the end.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from lastbit.errors import CardRefused, InvalidParameter
+from lastbit.exact import rational
+from lastbit.places import content_of
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.tables.card.schema import Budget, Column, ColumnType, DataCard, PublicTable, Source
+from lastbit.tables.plan.measures import grid_of
+from lastbit.tables.plan.price import check_admitted
+from lastbit.tables.query.expression import Value
+from lastbit.tables.query.types import check_bounds
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_text(value: str) -> str:
+    r"""A TOML string of one line; whatever would not be seen is escaped.
+
+    >>> toml_text('a "b"\n'), toml_text("é\u202e")
+    ('"a \\"b\\"\\n"', '"é\\u202e"')
+    """
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InvalidParameter(
+            "a name", problem="is no text in Unicode", remedy="rename the file or column"
+        )
+    # JSON's escapes are all TOML's too; what JSON would leave invisible, or steers, is escaped here
+    written = json.dumps(value, ensure_ascii=False)
+    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in written)
+
+
+def toml_key(*parts: str) -> str:
+    """The name of a table or field.
+
+    >>> toml_key("columns", "first name", "type")
+    'columns."first name".type'
+    """
+    return ".".join(part if _BARE.fullmatch(part) else toml_text(part) for part in parts)
+
+
+def _escaped(letter: str) -> str:
+    return f"\\u{ord(letter):04x}" if ord(letter) < 1 << 16 else f"\\U{ord(letter):08x}"
+
+
+KeyPath = tuple[str, ...]
+
+_PART = r'(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|\'[^\']*\')'
+_NAME = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
+_HEADER = re.compile(rf"^[ \t]*\[\[?[ \t]*({_NAME})[ \t]*\]\]?[ \t]*(?:#.*)?$")
+_FIELD = re.compile(rf"^[ \t]*({_NAME})[ \t]*=")
+# up to two quotes may stand before the three that end a text of several lines
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*",
+    re.DOTALL,
+)
+
+
+def lines_of(text: str) -> Mapping[KeyPath, int]:
+    r"""Each table and field with its line, counted from 1. The text is known to be valid TOML.
+
+    >>> lines_of("[unit]\ncolumn = 'id'\n[columns.'a.b']\ntype = 'text'")["columns", "a.b", "type"]
+    4
+    """
+    found: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, line in _statements(text):
+        if header := _HEADER.match(line):
+            table = _parts(header[1])
+            found.setdefault(table, number)
+        elif field := _FIELD.match(line):
+            found.setdefault((*table, *_parts(field[1])), number)
+    return found
+
+
+def nearest_line(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
+    """The line of the field, or of the table around it where the field is missing, or the first."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 1)
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that begin neither inside a text nor inside brackets, with their numbers."""
+    inside: set[int] = set()
+    for match in _STRING.finditer(text):
+        if "\n" in match[0]:
+            first = text.count("\n", 0, match.start()) + 1
+            inside.update(range(first + 1, first + match[0].count("\n") + 1))
+    bare = _STRING.sub(_blanked, text).split("\n")
+    depth = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if depth == 0 and number not in inside:
+            yield number, line
+        code = bare[number - 1]
+        depth += code.count("[") + code.count("{") - code.count("]") - code.count("}")
+
+
+def _blanked(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _parts(name: str) -> KeyPath:
+    """The parts of a dotted name, unquoted by the parser itself."""
+    found, value = [], tomllib.loads(f"{name} = 0")
+    while isinstance(value, dict):
+        ((part, value),) = value.items()
+        found.append(part)
+    return tuple(found)
+
+
+Result = TypeVar("Result")
+
+_UNDECIDED = "decide"
+_MOST_TOLD = 50
+_LONGEST_NAME = 60
+_LARGEST_KEY = 2**63 - 1
+_FIELDS = ("type", "bounds", "step", "keys", "max_rows", "max_groups", "epsilon", "delta", "rho")
+_PATTERN = re.compile(r"[*?\[]")
+
+
+class Written(str):
+    """A number with a point, as it was written: 0.1 is not the float 0.1."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """What is wrong on one line of a card, and what to do about it."""
+
+    line: int
+    where: str
+    problem: str
+    remedy: str
+    undecided: bool = False
+    """Whether the line only waits for the steward."""
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.problem}; {self.remedy}"
+
+
+def refusal(named: str, problems: list[Problem]) -> CardRefused:
+    """All of them as one error."""
+    if len(problems) == 1:
+        (one,) = problems
+        place = f"{named}, line {one.line}: {one.where}"
+        return CardRefused(place, problem=one.problem, remedy=one.remedy)
+    told = [f"line {one.line}: {one}." for one in sorted(problems)[:_MOST_TOLD]]
+    if len(problems) > _MOST_TOLD:
+        told.append(f"... and {len(problems) - _MOST_TOLD} more.")
+    count = f"has {len(problems)} problems"
+    return CardRefused(named, problem=count, remedy="mend them:\n" + "\n".join(told))
+
+
+class Fields:
+    """The fields of a card, and the problems found so far."""
+
+    def __init__(self, data: Mapping[str, Any], text: str, folder: Path) -> None:
+        self.data, self.lines, self.folder = data, lines_of(text), folder
+        self.found: dict[Problem, None] = {}
+
+    @property
+    def problems(self) -> list[Problem]:
+        """In the order of lines."""
+        return sorted(self.found)
+
+    def wrong(self, path: KeyPath, problem: str, remedy: str, *, undecided: bool = False) -> None:
+        """Note a problem."""
+        where = toml_key(*(part[:_LONGEST_NAME] for part in path))
+        line = nearest_line(self.lines, path)
+        self.found[Problem(line, where, problem, remedy, undecided)] = None
+
+    def attempt(self, path: KeyPath, make: Callable[[], Result]) -> Result | None:
+        """What is made, or None and a note: of the field that the error names, if it is one."""
+        try:
+            return make()
+        except InvalidParameter as error:
+            field = error.parameter.rpartition(": ")[2]
+            at = (*path, field) if field in _FIELDS else path
+            self.wrong(at, error.problem, error.remedy)
+            return None
+
+    # -- sections --
+
+    def section(self, name: str, *, needed: bool = True) -> dict[str, Any]:
+        """A table of the card; empty if it is not there."""
+        value = self.data.get(name)
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            self.wrong((name,), "is no section", f"write [{name}]")
+        elif needed:
+            self.wrong((name,), "is missing", f"add a section [{name}]")
+        return {}
+
+    def known(self, path: KeyPath, fields: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        """Note fields that have no meaning here."""
+        for field in fields:
+            if field not in names:
+                self.wrong((*path, field), "is not known", f"use {', '.join(names)}, or drop it")
+
+    def undecided(self, path: KeyPath, value: Any, remedy: str) -> bool:
+        """Whether the field still has the word that a draft puts there."""
+        if value == _UNDECIDED:
+            self.wrong(path, "is still to be decided", remedy, undecided=True)
+        return bool(value == _UNDECIDED)
+
+    # -- single fields; a number with a point is a `Written`, hence no `str` by its type --
+
+    def text(self, path: KeyPath, value: Any, remedy: str) -> str:
+        """A text of at least one letter, and no NUL; "" if it is none."""
+        if type(value) is not str or not value or "\0" in value:
+            problem = "is missing" if value is None else "is no text, or an empty one"
+            self.wrong(path, problem, remedy)
+            return ""
+        return "" if self.undecided(path, value, remedy) else value
+
+    def choice(self, path: KeyPath, value: Any, among: tuple[str, ...]) -> str | None:
+        """One of these words."""
+        words = [f'"{word}"' for word in among]
+        remedy = f"write {', '.join(words[:-1])} or {words[-1]}"
+        if type(value) is str and value in among:
+            return value
+        if not self.undecided(path, value, remedy):
+            self.wrong(path, "is missing" if value is None else "is unknown", remedy)
+        return None
+
+    def whole(self, path: KeyPath, value: Any, remedy: str) -> int | None:
+        """A whole number above 0."""
+        if type(value) is int and value > 0:
+            return value
+        if not self.undecided(path, value, remedy):
+            problem = "is missing" if value is None else "is no whole number above 0"
+            self.wrong(path, problem, remedy)
+        return None
+
+    def number(self, path: KeyPath, value: Any) -> Fraction | None:
+        """An exact number: 3, 0.1 (which is 1/10), or "1/3"."""
+        remedy = 'write a number: 3, 0.5, or "1/3"'
+        if value is None or self.undecided(path, value, remedy):
+            return None
+        plain = value.replace("_", "") if isinstance(value, Written) else value
+        if isinstance(plain, bool) or not isinstance(plain, int | str):
+            self.wrong(path, "is no number", remedy)
+            return None
+        try:
+            return rational(plain, path[-1])
+        except InvalidParameter as error:
+            self.wrong(path, error.problem, remedy)
+            return None
+
+    def bounds(self, path: KeyPath, value: Any) -> tuple[Fraction, Fraction] | None:
+        """Two numbers."""
+        remedy = "write bounds = [low, high]"
+        if value is None or self.undecided(path, value, remedy):
+            return None
+        if isinstance(value, list) and len(value) == 2:
+            low, high = (self.number(path, end) for end in value)
+            return None if low is None or high is None else (low, high)
+        self.wrong(path, "are not two numbers", remedy)
+        return None
+
+    def keys(self, path: KeyPath, value: Any, kind: ColumnType) -> tuple[Value, ...] | None:
+        """Values of the column's own type."""
+        if value is None or self.undecided(path, value, "list the groups that may be shown"):
+            return None
+        if kind in ("number", "timestamp"):
+            self.wrong(path, f"cannot be of type {kind}", "drop them, and group by bin(...)")
+            return None
+        wanted, example = {
+            "integer": (int, "[1, 2, 3]"),
+            "text": (str, '["north", "south"]'),
+            "boolean": (bool, "[true, false]"),
+            "date": (date, "[2026-01-31, 2026-02-28]"),
+        }[kind]
+        # by type, not isinstance: True is an int, and a time a date
+        if not isinstance(value, list) or any(type(key) is not wanted for key in value):
+            self.wrong(path, f"are not a list of type {kind}", f"write keys = {example}")
+            return None
+        if any(isinstance(key, int) and abs(key) > _LARGEST_KEY for key in value):
+            self.wrong(path, "need more than 63 bits", "use smaller whole numbers, or text")
+            return None
+        if any("\0" in key for key in value if isinstance(key, str)):
+            self.wrong(path, "hold a NUL", "leave it out")
+            return None
+        return tuple(value)
+
+    def source(self, path: KeyPath, value: Any) -> Source | None:
+        """Files, or a table of a DuckDB file; paths are relative to the card."""
+        remedy = 'write "visits.parquet", ["a.csv", "b.csv"] or {duckdb = "x.duckdb", table = "t"}'
+        if isinstance(value, dict):
+            self.known(path, value, ("duckdb", "table"))
+            names = [self.text(path, value.get(part), remedy) for part in ("duckdb", "table")]
+            if not all(names):
+                return None
+            file = self.place(path, names[0])
+            return None if file is None else Source(kind="duckdb", paths=(file,), table=names[1])
+        if self.undecided(path, value, remedy):
+            return None
+        paths = value if isinstance(value, list) and value else [value]
+        texts = [self.text(path, one, remedy) for one in paths]
+        places = [self.place(path, text) for text in texts if text]
+        if len(places) < len(paths) or None in places:
+            return None
+        if len(set(places)) < len(places):
+            self.wrong(path, "names a file twice", "name each once")
+            return None
+        return self.attempt(path, lambda: source_of(*cast(list[str], places)))
+
+    def place(self, path: KeyPath, text: str) -> str | None:
+        """A path, relative to the card's folder."""
+        if "://" in text:
+            self.wrong(path, "is not a file here", "download it first, and name the file")
+            return None
+        folder = str(self.folder)  # in which nothing is a pattern
+        return str(Path(glob.escape(folder) if _PATTERN.search(text) else folder) / text)
+
+
+def source_of(*paths: str) -> Source:
+    """The files as a source; what they are is told by the ends of their names.
+
+    >>> source_of("a.parquet", "b.parquet").kind
+    'parquet'
+    """
+    kinds = {_kind(path) for path in paths}
+    if len(kinds) != 1 or None in kinds:
+        raise InvalidParameter(
+            "source",
+            problem="is of no one known kind",
+            remedy="name files that all end in .csv, .tsv or .csv.gz, or all in .parquet",
+        )
+    return Source(kind=cast(Any, kinds.pop()), paths=paths)
+
+
+def _kind(path: str) -> str | None:
+    name = path.lower()
+    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
+        return "csv"
+    return "parquet" if name.endswith((".parquet", ".pq")) else None
+
+
+_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
+_TYPES = ("integer", "number", "text", "boolean", "date", "timestamp")
+_LONGEST = 1 << 22
+_MOST_DOTS = 100
+_KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
+_PARTS = re.compile(r"[={},]")
+_FILE_NAME = re.compile(r"[\w-][\w .-]*")
+_DATA = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".duckdb", ".ddb", ".db")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A card that was read, and what is wrong with it; only one without problems is a card."""
+
+    named: str
+    card: DataCard | None
+    problems: list[Problem]
+    lines: Mapping[tuple[str, ...], int]
+
+
+def read_card(path: str | Path) -> DataCard:
+    """The card in this file; its paths are relative to it."""
+    return _accepted(examined(path))
+
+
+def card_from(text: str, *, folder: Path, named: str = "card") -> DataCard:
+    """The card that a TOML text says; `named` is how errors call it."""
+    return _accepted(_examined(text, folder=folder, named=named))
+
+
+def examined(path: str | Path) -> Examined:
+    """The card in this file with all its problems; refuses only what is no text."""
+    place = Path(path)
+    if place.suffix.lower() in _DATA:
+        raise CardRefused(
+            str(place),
+            problem="is no data card: those end in .toml",
+            remedy=f"name the card, or draft one: lastbit card new {place.name}",
+        )
+    try:
+        raw = content_of(place, most=_LONGEST)
+        real = Path(os.path.realpath(place))
+    except OSError as error:
+        raise CardRefused(
+            str(place), problem=f"cannot be read ({error.strerror})", remedy="pass a TOML file"
+        ) from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CardRefused(
+            str(place), problem="is no text in UTF-8", remedy="pass a TOML file"
+        ) from None
+    found = _examined(text, folder=real.parent, named=place.name)
+    if found.card is None:
+        return found
+    return replace(found, card=replace(found.card, file=str(real)))
+
+
+def _accepted(found: Examined) -> DataCard:
+    if found.card is None:
+        raise refusal(found.named, found.problems)
+    return found.card
+
+
+def _examined(text: str, *, folder: Path, named: str) -> Examined:
+    text = text.replace("\r\n", "\n")
+    try:
+        _check_keys(text)
+        data = tomllib.loads(text, parse_float=Written)
+    except (ValueError, RecursionError) as error:
+        return Examined(named=named, card=None, problems=[_syntax(text, error)], lines={})
+    reader = _Reader(data, text, folder)
+    card = reader.card()
+    problems = reader.problems
+    return Examined(
+        named=named, card=None if problems else card, problems=problems, lines=reader.lines
+    )
+
+
+def _check_keys(text: str) -> None:
+    """That no key is a.a.a ... for ever: the time to read one grows with the square of its dots."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MOST_DOTS and any(
+            part.count(".") > _MOST_DOTS and _KEY.fullmatch(part) for part in _PARTS.split(line)
+        ):
+            raise tomllib.TOMLDecodeError(f"a key has too many dots (at line {number}, column 1)")
+
+
+def _syntax(text: str, error: Exception) -> Problem:
+    """Where the text stops being TOML. Nothing of it is repeated: it may be data, and no card."""
+    told = str(error)
+    place = re.search(r"\(at line (\d+)", told)
+    line = int(place[1]) if place else text.count("\n") + 1
+    reason = told.partition(" (at ")[0]
+    if isinstance(error, RecursionError):
+        reason = "nested too deeply"
+    elif not isinstance(error, tomllib.TOMLDecodeError):  # the interpreter's own limit
+        digits = re.search(r"[0-9_]{1000}", text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        reason = "a number has too many digits"
+    elif reason.startswith("Cannot declare"):
+        reason = "a section is there twice"
+    elif "haracter" in reason or "key '" in reason:
+        reason = "something stands there that may not"
+    return Problem(line, "the card", f"is no TOML here: {reason}", "mend this line")
+
+
+class _Reader(Fields):
+    """The sections of a card."""
+
+    def card(self) -> DataCard | None:
+        """The whole card; nothing is meant by it if there are problems."""
+        self.known((), self.data, _SECTIONS)
+        table = self._table("table", ("name", "source", "neighbours"))
+        columns = self._columns()
+        name = self._name(("table", "name"), table.get("name"))
+        source = self.source(("table", "source"), table.get("source"))
+        unit, rows, groups = self._unit(columns)
+        values: dict[str, Any] = {
+            "name": name,
+            "source": source,
+            "unit": unit,
+            "max_rows": rows,
+            "max_groups": groups,
+            "columns": columns,
+            "neighbours": self._neighbours(table),
+            "budget": self._budget(),
+            "ledger": self._ledger(name),
+            "users": self._users(),
+            "public": self._public(name, source),
+        }
+        return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
+
+    def _table(self, name: str, names: tuple[str, ...], *, needed: bool = True) -> dict[str, Any]:
+        fields = self.section(name, needed=needed)
+        self.known((name,), fields, names)
+        return fields
+
+    def _name(self, path: tuple[str, ...], value: Any) -> str:
+        remedy = "name the table, as queries call it"
+        name = self.text(path, value, remedy)
+        if not name.isprintable():
+            self.wrong(path, "has letters that cannot be seen", remedy)
+        return name
+
+    # -- columns --
+
+    def _columns(self) -> dict[str, Column]:
+        section = self.section("columns")
+        found = {}
+        for name, fields in section.items():
+            path = ("columns", name)
+            if not isinstance(fields, dict):
+                self.wrong(path, "is no section", "write [columns.age], and type below it")
+            elif name and (column := self._column(path, fields)) is not None:
+                found[name] = column
+        self._told_apart(("columns",), section)
+        if not section and "columns" in self.data:
+            self.wrong(("columns",), "are none", "describe each column that may be used")
+        return found
+
+    def _column(self, path: tuple[str, ...], fields: Mapping[str, Any]) -> Column | None:
+        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
+        kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), _TYPES))
+        nullable = fields.get("nullable", True)
+        if not isinstance(nullable, bool):
+            self.wrong((*path, "nullable"), "is no truth value", "write true or false")
+        bounds = self.bounds((*path, "bounds"), fields.get("bounds"))
+        step = self.number((*path, "step"), fields.get("step"))
+        if kind is None:
+            return None
+        if step is not None and kind not in ("integer", "number"):
+            self.wrong((*path, "step"), "is for numbers", "drop it")
+        values: dict[str, Any] = {
+            "name": path[-1],
+            "type": kind,
+            "bounds": bounds,
+            "step": Fraction(1) if kind == "integer" and step is None else step,
+            "keys": self.keys((*path, "keys"), fields.get("keys"), kind),
+            "nullable": nullable,
+        }
+        column = self.attempt(path, lambda: Column(**values))
+        if column is not None and column.bounds is not None:
+            self._gridded(path, column.bounds, column.step)
+        return column
+
+    def _gridded(
+        self, path: tuple[str, ...], bounds: tuple[Fraction, Fraction], step: Fraction | None
+    ) -> None:
+        """That a mean can be worked out within these bounds, on this grid."""
+        try:
+            check_bounds("bounds", bounds)
+            grid_of(bounds, step, centre=(bounds[0] + bounds[1]) / 2)
+        except InvalidParameter as error:
+            field = "step" if error.parameter == "step" else "bounds"
+            self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)
+
+    def _told_apart(self, path: tuple[str, ...], names: Mapping[str, Any]) -> None:
+        """SQL does not tell cases apart, and knows neither empty names nor NUL."""
+        seen: set[str] = set()
+        for name in names:
+            if not name or "\0" in name:
+                self.wrong((*path, name), "has no name that SQL knows", "rename it in the source")
+            if name.lower() in seen:
+                self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
+            seen.add(name.lower())
+
+    # -- unit, neighbours, budget --
+
+    def _unit(self, columns: Mapping[str, Column]) -> tuple[str | None, int | None, int | None]:
+        fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups"))
+        column = self._unit_column(fields, columns) if "unit" in self.data else None
+        rows: int | None = 1
+        if "max_rows" in fields or fields.get("each_row") is not True:
+            remedy = "write max_rows = 20, say: so many rows of one unit count"
+            rows = self.whole(("unit", "max_rows"), fields.get("max_rows"), remedy)
+        groups = fields.get("max_groups")
+        if groups is not None:
+            remedy = "write max_groups = 5, say: so many groups of one unit are shown; or drop it"
+            groups = self.whole(("unit", "max_groups"), groups, remedy)
+        return column, rows, groups
+
+    def _unit_column(self, fields: Mapping[str, Any], columns: Mapping[str, Column]) -> str | None:
+        remedy = 'write column = "patient_id", or each_row = true if each row is somebody else\'s'
+        path = ("unit", "column")
+        if "each_row" in fields:
+            if "column" in fields:
+                self.wrong(("unit", "each_row"), "and column are both written", "drop one of them")
+            elif fields["each_row"] is not True:
+                self.wrong(("unit", "each_row"), "is not true", remedy)
+            return None
+        column = self.text(path, fields.get("column"), remedy)
+        if not column:
+            return None
+        declared = self.section("columns", needed=False)
+        if column.lower() not in {name.lower() for name in declared}:
+            self.wrong(path, "is no column of the card", f"add [{toml_key('columns', column)}]")
+        for name, found in columns.items():
+            if name.lower() == column.lower() and found.type not in ("integer", "text"):
+                self.wrong(path, f"is of type {found.type}", "use a column of integers or text")
+        return column
+
+    def _neighbours(self, table: Mapping[str, Any]) -> Neighbours:
+        value = table.get("neighbours")
+        kind = self.choice(("table", "neighbours"), value, ("add-remove", "change-one"))
+        return CHANGE_ONE if kind == "change-one" else ADD_REMOVE
+
+    def _budget(self) -> Budget | None:
+        fields = self._table("budget", ("epsilon", "delta", "rho"))
+        names = [name for name in ("epsilon", "delta", "rho") if name in fields]
+        if "budget" in self.data and not names:
+            self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
+        numbers = {name: self.number(("budget", name), fields[name]) for name in names}
+        if not names or None in numbers.values():
+            return None
+        kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
+        values = cast(dict[str, Fraction], numbers)
+        for name, value in values.items():
+            if value > 0:
+                self.attempt(("budget",), lambda: check_admitted(value, name))  # noqa: B023  at once
+        return self.attempt(("budget",), lambda: Budget(kind=kind, **values))
+
+    # -- ledger, users, public tables --
+
+    def _ledger(self, name: str) -> str | None:
+        path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
+        fields = self._table("ledger", ("path",), needed=False)
+        if "ledger" in self.data:
+            value = self.text(path, fields.get("path"), remedy)
+            if "://" in value:
+                self.wrong(path, "is not a file here", remedy)
+            return str((self.folder / value).absolute())  # one ledger, wherever we go
+        if name and not _FILE_NAME.fullmatch(name):
+            self.wrong(
+                ("ledger",), "cannot be named after the table", f"add [ledger], and {remedy}"
+            )
+        return str((self.folder / f"{name}.ledger").absolute())
+
+    def _users(self) -> tuple[str, ...] | None:
+        users = self._table("access", ("users",), needed=False).get("users")
+        if "access" not in self.data:
+            return None
+        if not isinstance(users, list) or any(type(user) is not str or not user for user in users):
+            self.wrong(("access", "users"), "is no list of names", 'write users = ["ana", "ben"]')
+            return ()
+        return tuple(users)
+
+    def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
+        found = {}
+        section = self.section("public", needed=False)
+        for name, fields in section.items():
+            path = ("public", name)
+            if not isinstance(fields, dict):
+                self.wrong(path, "is no section", "write [public.regions], source and columns")
+                continue
+            self.known(path, fields, ("source", "columns"))
+            self._name(path, name)
+            source = self.source((*path, "source"), fields.get("source"))
+            columns = self._public_columns((*path, "columns"), fields.get("columns"))
+            if name.lower() == table.lower() or (source and own and _shared(source, own)):
+                self.wrong(path, "is the table itself", "name only what everybody may see")
+            if source is not None:
+                found[name] = PublicTable(name=name, source=source, columns=columns)
+        self._told_apart(("public",), section)
+        return found
+
+    def _public_columns(self, path: tuple[str, ...], value: Any) -> dict[str, ColumnType]:
+        if not isinstance(value, dict) or not value:
+            problem = "is missing" if value is None else "names no columns"
+            self.wrong(path, problem, 'write columns = {region = "text"}')
+            return {}
+        for name, kind in value.items():
+            self.choice((*path, name), kind, _TYPES)
+        self._told_apart(path, value)
+        return value
+
+
+def _shared(one: Source, other: Source) -> bool:
+    """Whether two sources have a file (or, of DuckDB files, a table) in common."""
+    places = [{os.path.realpath(path) for path in source.paths} for source in (one, other)]
+    tables = [(source.table or "").lower() for source in (one, other)]
+    return bool(places[0] & places[1]) and tables[0] == tables[1]

@@ -1,0 +1,350 @@
+"""Expressions over one row as SQL that no row can stop, slow down or blow up.
+
+Law      the SQL value is a function of the row's own values (and of public tables)
+Theorem  no value of any row makes the statement raise: whole numbers are worked out in 128 bits and
+         brought back by TRY_CAST, doubles by IEEE 754, arguments outside of a domain are missing
+         before the function sees them. TRY_CAST from a number or a text raises nothing inside and
+         evaluates nothing twice. There is no TRY(...), which evaluates its operand row by row, and
+         again at each level, wherever one row raises
+Theorem  the work on a row is bounded by the expression: each call is a few steps that run once
+         (`compile_steps.py`), each linear in its operands, and no text has more than LONGEST_TEXT
+         bytes: what grows is measured before it is made, or cut off at the next step
+Differs  from SQL: what would be an error is missing; NaN is missing; a date outside of the years 1
+         to 9999, the infinite ones included, is missing; so is a text of more than LONGEST_TEXT
+         bytes. Numbers are doubles, whole numbers 64 bits. LIKE is matched by RE2, in linear time
+Checked  tests/tables/test_compile.py, tests/tables/test_values.py, tests/stability/
+
+NaN needs care, since DuckDB holds it equal to itself and above every number. A sum or product may
+be NaN on the way; `settled` makes it missing before anything compares, counts or stores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from types import MappingProxyType
+from typing import TypeAlias
+
+from lastbit.errors import QueryRefused
+from lastbit.tables.card.schema import ColumnType
+from lastbit.tables.compile.literals import double, least_double_from, literal
+from lastbit.tables.compile.steps import Steps, Typed
+from lastbit.tables.compile.texts import text_value
+from lastbit.tables.limits import LONGEST_TEXT
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
+from lastbit.tables.query.types import value_type
+
+SQL_TYPES: Mapping[ColumnType, str] = MappingProxyType(
+    {
+        "integer": "BIGINT",
+        "number": "DOUBLE",
+        "text": "VARCHAR",
+        "boolean": "BOOLEAN",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP",
+    }
+)
+_RANGES: Mapping[str, str] = MappingProxyType(
+    {
+        "date": "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)",
+        "timestamp": "CAST('0001-01-01 00:00:00' AS TIMESTAMP)"
+        " AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP)",
+    }
+)
+_TERMS = 32
+_DIGITS = 400
+
+Scope: TypeAlias = Callable[[ColumnName], Typed]
+
+
+def cast_column(sql: str, kind: ColumnType) -> str:
+    """A column of any type, read as this one; what does not fit is missing.
+
+    >>> cast_column('"age"', "integer")
+    'TRY_CAST("age" AS BIGINT)'
+    """
+    return f"TRY_CAST({sql} AS {SQL_TYPES[kind]})"
+
+
+def checked(name: str, kind: ColumnType) -> str:
+    """A column that was cast, but missing where it is NaN, too long, or out of range.
+
+    >>> checked("c1", "number")
+    'CASE WHEN NOT isnan(c1) THEN c1 END'
+    """
+    match kind:
+        case "number":
+            return f"CASE WHEN NOT isnan({name}) THEN {name} END"
+        case "date" | "timestamp":
+            return f"CASE WHEN {name} BETWEEN {_RANGES[kind]} THEN {name} END"
+        case "text":
+            return f"CASE WHEN strlen({name}) <= {LONGEST_TEXT} THEN {name} END"
+    return name
+
+
+def spelled(expression: Expression, scope: Scope, steps: Steps) -> Typed:
+    """The expression as a column or constant; NaN is already missing in it."""
+    return _Spelling(scope, steps).settled(expression)
+
+
+def edge_text(edge: Fraction, *, whole: bool) -> str:
+    """The least whole number, or double, from the edge on: >= it just if >= the edge.
+
+    >>> edge_text(Fraction(1, 2), whole=True), edge_text(Fraction(1, 2), whole=False)
+    ('1', '0.5e0')
+    """
+    return str(ceil(edge)) if whole else double(least_double_from(edge))
+
+
+class _Spelling:
+    """Spells calls by calls, each as steps."""
+
+    def __init__(self, scope: Scope, steps: Steps) -> None:
+        self.scope, self.steps = scope, steps
+
+    def settled(self, expression: Expression) -> Typed:
+        return self._settled(self._spelled(expression))
+
+    def _spelled(self, expression: Expression) -> Typed:
+        match expression:
+            case ColumnName():
+                return self.scope(expression)
+            case Constant(value):
+                return Typed(literal(value), value_type(value), constant=True)
+            case Call(function, arguments):
+                first, *rest = (self._spelled(argument) for argument in arguments)
+                if first.constant and all(value.constant for value in rest):
+                    first = self.steps.choice(first.sql, first.type)  # else it were one for all
+                return self._called(function, [first, *rest])
+
+    def _settled(self, value: Typed) -> Typed:
+        if not value.unsettled:
+            return value
+        return self.steps.value(checked(value.sql, "number"), value.type, value)
+
+    # ------------------------------------------------------------ types meet
+
+    def _as(self, value: Typed, kind: ColumnType | None) -> Typed:
+        """The value as this type, which is its own or a wider one."""
+        if value.type == kind or kind is None:
+            return value
+        sql = f"CAST({value.sql} AS {SQL_TYPES[kind]})"
+        if value.constant:
+            return replace(value, sql=sql, type=kind)
+        return self.steps.value(sql, kind, value, unsettled=value.unsettled)
+
+    def _met(self, function: str, values: list[Typed]) -> list[Typed]:
+        """All of one type: whole numbers become numbers, dates timestamps, where they must."""
+        kinds: set[ColumnType | None] = {value.type for value in values} - {None}
+        for narrow, wide in _WIDER:
+            if kinds == {narrow, wide}:
+                kinds = {wide}
+        if len(kinds) > 1:
+            raise _ill_typed(function)
+        kind = kinds.pop() if kinds else None
+        return [self._as(self._settled(value), kind) for value in values]
+
+    def _only(self, function: str, values: list[Typed], *kinds: ColumnType) -> list[Typed]:
+        """The values, all of which are of these kinds or always missing."""
+        if any(value.type is not None and value.type not in kinds for value in values):
+            raise _ill_typed(function)
+        return [self._as(value, kinds[0]) if value.type is None else value for value in values]
+
+    # ------------------------------------------------------------ functions
+
+    def _called(self, function: str, values: list[Typed]) -> Typed:
+        match function:
+            case "+" | "-" | "*" | "%" | "/" | "negate" | "abs" | "floor" | "ceil":
+                given = self._only(function, values, "integer", "number")
+                whole = all(value.type == "integer" for value in given) and function != "/"
+                return self._whole(function, given) if whole else self._double(function, given)
+            case "sqrt" | "ln" | "exp" | "power" | "round":
+                return self._real(function, self._only(function, values, "number", "integer"))
+            case "=" | "<>" | "<" | "<=" | ">" | ">=":
+                left, right = self._met(function, values)
+                return self.steps.value(
+                    f"{left.sql} {function} {right.sql}", "boolean", left, right
+                )
+            case "and" | "or":
+                parts = self._only(function, values, "boolean")
+                sql = f" {function.upper()} ".join(part.sql for part in parts)
+                return self.steps.value(sql, "boolean", *parts)
+            case "not":
+                (part,) = self._only(function, values, "boolean")
+                return self.steps.value(f"NOT {part.sql}", "boolean", part)
+            case "is_missing":
+                value = self._settled(values[0])
+                return self.steps.value(f"{value.sql} IS NULL", "boolean", value)
+            case "in" | "case" | "coalesce" | "least" | "greatest" | "clamp" | "bin":
+                return self._choosing(function, values)
+            case "to_integer" | "to_number" | "to_text" | "to_date" | "to_boolean":
+                return self._cast(function, values[0])
+            case "year" | "quarter" | "month" | "day" | "hour" | "weekday":
+                name = "dayofweek" if function == "weekday" else function  # 0 is Sunday
+                (day,) = self._only(function, values, "timestamp", "date")
+                return self.steps.value(f"CAST({name}({day.sql}) AS BIGINT)", "integer", day)
+            case "start_of_month" | "days_between":
+                return self._dates(function, self._only(function, values, "date", "timestamp"))
+            case "substring":
+                first, *places = values
+                given = self._only(function, [first], "text")
+                given += self._only(function, places, "integer")
+            case _:
+                given = self._only(function, values, "text")
+        self.steps.of_texts = True
+        return text_value(function, given, self.steps)
+
+    def _whole(self, function: str, values: list[Typed]) -> Typed:
+        """Whole numbers, in 128 bits from step to step, which two of 64 bits cannot outgrow."""
+        first, *rest = values
+        if function in ("floor", "ceil"):
+            return first
+        if function in ("negate", "abs"):
+            name = "-" if function == "negate" else function
+            sql = f"TRY_CAST({name}(CAST({first.sql} AS HUGEINT)) AS BIGINT)"
+            return self.steps.value(sql, "integer", first)
+        for few in _chunks(rest):
+            sql = first.sql
+            for other in few:
+                right = other.sql
+                if function == "%":
+                    right = f"CASE WHEN {right} <> 0 THEN {right} END"
+                sides = f"CAST({sql} AS HUGEINT) {function} CAST({right} AS HUGEINT)"
+                sql = f"TRY_CAST({sides} AS BIGINT)"
+            first = self.steps.value(sql, "integer", first, *few)
+        return first
+
+    def _double(self, function: str, values: list[Typed]) -> Typed:
+        first, *rest = (self._as(value, "number") for value in values)
+        if function in ("negate", "abs", "floor", "ceil"):
+            name = "-" if function == "negate" else function
+            sql = f"{name}({first.sql})"
+            return self.steps.value(sql, "number", first, unsettled=first.unsettled)
+        for few in _chunks(rest):
+            sql = first.sql
+            for other in few:
+                right = other.sql
+                if function in ("/", "%"):
+                    right = f"CASE WHEN {right} <> {double(0)} THEN {right} END"
+                sql = f"({sql} {function} {right})"
+            first = self.steps.value(sql, "number", first, *few, unsettled=True)
+        return first
+
+    def _real(self, function: str, values: list[Typed]) -> Typed:
+        """Functions of doubles. Outside of its domain each is missing."""
+        if function == "round" and len(values) == 2 and values[1].type != "integer":
+            raise _ill_typed(function)
+        first = self._as(self._settled(values[0]), "number")
+        x = first.sql
+        match function:
+            case "ln" | "sqrt":
+                test = ">" if function == "ln" else ">="
+                sql = f"{function}(CASE WHEN {x} {test} {double(0)} THEN {x} END)"
+                return self.steps.value(sql, "number", first)
+            case "power":
+                second = self._as(self._settled(values[1]), "number")
+                sql = f"power({x}, {second.sql})"
+                return self.steps.value(sql, "number", first, second, unsettled=True)
+            case "round" if len(values) == 2:
+                places = values[1].sql
+                inside = f"CAST(least(greatest({places}, -{_DIGITS}), {_DIGITS}) AS INTEGER)"
+                digits = f"CASE WHEN {places} IS NOT NULL THEN {inside} END"
+                sql = f"round({x}, {digits})"
+                return self.steps.value(sql, "number", first, values[1], unsettled=True)
+            case _:
+                return self.steps.value(f"{function}({x})", "number", first)
+
+    def _choosing(self, function: str, values: list[Typed]) -> Typed:
+        match function:
+            case "in":
+                first, *rest = self._met(function, values)
+                sql = f"{first.sql} IN ({', '.join(value.sql for value in rest)})"
+                return self.steps.value(sql, "boolean", first, *rest)
+            case "case":
+                return self._case(values)
+            case "clamp":
+                met = self._met(function, self._only(function, values, "integer", "number"))
+                value, low, high = (one.sql for one in met)
+                sql = (
+                    f"CASE WHEN {value} < {low} THEN {low}"
+                    f" WHEN {value} > {high} THEN {high} ELSE {value} END"
+                )
+                return self.steps.choice(sql, met[0].type, *met)
+            case "bin":
+                return self._bin(values, self._only(function, values, "integer", "number"))
+            case _:
+                # each once: the engine cannot copy a plan with least(a, b, a)
+                met = list(dict.fromkeys(self._met(function, values)))
+                sql = f"{function}({', '.join(value.sql for value in met)})"
+                return met[0] if len(met) == 1 else self.steps.choice(sql, met[0].type, *met)
+
+    def _case(self, values: list[Typed]) -> Typed:
+        pairs = len(values) // 2 * 2
+        conditions = self._only("case", values[0:pairs:2], "boolean")
+        results = self._met("case", [*values[1:pairs:2], *values[pairs:]])
+        parts = (
+            f"WHEN {condition.sql} THEN {result.sql}"
+            for condition, result in zip(conditions, results, strict=False)
+        )
+        otherwise = f" ELSE {results[-1].sql}" if len(values) > pairs else ""
+        sql = f"CASE {' '.join(parts)}{otherwise} END"
+        return self.steps.choice(sql, results[0].type, *conditions, *results)
+
+    def _bin(self, given: list[Typed], typed: list[Typed]) -> Typed:
+        """The lower edge of the bin that holds the value; each bin is open above."""
+        value, *edges = self._met("bin", typed)
+        kind: ColumnType = "number" if any(v.type == "number" for v in given[1:]) else "integer"
+        lower = [self._as(low, kind) for low in given[1:-1]]
+        parts = [f"WHEN {value.sql} < {edges[0].sql} THEN NULL"]
+        for edge, low in zip(edges[1:], lower, strict=True):
+            parts.append(f"WHEN {value.sql} < {edge.sql} THEN {low.sql}")
+        return self.steps.choice(f"CASE {' '.join(parts)} END", kind, value, *edges, *lower)
+
+    def _cast(self, function: str, value: Typed) -> Typed:
+        kind, allowed = _CASTS[function]
+        settled = self._settled(self._only(function, [value], *allowed)[0])
+        if settled.type == kind:
+            return settled
+        self.steps.of_texts |= "text" in (settled.type, kind)
+        raw = self.steps.value(cast_column(settled.sql, kind), kind, settled)
+        if settled.type != "text" or kind not in ("number", "date"):
+            return raw
+        return self.steps.value(checked(raw.sql, kind), kind, raw)
+
+    def _dates(self, function: str, values: list[Typed]) -> Typed:
+        days = [
+            day
+            if day.type == "date"
+            else self.steps.value(cast_column(day.sql, "date"), "date", day)
+            for day in values
+        ]
+        if function == "start_of_month":
+            sql = f"CAST(date_trunc('month', {days[0].sql}) AS DATE)"
+            return self.steps.value(sql, "date", *days)
+        sql = f"CAST(date_diff('day', {days[0].sql}, {days[1].sql}) AS BIGINT)"
+        return self.steps.value(sql, "integer", *days)
+
+
+_WIDER: tuple[tuple[ColumnType, ColumnType], ...] = (("integer", "number"), ("date", "timestamp"))
+_CASTS: Mapping[str, tuple[ColumnType, tuple[ColumnType, ...]]] = MappingProxyType(
+    {
+        "to_integer": ("integer", ("integer", "number", "text", "boolean")),
+        "to_number": ("number", ("number", "integer", "text", "boolean")),
+        "to_text": ("text", ("text", "integer", "number", "boolean", "date", "timestamp")),
+        "to_date": ("date", ("date", "timestamp", "text")),
+        "to_boolean": ("boolean", ("boolean", "integer", "text")),
+    }
+)
+
+
+def _chunks(values: list[Typed]) -> list[list[Typed]]:
+    """Few at a time: a step nests one bracket for each."""
+    return [values[start : start + _TERMS] for start in range(0, len(values), _TERMS)]
+
+
+def _ill_typed(function: str) -> QueryRefused:
+    return QueryRefused(
+        function, problem="is given values of the wrong type", remedy="convert with CAST"
+    )

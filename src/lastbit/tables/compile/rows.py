@@ -1,0 +1,238 @@
+"""The rows that a query looks at, as SQL: columns cast, joins, filter, the values of expressions.
+
+| name | its rows |
+|---|---|
+| t, p1, p2 ... | of the table and of public ones, with the columns that are mentioned, cast |
+| j1, j2 ... | of t and the public rows that they meet, one join more in each |
+| l1, l2 ... | the same, with the values of one more step |
+| e | after joins and the filter: the unit, the keys, the value of every expression |
+| r | those with a unit and a declared key; integers in place of values |
+
+Theorem  one row of t becomes at most MOST_MATCHES rows: where units have several rows, `matches`
+         says how many rows of each public table have equal join columns at most, and the backend
+         refuses the question if their product is larger. That depends on public tables alone
+Checked  tests/tables/test_limits.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lastbit.errors import QueryRefused
+from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.compile.expressions import cast_column, checked, spelled
+from lastbit.tables.compile.literals import identifier, literal
+from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
+from lastbit.tables.query.expression import ColumnName, Expression, Value
+from lastbit.tables.query.query import GroupKey, PublicJoin, Query
+from lastbit.tables.query.types import value_type
+
+_FEW = 16
+
+
+def relation(public: str | None = None) -> str:
+    """The name, unquoted, under which a backend must show the table, or a public one."""
+    return "lastbit_table" if public is None else f"lastbit_public {public}"
+
+
+class Rows:
+    """Gathers the columns and expressions that are needed, each once."""
+
+    def __init__(self, query: Query, card: DataCard) -> None:
+        self.query, self.card = query, card
+        self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
+        self.values: dict[str, tuple[str, Typed]] = {}
+        self.steps = Steps()
+        for join in query.joins:
+            if join.table not in card.public or join.table in self.tables:
+                raise QueryRefused(
+                    "JOIN", problem="is not with one public table", remedy="join each once"
+                )
+            self.tables[join.table] = {}
+        self.last = "t"
+        self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
+        self.keys = [self.spelled(key.expression) for key in query.keys]
+        self.joins = [self._join(place, join) for place, join in enumerate(query.joins, start=1)]
+        self.where = None if query.where is None else self.spelled(query.where)
+        if self.where is not None and self.where.type not in ("boolean", None):
+            raise QueryRefused(
+                "WHERE", problem="is neither true nor false", remedy="write a comparison"
+            )
+
+    def column(self, column: ColumnName) -> Typed:
+        """The column in `t` or `p1`, `p2` ...: an alias, so that no name of a source is code."""
+        if column.table not in self.tables:
+            raise QueryRefused(
+                f"table {str(column.table)[:60]}", problem="is not joined", remedy="add JOIN ... ON"
+            )
+        name, kind = self._declared(column)
+        place = list(self.tables).index(column.table)
+        known = self.tables[column.table]
+        alias = f"{f'p{place}_' if place else ''}c{len(known) + 1}"
+        typed = Typed(alias, kind, after=(place, 0))
+        return known.setdefault(name.lower(), (name, typed))[1]
+
+    def spelled(self, expression: Expression) -> Typed:
+        """The expression as a column of the last step, or a constant."""
+        return spelled(expression, self.column, self.steps)
+
+    def value(self, expression: Expression) -> Typed:
+        """The expression as a column of `e`; truth values count as 0 and 1."""
+        found = self.spelled(expression)
+        known = self.values.setdefault(found.sql, (f"x{len(self.values) + 1}", found))
+        return Typed(known[0], found.type)
+
+    def sources(self) -> Iterator[str]:
+        """The table and the public ones: their columns cast, then checked, each once."""
+        for place, (table, columns) in enumerate(self.tables.items()):
+            name = f"p{place}" if place else "t"
+            even = table is None and self.steps.even
+            body = _even(relation(table), columns) if even else _cast(relation(table), columns)
+            yield f"{name}_cast AS NOT MATERIALIZED (\n  {body})"
+            checks = [
+                f"{checked(typed.sql, typed.type or 'text')} AS {typed.sql}"
+                for _, typed in columns.values()
+            ]
+            checks += ["mixed"] if even else []
+            body = f"SELECT {', '.join(checks) or 'NULL AS c1'} FROM {name}_cast"
+            if table is not None and self.card.unit is None:
+                body = self._alone(body, self.joins[place - 1][1])
+            yield f"{name} AS NOT MATERIALIZED (\n  {body})"
+
+    def stages(self) -> Iterator[str]:
+        """The joins in turn, and between them the steps, each from what comes before it."""
+        self.last, number = "t", 0
+        for place in range(len(self.joins) + 1):
+            if place:
+                body = f"SELECT * FROM {self.last} JOIN p{place} ON {self.joins[place - 1][0]}"
+                self.last = f"j{place}"
+                yield f"{self.last} AS NOT MATERIALIZED (\n  {body})"
+            for selected in self.steps.after_joins(place):
+                number += 1
+                yield f"l{number} AS NOT MATERIALIZED (\n  SELECT {selected} FROM {self.last})"
+                self.last = f"l{number}"
+
+    def matches(self) -> Iterator[str]:
+        """For every join, how many public rows have equal join columns at most: a statement."""
+        for place, (table, columns) in enumerate(self.tables.items()):
+            if table is None or self.card.unit is None:
+                continue
+            names = self.joins[place - 1][1]
+            present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+            rows = f"SELECT * FROM ({_cast(relation(table), columns)}) WHERE {present}"
+            counts = f"SELECT count(*) AS n FROM ({rows}) GROUP BY {', '.join(names)}"
+            yield f"SELECT coalesce(max(n), 0) FROM ({counts})"
+
+    def expressions(self, names: list[str]) -> str:
+        """The body of `e`."""
+        wanted = [] if self.unit is None else [f"{self.unit} AS u"]
+        wanted += [f"{key.sql} AS {name}" for name, key in zip(names, self.keys, strict=True)]
+        wanted += [f"{value.sql} AS {name}" for name, value in self.values.values()]
+        where = "" if self.where is None else f" WHERE {self.where.sql}"
+        return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM {self.last}{where}"
+
+    def integers(self, names: list[str], columns: dict[str, str]) -> str:
+        """The body of `r`."""
+        wanted = [] if self.unit is None else ["u"]
+        wanted += [*names, *(f"{sql} AS {name}" for sql, name in columns.items())]
+        tests = [] if self.unit is None else ["u IS NOT NULL"]
+        for name, key in zip(names, self.query.keys, strict=True):
+            tests += [] if key.values is None else [_among(name, key.values)]
+        where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
+
+    def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
+        if column.table is None:
+            own = self.card.column(column.name)
+            return own.name, own.type
+        for name, kind in self.card.public[column.table].columns.items():
+            if name.lower() == column.name.lower():
+                return name, kind
+        raise QueryRefused(
+            f"column {column.name[:60]}",
+            problem=f"is no column of {column.table}",
+            remedy="check its name",
+        )
+
+    def _join(self, place: int, join: PublicJoin) -> tuple[str, list[str]]:
+        """The condition, and the public table's columns in it."""
+        conditions, columns = [], []
+        for own, other in join.on:
+            left, right = self.spelled(own), self.column(ColumnName(other.name, join.table))
+            if left.after[0] >= place:
+                raise QueryRefused(
+                    f"JOIN {join.table}",
+                    problem="looks at a table that is joined later",
+                    remedy="join that table first",
+                )
+            if left.type != right.type or left.type == "number":
+                raise QueryRefused(
+                    f"JOIN {join.table}",
+                    problem="compares numbers that are not whole, or two types",
+                    remedy="join on whole numbers, text or dates of one type",
+                )
+            conditions.append(f"{left.sql} = {right.sql}")
+            columns.append(right.sql)
+        if not conditions:
+            raise QueryRefused("JOIN", problem="has no condition", remedy="name equal columns")
+        return " AND ".join(conditions), columns
+
+    @staticmethod
+    def _alone(body: str, columns: list[str]) -> str:
+        """Those rows of a public table whose join columns occur once."""
+        copies = f"count(*) OVER (PARTITION BY {', '.join(columns)}) AS copies"
+        every = f"SELECT *, {copies} FROM ({body})"
+        return f"SELECT * EXCLUDE (copies) FROM ({every}) WHERE copies = 1"
+
+
+def _even(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
+    """The same, written out row by row before anything is done to it."""
+    names = [f"{identifier(name)} AS {typed.sql}" for name, typed in columns.values()]
+    raw = f"SELECT {', '.join([*names, MIXED])} FROM {identifier(source)}"
+    casts = [
+        f"{cast_column(evened(typed.sql), typed.type or 'text')} AS {typed.sql}"
+        for _, typed in columns.values()
+    ]
+    return f"SELECT {', '.join([*casts, 'mixed'])} FROM ({raw})"
+
+
+def _cast(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
+    casts = [
+        f"{cast_column(identifier(name), typed.type or 'text')} AS {typed.sql}"
+        for name, typed in columns.values()
+    ]
+    return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {identifier(source)}"
+
+
+def key_type(key: GroupKey, rows: Rows) -> ColumnType:
+    """The type of a key, which must be one that few rows have their own value of."""
+    kind = rows.keys[rows.query.keys.index(key)].type
+    if kind not in ("integer", "text", "boolean", "date"):
+        raise QueryRefused(
+            f"GROUP BY {key.name[:60]}",
+            problem="groups by values of which each row may have its own",
+            remedy="group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers",
+        )
+    for value in key.values or ():
+        if value is not None and value_type(value) != kind:
+            raise QueryRefused(
+                f"GROUP BY {key.name[:60]}",
+                problem=f"has a declared key that is not of type {kind}",
+                remedy="declare keys of the column's own type",
+            )
+    return kind
+
+
+def _among(name: str, values: tuple[Value, ...]) -> str:
+    """Whether a key is declared. All three ways say the same; they differ in time."""
+    present = [value for value in values if value is not None]
+    numbers = [value for value in present if type(value) is int]
+    tests = [f"{name} IS NULL"] if None in values else []
+    if numbers and len(numbers) == len(present) == max(numbers) - min(numbers) + 1:
+        tests.append(f"{name} BETWEEN {literal(min(numbers))} AND {literal(max(numbers))}")
+    elif present:
+        listed = ", ".join(map(literal, present))
+        tests.append(
+            f"{name} IN ({f'SELECT unnest([{listed}])' if len(present) > _FEW else listed})"
+        )
+    return f"({' OR '.join(tests) or 'FALSE'})"

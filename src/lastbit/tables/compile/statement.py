@@ -1,0 +1,249 @@
+"""A query as one SQL statement that gives the measures, as integers.
+
+    t  the columns that the query mentions, cast to the types of the card; what does not fit is
+       missing. p1, p2 ... the same of public tables
+    l  l1, l2 ...: the values of expressions, row by row, an operation at a time; j1, j2 ... joins
+    e  the values that are asked for, of the rows that the filter leaves
+    r  integers for the measures; rows without a unit or with a key that was not declared are gone
+    k  (where a unit must choose its keys) the rows whose keys their unit has chosen
+    h  units with n > max_rows rows in r (or k): their weight floor(max_rows W / n)
+    s  rows with weights, W where the unit is not in h
+    then sums over s for every group, and for every group and bin; and units counted for every group
+
+Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
+         e and r work row by row, and rows meet in `h`, `many`, `own` and `bound` only if they have
+         the same u, by which these are grouped, partitioned or joined. So `stability.py` applies.
+         Rows are counted (n) after joins, so a join that multiplies rows lowers weights
+Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
+         whose join columns occur once, so that a row meets at most one of them
+Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
+         two keys equal, fewer would be kept, never more
+Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
+
+`r` is not materialised unless it comes from text: to read Parquet twice costs less than to keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from lastbit.errors import InvalidParameter, QueryRefused
+from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.compile.expressions import SQL_TYPES
+from lastbit.tables.compile.integers import bin_integer, grid_integer, product_type
+from lastbit.tables.compile.literals import text
+from lastbit.tables.compile.rows import Rows, key_type
+from lastbit.tables.compile.steps import Typed
+from lastbit.tables.plan.measures import Measure
+from lastbit.tables.plan.sensitivity import chosen_keys, weight_one
+from lastbit.tables.query.query import Query
+
+UNITS = -1
+"""The block of the numbers of units."""
+
+_NOTHING = "CAST(NULL AS BIGINT)"
+_MOST_BINS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """The text, and what its columns are: block, keys, bin, n, then the sums in order.
+
+    Block 0 has the sums. In the blocks that `bins` names, n is the weight of each bin; in the block
+    `UNITS`, it is the number of units.
+    """
+
+    sql: str = field(repr=False)  # holds the secret
+    keys: tuple[ColumnType, ...]
+    sums: tuple[str, ...]
+    bins: Mapping[str, int]
+    counts_units: bool
+
+
+def compiled(
+    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> str:
+    """The text of the statement; `secret` decides which keys a unit keeps."""
+    return statement(query, card, measures, secret=secret).sql
+
+
+def statement(
+    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> Statement:
+    """The statement with the meaning of its columns."""
+    rows = Rows(query, card)
+    keys = tuple(key_type(key, rows) for key in query.keys)
+    groups = groups_of(query)
+    counted = groups is None or any(measure.kind == "units" for measure in measures)
+    chosen = chosen_keys(card, groups=groups, needs_choice=counted)
+    names = [f"g{number}" for number in range(1, len(keys) + 1)]
+    blocks = _Blocks(rows, measures, weight=weight_one(card))
+    own = "r" if chosen is None else "k"
+    parts = [
+        *rows.sources(),
+        *rows.stages(),
+        f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
+        f"r AS {_kept_apart(card)} (\n  {rows.integers(names, blocks.columns)})",
+        *(() if chosen is None else _choice(names, chosen, _checked(secret))),
+        *_weights(own, card),
+    ]
+    final = _final(blocks, names, counted=counted, own=own)
+    columns = list(dict.fromkeys(blocks.bins.values()))
+    return Statement(
+        sql="WITH " + ",\n".join(parts) + "\n" + final,
+        keys=keys,
+        sums=tuple(blocks.sums),
+        bins={name: columns.index(column) + 1 for name, column in blocks.bins.items()},
+        counts_units=counted,
+    )
+
+
+def groups_of(query: Query) -> int | None:
+    """The number of all possible keys, 1 without GROUP BY, None if only the data knows."""
+    sizes = [None if key.values is None else len(key.values) for key in query.keys]
+    return None if None in sizes else prod(size for size in sizes if size is not None)
+
+
+def _kept_apart(card: DataCard) -> str:
+    return "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
+
+
+def _checked(secret: str | None) -> str:
+    if not secret:
+        raise InvalidParameter(
+            "secret", problem="is missing, and units must choose keys", remedy="draw one afresh"
+        )
+    return secret
+
+
+# ---------------------------------------------------------------- bounding
+
+
+def _weights(own: str, card: DataCard) -> Iterator[str]:
+    one = weight_one(card)
+    if card.unit is None:
+        yield f"s AS NOT MATERIALIZED (\n  SELECT *, CAST({one} AS BIGINT) AS w FROM {own})"
+        return
+    share = f"CAST({card.max_rows * one} AS BIGINT) // count(*)"
+    yield (
+        f"h AS (\n  SELECT u, {share} AS w FROM {own} GROUP BY u HAVING count(*) > {card.max_rows})"
+    )
+    weight = f"coalesce(h.w, CAST({one} AS BIGINT)) AS w"
+    yield (
+        f"s AS NOT MATERIALIZED (\n  SELECT {own}.*, {weight}"
+        f" FROM {own} LEFT JOIN h ON {own}.u = h.u)"
+    )
+
+
+def _choice(names: list[str], chosen: int, secret: str) -> Iterator[str]:
+    """Units with more than `chosen` keys keep those of least hash."""
+    yield f"many AS (\n  SELECT u FROM r GROUP BY u HAVING count(*) > {chosen})"
+    keys = ", ".join(names)
+    yield f"own AS (\n  SELECT DISTINCT u, {keys} FROM r WHERE u IN (SELECT u FROM many))"
+    hashed = _hash("own", names, secret)
+    ranked = "u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place"
+    places = f"SELECT {ranked} FROM (SELECT u, {hashed} AS z FROM own)"
+    yield f"bound AS (\n  SELECT u, z FROM ({places}) WHERE place = {chosen + 1})"
+    kept = f"CASE WHEN bound.z IS NULL THEN TRUE ELSE {_hash('r', names, secret)} < bound.z END"
+    yield (
+        f"k AS MATERIALIZED (\n  SELECT r.* FROM r LEFT JOIN bound ON r.u = bound.u WHERE {kept})"
+    )
+
+
+def _hash(table: str, names: list[str], secret: str) -> str:
+    """Of the secret, the unit and the keys; each with its length before it, so none runs over."""
+    parts = [f"{text(secret + ':')}"]
+    for name in ("u", *names):
+        value = f"CAST({table}.{name} AS VARCHAR)"
+        parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
+    return f"md5_number(concat({', '.join(parts)}))"
+
+
+# ---------------------------------------------------------------- sums
+
+
+class _Blocks:
+    """The integer columns of `r`, and the sums over them."""
+
+    def __init__(self, rows: Rows, measures: tuple[Measure, ...], *, weight: int) -> None:
+        self.rows, self.weight = rows, weight
+        self.columns: dict[str, str] = {}
+        self.sums: dict[str, str] = {}
+        self.bins: dict[str, str] = {}
+        for measure in measures:
+            match measure.kind:
+                case "units":
+                    pass
+                case "bins":
+                    self.bins[measure.name] = self._integer(measure)
+                case "rows" if measure.expression is None:
+                    self.sums[measure.name] = "sum(w)"
+                case _:
+                    self.sums[measure.name] = self._sum(measure)
+        if len(self.bins) > _MOST_BINS:
+            raise QueryRefused(
+                "query", problem="asks for too many quantiles", remedy="ask two questions"
+            )
+
+    def _sum(self, measure: Measure) -> str:
+        column = self._integer(measure)
+        if measure.kind == "rows":
+            return f"sum(w) FILTER (WHERE {column})"
+        factors = [column] * (2 if measure.kind == "squares" else 1)
+        kind = product_type(measure, self.weight)
+        return f"sum({' * '.join([f'CAST(w AS {kind})', *factors])})"
+
+    def _integer(self, measure: Measure) -> str:
+        assert measure.expression is not None
+        value = self.rows.value(measure.expression)
+        if measure.kind == "rows":
+            sql = f"{value.sql} IS NOT NULL"
+        else:
+            if value.type not in ("integer", "number", "boolean", None):
+                raise QueryRefused(
+                    "an aggregate", problem="is over no number", remedy="convert with CAST"
+                )
+            if value.type != "number":
+                value = Typed(f"CAST({value.sql} AS {SQL_TYPES['integer']})", "integer")
+            sql = (bin_integer if measure.kind == "bins" else grid_integer)(measure, value)
+        return self.columns.setdefault(sql, f"v{len(self.columns) + 1}")
+
+
+def _final(blocks: _Blocks, names: list[str], *, counted: bool, own: str) -> str:
+    """Every block in the same columns: block, keys, bin, n, sums."""
+    selects = [_sums(blocks, names)] if blocks.sums or blocks.bins else []
+    if counted:
+        each = blocks.rows.unit is None
+        columns = [*names] if each else ["u", *names]
+        rows = (
+            f"SELECT {'' if each else 'DISTINCT '}{', '.join(columns) or 'NULL AS x0'} FROM {own}"
+        )
+        wanted = [f"{UNITS} AS block", *names, f"{_NOTHING} AS bin", "count(*) AS n"]
+        wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
+        selects.append(f"SELECT {', '.join(wanted)} FROM ({rows}){_grouped(names)}")
+    return "\nUNION ALL\n".join(selects)
+
+
+def _sums(blocks: _Blocks, names: list[str]) -> str:
+    """Sums for groups (block 0) and weights for groups and bins (blocks 1, 2 ...), in one pass."""
+    sums = [f"{sql} AS a{number + 1}" for number, sql in enumerate(blocks.sums.values())]
+    bins = list(dict.fromkeys(blocks.bins.values()))
+    if not bins:
+        wanted = ["0 AS block", *names, f"{_NOTHING} AS bin", f"{_NOTHING} AS n", *sums]
+        return f"SELECT {', '.join(wanted)} FROM s{_grouped(names)}"
+    everything = (1 << len(bins)) - 1  # a bit of GROUPING is 1 where its column is not grouped by
+    sets = [(everything, 0, names)] if blocks.sums else []
+    for place, column in enumerate(bins):
+        mask = everything - (1 << (len(bins) - 1 - place))
+        sets.append((mask, place + 1, [*names, column]))
+    cases = " ".join(f"WHEN {mask} THEN {block}" for mask, block, _ in sets)
+    block = f"CASE GROUPING({', '.join(bins)}) {cases} END AS block"
+    wanted = [block, *names, f"coalesce({', '.join(bins)}) AS bin", "sum(w) AS n", *sums]
+    grouped = ", ".join(f"({', '.join(columns)})" for _, _, columns in sets)
+    return f"SELECT {', '.join(wanted)} FROM s GROUP BY GROUPING SETS ({grouped})"
+
+
+def _grouped(names: list[str]) -> str:
+    return f" GROUP BY {', '.join(names)}" if names else ""

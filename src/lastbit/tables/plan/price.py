@@ -1,0 +1,270 @@
+"""The price somebody offers for an answer, checked against the currency of the table.
+
+The public grid of prices: which numbers an epsilon, a delta, a rho or a budget may be.
+
+Law      a price is admitted if it is
+         - a decimal of at most 12 significant digits, the last not beyond 10**-40;
+         - a fraction whose denominator is at most 100; or
+         - a finite double (53 bits) whose denominator is at most 2**192;
+         and below 10**12
+Theorem  let Q = lcm(1, ..., 100, 10**40, 2**192), a number of 124 digits. Every sum of admitted
+         prices, and of numbers that `rounded_up` gave, is n/Q for a whole n: its denominator has
+         at most 124 digits, and if the sum is below 10**k, its numerator has at most 124 + k. No
+         number of charges makes the ledger's numbers longer than that
+Proof    every admitted price has a denominator that divides Q, and a sum of multiples of 1/Q is one
+Differs  a price that is computed (and not written by a person) is moved up to the next multiple of
+         1/Q: whoever pays more than the answer costs is protected all the same
+Checked  tests/tables/test_price_grid.py; tests/ledger/test_short_sums.py
+
+What an answer costs, in the currency of its table's budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact import Number, positive, rational, shown
+from lastbit.tables.card.schema import Budget, DataCard
+from lastbit.tables.plan.calibrate import Weights
+
+_DIGITS = 12
+_PLACES = 40
+_DENOMINATOR = 100
+_BITS = 192
+_DOUBLE = 53
+
+GRID = lcm(*range(1, _DENOMINATOR + 1), 10**_PLACES, 1 << _BITS)
+"""Q: every admitted price, and every sum of them, is a multiple of 1/Q."""
+
+LARGEST = 10**12
+"""No price and no budget is as large as this."""
+
+
+def admitted(price: Fraction) -> bool:
+    """Whether a price, not negative, is on the public grid.
+
+    >>> admitted(Fraction("0.1")), admitted(Fraction(0.1)), admitted(Fraction(1, 3))
+    (True, True, True)
+    >>> admitted(Fraction(1, 10**40 + 7)), admitted(Fraction("1.0000000000001"))
+    (False, False)
+    """
+    if not 0 <= price < LARGEST:
+        return False
+    denominator = price.denominator
+    return denominator <= _DENOMINATOR or _double(price) or _decimal(price)
+
+
+def _double(price: Fraction) -> bool:
+    denominator, numerator = price.denominator, price.numerator
+    odd = numerator >> ((numerator & -numerator).bit_length() - 1) if numerator else 0
+    power = denominator & (denominator - 1) == 0
+    return power and denominator <= 1 << _BITS and odd.bit_length() <= _DOUBLE
+
+
+def _decimal(price: Fraction) -> bool:
+    if 10**_PLACES % price.denominator:
+        return False
+    digits = str(int(price * 10**_PLACES)).rstrip("0")
+    return len(digits) <= _DIGITS
+
+
+def on_grid(amount: Fraction) -> bool:
+    """Whether an amount is a multiple of 1/Q, as every sum of admitted prices is."""
+    return GRID % amount.denominator == 0
+
+
+def rounded_up(amount: Fraction) -> Fraction:
+    """The least multiple of 1/Q that is not below the amount.
+
+    >>> rounded_up(Fraction(1, 3)), rounded_up(Fraction(1, 101)) > Fraction(1, 101)
+    (Fraction(1, 3), True)
+    """
+    if on_grid(amount):
+        return amount
+    return Fraction(-(-amount.numerator * GRID // amount.denominator), GRID)
+
+
+def suggested(price: Fraction) -> str:
+    """The decimal of 12 digits next below a price, as a person would write it.
+
+    >>> suggested(Fraction(1, 101)), suggested(Fraction(10**30)), suggested(Fraction(1, 10**60))
+    ('0.00990099009900', '999999999999', '1e-40')
+    """
+    least = Fraction(1, 10**_PLACES)
+    if price >= LARGEST:
+        return str(LARGEST - 1)
+    if price <= least:
+        return "1e-40"
+    context = Context(prec=_DIGITS, rounding=ROUND_FLOOR, Emin=-99, Emax=99)
+    near = context.divide(Decimal(price.numerator), Decimal(price.denominator))
+    if near.as_tuple().exponent < -_PLACES:  # type: ignore[operator]  # finite
+        near = near.quantize(Decimal(1).scaleb(-_PLACES), ROUND_FLOOR, context)
+    return f"{near}".lower()
+
+
+def check_admitted(price: Fraction, name: str) -> None:
+    """Refuse a price that is not on the grid, and propose the next one below."""
+    if admitted(price):
+        return
+    raise InvalidParameter(
+        name,
+        problem="is not on the grid of prices: decimals of at most 12 digits down to 1e-40, "
+        "fractions with a denominator up to 100, or doubles, all below 10**12",
+        remedy=f"the next decimal {'above' if price < Fraction(1, 10**_PLACES) else 'below'} is "
+        f"{suggested(price)}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """An exact price: (epsilon, delta), or rho of concentrated privacy.
+
+    Theorem  costs of one currency add up: basic composition of (epsilon, delta), of rho
+    Source   Dwork, Roth 2014, Theorem 3.16; Bun, Steinke 2016, Lemma 1.7
+
+    >>> Cost(epsilon=Fraction(1, 2)) + Cost(epsilon=Fraction(1), delta=Fraction(1, 10**9))
+    Cost(epsilon=Fraction(3, 2), delta=Fraction(1, 1000000000), rho=Fraction(0, 1))
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if min(self.epsilon, self.delta, self.rho) < 0:
+            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
+        if self.rho and (self.epsilon or self.delta):
+            raise InvalidParameter(
+                "cost", problem="mixes two currencies", remedy="pass rho, or epsilon and delta"
+            )
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            rho=self.rho + other.rho,
+        )
+
+    def within(self, budget: Budget) -> bool:
+        """Whether so much may be spent in all; exact, and False for another currency."""
+        return (
+            self.epsilon <= budget.epsilon and self.delta <= budget.delta and self.rho <= budget.rho
+        )
+
+    def __str__(self) -> str:
+        if self.rho:
+            return f"rho = {shown(self.rho)}"
+        text = f"epsilon = {shown(self.epsilon)}"
+        return f"{text}, delta = {shown(self.delta)}" if self.delta else text
+
+    def to_json(self) -> dict[str, str]:
+        """Exact fractions as text."""
+        return {
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "rho": str(self.rho),
+        }
+
+
+_EXTREME = Fraction(1 << 30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the whole job may cost: epsilon (and delta), or rho; and how it is to be shared out."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+    weights: tuple[tuple[str, Fraction], ...] | str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text, None where nothing was asked."""
+        weights: Any = self.weights
+        if isinstance(weights, tuple):
+            weights = {name: str(weight) for name, weight in weights}
+        return {
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "delta": str(self.delta) if self.delta else None,
+            "rho": None if self.rho is None else str(self.rho),
+            "weights": weights,
+        }
+
+
+def asked_price(
+    card: DataCard,
+    *,
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
+    weights: Weights,
+) -> Asked:
+    """The price as exact numbers of the public grid, in the currency of the card's budget.
+
+    There is no default: a price that nobody named is no price.
+    """
+    if (epsilon is None) == (rho is None):
+        raise InvalidParameter(
+            "epsilon", problem="or rho, exactly one, is needed", remedy=_wanted(card)
+        )
+    if rho is not None and delta is not None:
+        raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
+    named: Any = weights
+    if not isinstance(weights, str) and weights is not None:
+        named = tuple(sorted((name, _weight(weights[name])) for name in weights))
+    asked = Asked(
+        epsilon=None if epsilon is None else _price(epsilon, "epsilon"),
+        delta=Fraction(0) if delta is None else _level(delta),
+        rho=None if rho is None else _price(rho, "rho"),
+        weights=named,
+    )
+    kind = None if card.budget is None else card.budget.kind
+    if kind == "zcdp" and asked.rho is None:
+        raise InvalidParameter(
+            "epsilon", problem="is not what this table is paid in", remedy="pass rho="
+        )
+    if kind in ("pure", "approx") and asked.rho is not None:
+        raise InvalidParameter(
+            "rho", problem="is not what this table is paid in", remedy="pass epsilon="
+        )
+    if kind == "pure" and asked.delta:
+        raise InvalidParameter(
+            "delta", problem="is more than this table's budget allows", remedy="leave it out"
+        )
+    return asked
+
+
+def _wanted(card: DataCard) -> str:
+    if card.budget is not None and card.budget.kind == "zcdp":
+        return "pass rho=, the price of the whole answer"
+    return "pass epsilon=, the price of the whole answer"
+
+
+def _price(value: Number, name: str) -> Fraction:
+    price = positive(value, name)
+    if not 1 / _EXTREME < price < _EXTREME:
+        raise InvalidParameter(
+            name, problem="is beyond 2**30 or below 2**-30", remedy="pass, say, 1"
+        )
+    check_admitted(price, name)
+    return price
+
+
+def _weight(value: Number) -> Fraction:
+    """On the grid too: shares of the price are written out in the plan, and must stay short."""
+    weight = positive(value, "weights")
+    check_admitted(weight, "weights")
+    return weight
+
+
+def _level(value: Number) -> Fraction:
+    level = rational(value, "delta")
+    if not 0 <= level < 1:
+        raise InvalidParameter("delta", problem="is not between 0 and 1", remedy="pass, say, 1e-9")
+    check_admitted(level, "delta")
+    return level

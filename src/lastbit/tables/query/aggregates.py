@@ -1,0 +1,200 @@
+"""What can be asked of a column, in Python: `lb.mean("cost", 0, 500)` and its like.
+
+Each gives a `Wanted`: what is asked for, with the expression as SQL text. It becomes an aggregate
+of a query when a table's card is known (`aggregate_of`), by the same rules as SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import Number, rational, shown
+from lastbit.tables.query.query import Aggregate, Function
+from lastbit.tables.sql.aggregates import bounded, counted
+from lastbit.tables.sql.rows import Rows
+from lastbit.tables.sql.statement import expression_of
+
+Bounds = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Something to release for every group; made by the functions of this file."""
+
+    function: Function
+    expression: str | None = None
+    bounds: Bounds | None = None
+    nullable: bool | None = None
+    level: Fraction | None = None
+    edges: tuple[Fraction, ...] | None = None
+
+    def __str__(self) -> str:
+        """As it would be written: mean(cost, 0, 500)."""
+        numbers = (self.level, *(self.bounds or ()), *(self.edges or ()))
+        parts = [self.expression, *(shown(n) for n in numbers if n is not None)]
+        return f"{self.function}({', '.join(part for part in parts if part is not None)})"
+
+
+def count(expression: str | None = None) -> Wanted:
+    """How many rows there are, or how many have a value.
+
+    >>> count()
+    Wanted(function='count', expression=None, bounds=None, nullable=None, level=None, edges=None)
+    """
+    return Wanted(function="count", expression=expression)
+
+
+def count_units() -> Wanted:
+    """How many different units (patients, households) have a row."""
+    return Wanted(function="count_units")
+
+
+def sum(
+    expression: str,
+    low: Number | None = None,
+    high: Number | None = None,
+    *,
+    nullable: bool | None = None,
+) -> Wanted:
+    """The sum of values, each clamped to [low, high]; without bounds, the card's hold."""
+    return _number("sum", expression, low, high, nullable)
+
+
+def mean(
+    expression: str,
+    low: Number | None = None,
+    high: Number | None = None,
+    *,
+    nullable: bool | None = None,
+) -> Wanted:
+    """The mean of the values that are there. With nullable=False the count of rows is shared.
+
+    >>> mean("cost", 0, 500).bounds
+    (Fraction(0, 1), Fraction(500, 1))
+    """
+    return _number("mean", expression, low, high, nullable)
+
+
+def variance(
+    expression: str,
+    low: Number | None = None,
+    high: Number | None = None,
+    *,
+    nullable: bool | None = None,
+) -> Wanted:
+    """The variance of the values themselves (divided by n, not by n - 1)."""
+    return _number("variance", expression, low, high, nullable)
+
+
+def std(
+    expression: str,
+    low: Number | None = None,
+    high: Number | None = None,
+    *,
+    nullable: bool | None = None,
+) -> Wanted:
+    """The standard deviation of the values themselves: the root of the variance."""
+    return _number("std", expression, low, high, nullable)
+
+
+def median(expression: str, low: Number | None = None, high: Number | None = None) -> Wanted:
+    """The value in the middle."""
+    return quantile(expression, "1/2", low, high)
+
+
+def quantile(
+    expression: str, level: Number, low: Number | None = None, high: Number | None = None
+) -> Wanted:
+    """The value below which the share `level` of values lies."""
+    share = rational(level, "level")
+    if not 0 < share < 1:
+        raise InvalidParameter(
+            "level", problem="is not between 0 and 1", remedy='pass, say, "0.9"; or use min and max'
+        )
+    return Wanted(
+        function="quantile", expression=expression, bounds=_bounds(low, high), level=share
+    )
+
+
+def min(expression: str, low: Number | None = None, high: Number | None = None) -> Wanted:
+    """A value near the least: private, so some rows lie below it."""
+    return Wanted(function="min", expression=expression, bounds=_bounds(low, high))
+
+
+def max(expression: str, low: Number | None = None, high: Number | None = None) -> Wanted:
+    """A value near the greatest: private, so some rows lie above it."""
+    return Wanted(function="max", expression=expression, bounds=_bounds(low, high))
+
+
+def histogram(expression: str, edges: Iterable[Number]) -> Wanted:
+    """How many values lie in each bin [e_0, e_1), [e_1, e_2) ...; the last is closed.
+
+    >>> histogram("age", [0, 18, 65]).edges
+    (Fraction(0, 1), Fraction(18, 1), Fraction(65, 1))
+    """
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise WrongType("edges", problem="are no list", remedy="pass, say, [0, 18, 65]")
+    return Wanted(
+        function="histogram",
+        expression=expression,
+        edges=tuple(rational(edge, "edges") for edge in edges),
+    )
+
+
+def aggregate_of(name: str, wanted: Wanted, rows: Rows) -> Aggregate:
+    """What was asked, under this name, of the card's table."""
+    card = rows.card
+    if not isinstance(wanted, Wanted):
+        raise InvalidParameter(
+            name,
+            problem="is nothing that can be asked",
+            remedy='pass, say, lb.mean("cost", 0, 500)',
+        )
+    if wanted.nullable not in (None, True, False):
+        raise WrongType(name, problem="has a nullable that is neither", remedy="pass True or False")
+    if wanted.function == "count_units":
+        if card.unit is None:
+            raise InvalidParameter(
+                name, problem="counts units, and each row is one", remedy="use count()"
+            )
+        return Aggregate(name=name, function="count_units")
+    if wanted.expression is None:
+        return Aggregate(name=name, function="count", nullable=False)
+    expression = expression_of(wanted.expression, rows)
+    if wanted.function == "count":
+        return counted(name, expression, card)
+    return bounded(
+        name,
+        wanted.function,
+        expression,
+        card,
+        bounds=wanted.bounds,
+        nullable=wanted.nullable,
+        level=wanted.level,
+        edges=wanted.edges,
+    )
+
+
+def _number(
+    function: Function,
+    expression: str,
+    low: Number | None,
+    high: Number | None,
+    nullable: bool | None,
+) -> Wanted:
+    return Wanted(
+        function=function, expression=expression, bounds=_bounds(low, high), nullable=nullable
+    )
+
+
+def _bounds(low: Number | None, high: Number | None) -> Bounds | None:
+    if low is None and high is None:
+        return None
+    if low is None or high is None:
+        raise InvalidParameter(
+            "bounds", problem="are only one", remedy='pass both: lb.mean("cost", 0, 500)'
+        )
+    return rational(low, "low"), rational(high, "high")

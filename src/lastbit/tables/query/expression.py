@@ -1,0 +1,284 @@
+"""Expressions over one row: what may be filtered by, grouped by and summed.
+
+A row's expression is a function of that row alone (and of public tables): it cannot see another
+row, so it cannot carry one person's data into another's. The language is closed: a function that
+is not in `FUNCTIONS` does not exist here. Every function is total: where SQL would stop with an
+error (a division by 0, a text that is no number, an overflow) the value is missing, since an error
+would tell about somebody's row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from lastbit.errors import InvalidParameter, QueryRefused, WrongType
+from lastbit.tables.limits import (
+    DEEPEST,
+    LONGEST_CONSTANT,
+    MOST_CALLS,
+    MOST_ITEMS,
+    MOST_NODES,
+    MOST_TERMS,
+)
+
+Value: TypeAlias = int | Fraction | str | bool | date | datetime | None
+"""What a constant or a key may be; never a float, whose text differs from machine to machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnName:
+    """A column of the table, or of a joined public table (then `table` is that table's name)."""
+
+    name: str
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A public value, written in the query; 1, 1.0 and true are three of them."""
+
+    value: Value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def __post_init__(self) -> None:
+        if _bits(self.value) > _MOST_BITS or _bytes(self.value) > LONGEST_CONSTANT:
+            raise QueryRefused(
+                "a constant",
+                problem=f"is longer than {LONGEST_CONSTANT} bytes, or has too many digits",
+                remedy="write a shorter one",
+            )
+
+
+_MOST_BITS = 4_096
+_RATIO = re.compile(r"-?[0-9]{1,1300}(/[0-9]{1,1300})?", re.ASCII)
+
+
+def _bits(value: Value) -> int:
+    if not isinstance(value, int | Fraction):
+        return 0
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
+
+
+def _bytes(value: Value) -> int:
+    if not isinstance(value, str):
+        return 0
+    return max(len(value), len(value[: LONGEST_CONSTANT + 1].encode(errors="surrogatepass")))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of `FUNCTIONS`, applied. One that would be too large cannot be made at all.
+
+    Sizes are counted as if every part were written out, so that a part that occurs twice in a
+    part that occurs twice is seen here, before anything walks it.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    nodes: int = field(init=False, repr=False, compare=False)
+    calls: int = field(init=False, repr=False, compare=False)
+    depth: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        inner = [part for part in self.arguments if isinstance(part, Call)]
+        calls = 1 + sum(part.calls for part in inner)
+        nodes = 1 + len(self.arguments) + sum(part.nodes - 1 for part in inner)
+        depth = 1 + max((part.depth for part in inner), default=0)
+        most = MOST_ITEMS if self.function == "in" else MOST_TERMS
+        if len(self.arguments) > most:
+            raise _too_large(f"is too long: {self.function[:20]} takes {most} parts at most")
+        if depth > DEEPEST:
+            raise _too_large(f"is nested too deeply: {DEEPEST} functions inside each other at most")
+        if nodes > MOST_NODES or calls > MOST_CALLS:
+            raise _too_large(f"is too long: {MOST_NODES} parts, {MOST_CALLS} functions at most")
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "calls", calls)
+        object.__setattr__(self, "depth", depth)
+
+
+Expression: TypeAlias = ColumnName | Constant | Call
+
+
+def _functions() -> dict[str, tuple[int, int | None]]:
+    """Each function with the least and the greatest number of its arguments (None: any)."""
+    binary = ("-", "/", "%", "=", "<>", "<", "<=", ">", ">=", "like", "ilike")
+    unary = ("negate", "not", "is_missing", "abs", "floor", "ceil", "sqrt", "ln", "exp", "length")
+    casts = ("to_integer", "to_number", "to_text", "to_date", "to_boolean")
+    texts = ("lower", "upper", "trim", "starts_with", "contains")
+    dates = ("year", "quarter", "month", "day", "hour", "weekday", "days_between", "start_of_month")
+    several: dict[str, tuple[int, int | None]] = {
+        "+": (2, None),
+        "*": (2, None),
+        "and": (2, None),
+        "or": (2, None),
+        "in": (2, None),  # the value, then the constants
+        "case": (2, None),  # condition, value, condition, value ... and perhaps the value otherwise
+        "coalesce": (1, None),
+        "concat": (1, None),
+        "least": (2, None),
+        "greatest": (2, None),
+        "round": (1, 2),
+        "power": (2, 2),
+        "clamp": (3, 3),  # value, low, high
+        "substring": (2, 3),
+        "bin": (3, None),  # value, then rising edges: the lower edge of its bin [e_i, e_i+1)
+    }
+    one: dict[str, tuple[int, int | None]] = dict.fromkeys((*unary, *casts), (1, 1))
+    two: dict[str, tuple[int, int | None]] = dict.fromkeys(binary, (2, 2))
+    some = {name: (1, 1) for name in (*texts[:3], *dates) if name != "days_between"}
+    return several | one | two | some | dict.fromkeys((*texts[3:], "days_between"), (2, 2))
+
+
+FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(_functions())
+
+
+def _too_large(problem: str) -> QueryRefused:
+    return QueryRefused(
+        "expression",
+        problem=problem,
+        remedy="simplify it, or ask several questions (derived columns count where they are named)",
+    )
+
+
+def call(function: str, *arguments: Expression) -> Call:
+    """The function applied, checked to exist and to take so many arguments.
+
+    >>> call("+", ColumnName("age"), Constant(1))
+    Call(function='+', arguments=(ColumnName(name='age', table=None), Constant(value=1)))
+    """
+    if function not in FUNCTIONS:
+        raise InvalidParameter(
+            "expression",
+            problem=f"uses a function that is not known: {function[:40]}",
+            remedy=f"use one of {', '.join(sorted(FUNCTIONS))}",
+        )
+    least, most = FUNCTIONS[function]
+    if len(arguments) < least or (most is not None and len(arguments) > most):
+        raise InvalidParameter(
+            "expression",
+            problem=f"gives {function} the wrong number of arguments",
+            remedy=f"give it {least}" + ("" if most == least else " or more"),
+        )
+    return Call(function, arguments)
+
+
+def columns_in(expression: Expression) -> Iterator[ColumnName]:
+    """Every column that is mentioned, as often as it is."""
+    match expression:
+        case ColumnName():
+            yield expression
+        case Call(arguments=arguments):
+            for argument in arguments:
+                yield from columns_in(argument)
+        case Constant():
+            return
+
+
+def replaced(expression: Expression, new: Callable[[ColumnName], Expression]) -> Expression:
+    """The expression with every column replaced: how derived columns are written out."""
+    match expression:
+        case ColumnName():
+            return new(expression)
+        case Call(function, arguments):
+            return Call(function, tuple(replaced(argument, new) for argument in arguments))
+        case Constant():
+            return expression
+
+
+def to_json(expression: Expression) -> Any:
+    """Plain JSON, the same for equal expressions: a column, a typed value, or [function, ...].
+
+    >>> to_json(call("<", ColumnName("age"), Constant(Fraction(1, 2))))
+    ['<', {'column': 'age'}, {'type': 'number', 'value': '1/2'}]
+    """
+    match expression:
+        case ColumnName(name, None):
+            return {"column": name}
+        case ColumnName(name, table):
+            return {"column": name, "table": table}
+        case Constant(value):
+            return {"type": _type(value), "value": _written(value)}
+        case Call(function, arguments):
+            return [function, *map(to_json, arguments)]
+
+
+def from_json(data: Any) -> Expression:
+    """The expression that `to_json` wrote; everything is checked again."""
+    return _from_json(data, 0)
+
+
+def _from_json(data: Any, depth: int) -> Expression:
+    match data:
+        case {"column": str(name), "table": str(table)}:
+            return ColumnName(name, table)
+        case {"column": str(name)}:
+            return ColumnName(name)
+        case {"type": str(kind), "value": value}:
+            return Constant(_read(kind, value))
+        case [str(function), *arguments] if depth <= DEEPEST and len(arguments) <= MOST_ITEMS:
+            return call(function, *(_from_json(part, depth + 1) for part in arguments))
+        case [str(_), *_]:
+            raise _too_large("is too long, or nested too deeply")
+    raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
+
+
+def _type(value: Value) -> str:
+    match value:
+        case None:
+            return "missing"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case Fraction():
+            return "number"
+        case str():
+            return "text"
+        case datetime():
+            return "timestamp"
+        case date():
+            return "date"
+    raise WrongType(
+        "constant", problem="is of a kind that has no meaning here", remedy="pass text or a number"
+    )
+
+
+def _written(value: Value) -> str | int | bool | None:
+    if isinstance(value, Fraction):
+        return str(value)
+    return value.isoformat() if isinstance(value, date | datetime) else value
+
+
+def _read(kind: str, value: Any) -> Value:
+    readers: dict[str, Callable[[Any], Value]] = {
+        "number": _ratio,
+        "date": date.fromisoformat,
+        "timestamp": datetime.fromisoformat,
+    }
+    try:
+        read: Value = readers[kind](value) if kind in readers else value
+    except (TypeError, ValueError, ZeroDivisionError):
+        read = None
+    if _type(read) != kind:
+        raise WrongType("constant", problem="is malformed", remedy="pass what to_json wrote")
+    return read
+
+
+def _ratio(value: str) -> Fraction:
+    """1/2, as `to_json` writes it; 1e999999 is a short text and a long number, so it is none."""
+    if not _RATIO.fullmatch(value):
+        raise ValueError
+    return Fraction(value)

@@ -1,0 +1,196 @@
+"""A query, as data: what was asked, whoever asked it and in whatever language.
+
+The SQL front end (`sql.py`) and the Python one (`lastbit.table`) both make a `Query`; derived
+columns are already written out, so its expressions mention columns of the table and of public
+tables only. Equal questions are equal values with equal `digest`s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from lastbit.errors import InvalidParameter
+from lastbit.tables.query.expression import ColumnName, Constant, Expression, Value, to_json
+from lastbit.tables.query.size import check_parts
+
+Function: TypeAlias = Literal[
+    "count", "count_units", "sum", "mean", "variance", "std", "quantile", "min", "max", "histogram"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupKey:
+    """One thing to group by: its name in the answer, and its public values if they are known."""
+
+    name: str
+    expression: Expression
+    values: tuple[Value, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None and len(set(self.values)) != len(self.values):
+            raise InvalidParameter(
+                f"GROUP BY {self.name}", problem="has a key twice", remedy="list each key once"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """One thing to release for every group.
+
+    `expression` is None for `count` of all rows and for `count_units`. `bounds` and `step` are
+    those of the column or declared in the query; every function but the counts needs bounds.
+    `nullable` False promises that the expression is never missing. `level` is a quantile's: the
+    median has 1/2. `edges` are the public bins of a histogram.
+    """
+
+    name: str
+    function: Function
+    expression: Expression | None = None
+    bounds: tuple[Fraction, Fraction] | None = None
+    step: Fraction | None = None
+    nullable: bool = True
+    level: Fraction | None = None
+    edges: tuple[Fraction, ...] | None = None
+
+    def __post_init__(self) -> None:
+        bare = self.function in ("count", "count_units")
+        if not bare and self.function != "histogram" and self.bounds is None:
+            raise InvalidParameter(
+                self.name,
+                problem="has no bounds: one row could count for any amount",
+                remedy="declare bounds on the card, or write clamp(expression, low, high)",
+            )
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
+            raise InvalidParameter(
+                f"{self.name}: bounds", problem="do not rise", remedy="pass low < high"
+            )
+        if self.function == "quantile" and not (self.level is not None and 0 < self.level < 1):
+            raise InvalidParameter(
+                f"{self.name}: level",
+                problem="is not between 0 and 1",
+                remedy="pass, say, 1/2; for the ends use min and max",
+            )
+        if self.function == "histogram" and (
+            self.edges is None
+            or len(self.edges) < 2
+            or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False))
+        ):
+            raise InvalidParameter(
+                f"{self.name}: bins", problem="do not rise", remedy="pass two or more rising edges"
+            )
+        if self.expression is None and not bare:
+            raise InvalidParameter(self.name, problem="has no column", remedy="name one")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicJoin:
+    """An inner join with a public table: rows match where all pairs of columns are equal."""
+
+    table: str
+    on: tuple[tuple[Expression, ColumnName], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderBy:
+    """A column of the answer to sort by."""
+
+    name: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What was asked. `having`, `order` and `limit` see released values only."""
+
+    table: str
+    aggregates: tuple[Aggregate, ...]
+    keys: tuple[GroupKey, ...] = ()
+    where: Expression | None = None
+    joins: tuple[PublicJoin, ...] = ()
+    having: Expression | None = None
+    order: tuple[OrderBy, ...] = ()
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        names = [key.name for key in self.keys] + [part.name for part in self.aggregates]
+        check_parts(
+            keys=len(self.keys),
+            joins=len(self.joins),
+            names=names,
+            aggregates=len(self.aggregates),
+            edges=[part.edges for part in self.aggregates if part.edges is not None],
+            expressions=self.expressions(),
+        )
+        if not self.aggregates:
+            raise InvalidParameter(
+                "query", problem="releases nothing", remedy="add an aggregate, say COUNT(*)"
+            )
+        lowered = [name.lower() for name in names]
+        if len(set(lowered)) != len(lowered) or not all(names):
+            raise InvalidParameter(
+                "query",
+                problem="gives two columns of the answer one name",
+                remedy="name them with AS",
+            )
+        for order in self.order:
+            if order.name not in names:
+                raise InvalidParameter(
+                    "ORDER BY",
+                    problem="names no column of the answer",
+                    remedy=f"use one of {', '.join(names)}",
+                )
+        if self.limit is not None and self.limit < 0:
+            raise InvalidParameter("LIMIT", problem="is negative", remedy="pass 0 or more")
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every expression in it."""
+        yield from (key.expression for key in self.keys)
+        yield from (part.expression for part in self.aggregates if part.expression is not None)
+        yield from (own for join in self.joins for own, _ in join.on)
+        yield from (part for part in (self.where, self.having) if part is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The query as plain JSON; equal queries give equal text when written with sorted keys."""
+        return {
+            "table": self.table,
+            "where": None if self.where is None else to_json(self.where),
+            "joins": [
+                {"table": join.table, "on": [[to_json(a), to_json(b)] for a, b in join.on]}
+                for join in self.joins
+            ],
+            "keys": [_key(key) for key in self.keys],
+            "aggregates": [_aggregate(part) for part in self.aggregates],
+            "having": None if self.having is None else to_json(self.having),
+            "order": [[order.name, order.descending] for order in self.order],
+            "limit": self.limit,
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical text."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _key(key: GroupKey) -> dict[str, Any]:
+    values = None if key.values is None else [to_json(Constant(value)) for value in key.values]
+    return {"name": key.name, "expression": to_json(key.expression), "values": values}
+
+
+def _aggregate(part: Aggregate) -> dict[str, Any]:
+    pair = None if part.bounds is None else [str(part.bounds[0]), str(part.bounds[1])]
+    return {
+        "name": part.name,
+        "function": part.function,
+        "expression": None if part.expression is None else to_json(part.expression),
+        "bounds": pair,
+        "step": None if part.step is None else str(part.step),
+        "nullable": part.nullable,
+        "level": None if part.level is None else str(part.level),
+        "edges": None if part.edges is None else [str(edge) for edge in part.edges],
+    }

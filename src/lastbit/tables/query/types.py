@@ -1,0 +1,333 @@
+"""The type of an expression, worked out from the card alone; nonsense is refused before it runs.
+
+What is publicly known of an expression: its bounds, its grid, the values it can have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from types import MappingProxyType
+
+from lastbit.errors import QueryRefused
+from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
+from lastbit.tables.query.size import check_expression
+
+Lookup = Callable[[ColumnName], ColumnType]
+
+_NUMBERS = ("integer", "number")
+_DAYS = ("date", "timestamp")
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "in")
+_RESULTS: Mapping[str, ColumnType] = MappingProxyType(
+    {
+        **dict.fromkeys((*_COMPARISONS, "and", "or", "not", "is_missing"), "boolean"),
+        **dict.fromkeys(("like", "ilike", "starts_with", "contains", "to_boolean"), "boolean"),
+        **dict.fromkeys(("/", "sqrt", "ln", "exp", "power", "round", "to_number"), "number"),
+        **dict.fromkeys(("length", "to_integer", "days_between"), "integer"),
+        **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), "integer"),
+        **dict.fromkeys(("lower", "upper", "trim", "substring", "concat", "to_text"), "text"),
+        **dict.fromkeys(("to_date", "start_of_month"), "date"),
+    }
+)
+_WANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("+", "-", "*", "/", "%", "negate", "abs", "floor", "ceil"), _NUMBERS),
+        **dict.fromkeys(("sqrt", "ln", "exp", "power", "round", "clamp", "bin"), _NUMBERS),
+        **dict.fromkeys(("and", "or", "not"), ("boolean",)),
+        **dict.fromkeys(("like", "ilike", "starts_with", "contains"), ("text",)),
+        **dict.fromkeys(("lower", "upper", "trim", "length", "concat"), ("text",)),
+        **dict.fromkeys(("year", "quarter", "month", "day", "weekday"), _DAYS),
+        **dict.fromkeys(("start_of_month", "days_between"), _DAYS),
+        "hour": ("timestamp",),
+        "to_integer": (*_NUMBERS, "text", "boolean"),
+        "to_number": (*_NUMBERS, "text", "boolean"),
+        "to_date": ("text", *_DAYS),
+        "to_boolean": ("boolean", "integer", "text"),
+    }
+)
+
+
+def card_types(card: DataCard) -> Lookup:
+    """How columns of this card and of its public tables are typed."""
+
+    def lookup(column: ColumnName) -> ColumnType:
+        if column.table is None:
+            return card.column(column.name).type
+        for table in card.public.values():
+            if table.name == column.table and column.name in table.columns:
+                return table.columns[column.name]
+        raise QueryRefused(
+            f"column {column.name[:60]}",
+            problem="is in no public table of the card",
+            remedy="check its name",
+        )
+
+    return lookup
+
+
+def typed(expression: Expression, lookup: Lookup) -> Expression:
+    """The expression, checked to be of sensible patterns and types, its dates read as dates."""
+    check_expression(expression)
+    found = dated(expression, lookup)
+    type_of(found, lookup)
+    return found
+
+
+def type_of(expression: Expression, lookup: Lookup) -> ColumnType | None:
+    """The type, or None for what is always missing.
+
+    >>> type_of(Call("<", (Constant(1), Constant(Fraction(1, 2)))), lambda column: "text")
+    'boolean'
+    """
+    match expression:
+        case Constant(value):
+            return value_type(value)
+        case ColumnName():
+            return lookup(expression)
+        case Call(function, arguments):
+            return _called(function, [type_of(argument, lookup) for argument in arguments])
+
+
+def dated(expression: Expression, lookup: Lookup) -> Expression:
+    """The expression with texts that are compared with dates read as dates.
+
+    >>> asked = Call("=", (ColumnName("d"), Constant("2026-01-31")))
+    >>> dated(asked, lambda column: "date").arguments[1]
+    Constant(value=datetime.date(2026, 1, 31))
+    """
+    if not isinstance(expression, Call):
+        return expression
+    arguments = [dated(argument, lookup) for argument in expression.arguments]
+    if expression.function in (*_COMPARISONS, "days_between", "coalesce", "least", "greatest"):
+        types = {type_of(argument, lookup) for argument in arguments}
+        for kind, read in _READERS:
+            if kind in types and "text" in types:
+                arguments = [_read(argument, read) for argument in arguments]
+    return Call(expression.function, tuple(arguments))
+
+
+_READERS: tuple[tuple[ColumnType, Callable[[str], date]], ...] = (
+    ("timestamp", datetime.fromisoformat),
+    ("date", date.fromisoformat),
+)
+
+
+def _read(expression: Expression, read: Callable[[str], date]) -> Expression:
+    match expression:
+        case Constant(str(text)):
+            try:
+                found = read(text)
+            except ValueError:
+                found = None
+            if found is None or getattr(found, "tzinfo", None) is not None:
+                raise QueryRefused(
+                    "a date",
+                    problem="is not understood",
+                    remedy="write it as 2026-01-31, a time as 2026-01-31 12:00:00, without a zone",
+                )
+            return Constant(found)
+    return expression
+
+
+def value_type(value: Value) -> ColumnType | None:
+    """The type of a constant."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case Fraction():
+            return "number"
+        case str():
+            return "text"
+        case datetime():
+            return "timestamp"
+        case date():
+            return "date"
+
+
+def _called(function: str, types: list[ColumnType | None]) -> ColumnType | None:
+    wanted = _WANTS.get(function)
+    if wanted is not None:
+        for found in types:
+            if found is not None and found not in wanted:
+                raise _ill_typed(function, f"works on {' or '.join(wanted)}, not on {found}")
+    match function:
+        case "+" | "-" | "*" | "%" | "negate" | "abs" | "floor" | "ceil" | "clamp":
+            return "number" if "number" in types else "integer"
+        case "case":
+            pairs = len(types) // 2 * 2
+            for condition in types[0:pairs:2]:
+                if condition not in ("boolean", None):
+                    raise _ill_typed("case", "needs conditions that are true or false")
+            return _common(function, [*types[1:pairs:2], *types[pairs:]])
+        case "coalesce" | "least" | "greatest":
+            return _common(function, types)
+        case "=" | "<>" | "<" | "<=" | ">" | ">=" | "in":
+            _common(function, types)
+        case "round" if len(types) == 2 and types[1] != "integer":
+            raise _ill_typed("round", "rounds to a whole number of places")
+        case "substring":
+            if types[0] not in ("text", None) or any(t != "integer" for t in types[1:]):
+                raise _ill_typed("substring", "takes a text and one or two whole numbers")
+        case "bin":
+            return "integer" if "number" not in types[1:] else "number"
+    return _RESULTS[function]
+
+
+def _common(function: str, types: list[ColumnType | None]) -> ColumnType | None:
+    """The one type of all, where integers are numbers and dates are timestamps."""
+    found = {t for t in types if t is not None}
+    for wide in (_NUMBERS, _DAYS):
+        if found and found <= set(wide):
+            return wide[1] if wide[1] in found else wide[0]  # type: ignore[return-value]
+    if len(found) > 1:
+        raise _ill_typed(function, f"mixes {' and '.join(sorted(found))}")
+    return found.pop() if found else None
+
+
+def _ill_typed(function: str, problem: str) -> QueryRefused:
+    remedy = "convert with CAST(... AS ...)"
+    if function in ("-", "+") and any(kind in problem for kind in _DAYS):
+        remedy = "count days with days_between(early, late)"
+    return QueryRefused(function, problem=problem, remedy=remedy)
+
+
+_PARTS = (("month", 1, 12), ("quarter", 1, 4), ("day", 1, 31), ("hour", 0, 23), ("weekday", 0, 6))
+_LARGEST = Fraction(10**300)
+_COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "starts_with", "contains")
+_TRUTHS = (*_COMPARED, "and", "or", "not", "is_missing", "to_boolean")
+
+Bounds = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """An expression without its outer clamp, and what is known of it."""
+
+    expression: Expression
+    bounds: Bounds | None = None
+    step: Fraction | None = None
+    nullable: bool = True
+
+
+def known_of(expression: Expression, card: DataCard) -> Known:
+    """Bounds from clamp(x, low, high), from the card, or from the constants of a CASE.
+
+    An outer clamp is taken off: the measure clamps by itself, in integers. LEAST(GREATEST(x, low),
+    high) stays, since it makes `low` of a missing value, as SQL says; so it is never missing.
+    """
+    match expression:
+        case ColumnName(name, None):
+            column = card.column(name)
+            return Known(
+                expression=expression,
+                bounds=column.bounds,
+                step=column.step,
+                nullable=column.nullable,
+            )
+        case Call("clamp", (inner, Constant(low), Constant(high))):
+            known = known_of(inner, card) if isinstance(inner, ColumnName) else None
+            return Known(
+                expression=inner,
+                bounds=_ordered(low, high),
+                step=None if known is None else known.step,
+                nullable=known is None or known.nullable,
+            )
+        case Call("least" | "greatest"):
+            limits = _limits(expression)
+            if limits is not None:
+                return Known(expression=expression, bounds=limits, nullable=False)
+    return Known(expression=expression, bounds=_range(expression, card))
+
+
+def _limits(expression: Call) -> Bounds | None:
+    """The limits of LEAST(GREATEST(x, low), high), in whatever order they are written."""
+    outer = _with_constant(expression)
+    if outer is None or not isinstance(outer[0], Call) or outer[0].function == expression.function:
+        return None
+    inner = _with_constant(outer[0]) if outer[0].function in ("least", "greatest") else None
+    if inner is None:
+        return None
+    both = (inner[1], outer[1]) if expression.function == "least" else (outer[1], inner[1])
+    return _ordered(*both)
+
+
+def _with_constant(expression: Call) -> tuple[Expression, Value] | None:
+    match expression.arguments:
+        case (inner, Constant(limit)) | (Constant(limit), inner) if not isinstance(inner, Constant):
+            return inner, limit
+    return None
+
+
+def _range(expression: Expression, card: DataCard) -> Bounds | None:
+    """Bounds that the expression has by itself: constants of a CASE, parts of a date, 0 and 1."""
+    match expression:
+        case Call("case"):
+            branches = known_values(expression, card) or ()
+            values = [Fraction(v) for v in branches if _number(v)]  # type: ignore[arg-type]
+            return (min(values), max(values)) if len(set(values)) > 1 else None
+        case Call("to_integer" | "to_number", (inner,)):
+            return _truth(inner, card)
+        case Call(function):
+            for part, first, last in _PARTS:
+                if part == function:
+                    return Fraction(first), Fraction(last)
+    return None
+
+
+def _truth(inner: Expression, card: DataCard) -> Bounds | None:
+    is_truth = type_of(inner, card_types(card)) == "boolean"
+    return (Fraction(0), Fraction(1)) if is_truth else None
+
+
+def _ordered(low: Value, high: Value) -> Bounds:
+    if not _number(low) or not _number(high):
+        raise QueryRefused("clamp", problem="needs two numbers", remedy="write clamp(x, 0, 100)")
+    bounds = Fraction(low), Fraction(high)  # type: ignore[arg-type]
+    if not bounds[0] < bounds[1]:
+        raise QueryRefused("clamp", problem="has bounds that do not rise", remedy="write low first")
+    return bounds
+
+
+def check_bounds(name: str, numbers: tuple[Fraction, ...]) -> None:
+    """That doubles can hold the bounds or edges of an aggregate."""
+    if any(abs(number) > _LARGEST for number in numbers):
+        raise QueryRefused(name, problem="has bounds beyond 1e300", remedy="declare smaller ones")
+
+
+def _number(value: Value) -> bool:
+    return isinstance(value, int | Fraction) and not isinstance(value, bool)
+
+
+def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
+    """The values that a key can have, where the card or the expression says so; else None.
+
+    Rows with another value, a missing one included, then belong to no group.
+    """
+    match expression:
+        case ColumnName(name, None):
+            column = card.column(name)
+            if column.type == "boolean" and column.keys is None:
+                return (False, True)
+            return column.keys
+        case Call("case", arguments):
+            pairs = len(arguments) // 2 * 2
+            branches = [*arguments[1:pairs:2], *(arguments[pairs:] or (Constant(None),))]
+            values = [part.value for part in branches if isinstance(part, Constant)]
+            return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
+        case Call("bin", (_, *edges)):
+            lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
+            return tuple(lower) if len(lower) == len(edges) - 1 else None
+        case Call(function, _):
+            if function in _TRUTHS:
+                return (False, True)
+            for part, first, last in _PARTS:
+                if part == function:
+                    return tuple(range(first, last + 1))
+    return None

@@ -1,0 +1,218 @@
+"""From a parsed SQL aggregate to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor
+from types import MappingProxyType
+from typing import Any, cast
+
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
+from lastbit.tables.query.query import Aggregate, Function
+from lastbit.tables.query.types import Known, card_types, check_bounds, known_of, type_of, typed
+from lastbit.tables.sql.expressions import Resolve, translated
+from lastbit.tables.sql.names import quoted
+from lastbit.tables.sql.parse import kind_of, number_of, refused, taken
+
+_PLAIN: Mapping[str, str] = MappingProxyType(
+    {
+        "Sum": "sum",
+        "Avg": "mean",
+        "Variance": "variance",
+        "VariancePop": "variance",
+        "Stddev": "std",
+        "StddevPop": "std",
+        "StddevSamp": "std",
+        "Min": "min",
+        "Max": "max",
+    }
+)
+_LEVELS: Mapping[str, str] = MappingProxyType(
+    {"Quantile": "quantile", "PercentileCont": "expression", "PercentileDisc": "expression"}
+)
+_OTHERS = ("Count", "CountIf", "Filter", "Median", "WithinGroup")
+_MOST_WHOLE = 1 << 40
+
+
+def is_aggregate(node: Any) -> bool:
+    """Whether this node is an aggregate; what is inside does not matter."""
+    kind = kind_of(node)
+    return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or _is_histogram(node)
+
+
+def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
+    """The aggregate under this name."""
+    kind = kind_of(node)
+    if kind in _PLAIN:
+        (value,) = taken(node, "this")
+        if kind_of(value) == "Distinct":
+            raise refused(f"{kind.upper()}(DISTINCT ...)", "is not known here", "leave it out")
+        return bounded(name, cast(Function, _PLAIN[kind]), translated(value, resolve), card)
+    if kind in _LEVELS or kind == "Median":
+        value, level = taken(node, "this", _LEVELS.get(kind, "level"))
+        share = Fraction(1, 2) if kind == "Median" else _level(number_of(level))
+        return bounded(name, "quantile", translated(value, resolve), card, level=share)
+    if kind == "Filter":
+        inner, test = taken(node, "this", "expression")
+        only = condition(translated(taken(test, "this")[0], resolve), card, "FILTER")
+        return _filtered(aggregate_from(inner, name, card, resolve), only)
+    if kind == "Count":
+        return _count(node, name, card, resolve)
+    if kind == "CountIf":
+        only = condition(translated(taken(node, "this")[0], resolve), card, "COUNT_IF")
+        return _filtered(Aggregate(name=name, function="count", nullable=False), only)
+    if kind == "WithinGroup":
+        return _within_group(node, name, card, resolve)
+    if _is_histogram(node):
+        return _histogram(node, name, card, resolve)
+    raise refused(kind.upper(), "is no aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
+
+
+def bounded(
+    name: str,
+    function: Function,
+    expression: Expression,
+    card: DataCard,
+    *,
+    bounds: tuple[Fraction, Fraction] | None = None,
+    nullable: bool | None = None,
+    level: Fraction | None = None,
+    edges: tuple[Fraction, ...] | None = None,
+) -> Aggregate:
+    """An aggregate of numbers, its bounds taken from the query or from the card."""
+    lookup = card_types(card)
+    asked = typed(expression, lookup)
+    known = known_of(asked, card)
+    kind = type_of(known.expression, lookup)
+    if kind not in ("integer", "number"):
+        raise refused(name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+    if function == "histogram":
+        check_bounds(name, edges or ())  # the edges decide: a clamp stays in the expression
+        return Aggregate(
+            name=name, function=function, expression=asked, nullable=known.nullable, edges=edges
+        )
+    if bounds is not None and known.expression != asked:  # bounds of a clamp: both hold, in turn
+        known = Known(expression=asked, step=known.step, nullable=known.nullable)
+    limits = known.bounds if bounds is None else bounds
+    if limits is None:
+        raise _unbounded(name, function, known.expression)
+    check_bounds(name, limits)
+    return Aggregate(
+        name=name,
+        function=function,
+        expression=known.expression,
+        bounds=limits,
+        step=known.step or (_whole_step(limits) if kind == "integer" else None),
+        nullable=known.nullable if nullable is None else nullable,
+        level=level,
+    )
+
+
+def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:
+    """The grid of whole numbers, where some lie between the bounds and not too many."""
+    low, high = ceil(bounds[0]), floor(bounds[1])
+    return Fraction(1) if low < high and max(-low, high) <= _MOST_WHOLE else None
+
+
+def _unbounded(name: str, function: str, expression: Expression) -> Exception:
+    what = f"column {expression.name}" if isinstance(expression, ColumnName) else "expression"
+    inside = expression.name if isinstance(expression, ColumnName) else "..."
+    return refused(
+        name,
+        f"has no bounds: the {what} could be any amount in one row",
+        f"declare bounds on the card, or ask for the {function} of clamp({inside}, low, high)",
+    )
+
+
+def counted(name: str, expression: Expression, card: DataCard) -> Aggregate:
+    """The number of rows in which the expression has a value."""
+    known = known_of(typed(expression, card_types(card)), card)
+    if isinstance(known.expression, Constant) and known.expression.value is not None:
+        return Aggregate(name=name, function="count", nullable=False)
+    return Aggregate(
+        name=name, function="count", expression=known.expression, nullable=known.nullable
+    )
+
+
+def condition(expression: Expression, card: DataCard, where: str) -> Expression:
+    """The expression, if it is true or false."""
+    found = typed(expression, card_types(card))
+    if type_of(found, card_types(card)) not in ("boolean", None):
+        raise refused(where, "is neither true nor false", "write a comparison")
+    return found
+
+
+def resolve_unit(card: DataCard) -> Expression:
+    """The unit's column as an expression."""
+    assert card.unit is not None
+    return ColumnName(card.column(card.unit).name)
+
+
+# ---------------------------------------------------------------- one kind each
+
+
+def _count(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
+    (what,) = taken(node, "this", ignored=("big_int",))
+    if what is None or kind_of(what) == "Star":
+        if what is not None:
+            taken(what)
+        return Aggregate(name=name, function="count", nullable=False)
+    if kind_of(what) != "Distinct":
+        return counted(name, translated(what, resolve), card)
+    (columns,) = taken(what, "expressions")
+    found = translated(columns[0], resolve) if len(columns) == 1 else None
+    if card.unit is None or found != resolve_unit(card):
+        raise refused(
+            "COUNT(DISTINCT ...)",
+            "is private for the unit alone: one unit could have any number of other values",
+            "use COUNT(*)"
+            if card.unit is None
+            else f"write COUNT(DISTINCT {quoted(card.unit)}), or GROUP BY the column",
+        )
+    return Aggregate(name=name, function="count_units")
+
+
+def _within_group(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
+    inner, order = taken(node, "this", "expression")
+    if kind_of(inner) not in ("PercentileCont", "PercentileDisc"):
+        raise refused("WITHIN GROUP", "is for PERCENTILE_CONT", "write QUANTILE_CONT(x, 0.9)")
+    (share,) = taken(inner, "this")
+    (sorts,) = taken(order, "expressions")
+    if len(sorts) != 1:
+        raise refused("WITHIN GROUP", "orders by one column", "name one")
+    # where missing values would stand does not matter: a quantile is of the others
+    value, descending = taken(sorts[0], "this", "desc", ignored=("nulls_first",))
+    level = _level(number_of(share))
+    level = 1 - level if descending else level
+    return bounded(name, "quantile", translated(value, resolve), card, level=level)
+
+
+def _histogram(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
+    _, arguments = taken(node, "this", "expressions")
+    numbers = [number_of(edge) for edge in (arguments or [])[1:]]
+    if len(numbers) < 2 or None in numbers:
+        raise refused("HISTOGRAM", "needs numbers as edges", "write HISTOGRAM(age, 0, 18, 65)")
+    edges = tuple(cast(list[Fraction], numbers))
+    return bounded(name, "histogram", translated(arguments[0], resolve), card, edges=edges)
+
+
+def _level(share: Fraction | None) -> Fraction:
+    if share is None or not 0 < share < 1:
+        raise refused("quantile", "needs a level between 0 and 1", "write QUANTILE_CONT(x, 0.9)")
+    return share
+
+
+def _filtered(part: Aggregate, only: Expression) -> Aggregate:
+    if part.function == "count_units":
+        raise refused(
+            "COUNT(DISTINCT unit) FILTER", "is not known here", "use WHERE in a question of its own"
+        )
+    value = Constant(1) if part.expression is None else part.expression
+    return replace(part, expression=call("case", only, value), nullable=True)
+
+
+def _is_histogram(node: Any) -> bool:
+    return kind_of(node) == "Anonymous" and str(node.this).lower() == "histogram"

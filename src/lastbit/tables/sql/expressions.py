@@ -1,0 +1,303 @@
+"""From a parsed SQL expression over one row to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from lastbit.tables.query.expression import Constant, Expression, call
+from lastbit.tables.sql.names import BINARY, CASTS, KNOWN_FUNCTIONS, NARY, OURS, PARTS, UNARY
+from lastbit.tables.sql.parse import kind_of, number_of, refused, taken
+
+Resolve = Callable[[Any], Expression]
+"""What a column node, or an aggregate in HAVING, stands for."""
+
+_BIGGEST = 2**63 - 1
+_DIALECT = ("safe", "typed")
+
+
+def translated(node: Any, resolve: Resolve) -> Expression:
+    """The expression; whatever is not understood is refused, never left out."""
+    kind = kind_of(node)
+    if kind in NARY:
+        return call(NARY[kind], *(translated(n, resolve) for n in _chain(node)))
+    if kind in BINARY:
+        left, right, negated = taken(node, "this", "expression", "negate", ignored=_DIALECT)
+        found = call(BINARY[kind], translated(left, resolve), translated(right, resolve))
+        return call("not", found) if negated else found
+    if kind in UNARY:
+        if (number := number_of(node)) is not None:
+            return _constant(number)
+        (inner,) = taken(node, "this")
+        return call(UNARY[kind], translated(inner, resolve))
+    handler = _HANDLERS.get(kind)
+    return resolve(node) if handler is None else handler(node, resolve)
+
+
+def _chain(node: Any) -> list[Any]:
+    """The members of a + b + c, however long; brackets count, but not in AND and OR."""
+    kind, found, waiting = kind_of(node), [], [node]
+    while waiting:
+        one = bare = waiting.pop()
+        while kind in ("And", "Or") and kind_of(bare) == "Paren":
+            (bare,) = taken(bare, "this")
+        if kind_of(bare) == kind:
+            waiting += reversed(taken(bare, "this", "expression", ignored=_DIALECT))
+        else:
+            found.append(one)
+    return found
+
+
+def _constant(number: Fraction) -> Constant:
+    if number.denominator != 1:
+        return Constant(number)
+    if abs(number) > _BIGGEST:
+        raise refused("a whole number", "has more than 63 bits", "write a smaller one")
+    return Constant(int(number))
+
+
+def _literal(node: Any, resolve: Resolve) -> Expression:
+    text, is_string = taken(node, "this", "is_string")
+    if is_string:
+        return Constant(str(text))
+    number = number_of(node)
+    assert number is not None
+    return _constant(number)
+
+
+def _boolean(node: Any, resolve: Resolve) -> Expression:
+    (value,) = taken(node, "this")
+    return Constant(value is True)
+
+
+def _null(node: Any, resolve: Resolve) -> Expression:
+    taken(node)
+    return Constant(None)
+
+
+def _paren(node: Any, resolve: Resolve) -> Expression:
+    (inner,) = taken(node, "this")
+    return translated(inner, resolve)
+
+
+def _is(node: Any, resolve: Resolve) -> Expression:
+    inner, other = taken(node, "this", "expression")
+    value = translated(inner, resolve)
+    match kind_of(other):
+        case "Null":
+            return call("is_missing", value)
+        case "Boolean":
+            wanted = value if other.this else call("not", value)
+            return call("coalesce", wanted, Constant(value=False))
+    raise refused("IS", "is for NULL, TRUE and FALSE", "write = instead")
+
+
+def _in(node: Any, resolve: Resolve) -> Expression:
+    value, options, query = taken(node, "this", "expressions", "query")
+    if query is not None or not options:
+        raise refused(
+            "IN (SELECT ...)",
+            "would look at other rows",
+            "list the values, or join with a public table",
+        )
+    items = [translated(option, resolve) for option in options]
+    if not all(isinstance(item, Constant) for item in items):
+        raise refused("IN", "is for constants", "write OR instead")
+    return call("in", translated(value, resolve), *items)
+
+
+def _between(node: Any, resolve: Resolve) -> Expression:
+    parts = taken(node, "this", "low", "high")
+    value, low, high = (translated(part, resolve) for part in parts)
+    return call("and", call(">=", value, low), call("<=", value, high))
+
+
+def _case(node: Any, resolve: Resolve) -> Expression:
+    subject, branches, default = taken(node, "this", "ifs", "default")
+    parts: list[Expression] = []
+    compared = None if subject is None else translated(subject, resolve)  # once: it may nest
+    for branch in branches:
+        condition, value = (translated(n, resolve) for n in taken(branch, "this", "true"))
+        if compared is not None:
+            condition = call("=", compared, condition)
+        parts += [condition, value]
+    if default is not None:
+        parts.append(translated(default, resolve))
+    return call("case", *parts)
+
+
+def _if(node: Any, resolve: Resolve) -> Expression:
+    parts = [part for part in taken(node, "this", "true", "false") if part is not None]
+    return call("case", *(translated(part, resolve) for part in parts))
+
+
+def _several(function: str, *meaningless: str) -> Callable[[Any, Resolve], Expression]:
+    def several(node: Any, resolve: Resolve) -> Expression:
+        first, rest = taken(node, "this", "expressions", ignored=meaningless)
+        nodes = [*([] if first is None else [first]), *(rest or [])]
+        if function in ("least", "greatest") and len(nodes) == 1:
+            return translated(nodes[0], resolve)
+        return call(function, *(translated(n, resolve) for n in nodes))
+
+    return several
+
+
+def _piped(node: Any, resolve: Resolve) -> Expression:
+    """Texts joined by ||: missing where one of them is, unlike CONCAT, which leaves it out."""
+    parts = [translated(part, resolve) for part in _chain(node)]
+    known = [call("not", call("is_missing", part)) for part in parts if not _is_text(part)]
+    joined = call("concat", *parts)
+    if not known:
+        return joined
+    return call("case", known[0] if len(known) == 1 else call("and", *known), joined)
+
+
+def _is_text(part: Expression) -> bool:
+    return isinstance(part, Constant) and part.value is not None
+
+
+def _nullif(node: Any, resolve: Resolve) -> Expression:
+    value, other = (translated(n, resolve) for n in taken(node, "this", "expression"))
+    return call("case", call("=", value, other), Constant(None), value)
+
+
+def _round(node: Any, resolve: Resolve) -> Expression:
+    value, places = taken(node, "this", "decimals")
+    rest = [] if places is None else [translated(places, resolve)]
+    return call("round", translated(value, resolve), *rest)
+
+
+def _substring(node: Any, resolve: Resolve) -> Expression:
+    parts = [part for part in taken(node, "this", "start", "length") if part is not None]
+    return call("substring", *(translated(part, resolve) for part in parts))
+
+
+def _cast(node: Any, resolve: Resolve) -> Expression:
+    inner, wanted = taken(node, "this", "to", ignored=("safe",))
+    kind, parameters = taken(wanted, "this", "expressions")
+    name = str(getattr(kind, "value", kind))
+    value = translated(inner, resolve)
+    if isinstance(value, Constant) and isinstance(value.value, str) and not parameters:
+        if name == "DATE":
+            return Constant(_read(date.fromisoformat, value.value))
+        if name in ("TIMESTAMP", "TIMESTAMPNTZ"):
+            return Constant(_read(datetime.fromisoformat, value.value))
+    if name not in CASTS or parameters:
+        raise refused(
+            f"CAST AS {name}", "is not known here", "use BIGINT, DOUBLE, TEXT, DATE or BOOLEAN"
+        )
+    return call(CASTS[name], value)
+
+
+def _read(read: Callable[[str], Any], text: str) -> Any:
+    try:
+        found = read(text)
+    except ValueError:
+        found = None
+    if found is None or getattr(found, "tzinfo", None) is not None:
+        raise refused("date", "is not written as 2026-01-31, without a zone", "write it so")
+    return found
+
+
+def _extract(node: Any, resolve: Resolve) -> Expression:
+    part, value = taken(node, "this", "expression")
+    return _part(_word(part), translated(value, resolve))
+
+
+def _part(name: str, value: Expression) -> Expression:
+    name = {"dow": "weekday", "dayofweek": "weekday", "dayofmonth": "day"}.get(name, name)
+    if name not in PARTS:
+        raise refused(f"EXTRACT({name})", "is not known here", f"use one of {', '.join(PARTS)}")
+    return call(name, value)
+
+
+def _word(node: Any) -> str:
+    """The word of a unit of time, as a bare word or as text."""
+    if kind_of(node) not in ("Var", "Literal"):
+        raise refused("a unit of time", "is not understood", "write, say, 'month'")
+    return str(taken(node, "this", ignored=("is_string",))[0]).lower()
+
+
+def _truncated(node: Any, resolve: Resolve) -> Expression:
+    value, part = taken(node, "this", "unit")
+    if _word(part) != "month":
+        raise refused("DATE_TRUNC", "is known for months only", "use year(d), or start_of_month(d)")
+    return call("start_of_month", translated(value, resolve))
+
+
+def _days(node: Any, resolve: Resolve) -> Expression:
+    late, early, part = taken(
+        node, "this", "expression", "unit", ignored=("date_part_boundary",)
+    )  # days_between counts midnights too
+    if part is not None and _word(part) not in ("day", "days"):
+        raise refused("DATEDIFF", "is known for days only", "count days and divide")
+    return call("days_between", translated(early, resolve), translated(late, resolve))
+
+
+def _named(node: Any, resolve: Resolve) -> Expression:
+    """A function that the parser does not know, such as CLAMP: ours, if it is on the list."""
+    name, nodes = taken(node, "this", "expressions")
+    function = name.lower() if isinstance(name, str) else ""
+    if function in ("date_part", "datepart") and len(nodes or []) == 2:
+        return _part(_word(nodes[0]), translated(nodes[1], resolve))
+    if function not in OURS:
+        raise refused(
+            f"{str(name)[:30]}(...)",
+            "is no function known here",
+            f"use {KNOWN_FUNCTIONS}",
+        )
+    found = call(function, *(translated(argument, resolve) for argument in nodes or []))
+    if function == "bin":
+        edges = [edge.value for edge in found.arguments[1:] if isinstance(edge, Constant)]
+        numbers = [e for e in edges if isinstance(e, int | Fraction) and not isinstance(e, bool)]
+        rising = all(a < b for a, b in pairwise(numbers))
+        if len(numbers) != len(found.arguments) - 1 or not rising:
+            raise refused("bin", "needs numbers that rise as edges", "write bin(age, 0, 18, 65)")
+    return found
+
+
+def _never(what: str, remedy: str) -> Callable[[Any, Resolve], Expression]:
+    def refuse(node: Any, resolve: Resolve) -> Expression:
+        raise refused(what, "has no private answer here", remedy)
+
+    return refuse
+
+
+_HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType(
+    {
+        "Literal": _literal,
+        "Boolean": _boolean,
+        "Null": _null,
+        "Paren": _paren,
+        "Is": _is,
+        "In": _in,
+        "Between": _between,
+        "Case": _case,
+        "If": _if,
+        "Coalesce": _several("coalesce"),
+        "Least": _several("least", "ignore_nulls"),
+        "Greatest": _several("greatest", "ignore_nulls"),
+        "Concat": _several("concat", "safe", "coalesce"),
+        "DPipe": _piped,
+        "Nullif": _nullif,
+        "Round": _round,
+        "Substring": _substring,
+        "Cast": _cast,
+        "TryCast": _cast,
+        "Extract": _extract,
+        "TimestampTrunc": _truncated,
+        "DateTrunc": _truncated,
+        "DateDiff": _days,
+        "Anonymous": _named,
+        "Subquery": _never("a sub-query", "join with a public table, or ask two questions"),
+        "Select": _never("a sub-query", "join with a public table, or ask two questions"),
+        "Exists": _never("EXISTS", "join with a public table"),
+        "Window": _never("a window function", "group instead"),
+        "Rand": _never("random()", "ask about the rows as they are"),
+        "Star": _never("SELECT *", "rows cannot be shown; ask for COUNT(*), AVG(column) ..."),
+    }
+)

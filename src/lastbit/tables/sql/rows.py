@@ -1,0 +1,329 @@
+"""FROM, WITH and WHERE: the rows of a SELECT, row by row sub-queries written out.
+
+The rows that a question looks at: what their columns mean, and what was asked on the way.
+
+Joins with public tables, on equal columns; a join with anything else is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+from lastbit.tables.card.schema import DataCard, PublicTable
+from lastbit.tables.query.expression import Call, ColumnName, Expression, call, columns_in
+from lastbit.tables.query.query import PublicJoin
+from lastbit.tables.query.types import card_types, type_of, typed
+from lastbit.tables.sql.aggregates import condition, is_aggregate
+from lastbit.tables.sql.expressions import translated
+from lastbit.tables.sql.names import KNOWN_FUNCTIONS, quoted
+from lastbit.tables.sql.parse import kind_of, name_of, names, refused, taken
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that a FROM gives: their columns, and the conditions and joins on the way.
+
+    `called` is what the table is called here; `public` are the joined tables by what they are
+    called; `merged` are their columns that USING made one with ours.
+    """
+
+    card: DataCard
+    called: str | None
+    columns: Mapping[str, Expression]
+    public: Mapping[str, PublicTable]
+    merged: frozenset[ColumnName] = frozenset()
+    where: tuple[Expression, ...] = ()
+    joins: tuple[PublicJoin, ...] = ()
+
+    def resolve(self, node: Any) -> Expression:
+        """What a column node stands for."""
+        if kind_of(node) != "Column":
+            if is_aggregate(node):
+                raise refused(
+                    kind_of(node).upper(),
+                    "stands inside an expression over one row",
+                    "select it by itself (AVG instead of SUM / COUNT); test it in HAVING",
+                )
+            raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
+        what, table = taken(node, "this", "table")
+        if kind_of(what) == "Star":
+            raise refused("SELECT *", "would show rows", "ask for COUNT(*), AVG(column) ...")
+        found = list(self.meant(what, table))
+        if len(found) == 1:
+            return found[0]
+        raise self._unknown(name_of(what), many=bool(found))
+
+    def named(self, name: str) -> Expression:
+        """The column of this name, in any case."""
+        found = [e for column, e in self.columns.items() if column.lower() == name.lower()]
+        found += [c for c in self._public() if c.name.lower() == name.lower()]
+        if len(found) == 1:
+            return found[0]
+        raise self._unknown(name, many=bool(found))
+
+    def outputs(self) -> dict[str, Expression]:
+        """What SELECT * means: every column once."""
+        found = dict(self.columns)
+        for column in self._public():
+            add_column(found, column.name, column)
+        return found
+
+    def meant(self, what: Any, table: Any) -> Iterable[Expression]:
+        """Every column that a name, with or without its table, can mean."""
+        if table is None or (self.called is not None and names(table, self.called)):
+            yield from (e for column, e in self.columns.items() if names(what, column))
+        if table is None:
+            yield from (c for c in self._public() if names(what, c.name))
+            return
+        for called, public in self.public.items():
+            if names(table, called):
+                yield from (ColumnName(c, public.name) for c in public.columns if names(what, c))
+
+    def _public(self) -> Iterable[ColumnName]:
+        for public in self.public.values():
+            for column in public.columns:
+                if ColumnName(column, public.name) not in self.merged:
+                    yield ColumnName(column, public.name)
+
+    def _unknown(self, name: str, *, many: bool) -> Exception:
+        if many:
+            return refused(name, "is in two tables", "write table.column")
+        known = [*self.columns, *(column.name for column in self._public())]
+        lowered = {column.lower(): column for column in known}
+        near = get_close_matches(name.lower(), lowered, n=1)
+        meant = f"did you mean {quoted(lowered[near[0]])}? There are" if near else "there are"
+        listed = ", ".join(map(quoted, known))
+        return refused(
+            name, "is no column that is known here", f"{meant} {listed}; a text stands in '...'"
+        )
+
+
+def rows_of(card: DataCard) -> Rows:
+    """The card's table as it is."""
+    columns = {column.name: ColumnName(column.name) for column in card.columns.values()}
+    return Rows(card, card.name, columns, {})
+
+
+def with_column(rows: Rows, name: str, expression: Expression) -> Rows:
+    """The rows with one more column, or with another meaning of an old one."""
+    others = {old: e for old, e in rows.columns.items() if old.lower() != name.lower()}
+    return replace(rows, columns={**others, name: derived(expression, rows)})
+
+
+def add_column(columns: dict[str, Expression], name: str, expression: Expression) -> None:
+    """Put another column beside these; two of one name have no meaning in a sub-query."""
+    if name.lower() in (old.lower() for old in columns):
+        raise refused(
+            name,
+            "names two columns of a sub-query",
+            "list the columns, each under a name of its own",
+        )
+    columns[name] = expression
+
+
+def derived(expression: Expression, rows: Rows) -> Expression:
+    """A derived column: typed. It is written out wherever it is named, and counted there."""
+    return typed(expression, card_types(rows.card))
+
+
+def joined_with(rows: Rows, name: str, on: Mapping[str, str]) -> Rows:
+    """The rows joined with a public table where these columns are equal: {own: the table's}.
+
+    Columns of one name become one, as with USING.
+    """
+    table = _public_table(rows, name)
+    pairs = [(rows.named(own), _column(table, theirs)) for own, theirs in on.items()]
+    same = [column for (own, column) in zip(on, (c for _, c in pairs), strict=True)
+            if own.lower() == column.name.lower()]  # fmt: skip
+    return _with_join(rows, name, table, pairs, same)
+
+
+def joined(rows: Rows, join: Any, defined: Mapping[str, Rows]) -> Rows:
+    """The rows joined as a JOIN says; `defined` are the names that WITH took."""
+    target, on, using, kind, side = taken(join, "this", "on", "using", "kind", "side")
+    if side or str(kind or "INNER").upper() != "INNER" or not (on or using):
+        raise refused("JOIN", "is no plain join on equal columns", "write JOIN t ON a = t.b")
+    identifier, alias = table_named(target, "JOIN", "join with a public table of the card")
+    if name_of(identifier).lower() in defined:
+        raise refused("JOIN", "is with rows of units", "join with a public table of the card")
+    table = _public_table(rows, name_of(identifier), identifier)
+    called = name_of(identifier) if alias is None else name_of(taken(alias, "this")[0])
+    if using:
+        theirs = [_column(table, name_of(one)) for one in using]
+        pairs = [(rows.named(name_of(one)), c) for one, c in zip(using, theirs, strict=True)]
+        return _with_join(rows, called, table, pairs, theirs)
+    inner = replace(rows, public={**rows.public, called: table})
+    return _with_join(rows, called, table, _pairs(inner, table, on), [])
+
+
+def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
+    """The name and the alias of a plain table in FROM or JOIN."""
+    if kind_of(source) != "Table" or kind_of(source.this) != "Identifier":
+        raise refused(clause, "names no table", remedy)
+    identifier, alias = taken(source, "this", "alias")
+    return identifier, alias
+
+
+def _public_table(rows: Rows, name: str, identifier: Any = None) -> PublicTable:
+    for table in rows.card.public.values():
+        same = table.name.lower() == name.lower()
+        if names(identifier, table.name) if identifier is not None else same:
+            break
+    else:
+        raise refused(
+            f"JOIN {name}",
+            "is no public table of the card",
+            "declare it under [public], if everybody may see it",
+        )
+    if any(old.table == table.name for old in rows.joins):
+        raise refused(f"JOIN {name}", "is joined twice", "join it once")
+    return table
+
+
+def _column(table: PublicTable, name: str) -> ColumnName:
+    for column in table.columns:
+        if column.lower() == name.lower():
+            return ColumnName(column, table.name)
+    known = ", ".join(table.columns)
+    raise refused(name, f"is no column of {table.name}", f"use one of {known}")
+
+
+def _with_join(
+    rows: Rows,
+    called: str,
+    table: PublicTable,
+    pairs: list[tuple[Expression, ColumnName]],
+    merged: Iterable[ColumnName],
+) -> Rows:
+    taken_names = [rows.called, *rows.public]
+    if called.lower() in (name.lower() for name in taken_names if name is not None):
+        raise refused(f"JOIN {called}", "has the name of another table", "rename it with AS")
+    if not pairs:
+        raise refused(f"JOIN {table.name}", "has no equal columns", "name some")
+    lookup = card_types(rows.card)
+    for own, other in pairs:
+        type_of(call("=", own, other), lookup)
+    return replace(
+        rows,
+        public={**rows.public, called: table},
+        merged=rows.merged | frozenset(merged),
+        joins=(*rows.joins, PublicJoin(table=table.name, on=tuple(pairs))),
+    )
+
+
+def _pairs(rows: Rows, table: PublicTable, on: Any) -> list[tuple[Expression, ColumnName]]:
+    test = translated(on, rows.resolve)
+    both = isinstance(test, Call) and test.function == "and"
+    found = []
+    for part in test.arguments if both else (test,):  # type: ignore[union-attr]
+        match part:
+            case Call("=", (own, ColumnName(_, name) as other)) if name == table.name:
+                pass
+            case Call("=", (ColumnName(_, name) as other, own)) if name == table.name:
+                pass
+            case _:
+                raise refused("JOIN ... ON", "is no equality of columns", "write ON a = t.b")
+        sides = {column.table for column in columns_in(own)}
+        if not sides or table.name in sides:
+            raise refused("JOIN ... ON", "is no equality of columns", "write ON a = t.b")
+        found.append((typed(own, card_types(rows.card)), other))
+    return found
+
+
+def rows_from(select: Any, card: DataCard, defined: Mapping[str, Rows]) -> Rows:
+    """The rows that this SELECT looks at; `defined` are those of WITH, by name."""
+    arguments = select.args
+    if arguments.get("with_") is not None:
+        defined = _definitions(arguments["with_"], card, defined)
+    if arguments.get("from_") is None:
+        raise refused("query", "has no FROM", f"write FROM {card.name}")
+    (source,) = taken(arguments["from_"], "this")
+    rows = _relation(source, card, defined)
+    for join in arguments.get("joins") or []:
+        rows = joined(rows, join, defined)
+    if arguments.get("where") is not None:
+        (test,) = taken(arguments["where"], "this")
+        only = condition(translated(test, rows.resolve), card, "WHERE")
+        rows = replace(rows, where=(*rows.where, only))
+    return rows
+
+
+def item_of(item: Any) -> tuple[str | None, Any]:
+    """An item of SELECT: its name, if it has one, and what it is."""
+    if kind_of(item) == "Alias":
+        value, alias = taken(item, "this", "alias")
+        return name_of(alias), value
+    if kind_of(item) == "Column" and kind_of(item.this) == "Identifier":
+        return name_of(item.this), item
+    return None, item
+
+
+# ---------------------------------------------------------------- FROM and WITH
+
+
+def _definitions(tree: Any, card: DataCard, defined: Mapping[str, Rows]) -> dict[str, Rows]:
+    """The sub-queries of WITH, each seeing those before it; used or not, each is looked at."""
+    (expressions,) = taken(tree, "expressions")
+    found = dict(defined)
+    own: set[str] = set()
+    for definition in expressions:
+        inner, alias = taken(definition, "this", "alias", ignored=("materialized",))
+        (identifier,) = taken(alias, "this")
+        name = name_of(identifier).lower()
+        if name in own:
+            raise refused(f"WITH {name}", "is defined twice", "give each its own name")
+        own.add(name)
+        found[name] = replace(_selected(inner, card, found), called=name_of(identifier))
+    return found
+
+
+def _relation(source: Any, card: DataCard, defined: Mapping[str, Rows]) -> Rows:
+    if kind_of(source) == "Subquery":
+        inner, alias = taken(source, "this", "alias")
+        return _renamed(_selected(inner, card, defined), alias)
+    identifier, alias = table_named(source, "FROM", f"write FROM {card.name}")
+    if name_of(identifier).lower() in defined:
+        return _renamed(defined[name_of(identifier).lower()], alias)
+    if not names(identifier, card.name):
+        raise refused(
+            f"FROM {name_of(identifier)}", "is not this card's table", f"write FROM {card.name}"
+        )
+    return _renamed(rows_of(card), alias)
+
+
+def _renamed(rows: Rows, alias: Any) -> Rows:
+    if alias is None:
+        return rows
+    (identifier,) = taken(alias, "this")
+    return replace(rows, called=name_of(identifier))
+
+
+def _selected(select: Any, card: DataCard, defined: Mapping[str, Rows]) -> Rows:
+    """A sub-query that works row by row: its columns written out."""
+    while kind_of(select) == "Subquery":
+        (select,) = taken(select, "this")
+    if kind_of(select) != "Select":
+        raise refused("a sub-query", "is no SELECT", "write SELECT ... FROM ...")
+    if select.args.get("group") is not None:
+        raise refused("a sub-query with GROUP BY", "would mix rows of many units", "ask it alone")
+    items, *_ = taken(select, "expressions", "from_", "joins", "where", "with_")
+    rows = rows_from(select, card, defined)
+    columns: dict[str, Expression] = {}
+    for item in items:
+        if kind_of(item) == "Star":
+            taken(item)
+            for name, expression in rows.outputs().items():
+                add_column(columns, name, expression)
+            continue
+        if any(is_aggregate(node) for node in item.walk()):
+            raise refused(
+                "a sub-query with aggregates", "would mix rows of many units", "ask it by itself"
+            )
+        given, value = item_of(item)
+        if given is None:
+            raise refused("a column of a sub-query", "has no name", "name it with AS")
+        add_column(columns, given, derived(translated(value, rows.resolve), rows))
+    return replace(rows, called=None, columns=columns, public={}, merged=frozenset())

@@ -1,0 +1,332 @@
+"""The SQL front end: one SELECT over the card's table becomes a `Query`, or is refused.
+
+What has a private answer: SELECT keys and aggregates FROM the table [JOIN public tables] [WHERE]
+[GROUP BY] [HAVING] [ORDER BY] [LIMIT], and row by row sub-queries in FROM or WITH, which are
+written out. Everything else is refused with the reason and what comes nearest. The parser is
+sqlglot's; nothing that it understood is overlooked (`sql_tree.py`).
+
+HAVING and ORDER BY: names of what is released, and of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call
+from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
+from lastbit.tables.query.types import card_types, known_values, type_of, typed
+from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit
+from lastbit.tables.sql.expressions import translated
+from lastbit.tables.sql.parse import (
+    expression_tree,
+    integer_of,
+    kind_of,
+    names,
+    place_of,
+    refused,
+    statement_tree,
+    taken,
+    too_deep,
+)
+from lastbit.tables.sql.rows import Rows, item_of, rows_from
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The columns of an answer. `selected` are their names in the order of SELECT."""
+
+    query: Query
+    rows: Rows
+    selected: tuple[str, ...] = ()
+
+    def condition(self, node: Any) -> Expression:
+        """A condition over the columns of the answer."""
+        found = typed(translated(node, self._resolved), self._type)
+        if type_of(found, self._type) not in ("boolean", None):
+            raise refused("HAVING", "is neither true nor false", "write a comparison")
+        return found
+
+    def sorted_by(self, item: Any) -> OrderBy:
+        """One item of ORDER BY."""
+        node, descending, first = taken(item, "this", "desc", "nulls_first")
+        if first:
+            raise refused("NULLS FIRST", "is not known here: they come last", "leave it out")
+        place = place_of(node)
+        if place is None:
+            return OrderBy(name=self._one(self._found(node)), descending=bool(descending))
+        if not 1 <= place <= len(self.selected):
+            raise refused("ORDER BY", "counts beyond the columns", "name the column")
+        return self.named(self.selected[place - 1], descending=bool(descending))
+
+    def named(self, name: str, *, descending: bool) -> OrderBy:
+        """The column of this name, in any case, to sort by."""
+        for output in self._outputs():
+            if output.name.lower() == name.lower():
+                return OrderBy(name=self._one(output), descending=descending)
+        raise self._unknown()
+
+    def _resolved(self, node: Any) -> Expression:
+        return ColumnName(self._one(self._found(node)))
+
+    def _type(self, column: ColumnName) -> ColumnType:
+        for output in self._outputs():
+            if output.name == column.name:
+                break
+        if isinstance(output, Aggregate):
+            return "integer" if output.function in ("count", "count_units") else "number"
+        kind = type_of(output.expression, card_types(self.rows.card))
+        return "text" if kind is None else kind
+
+    def _outputs(self) -> list[GroupKey | Aggregate]:
+        return [*self.query.keys, *self.query.aggregates]
+
+    def _found(self, node: Any) -> GroupKey | Aggregate:
+        """The column of the answer that this node means: by its name, or by what it is."""
+        if kind_of(node) == "Column":
+            what, table = taken(node, "this", "table")
+            if table is None and kind_of(what) == "Identifier":
+                for output in self._outputs():
+                    if names(what, output.name):
+                        return output
+            expression = self._behind(node)
+            for key in self.query.keys:
+                if key.expression == expression:
+                    return key
+        elif is_aggregate(node):
+            asked = aggregate_from(node, "asked", self.rows.card, self.rows.resolve)
+            for part in self.query.aggregates:
+                if replace(part, name="asked") == asked:
+                    return part
+        raise self._unknown()
+
+    def _behind(self, node: Any) -> Expression | None:
+        """The column of the table that a name such as visits.region means, if there is one."""
+        return next(iter(self.rows.meant(*taken(node, "this", "table"))), None)
+
+    def _one(self, output: GroupKey | Aggregate) -> str:
+        if isinstance(output, Aggregate) and output.function == "histogram":
+            raise refused(
+                output.name, "is many columns", "sort and choose by another column of the answer"
+            )
+        return output.name
+
+    def _unknown(self) -> Exception:
+        known = ", ".join(output.name for output in self._outputs())
+        return refused(
+            "HAVING or ORDER BY",
+            "looks at something that is not released",
+            f"select it and name it; released are {known}",
+        )
+
+
+Read = TypeVar("Read")
+
+
+def parsed(text: str, card: DataCard) -> Query:
+    """The query that a SELECT statement asks."""
+
+    def read() -> Query:
+        select = statement_tree(text)
+        return _query(select, rows_from(select, card, {}))
+
+    return _within_the_stack(read)
+
+
+def expression_of(text: str, rows: Rows) -> Expression:
+    """One expression over a row, as in SELECT."""
+    return _within_the_stack(
+        lambda: typed(translated(expression_tree(text), rows.resolve), card_types(rows.card))
+    )
+
+
+def condition_of(text: str, rows: Rows) -> Expression:
+    """One condition over a row, as in WHERE."""
+    return condition(expression_of(text, rows), rows.card, "WHERE")
+
+
+def released_condition(text: str, query: Query, rows: Rows) -> Expression:
+    """One condition over the columns of an answer, as in HAVING."""
+    return _within_the_stack(lambda: Released(query, rows).condition(expression_tree(text)))
+
+
+def _within_the_stack(read: Callable[[], Read]) -> Read:
+    """What `read` gives; where the caller left it too little of Python's stack, a refusal."""
+    try:
+        return read()
+    except RecursionError:
+        pass
+    raise too_deep()
+
+
+def all_of(tests: Iterable[Expression]) -> Expression | None:
+    """All conditions in one; None where there is none."""
+    found: list[Expression] = []
+    for test in tests:
+        both = isinstance(test, Call) and test.function == "and"
+        found += test.arguments if both else (test,)  # type: ignore[union-attr]
+    return call("and", *found) if len(found) > 1 else next(iter(found), None)
+
+
+def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
+    """A key: its type must have exact equality, and its values are public where they are known."""
+    kind = type_of(expression, card_types(card))
+    if isinstance(expression, Constant):
+        raise refused(name, "is the same in every row", "leave it out")
+    if kind in ("number", "timestamp"):
+        raise refused(
+            f"GROUP BY {name}",
+            f"is of type {kind}, and nearly every row would be a group of its own",
+            "group by bin(x, 0, 10, 20) with whole edges, by CAST(x AS BIGINT), by year(d) or "
+            "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
+        )
+    if card.unit is not None and expression == resolve_unit(card):
+        raise refused(
+            f"GROUP BY {name}", "would show units one by one", "group by something that many share"
+        )
+    return GroupKey(name=name, expression=expression, values=known_values(expression, card))
+
+
+# ---------------------------------------------------------------- SELECT
+
+
+def _query(select: Any, rows: Rows) -> Query:
+    parts = ("expressions", "group", "having", "order", "limit")
+    items, group, having, order, limit = taken(
+        select, *parts, ignored=("from_", "joins", "where", "with_")
+    )
+    named = _names(items)
+    if group is None:
+        _check_aggregates(named)
+    keys, aggregates = _split(named, rows)
+    _check_group(group, named, keys, rows)
+    query = Query(
+        table=rows.card.name,
+        where=all_of(rows.where),
+        joins=rows.joins,
+        keys=tuple(keys),
+        aggregates=tuple(aggregates),
+        limit=_limit(limit),
+    )
+    released = Released(query, rows, tuple(name for name, _ in named))
+    test = None if having is None else released.condition(taken(having, "this")[0])
+    sorts = [] if order is None else taken(order, "expressions")[0]
+    return replace(query, having=test, order=tuple(released.sorted_by(item) for item in sorts))
+
+
+def _names(items: list[Any]) -> list[tuple[str, Any]]:
+    """Each item of SELECT with a name: its alias, its column, or what it is."""
+    pairs = [item_of(item) for item in items]
+    used = {name.lower() for name, _ in pairs if name is not None}
+    found: list[tuple[str, Any]] = []
+    for given, value in pairs:
+        name = given
+        if name is None:
+            plain = _plain_name(value)
+            options = (plain, *(f"{plain}_{i}" for i in range(2, len(items) + 2)))
+            name = next(option for option in options if option.lower() not in used)
+            used.add(name.lower())
+        found.append((name, value))
+    return found
+
+
+def _plain_name(value: Any) -> str:
+    from sqlglot import exp
+
+    while kind_of(value) in ("Filter", "WithinGroup", "Paren"):
+        inner = value.this
+        if kind_of(value) == "WithinGroup":
+            value = value.expression
+            break
+        value = inner
+    what = str(value.this) if kind_of(value) == "Anonymous" else kind_of(value)
+    what = {"percentilecont": "quantile", "percentiledisc": "quantile", "order": "quantile"}.get(
+        what.lower(), what.lower()
+    )
+    column = next(iter(value.find_all(exp.Column)), None)
+    return what if column is None else f"{what}_{column.name}"
+
+
+def _split(named: list[tuple[str, Any]], rows: Rows) -> tuple[list[GroupKey], list[Aggregate]]:
+    keys: list[GroupKey] = []
+    aggregates: list[Aggregate] = []
+    for name, node in named:
+        if is_aggregate(node):
+            aggregates.append(aggregate_from(node, name, rows.card, rows.resolve))
+            continue
+        expression = typed(translated(node, rows.resolve), card_types(rows.card))
+        keys.append(grouped_by(name, expression, rows.card))
+    return keys, aggregates
+
+
+def _check_aggregates(named: list[tuple[str, Any]]) -> None:
+    """Without GROUP BY there is nothing to select but aggregates."""
+    for name, node in named:
+        if kind_of(node) == "Column" and kind_of(node.this) != "Star":
+            raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
+
+
+def _check_group(
+    group: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: Rows
+) -> None:
+    """What is selected plainly and what is grouped by must be the same."""
+    if group is None:
+        if keys:
+            raise refused(keys[0].name, "is selected row by row", "add GROUP BY, or aggregate it")
+        return
+    listed, everything = taken(group, "expressions", "all")
+    if not (everything or listed):
+        raise refused("GROUP BY", "lists no key", "name the keys, or leave it out")
+    if everything and listed:
+        raise refused("GROUP BY ALL", "lists keys as well", "write the one or the other")
+    found = (
+        {key.expression for key in keys}
+        if everything
+        else {_group_key(node, named, keys, rows) for node in listed}
+    )
+    for key in keys:
+        if key.expression not in found:
+            raise refused(key.name, "is selected row by row", "add it to GROUP BY, or aggregate it")
+    if found - {key.expression for key in keys}:
+        raise refused("GROUP BY", "has a key that is not selected", "add it to SELECT")
+    if len({key.expression for key in keys}) < len(keys):
+        raise refused("GROUP BY", "has one key under two names", "select it once")
+
+
+def _group_key(
+    node: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: Rows
+) -> Expression:
+    """What an item of GROUP BY means: a place, a column or, if there is none, an alias."""
+    place = place_of(node)
+    if place is not None:
+        if not 1 <= place <= len(named):
+            raise refused("GROUP BY", "counts beyond the columns", "name the column")
+        for key in keys:
+            if key.name == named[place - 1][0]:
+                return key.expression
+        raise refused("GROUP BY", "names an aggregate", "group by a column")
+    if kind_of(node) == "Column":
+        what, table = taken(node, "this", "table")
+        alias = [] if table is not None else [key for key in keys if names(what, key.name)]
+        meant = list(rows.meant(what, table))
+        if alias and not meant:
+            return alias[0].expression
+        if alias and meant != [alias[0].expression]:
+            raise refused(
+                f"GROUP BY {alias[0].name}",
+                "is a column, and what is selected under its name is another thing",
+                "select that under a name of its own",
+            )
+    return typed(translated(node, rows.resolve), card_types(rows.card))
+
+
+def _limit(node: Any) -> int | None:
+    if node is None:
+        return None
+    (number,) = taken(node, "expression")
+    found = integer_of(number)
+    if found is None or found < 0:
+        raise refused("LIMIT", "is no whole number", "write, say, LIMIT 10")
+    return found

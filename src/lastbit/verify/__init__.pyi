@@ -1,0 +1,120 @@
+from lastbit.checker.dispatch import (
+    check as check,
+    problem_of as problem_of,
+)
+from lastbit.checker.numbers import (
+    Rejected as Rejected,
+)
+from lastbit.verify.certificate import (
+    certificate as certificate,
+    read as read,
+    save as save,
+    text_of as text_of,
+)
+from lastbit.verify.declared import (
+    DeclaredAnalysis as DeclaredAnalysis,
+    declared_certificate as declared_certificate,
+)
+from lastbit.verify.error_bounds.derivation import (
+    Derivation as Derivation,
+    derivation_from_json as derivation_from_json,
+)
+from lastbit.verify.error_bounds.formats import (
+    BINARY16 as BINARY16,
+    BINARY32 as BINARY32,
+    BINARY64 as BINARY64,
+    Binary as Binary,
+    Fixed as Fixed,
+    format_from_json as format_from_json,
+)
+from lastbit.verify.error_bounds.semantics import (
+    analyse as analyse,
+    error_certificate as error_certificate,
+)
+from lastbit.verify.language.expressions import (
+    expression_from_json as expression_from_json,
+    table as table,
+)
+from lastbit.verify.language.notation import (
+    decimal as decimal,
+    text as text,
+)
+from lastbit.verify.rounded_code import (
+    certified_code as certified_code,
+    certified_function as certified_function,
+    largest_region as largest_region,
+    least_cell as least_cell,
+)
+from lastbit.verify.rounding import (
+    RoundingAnalysis as RoundingAnalysis,
+    rounding_certificate as rounding_certificate,
+)
+from lastbit.verify.running.code import (
+    Code as Code,
+    evaluated as evaluated,
+    input_of as input_of,
+    order as order,
+)
+from lastbit.verify.running.exhaustive import (
+    exhaustive as exhaustive,
+)
+from lastbit.verify.running.law import (
+    ExactLaw as ExactLaw,
+    ExactLoss as ExactLoss,
+    exact_law as exact_law,
+    exact_loss as exact_loss,
+    monotone_steps as monotone_steps,
+)
+from lastbit.verify.running.uniforms import (
+    FullPrecision as FullPrecision,
+    Grid as Grid,
+    Uniform as Uniform,
+)
+from lastbit.verify.running.witness import (
+    Refutation as Refutation,
+    refute as refute,
+)
+from lastbit.verify.snapping import (
+    SnappingBound as SnappingBound,
+    Step as Step,
+    snapping_bound as snapping_bound,
+)
+from lastbit.verify.tracing.markers import clamp as clamp, round_to as round_to
+from lastbit.verify.tracing.trace import arguments_of as arguments_of, trace as trace
+
+__all__ = [
+    "BINARY16",
+    "BINARY32",
+    "BINARY64",
+    "Binary",
+    "Code",
+    "DeclaredAnalysis",
+    "ExactLaw",
+    "ExactLoss",
+    "Fixed",
+    "FullPrecision",
+    "Grid",
+    "Refutation",
+    "Rejected",
+    "RoundingAnalysis",
+    "SnappingBound",
+    "analyse",
+    "certified_code",
+    "check",
+    "clamp",
+    "declared_certificate",
+    "error_certificate",
+    "exact_law",
+    "exact_loss",
+    "exhaustive",
+    "largest_region",
+    "least_cell",
+    "problem_of",
+    "read",
+    "refute",
+    "round_to",
+    "rounding_certificate",
+    "save",
+    "snapping_bound",
+    "trace",
+]

@@ -1,0 +1,237 @@
+"""Number formats: what a machine can hold, and how it rounds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from lastbit.errors import InvalidParameter, Overflow, WrongType
+from lastbit.exact import whole
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """2**exponent, exactly.
+
+    >>> power_of_two(-3)
+    Fraction(1, 8)
+    """
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+def floor_log2(x: Fraction) -> int:
+    """The exponent e with 2**e <= abs(x) < 2**(e+1), for x other than 0.
+
+    >>> floor_log2(Fraction(1, 3)), floor_log2(Fraction(4))
+    (-2, 2)
+    """
+    top, bottom = abs(x.numerator), x.denominator
+    guess = top.bit_length() - bottom.bit_length()  # off by at most one, and then too large
+    low = (top >= bottom << guess) if guess >= 0 else (top << -guess >= bottom)
+    return guess if low else guess - 1
+
+
+def nearest_whole(x: Fraction) -> int:
+    """The nearest integer, of two equally near ones the even one.
+
+    >>> nearest_whole(Fraction(5, 2)), nearest_whole(Fraction(7, 2))
+    (2, 4)
+    """
+    return round(x)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Binary floating point: signed numbers m 2**e of at most `significand` bits.
+
+    Law      the numbers m 2**(e - significand + 1), abs(m) < 2**significand, `least_exponent` <= e
+             <= `greatest`: IEEE 754's, without infinities and NaN and with one zero
+    Theorem  for real x within the range, rounded(x) is nearest, ties to the even m, and
+             abs(rounded(x) - x) <= ulp(x)/2, where ulp(x) = 2**(max(e, least_exponent) -
+             significand + 1) for 2**e <= abs(x) < 2**(e+1). The numbers of a binade (and of the
+             subnormals) are that far apart and both its ends belong to the format, so the nearest
+             is at most half a step away.
+    Source   IEEE 754-2019, 3.3 and 4.3.1; paper 002 writes it x(1+d)+e
+    Differs  by steps, not by a relative error: up to twice as sharp; underflow needs no own term
+    Checked  tests/verify/test_formats.py
+
+    >>> BINARY64.rounded(Fraction(1, 10)) == Fraction(0.1)
+    True
+    >>> BINARY16.largest, BINARY16.unit_roundoff
+    (Fraction(65504, 1), Fraction(1, 2048))
+    """
+
+    significand: int
+    least_exponent: int
+    greatest: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "significand", whole(self.significand, "significand", least=2))
+        least = whole(self.least_exponent, "least_exponent", least=-(10**5))
+        object.__setattr__(self, "least_exponent", least)
+        object.__setattr__(self, "greatest", whole(self.greatest, "greatest", least=least + 1))
+        if self.significand > 10**4 or self.greatest > 10**5:
+            raise InvalidParameter(
+                "format", problem="is too large", remedy="pass at most 10**4 bits, 10**5 exponents"
+            )
+
+    @property
+    def name(self) -> str:
+        """The format's usual name, or its three numbers."""
+        for name, known in (("binary16", BINARY16), ("binary32", BINARY32), ("binary64", BINARY64)):
+            if self == known:
+                return name
+        return f"binary({self.significand}, {self.least_exponent}, {self.greatest})"
+
+    @property
+    def unit_roundoff(self) -> Fraction:
+        """Half the distance from 1 to the next number: 2**-significand."""
+        return power_of_two(-self.significand)
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest number."""
+        return (2 - power_of_two(1 - self.significand)) * power_of_two(self.greatest)
+
+    @property
+    def least_normal(self) -> Fraction:
+        """The least number of full precision."""
+        return power_of_two(self.least_exponent)
+
+    @property
+    def least(self) -> Fraction:
+        """The least number above 0, and the distance between the least ones."""
+        return power_of_two(self.least_exponent - self.significand + 1)
+
+    def ulp(self, x: Fraction) -> Fraction:
+        """The distance between the numbers of the binade of x."""
+        if abs(x) < self.least_normal:
+            return self.least
+        return power_of_two(floor_log2(x) - self.significand + 1)
+
+    def rounded(self, x: Fraction) -> Fraction:
+        """The nearest number of the format, ties to even; `Overflow` where IEEE has infinity."""
+        step = self.ulp(x)
+        near = nearest_whole(x / step) * step
+        if abs(near) > self.largest:
+            raise Overflow(f"the result may overflow {self.name}")
+        return near
+
+    def holds(self, x: Fraction) -> bool:
+        """Whether a number belongs to the format."""
+        return abs(x) <= self.largest and (x / self.ulp(x)).denominator == 1
+
+    def rounding_error(self, low: Fraction, high: Fraction) -> Fraction:
+        """A bound on abs(rounded(x) - x) over all real x of [low, high].
+
+        Theorem  half the step of the greatest binade that [low, high] enters beyond its least
+                 number (which is itself in the format), and never more than abs(x), since 0 is in
+                 the format too; exact if low = high
+        """
+        if low == high:
+            return abs(self.rounded(low) - low)
+        most = max(abs(low), abs(high))
+        step = self.ulp(most)
+        if most > self.least_normal and step * power_of_two(self.significand - 1) == most:
+            step /= 2  # only the power of two itself has the larger step
+        return min(step / 2, most)
+
+    def json(self) -> dict[str, object]:
+        """The format as certificates write it."""
+        return {
+            "binary": [self.significand, self.least_exponent, self.greatest],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Fixed point: the multiples of 2**-fraction_bits below 2**integer_bits in size.
+
+    Law      the numbers k 2**-d, abs(k) < 2**(d+i)
+    Theorem  sums are exact; rounding moves a number by at most 2**-(d+1)
+    Source   paper 000, Example 1.1
+    Checked  tests/verify/test_formats.py
+
+    >>> Fixed(fraction_bits=4, integer_bits=8).rounded(Fraction(1, 3))
+    Fraction(5, 16)
+    """
+
+    fraction_bits: int
+    integer_bits: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fraction_bits", whole(self.fraction_bits, "fraction_bits"))
+        object.__setattr__(self, "integer_bits", whole(self.integer_bits, "integer_bits", least=1))
+        if max(self.fraction_bits, self.integer_bits) > 10**4:
+            raise InvalidParameter(
+                "format", problem="is too large", remedy="pass at most 10**4 bits"
+            )
+
+    @property
+    def name(self) -> str:
+        """What it is called in derivations."""
+        return f"fixed({self.fraction_bits}, {self.integer_bits})"
+
+    @property
+    def least(self) -> Fraction:
+        """The distance between neighbouring numbers."""
+        return power_of_two(-self.fraction_bits)
+
+    @property
+    def unit_roundoff(self) -> Fraction:
+        """The greatest error of one rounding, absolute here."""
+        return self.least / 2
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest number."""
+        return power_of_two(self.integer_bits) - self.least
+
+    def ulp(self, x: Fraction) -> Fraction:
+        """The distance between neighbouring numbers, the same everywhere."""
+        return self.least
+
+    def rounded(self, x: Fraction) -> Fraction:
+        """The nearest multiple, ties to even; `Overflow` beyond the largest."""
+        near = nearest_whole(x / self.least) * self.least
+        if abs(near) > self.largest:
+            raise Overflow(f"the result may overflow {self.name}")
+        return near
+
+    def holds(self, x: Fraction) -> bool:
+        """Whether a number belongs to the format."""
+        return abs(x) <= self.largest and (x / self.least).denominator == 1
+
+    def rounding_error(self, low: Fraction, high: Fraction) -> Fraction:
+        """A bound on abs(rounded(x) - x) over all real x of [low, high]."""
+        if low == high:
+            return abs(self.rounded(low) - low)
+        return min(self.least / 2, max(abs(low), abs(high)))
+
+    def json(self) -> dict[str, object]:
+        """The format as certificates write it."""
+        return {"fixed": [self.fraction_bits, self.integer_bits]}
+
+
+Format: TypeAlias = Binary | Fixed
+
+BINARY16 = Binary(11, -14, 15)
+BINARY32 = Binary(24, -126, 127)
+BINARY64 = Binary(53, -1022, 1023)
+
+
+def format_from_json(written: Mapping[str, object]) -> Format:
+    """The format that `json()` wrote.
+
+    >>> format_from_json(BINARY32.json()) == BINARY32
+    True
+    """
+    match dict(written):
+        case {"binary": [int(p), int(least), int(greatest)], **rest} if not rest:
+            return Binary(p, least, greatest)
+        case {"fixed": [int(fraction), int(integer)], **rest} if not rest:
+            return Fixed(fraction, integer)
+    raise WrongType(
+        "format", problem="is not written as one", remedy='pass {"binary": [53, -1022, 1023]}'
+    )

@@ -1,0 +1,400 @@
+"""How far float code strays from its real meaning: e_R ⇓ e_F over a box of inputs.
+
+SPLIT: halving a box where the bound is worst.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from lastbit.checker import written
+from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
+from lastbit.exact import Number, rational, whole
+from lastbit.verify.certificate import certificate
+from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
+from lastbit.verify.error_bounds.formats import (
+    BINARY64,
+    Binary,
+    Fixed,
+    Format,
+    floor_log2,
+    power_of_two,
+)
+from lastbit.verify.error_bounds.intervals import hull
+from lastbit.verify.error_bounds.rules import Machine, input_step, mean_error, step
+from lastbit.verify.language.expressions import (
+    Condition,
+    Expression,
+    Piecewise,
+    Sample,
+    Table,
+    Variable,
+    expression_to_json,
+    names,
+    rule_of,
+    table,
+)
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    """A box with its judgement, or with why there is none, or with its two halves."""
+
+    box: Box
+    found: Derivation | NoBound
+    halves: tuple[_Piece, _Piece] | None = None
+
+    @property
+    def badness(self) -> tuple[bool, Fraction]:
+        found = self.found
+        return (True, Fraction(0)) if isinstance(found, NoBound) else (False, found.error)
+
+
+def split(over: Callable[[Box], Derivation], box: Box, *, most: int) -> Derivation:
+    """The judgement over a box, from at most so many pieces, the worst always halved first."""
+    root = _piece(over, box)
+    count = 1
+    queue: list[tuple[bool, Fraction, int, _Piece]] = []
+    _push(queue, root, count)
+    while count < most and queue:
+        *_, worst = heapq.heappop(queue)
+        halves = _best_halves(over, worst.box)
+        if halves is None:  # a single point: nothing to gain
+            break
+        worst.halves = halves
+        count += 1
+        for half in halves:
+            _push(queue, half, count)
+    return _joined(root)
+
+
+def _push(queue: list[tuple[bool, Fraction, int, _Piece]], piece: _Piece, count: int) -> None:
+    unbounded, error = piece.badness
+    heapq.heappush(queue, (not unbounded, -error, 2 * count + len(queue), piece))
+
+
+def _piece(over: Callable[[Box], Derivation], box: Box) -> _Piece:
+    try:
+        return _Piece(box, over(box))
+    except NoBound as problem:
+        return _Piece(box, problem)
+
+
+def _best_halves(over: Callable[[Box], Derivation], box: Box) -> tuple[_Piece, _Piece] | None:
+    """The halves along the input whose halving helps most."""
+    best = None
+    for index, (name, low, high) in enumerate(box):
+        if low == high:
+            continue
+        at = _middle(low, high)
+        pieces = tuple(
+            _piece(over, (*box[:index], (name, *ends), *box[index + 1 :]))
+            for ends in ((low, at), (at, high))
+        )
+        worst = max(piece.badness for piece in pieces)
+        rest = min(piece.badness for piece in pieces)
+        score = (worst, rest, -_spread(low, high))
+        if best is None or score < best[0]:
+            best = score, (pieces[0], pieces[1])
+    return None if best is None else best[1]
+
+
+def _spread(low: Fraction, high: Fraction) -> Fraction:
+    return (high - low) / max(abs(low), abs(high))
+
+
+def _middle(low: Fraction, high: Fraction) -> Fraction:
+    """A short number strictly between: the middle, or by exponents if the ends differ greatly."""
+    if low > 0 and high > 8 * low:
+        return power_of_two((floor_log2(low) + floor_log2(high) + 1) // 2)
+    if high < 0 and low < 8 * high:
+        return -_middle(-high, -low)
+    middle = (low + high) / 2
+    step = power_of_two(floor_log2(high - low) - 6)
+    return round(middle / step) * step
+
+
+def _joined(root: _Piece) -> Derivation:
+    """The pieces put together again, from below."""
+    order, stack = [], [root]
+    while stack:
+        order.append(stack.pop())
+        stack.extend(order[-1].halves or ())
+    done: dict[int, Derivation] = {}
+    for piece in reversed(order):  # every piece after its halves
+        found = piece.found
+        if piece.halves is not None:
+            low, high = (done[id(half)] for half in piece.halves)
+            found = _split(low, high, piece.box)
+        if isinstance(found, NoBound):
+            raise found
+        done[id(piece)] = found
+    return done[id(root)]
+
+
+def _split(low: Derivation, high: Derivation, box: Box) -> Derivation:
+    a, b = low.conclusion, high.conclusion
+    real, computed = hull(a.real, b.real), hull(a.computed, b.computed)
+    conclusion = Judgement(real, computed, max(a.error, b.error))
+    return Derivation("SPLIT", low.expression, conclusion, (low, high), box)
+
+
+ROUNDED: Final = "rounded"
+"""The error of an input that is a real number rounded to the nearest of the format."""
+
+DEFAULT_ULPS: Final = (("exp", Fraction(1)), ("ln", Fraction(1)), ("sqrt", Fraction(1, 2)))
+
+
+def analyse(
+    expression: Expression,
+    ranges: Mapping[str, tuple[Number, Number]],
+    *,
+    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    format: Format = BINARY64,
+    ulps: Mapping[str, Number] | None = None,
+    pieces: int = 1,
+) -> Derivation:
+    """Where the real and the machine's value lie, and how far they may be apart.
+
+    Law      conclusion.real holds the real value and conclusion.computed the machine's, for all
+             real inputs in `ranges` and all inputs of the machine (numbers of the format) within
+             `errors` of them; abs(computed - real) <= conclusion.error
+    Theorem  by induction over the steps, each by its rule (`rules.py`); where it is sharper, by
+             carrying all roundings to the result at once (`mean.py`); SPLIT takes the worse of two
+             halves. All ends are exact rationals, rounded outward.
+    Source   paper 002, Figure 1
+    Differs  rules for operands of any sign (the paper divides negative bounds the wrong way), with
+             underflow, and refusing overflow, division by 0 and ln of what may not be above 0;
+             steps of the format instead of a relative error
+    Checked  tests/verify/test_semantics.py; a second program re-derives every number,
+             `check_errors.py`; proof: docs/theory/error-semantics.md
+
+    Inputs are exact unless `errors` says otherwise: a bound, or ROUNDED. `ulps` is how far ln, exp
+    and sqrt may be off (default 1, 1 and 1/2: an assumption on the library, unless 1/2 is what
+    correctly rounding code proves). More `pieces` cost time and sharpen the bound.
+
+    >>> from lastbit.verify.trace import trace
+    >>> area = trace(lambda x, y: x * y + 1.0)
+    >>> found = analyse(area, {"x": (1, 2), "y": (-1, 3)})
+    >>> print(found.conclusion)
+    real [-1, 7], computed [-1, 7], error ≤ 8.881785e-16
+    """
+    machine = Machine(_format(format), _ulps(ulps, format))
+    box = _box(expression, ranges)
+    slack = _errors(errors, box, machine.format)
+    work = _Work(table(expression), machine, slack)
+    return split(work.over, box, most=whole(pieces, "pieces", least=1))
+
+
+def error_certificate(
+    derivation: Derivation,
+    *,
+    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    format: Format = BINARY64,
+    ulps: Mapping[str, Number] | None = None,
+) -> dict[str, Any]:
+    """A certificate of kind "error-bound", from a derivation made with the same arguments."""
+    claim, body = error_proof(derivation, errors=errors, format=format, ulps=ulps)
+    assumptions = [
+        "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
+        "one, without fusing or extended precision; the inputs are numbers of the format.",
+        "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
+    ]
+    return certificate("error-bound", claim, assumptions, body)
+
+
+def error_proof(
+    derivation: Derivation,
+    *,
+    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    format: Format = BINARY64,
+    ulps: Mapping[str, Number] | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Claim and body of an error bound, as parts of a larger certificate."""
+    machine = Machine(_format(format), _ulps(ulps, format))
+    slack = _errors(errors, derivation.box, machine.format)
+    steps = steps_to_json(derivation)
+    claim = {
+        "expression": expression_to_json(derivation.expression),
+        "ranges": {name: [written(low), written(high)] for name, low, high in derivation.box},
+        "errors": {
+            name: ROUNDED if error is None else written(error) for name, error in slack.items()
+        },
+        "format": machine.format.json(),
+        "ulps": {name: written(value) for name, value in machine.ulps.items()},
+        "real": [written(end) for end in derivation.conclusion.real],
+        "computed": [written(end) for end in derivation.conclusion.computed],
+        "error": written(derivation.conclusion.error),
+    }
+    return claim, steps
+
+
+class _Work:
+    """One expression on one machine: its judgement over any box."""
+
+    __slots__ = ("errors", "machine", "steps")
+
+    def __init__(
+        self, steps: Table, machine: Machine, errors: Mapping[str, Fraction | None]
+    ) -> None:
+        self.steps = steps
+        self.machine = machine
+        self.errors = errors
+
+    def over(self, box: Box) -> Derivation:
+        return self._goal(len(self.steps.expressions) - 1, box)
+
+    def _goal(self, root: int, box: Box) -> Derivation:
+        """The step-by-step judgement, or the one by MEAN if it is sharper."""
+        found: dict[int, Derivation] = {}
+        roundings: dict[int, Fraction | None] = {}
+        for index in _needed(self.steps, root):
+            try:
+                found[index], roundings[index] = self._step(index, found, box)
+            except Overflow as problem:
+                raise NoBound(f"{problem}; narrow the ranges") from None
+        plain = found[root]
+        judgements = {index: part.conclusion for index, part in found.items()}
+        error = mean_error(self.steps, root, judgements, roundings)
+        if error >= plain.error:
+            return plain
+        conclusion = Judgement(plain.conclusion.real, plain.conclusion.computed, error)
+        return Derivation("MEAN", plain.expression, conclusion, tuple(found.values()), box)
+
+    def _step(
+        self, index: int, found: Mapping[int, Derivation], box: Box
+    ) -> tuple[Derivation, Fraction | None]:
+        """A step's derivation and its own rounding; None if only its whole error is known."""
+        node, below = self.steps.expressions[index], self.steps.below[index]
+        rounding: Fraction | None
+        if isinstance(node, Piecewise):
+            premises = self._branches(node.condition, below, box)
+            conclusion, rounding = _union(premises), None
+        elif isinstance(node, Variable | Sample):
+            low, high = next((low, high) for name, low, high in box if name == node.name)
+            premises = ()
+            conclusion = input_step((low, high), self.errors[node.name], self.machine)
+            rounding = conclusion.error
+        else:
+            premises = tuple(found[place] for place in below)
+            judged = [premise.conclusion for premise in premises]
+            square = len(below) == 2 and below[0] == below[1]
+            conclusion, rounding = step(node, judged, self.machine, square=square)
+        return Derivation(rule_of(node), node, conclusion, premises, box), rounding
+
+    def _branches(
+        self, condition: Condition, below: tuple[int, ...], box: Box
+    ) -> tuple[Derivation, ...]:
+        if self.errors[condition.name] != 0:
+            raise NoBound("a branch on an input with an error may go two ways; make it exact")
+        if not self.machine.format.holds(condition.bound):
+            raise NoBound("a branch compares with a number that is not in the format")
+        parts = zip(_narrowed(condition, box), below, strict=True)
+        return tuple(self._goal(place, part) for part, place in parts if part is not None)
+
+
+def _needed(steps: Table, root: int) -> list[int]:
+    """The steps below one, but for those inside a case distinction: each branch has its own box."""
+    found = {root}
+    for index in range(root, -1, -1):
+        if index in found and not isinstance(steps.expressions[index], Piecewise):
+            found.update(steps.below[index])
+    return sorted(found)
+
+
+def _narrowed(condition: Condition, box: Box) -> tuple[Box | None, Box | None]:
+    """The closed boxes that hold all inputs where a condition is true, and where it is false."""
+    low, high = next((low, high) for name, low, high in box if name == condition.name)
+    at, strict = condition.bound, condition.relation == "<"
+    if condition.relation == "==":
+        then = (at, at) if low <= at <= high else None
+        otherwise = (low, high) if not low == at == high else None
+    else:
+        then = (low, min(high, at)) if (low < at if strict else low <= at) else None
+        otherwise = (max(low, at), high) if (high >= at if strict else high > at) else None
+    return _replaced(box, condition.name, then), _replaced(box, condition.name, otherwise)
+
+
+def _replaced(box: Box, name: str, ends: tuple[Fraction, Fraction] | None) -> Box | None:
+    if ends is None:
+        return None
+    return tuple((n, *ends) if n == name else (n, low, high) for n, low, high in box)
+
+
+def _union(parts: tuple[Derivation, ...]) -> Judgement:
+    first, *rest = (part.conclusion for part in parts)
+    for other in rest:
+        first = Judgement(
+            hull(first.real, other.real),
+            hull(first.computed, other.computed),
+            max(first.error, other.error),
+        )
+    return first
+
+
+def _format(format: object) -> Format:
+    if not isinstance(format, Binary | Fixed):
+        raise WrongType("format", problem="is no number format", remedy="pass BINARY64")
+    return format
+
+
+def _ulps(given: Mapping[str, Number] | None, format: Format) -> dict[str, Fraction]:
+    ulps = dict(DEFAULT_ULPS)
+    most = (
+        Fraction(2 ** (format.significand - 2)) if isinstance(format, Binary) else Fraction(2**20)
+    )
+    for name, value in (given or {}).items():
+        if name not in ulps:
+            raise InvalidParameter(
+                "ulps", problem="names an unknown function", remedy="pass ln, exp or sqrt"
+            )
+        ulps[name] = rational(value, "ulps")
+        if not Fraction(1, 2) <= ulps[name] <= most:
+            raise InvalidParameter(
+                "ulps", problem="is below 1/2 or absurdly large", remedy="pass 1/2 or more"
+            )
+    return ulps
+
+
+def _box(expression: Expression, ranges: Mapping[str, tuple[Number, Number]]) -> Box:
+    wanted = names(expression)
+    unknown = set(ranges) - set(wanted)
+    missing = [name for name in wanted if name not in ranges]
+    if unknown or missing:
+        raise InvalidParameter(
+            "ranges",
+            problem="lacks an input, or has one that is not used: "
+            + ", ".join(missing or sorted(unknown)),
+            remedy="pass (low, high) for " + (", ".join(wanted) or "nothing"),
+        )
+    box = []
+    for name in wanted:
+        try:
+            low, high = ranges[name]
+        except (TypeError, ValueError):
+            raise WrongType(name, problem="has no range", remedy="pass (low, high)") from None
+        ends = rational(low, name), rational(high, name)
+        if ends[0] > ends[1]:
+            raise InvalidParameter(name, problem="has an empty range", remedy="pass low <= high")
+        box.append((name, *ends))
+    return tuple(box)
+
+
+def _errors(
+    given: Mapping[str, Number | Literal["rounded"]] | None, box: Box, format: Format
+) -> dict[str, Fraction | None]:
+    errors: dict[str, Fraction | None] = {name: Fraction(0) for name, _, _ in box}
+    for name, value in (given or {}).items():
+        if name not in errors:
+            raise InvalidParameter(
+                "errors", problem="names an input that is not used", remedy="leave it out"
+            )
+        errors[name] = None if value == ROUNDED else rational(value, name)
+        bound = errors[name]
+        if bound is not None and bound < 0:
+            raise InvalidParameter(name, problem="has a negative error", remedy="pass 0 or more")
+    return errors

@@ -1,0 +1,268 @@
+"""Binary16 code, judged for all pairs of inputs at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lastbit.errors import InvalidParameter, NotMonotone, PrecisionExhausted
+from lastbit.exact import Ball, Number, ln_each, lower, positive, rational
+from lastbit.verify.running.law import Worst
+from lastbit.verify.running.uniforms import FullPrecision
+
+Halves: TypeAlias = NDArray[np.float16]
+Integers: TypeAlias = NDArray[np.int64]
+Function16: TypeAlias = Callable[[Halves, Halves, int], Halves]
+
+BINARY16_UNIFORM = FullPrecision(significand=11, least_exponent=-14)
+_MOST_CELLS = 1 << 12
+
+
+# ---------------------------------------------------------------- the laws of all inputs
+
+
+def laws_of(
+    function: Function16,
+    inputs: Halves,
+    *,
+    uniform: FullPrecision = BINARY16_UNIFORM,
+    signs: tuple[int, ...] = (-1, 1),
+    checked: int = 32,
+) -> tuple[NDArray[np.float64], Integers, int]:
+    """The outputs, a row of probabilities for each input, and what the rows add up to.
+
+    Law      row i, column k is P(function(inputs[i], u, sign) = outputs[k]) times the total
+    Theorem  as in `exact_law`: from the first uniform of a cell bisection finds the last, for all
+             inputs at once. The code is assumed monotone; that its outputs rise or fall from cell
+             to cell is checked for all inputs, and every single uniform for `checked` of them
+    Checked  tests/verify/test_exhaustive.py
+    """
+    points = np.array([uniform.point(i) for i in range(uniform.size)])
+    unit = uniform.significand - 1 - uniform.least_exponent
+    below = np.ldexp(np.append(points, 1.0), unit).astype(np.int64)
+    below[0] = 0
+    u = points.astype(np.float16)
+    found: list[tuple[Integers, Integers, Integers]] = []
+    for sign in signs:
+        here = _cells(function, inputs, u, sign)
+        _check_all(function, inputs, u, sign, here, checked)
+        found += [(who, key, below[last + 1] - below[first]) for who, key, first, last in here]
+    who, key, share = (np.concatenate(column) for column in zip(*found, strict=True))
+    keys, column = np.unique(key, return_inverse=True)
+    table = np.zeros((inputs.size, keys.size), np.int64)
+    np.add.at(table, (who, column), share)
+    return _from_keys(keys), table, len(signs) << unit
+
+
+def _cells(
+    function: Function16, inputs: Halves, u: Halves, sign: int
+) -> list[tuple[Integers, Integers, Integers, Integers]]:
+    """Rounds of cells: which inputs, their output, the first and the last uniform."""
+    rounds = []
+    who = np.arange(inputs.size)
+    first = np.zeros(inputs.size, np.int64)
+    while who.size:
+        x = inputs[who]
+        key = _keys(function(x, u[first], sign))
+        low, high = first.copy(), np.full(who.size, u.size)
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            same = _keys(function(x, u[middle], sign)) == key
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        rounds.append((who, key, first, low))
+        if len(rounds) > _MOST_CELLS:
+            problem = f"has more than {_MOST_CELLS} outputs"
+            raise InvalidParameter("function", problem=problem, remedy="round them to a grid")
+        left = low + 1 < u.size
+        who, first = who[left], low[left] + 1
+    _check_order(rounds, inputs.size)
+    return rounds
+
+
+def _check_order(rounds: list[tuple[Integers, Integers, Integers, Integers]], size: int) -> None:
+    before = np.zeros(size, np.int64)
+    way = np.zeros(size, np.int64)
+    for position, (who, key, _, _) in enumerate(rounds):
+        step = np.sign(key - before[who])
+        if position and (way[who] * step < 0).any():
+            raise NotMonotone("the output turns; only code that rises or falls is analysed")
+        if position:
+            way[who] = step
+        before[who] = key
+
+
+def _check_all(
+    function: Function16, inputs: Halves, u: Halves, sign: int, rounds: Any, checked: int
+) -> None:
+    """Every single uniform, for some of the inputs."""
+    for i in np.linspace(0, inputs.size - 1, min(checked, inputs.size)).astype(np.int64).tolist():
+        claimed = np.empty(u.size, np.int64)
+        for who, key, first, last in rounds:
+            at = int(np.searchsorted(who, i))
+            if at < who.size and who[at] == i:
+                claimed[first[at] : last[at] + 1] = key[at]
+        if (_keys(function(np.full(u.size, inputs[i]), u, sign)) != claimed).any():
+            raise NotMonotone("the output turns; only code that rises or falls is analysed")
+
+
+def _keys(outputs: NDArray[Any]) -> Integers:
+    """Floats as integers in the same order, -0.0 just below 0.0."""
+    wide = outputs.astype(np.float64)
+    if np.isnan(wide).any():
+        raise InvalidParameter("function", problem="returns NaN", remedy="return numbers")
+    pattern = wide.view(np.int64)
+    return np.where(pattern >= 0, pattern, -(pattern & 0x7FFF_FFFF_FFFF_FFFF) - 1)
+
+
+def _from_keys(keys: Integers) -> NDArray[np.float64]:
+    pattern = np.where(keys >= 0, keys, -(keys + 1) | np.int64(-(1 << 63)))
+    return pattern.view(np.float64)
+
+
+# ---------------------------------------------------------------- all pairs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhaustive:
+    """The worst of all pairs of inputs: `inputs[0]` gives the output more often."""
+
+    inputs: tuple[float, float]
+    worst: Worst
+    count: int
+    outputs: int
+
+    @property
+    def loss(self) -> Ball | None:
+        """The greatest log-ratio of all pairs; None stands for infinity."""
+        return self.worst.loss
+
+    def excess(self, epsilon: Number) -> Ball | None:
+        """How far that lies above a claimed loss."""
+        loss = self.loss
+        return None if loss is None else loss - rational(epsilon, "epsilon")
+
+
+def exhaustive(
+    function: Function16,
+    *,
+    bound: Number,
+    distance: Number = 1,
+    uniform: FullPrecision = BINARY16_UNIFORM,
+    signs: tuple[int, ...] = (-1, 1),
+    checked: int = 32,
+) -> Exhaustive:
+    """The worst pair of all binary16 inputs within +-bound that are at most `distance` apart.
+
+    Law      the greatest P(r | x)/P(r | y) over all x, y and outputs r, exactly
+    Theorem  for each output the best partner of x is the y with the least probability in a window
+             of the sorted inputs: the lesser of two overlapping stretches of powers of two. The
+             probabilities are integers below 2**53; their quotients round monotonely, so the
+             greatest is among those with the greatest float
+    Checked  tests/verify/test_exhaustive.py
+    """
+    far, apart = positive(bound, "bound"), positive(distance, "distance")
+    every = _every()
+    inputs = np.sort(every[np.abs(every.astype(np.float64)) <= lower(far)])
+    outputs, table, total = laws_of(function, inputs, uniform=uniform, signs=signs, checked=checked)
+    place = inputs.astype(np.float64)
+    # the sums are exact: at most 2**5 + 2**24 units, and a distance is rounded down to such units
+    step = Fraction(math.floor(apart * 2**24), 2**24)
+    low = np.searchsorted(place, place - float(step), side="left")
+    high = np.searchsorted(place, place + float(step), side="right")
+    best: tuple[Fraction | None, int, int, int] | None = None
+    for k in range(outputs.size):
+        least = _window_least(table[:, k], low, high)
+        i = _greatest_ratio(table[:, k], least)
+        p, q = int(table[i, k]), int(least[i])
+        ratio = Fraction(p, q) if q else None
+        if best is None or (p and ratio is None) or (ratio and best[0] and ratio > best[0]):
+            j = int(low[i] + np.argmin(table[low[i] : high[i], k]))
+            best = (ratio, i, j, k)
+            if ratio is None:
+                break
+    assert best is not None  # there is at least one output
+    _, i, j, k = best
+    worst = Worst(
+        output=float(outputs[k]),
+        probability=Fraction(int(table[i, k]), total),
+        other=Fraction(int(table[j, k]), total),
+    )
+    pair = (float(place[i]), float(place[j]))
+    return Exhaustive(inputs=pair, worst=worst, count=inputs.size, outputs=outputs.size)
+
+
+def _every() -> Halves:
+    """All finite binary16 numbers."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    return numbers[np.isfinite(numbers)]
+
+
+def _greatest_ratio(share: Integers, least: Integers) -> int:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(share > 0, share / least, 0.0)
+    likely = np.flatnonzero(ratio == ratio.max()).tolist()
+    return int(max(likely, key=lambda i: Fraction(int(share[i]), max(int(least[i]), 1))))
+
+
+def _window_least(share: Integers, low: Integers, high: Integers) -> Integers:
+    """The least of share[low[i]:high[i]] for every i, by stretches of powers of two."""
+    width = high - low
+    level = np.frexp(width.astype(np.float64))[1] - 1
+    out = np.empty_like(share)
+    stretch = share
+    for power in range(int(level.max()) + 1):
+        if power:
+            half = 1 << (power - 1)
+            stretch = np.minimum(stretch[:-half], stretch[half:])
+        here = np.flatnonzero(level == power)
+        out[here] = np.minimum(stretch[low[here]], stretch[high[here] - (1 << power)])
+    return out
+
+
+# ---------------------------------------------------------------- the snapping mechanism
+
+
+def snapped_binary16(
+    value: Halves, u: Halves, sign: int, *, epsilon: float, bound: float
+) -> Halves:
+    """`lastbit.mechanisms.snapping.snapped` in binary16: every step rounded to 11 bits.
+
+    Theorem  numpy rounds a binary32 result once more to binary16; for + - * / that is the rounding
+             of the exact result, since 24 >= 2 * 11 + 2. The logarithm is a table
+    Checked  tests/verify/test_exhaustive.py
+
+    >>> half = np.array([0.5], np.float16)
+    >>> snapped_binary16(half, half, -1, epsilon=1.0, bound=4.0).tolist()
+    [1.0]
+    """
+    loss, wall = np.float16(epsilon), np.float16(bound)
+    if float(loss) != epsilon or float(wall) != bound:  # numpy would compare them in binary16
+        raise InvalidParameter("epsilon", problem="or bound is no binary16", remedy="round it")
+    grid = np.float16(np.ldexp(1.0, 1 - int(np.frexp(epsilon)[1])))
+    noise = np.float16(sign) * (_logarithms()[u.view(np.uint16)] / loss)
+    near = np.rint((np.clip(value, -wall, wall) + noise) / grid) * grid + np.float16(0)
+    snapped: Halves = np.clip(near, -wall, wall)
+    return snapped
+
+
+@lru_cache(maxsize=1)
+def _logarithms() -> Halves:
+    """Ln of every positive binary16, correctly rounded to binary16; NaN elsewhere.
+
+    Theorem  the midpoints between binary16 numbers are doubles. A real below one has a correctly
+             rounded double not above it: only a double on a midpoint would not decide
+    """
+    table = np.full(1 << 16, np.nan, np.float16)
+    exact = ln_each(np.arange(1, 0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64))
+    table[1:0x7C00] = exact.astype(np.float16)
+    low_bits = exact.view(np.int64) & ((1 << 42) - 1)
+    if (low_bits == 1 << 41).any():
+        raise PrecisionExhausted("a logarithm lies too close to a midpoint of binary16")
+    return table

@@ -1,0 +1,208 @@
+"""Models of a generator of uniform floats: which floats, in which order, how likely each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import rational, whole
+from lastbit.sampling import uniform_below
+
+_FINE = 62
+_DECIMALS = 16
+
+
+@runtime_checkable
+class Uniform(Protocol):
+    """Finitely many floats in increasing order, numbered from 0, with exact probabilities."""
+
+    @property
+    def size(self) -> int:
+        """How many floats there are."""
+        ...
+
+    def point(self, index: int) -> float:
+        """The float of a number from 0 to size - 1."""
+        ...
+
+    def below(self, index: int) -> Fraction:
+        """P(the draw's number < index), exactly, for index from 0 to size."""
+        ...
+
+    def number(self, real: Fraction) -> int:
+        """The number of the float that a uniform real of [0, 1) is drawn as."""
+        ...
+
+    def landmarks(self) -> list[int]:
+        """Numbers at which code is likely to change its ways: probes begin here."""
+        ...
+
+    def written(self) -> dict[str, Any]:
+        """The model as a certificate writes it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FullPrecision:
+    """A uniform real, rounded down to a float, and up to the least normal float below that.
+
+    Law      the floats of [2**least_exponent, 1) with `significand` bits; P(u < a) = a for each of
+             them but the least, which takes all of [0, its successor)
+    Theorem  rounding down maps U < a to u < a and U >= a to u >= a, for every float a. What is
+             below 2**least_exponent, a share of just that size, becomes the least float: a
+             generator that counts zeros for the exponent stops somewhere
+    Source   Mironov 2012, section 5.2; paper 002
+    Checked  tests/verify/test_uniforms.py
+
+    >>> uniform = FullPrecision()
+    >>> uniform.point(0) == 2.0**-1022, uniform.point(uniform.size - 1) == 1 - 2.0**-53
+    (True, True)
+    >>> uniform.below(index_of(uniform, 0.25))
+    Fraction(1, 4)
+    """
+
+    significand: int = 53
+    least_exponent: int = -1022
+
+    def __post_init__(self) -> None:
+        if whole(self.significand, "significand", least=1) > 53:
+            raise InvalidParameter("significand", problem="is above 53", remedy="pass 53 or less")
+        if isinstance(self.least_exponent, bool) or not isinstance(self.least_exponent, int):
+            raise InvalidParameter("least_exponent", problem="is no int", remedy="pass, say, -1022")
+        if not -1022 <= self.least_exponent <= -1:
+            problem = "is outside -1022 ... -1"
+            raise InvalidParameter("least_exponent", problem=problem, remedy="pass, say, -1022")
+
+    @property
+    def size(self) -> int:
+        return -self.least_exponent << (self.significand - 1)
+
+    def point(self, index: int) -> float:
+        exponent, mantissa = divmod(index, 1 << (self.significand - 1))
+        front = (1 << (self.significand - 1)) + mantissa
+        return math.ldexp(front, self.least_exponent + exponent - self.significand + 1)
+
+    def below(self, index: int) -> Fraction:
+        return Fraction(self.point(index)) if index > 0 else Fraction(0)
+
+    def number(self, real: Fraction) -> int:
+        least, places = self.least_exponent, self.significand - 1
+        top, bottom = real.numerator, real.denominator
+        if top << -least < bottom:
+            return 0
+        exponent = top.bit_length() - bottom.bit_length()  # off by at most one, and then too large
+        exponent -= top << -exponent < bottom
+        front = (top << (places - exponent)) // bottom
+        return ((exponent - least - 1) << places) + front
+
+    def landmarks(self) -> list[int]:
+        powers = [e << (self.significand - 1) for e in range(-self.least_exponent)]
+        return _distinct(self, powers)
+
+    def written(self) -> dict[str, Any]:
+        exponent = self.least_exponent
+        return {"model": "full", "significand": self.significand, "least_exponent": exponent}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Grid:
+    """The numbers (k + offset)/2**bits, k = first ... 2**bits - 1, all alike.
+
+    Law      each has the probability 1/(2**bits - first)
+    Differs  offset 0 and first 0 is what most libraries draw; first 1 draws again at 0; offset 1
+             has 1 in place of 0; offset 1/2 has neither
+    Checked  tests/verify/test_uniforms.py
+
+    >>> [Grid(2, offset="1/2").point(k) for k in range(4)]
+    [0.125, 0.375, 0.625, 0.875]
+    """
+
+    bits: int
+    offset: Fraction
+    first: int
+
+    def __init__(self, bits: int, *, offset: object = 0, first: int = 0) -> None:
+        shift = rational(offset, "offset")
+        if shift not in (0, Fraction(1, 2), 1):
+            raise InvalidParameter("offset", problem="is none of 0, 1/2, 1", remedy="pass one")
+        most = 52 if shift == Fraction(1, 2) else 53
+        if not 1 <= whole(bits, "bits") <= most:
+            problem = f"is not from 1 to {most}"
+            raise InvalidParameter("bits", problem=problem, remedy=f"pass {most} or less")
+        if whole(first, "first") > 1:
+            raise InvalidParameter("first", problem="is above 1", remedy="pass 0 or 1")
+        object.__setattr__(self, "bits", int(bits))
+        object.__setattr__(self, "offset", shift)
+        object.__setattr__(self, "first", int(first))
+
+    @property
+    def size(self) -> int:
+        return (1 << self.bits) - self.first
+
+    def point(self, index: int) -> float:
+        return math.ldexp(2 * (index + self.first) + int(2 * self.offset), -self.bits - 1)
+
+    def below(self, index: int) -> Fraction:
+        return Fraction(index, self.size)
+
+    def number(self, real: Fraction) -> int:
+        return math.floor(real * self.size)
+
+    def landmarks(self) -> list[int]:
+        powers = [1 << k for k in range(self.bits)]
+        return _distinct(self, [k - self.first for k in (*powers, *(3 * k for k in powers[:-1]))])
+
+    def written(self) -> dict[str, Any]:
+        offset = str(self.offset)
+        return {"model": "grid", "bits": self.bits, "offset": offset, "first": self.first}
+
+
+# ---------------------------------------------------------------- where to look
+
+
+def model_of(uniform: object) -> Uniform:
+    """The model that was passed, or full precision for None."""
+    if uniform is None:
+        return FullPrecision()
+    if isinstance(uniform, type) or not isinstance(uniform, Uniform):
+        remedy = "pass FullPrecision() or Grid(53)"
+        raise WrongType("uniform", problem="is no model of a generator", remedy=remedy)
+    return uniform
+
+
+def stratified(uniform: Uniform, first: int, last: int, *, strata: int) -> list[int]:
+    """Numbers from `first` to `last`: one at random in each of so many stretches.
+
+    Law      the stretches are equally likely, and each draw has the law of the model there
+    Theorem  uniforms that are neighbours, with 2/strata of the probability or more, cover one whole
+             stretch, and so one of the numbers, whatever was drawn
+    """
+    low, high = uniform.below(first), uniform.below(last + 1)
+    draws = uniform_below(1 << _FINE, size=strata).tolist() if strata else []
+    found = []
+    for k, draw in enumerate(draws):
+        real = low + (high - low) * Fraction((k << _FINE) + int(draw), strata << _FINE)
+        found.append(uniform.number(real))
+    return found
+
+
+def _distinct(uniform: Uniform, powers: list[int]) -> list[int]:
+    """Powers of two, and what people write into code: hundredths, 10**-k, 1 - 10**-k, 1 - 2**-k."""
+    written = [Fraction(k, 100) for k in range(1, 100)]
+    near = [Fraction(1, 10**k) for k in range(3, _DECIMALS)]
+    near += [Fraction(1, 1 << k) for k in range(1, 53)]
+    written += [*near, *(1 - x for x in near)]
+    numbers = {*powers, *(uniform.number(x) for x in written)}
+    return sorted(number for number in numbers if 0 <= number < uniform.size)
+
+
+def index_of(uniform: Uniform, u: float | Fraction) -> int:
+    """The number of the least float of the model that is not below u; its size if there is none."""
+    low, high = 0, uniform.size
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if uniform.point(middle) >= u else (middle + 1, high)
+    return low

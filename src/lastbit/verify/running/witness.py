@@ -1,0 +1,340 @@
+"""A concrete output set that tells two inputs apart, for code with too many outputs to list."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from lastbit.checker import written
+from lastbit.errors import InvalidParameter, NotMonotone
+from lastbit.exact import Ball, arb_of, ends, whole, working_precision
+from lastbit.sampling import uniform_below
+from lastbit.verify.certificate import BITS_ASSUMPTION, MONOTONE_PROVED, certificate
+from lastbit.verify.direction import followed_steps
+from lastbit.verify.running.code import Calls, Code, Function, evaluated, input_of, order
+from lastbit.verify.running.law import branches_of, if_monotone
+from lastbit.verify.running.uniforms import Uniform, model_of, stratified
+from lastbit.verify.tracing.binding import running_code
+
+_PRECISION = 320
+_NEAR = 32
+_STRATA = 256
+_INFINITY = order(float("inf"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preimage:
+    """The uniforms of one branch that lead into a range of outputs: those numbered first ... last.
+
+    None do if last is first - 1.
+    """
+
+    sign: int | None
+    rises: bool
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refutation:
+    """Outputs from `low` to `high`: exactly how likely from one input, and from the other.
+
+    `inputs[0]` gives one of them with `probabilities[0]`, `inputs[1]` with `probabilities[1]`.
+    """
+
+    inputs: tuple[float, float]
+    low: float
+    high: float
+    probabilities: tuple[Fraction, Fraction]
+    preimages: tuple[tuple[Preimage, ...], tuple[Preimage, ...]] = field(repr=False)
+    uniform: Uniform
+    signs: tuple[int, ...] | None
+    splits: tuple[int, ...]
+    code: Code | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def monotone(self) -> str:
+        """How the code is known to be monotone in its uniform: "proved" or "probed"."""
+        proved = self.code is not None and self._steps(self.code) is not None
+        return "proved" if proved else "probed"
+
+    @property
+    def infinite(self) -> bool:
+        """Whether the second input never gives such an output."""
+        return self.probabilities[1] == 0
+
+    @property
+    def loss(self) -> Ball | None:
+        """The log-ratio of the two probabilities; None stands for infinity."""
+        if self.infinite:
+            return None
+        with working_precision(_PRECISION):
+            return Ball(arb_of(self.probabilities[0] / self.probabilities[1]).log())
+
+    def certificate(self, code: Code) -> dict[str, Any]:
+        """What a second program needs to find the same probabilities."""
+        loss = self.loss
+        if loss is not None:
+            scale = 1 << 180
+            stated = written(Fraction(int(ends(loss.enclosure)[0] * scale) - 1, scale))
+        claim = {
+            "function": code.name,
+            "code": running_code(code.function),
+            "parameters": {name: value.hex() for name, value in code.parameters},
+            "uniform": self.uniform.written(),
+            "signs": None if self.signs is None else list(self.signs),
+            "splits": list(self.splits),
+            "inputs": [value.hex() for value in self.inputs],
+            "outputs": [self.low.hex(), self.high.hex()],
+            "loss": "infinite" if loss is None else stated,
+            "probabilities": [written(share) for share in self.probabilities],
+        }
+        body = {
+            "preimages": [
+                [{"sign": p.sign, "rises": p.rises, "range": [p.first, p.last]} for p in preimage]
+                for preimage in self.preimages
+            ]
+        }
+        steps = self._steps(code)
+        claim["monotone"] = "probed" if steps is None else "proved"
+        why = _PROBED if steps is None else MONOTONE_PROVED
+        return certificate(
+            "refutation", claim, (why, *_ASSUMPTIONS), {**body, "programs": steps or []}
+        )
+
+    def _steps(self, code: Code) -> list[list[list[object]]] | None:
+        """Steps that prove the code monotone between the splits, for both inputs; None if none."""
+        starts = [0, *self.splits]
+        stops = [start - 1 for start in [*self.splits, self.uniform.size]]
+        signs: tuple[int | None, ...] = (None,) if self.signs is None else self.signs
+        stretches = [
+            (sign, self.uniform.point(first), self.uniform.point(last))
+            for sign in signs
+            for first, last in zip(starts, stops, strict=True)
+        ]
+        seen = [
+            (value, p.sign, u, evaluated(code, value, u, p.sign))
+            for value, preimage in zip(self.inputs, self.preimages, strict=True)
+            for p in preimage
+            for index in (p.first - 1, p.first, p.last, p.last + 1)
+            if 0 <= index < self.uniform.size
+            for u in (self.uniform.point(index),)
+        ]
+        ends = [
+            (value, sign, u, evaluated(code, value, u, sign))
+            for value in self.inputs
+            for sign, *both in stretches
+            for u in both
+        ]
+        return followed_steps(code, self.inputs, signs, stretches, [*seen, *ends])
+
+    def __str__(self) -> str:
+        loss = "infinite" if self.loss is None else f"{float(self.loss.ends[0]):.9g} or more"
+        return (
+            f"loss {loss}{if_monotone(self.monotone)}\n"
+            f"outputs from {self.low!r} to {self.high!r}, inputs {self.inputs[0]!r} and "
+            f"{self.inputs[1]!r}"
+        )
+
+
+_PROBED = (
+    "The code is monotone in its uniform between the splits named; the checker runs it at the ends "
+    "of the preimages only."
+)
+_ASSUMPTIONS = (
+    "The code draws its uniform as the model says, and its sign, if any, fairly and apart from it.",
+    "The floats of the machine that checks are those of the machine that runs the code.",
+    BITS_ASSUMPTION,
+)
+
+
+def refute(
+    function: Function,
+    x: float,
+    y: float,
+    *,
+    uniform: Uniform | None = None,
+    signs: Sequence[int] | None = (-1, 1),
+    pieces: Sequence[float] = (),
+    tries: int = 200,
+) -> Refutation | None:
+    """The most telling outputs that were found, or None if none tells x and y apart.
+
+    Law      the two probabilities are exact: those of the outputs from `low` to `high`
+    Theorem  if the output rises or falls with u, the preimage of a range is a stretch of uniforms,
+             found by bisection. Between two neighbouring outputs that y reaches there is a gap;
+             whatever x puts there has the probability 0 from y: an infinite loss
+    Differs  a search: None is no proof of anything. Uniforms are tried where the exponent changes,
+             beside those, and at random; of the infinite losses the most likely one is kept, else
+             the greatest ratio. That the code is monotone is assumed, and probed: beside the ends,
+             at the model's landmarks, and once in each of 256 equally likely stretches
+    Checked  tests/verify/test_witness.py
+
+    >>> from math import log
+    >>> def naive(x, u):
+    ...     return x + log(2 * u) if u < 0.5 else x - log(2 - 2 * u)
+    >>> found = refute(naive, 0.0, 1.0, signs=None)
+    >>> found.infinite, found.probabilities[0] > 0
+    (True, True)
+    """
+    model = model_of(uniform)
+    count = whole(tries, "tries", least=1)
+    stretches = list(branches_of(model, signs, pieces))
+    inputs = (input_of(x, "x"), input_of(y, "y"))
+    calls = Calls(function)
+    one, two = (_Code(calls, value, model, stretches) for value in inputs)
+    one.check_order()
+    two.check_order()
+    best: tuple[tuple[bool, Fraction], Refutation] | None = None
+    for a, b in ((one, two), (two, one)):
+        for output in dict.fromkeys(a.candidates(count)):
+            found = _compared(a, b, output, signs)
+            if found is None or (best is not None and found[0] <= best[0]):
+                continue
+            here, there = found[1].preimages
+            if a.steady(here) and b.steady(there):
+                best = found
+    calls.check_again()
+    if best is None:
+        return None
+    return replace(best[1], code=function if isinstance(function, Code) else None)
+
+
+def _compared(
+    a: _Code, b: _Code, output: int, signs: Sequence[int] | None
+) -> tuple[tuple[bool, Fraction], Refutation] | None:
+    """What an output, or the whole gap around it, says against b; the better, the greater."""
+    low, high = b.gap(output)
+    here, there = a.preimage(low, high), b.preimage(low, high)
+    p, q = a.share(here), b.share(there)
+    if p <= q:
+        return None
+    witness = Refutation(
+        inputs=(a.value, b.value),
+        low=_float(low),
+        high=_float(high),
+        probabilities=(p, q),
+        preimages=(here, there),
+        uniform=a.uniform,
+        signs=None if signs is None else tuple(signs),
+        splits=tuple(sorted({first for _, first, _ in a.stretches} - {0})),
+    )
+    return (q == 0, p if q == 0 else p / q), witness
+
+
+class _Code:
+    """The function at one input, as maps from numbers of uniforms to ordered outputs."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        value: float,
+        uniform: Uniform,
+        stretches: list[tuple[int | None, int, int]],
+    ) -> None:
+        self.value, self.uniform, self.stretches = value, uniform, stretches
+        self.branches = []
+        for sign, first, last in stretches:
+
+            def at(index: int, sign: int | None = sign) -> int:
+                return order(calls.at(value, uniform.point(index), sign))
+
+            self.branches.append((sign, first, last, at, at(first) <= at(last)))
+
+    def check_order(self) -> None:
+        """Refuse code that turns: its preimages would not be stretches."""
+        for _, first, last, at, rises in self.branches:
+            marks = [mark for mark in self.uniform.landmarks() if first < mark < last]
+            marks += stratified(self.uniform, first, last, strata=_STRATA)
+            places = sorted({first, last, *marks})
+            for (a, before), (b, after) in pairwise((place, at(place)) for place in places):
+                if before != after and (before < after) != rises:
+                    u, v = self.uniform.point(a), self.uniform.point(b)
+                    raise NotMonotone(
+                        f"the output turns between the uniforms {u!r} and {v!r}; pass pieces= with "
+                        "the points between which it rises or falls"
+                    )
+
+    def candidates(self, tries: int) -> Iterator[int]:
+        """Outputs at structured places and at random ones, as ordered integers."""
+        powers = [Fraction(1, 1 << k) for k in range(1, 33)]
+        marks = [self.uniform.number(u) for u in (*powers, *(1 - u for u in powers[1:17]))]
+        for _, first, last, at, _ in self.branches:
+            near = {m + d for m in (first, last, *marks) for d in (-1, 0, 1)}
+            places = [place for place in sorted(near) if first <= place <= last]
+            count = last - first + 1
+            places += [first + int(k) for k in uniform_below(count, size=tries).tolist()]
+            # uniform reals too: numbers of full-precision floats crowd near 0
+            for k in uniform_below(1 << 62, size=tries).tolist():
+                number = self.uniform.number(Fraction(int(k), 1 << 62))
+                places.append(min(max(number, first), last))
+            for place in places:
+                yield at(place)
+
+    def preimage(self, low: int, high: int) -> tuple[Preimage, ...]:
+        """The uniforms that lead to outputs from low to high."""
+        found = []
+        for sign, first, last, at, rises in self.branches:
+            if rises:
+                start = _first(first, last, lambda i, at=at: at(i) >= low)  # type: ignore[misc]
+                after = _first(start, last, lambda i, at=at: at(i) > high)  # type: ignore[misc]
+            else:
+                start = _first(first, last, lambda i, at=at: at(i) <= high)  # type: ignore[misc]
+                after = _first(start, last, lambda i, at=at: at(i) < low)  # type: ignore[misc]
+            found.append(Preimage(sign=sign, rises=rises, first=start, last=after - 1))
+        return tuple(found)
+
+    def gap(self, output: int) -> tuple[int, int]:
+        """The widest range around an output that is never reached; else the output alone."""
+        low, high = -_INFINITY - 1, _INFINITY
+        for preimage, (_, first, last, at, _) in zip(
+            self.preimage(output, output), self.branches, strict=True
+        ):
+            if preimage.first <= preimage.last:
+                return output, output
+            for index in (preimage.first - 1, preimage.first):
+                if first <= index <= last:
+                    reached = at(index)
+                    low = max(low, reached + 1) if reached < output else low
+                    high = min(high, reached - 1) if reached > output else high
+        return low, high
+
+    def steady(self, preimage: tuple[Preimage, ...]) -> bool:
+        """Whether the code is monotone close to the ends of a preimage."""
+        for part, (_, first, last, at, rises) in zip(preimage, self.branches, strict=True):
+            for end in (part.first, part.last):
+                near = range(max(first, end - _NEAR), min(last, end + _NEAR) + 1)
+                outputs = [at(index) for index in near]
+                if sorted(outputs, reverse=not rises) != outputs:
+                    return False
+        return True
+
+    def share(self, preimage: tuple[Preimage, ...]) -> Fraction:
+        """The exact probability of these uniforms."""
+        signs = len({sign for sign, _, _ in self.stretches})
+        total = Fraction(0)
+        for part in preimage:
+            total += self.uniform.below(part.last + 1) - self.uniform.below(part.first)
+        return total / signs
+
+
+def _first(low: int, last: int, holds: Callable[[int], bool]) -> int:
+    """The least number from which a condition holds up to `last`; last + 1 if it never does."""
+    high = last + 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _float(key: int) -> float:
+    """The inverse of `order`."""
+    pattern = key if key >= 0 else (-(key + 1)) | -(1 << 63)
+    if not -_INFINITY - 1 <= key <= _INFINITY:
+        raise InvalidParameter("key", problem="is no float", remedy="pass an ordered float")
+    value: float = struct.unpack("<d", struct.pack("<q", pattern))[0]
+    return value

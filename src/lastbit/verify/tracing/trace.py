@@ -1,0 +1,502 @@
+"""From ordinary Python code to an expression: the code is run on marked inputs.
+
+`trace(function)` calls a copy of the function with traced values for inputs. Arithmetic on them,
+`abs`, `round`, `min` and `max` with a constant, the functions of `math` and numpy named below, and
+`clamp` and `round_to` build the expression; nothing is computed. The copy sees its own `math`,
+`min`, `max` and so on: no module is changed.
+
+Where the code compares an input with a constant, it is run again for the other answer, and the
+expression has both cases. Whatever else depends on the data and is no arithmetic (a branch on a
+computed value, a loop bound, an index, `int`, `float`) is refused with file and line.
+
+Code is not believed to be what it looks like. Before it runs, every instruction that could run is
+screened (`screening`): it keeps no state, asks no value for its type, and does nothing to functions
+but call them, so it cannot tell the copy's from its own. While it runs, a question that it swallows
+is kept. A sign is followed as a float and as an int, and must lead to the same steps. Afterwards
+the function itself is called on floats, and must do what was followed, to the last bit and by the
+same instructions (`agreement`).
+
+Arithmetic among constants alone is done by Python, as the code itself does it: its result counts
+as a given number. Write `Fraction(1, 10)` for a tenth; the literal 0.1 is the float of that name.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import math
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lastbit.errors import InvalidParameter, LastbitError, Untraceable, WrongType
+from lastbit.exact import rational
+from lastbit.verify.language.expressions import (
+    Condition,
+    Constant,
+    Expression,
+    Piecewise,
+    Variable,
+    expression_to_json,
+)
+from lastbit.verify.tracing.agreement import Path, agree, points, recorded
+from lastbit.verify.tracing.markers import (
+    MATH_STEPS,
+    Run,
+    Split,
+    Traced,
+    clamp,
+    expression_of,
+    folded,
+    marker,
+    refuse,
+    round_to,
+    step_of,
+)
+from lastbit.verify.tracing.screening import Screened, module_of, screened
+from lastbit.verify.tracing.steps import Rows, Step, case_step, constant_step, rows_of
+
+MOST_CASES = 256
+
+Known: TypeAlias = tuple[tuple[Condition, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Code that was followed: what it means, what it runs, and the function itself."""
+
+    function: types.FunctionType
+    roles: Mapping[str, str]
+    given: Mapping[str, Any]
+    expression: Expression
+    rows: Rows
+    screen: Screened
+    paths: tuple[tuple[Known, Path], ...]
+    place: str
+    sign: str | None
+    name: str
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """Every condition that the code met."""
+        return list({c: None for known, _ in self.paths for c, _ in known})
+
+    def call(self, inputs: Mapping[str, Any], **instead: Any) -> Any:
+        """Call the function itself, with its inputs by their roles."""
+        named = {argument: inputs[role] for argument, role in self.roles.items()}
+        return _called(self.function, {**self.given, **named, **instead})
+
+    def agree(self, extra: Mapping[str, Sequence[float]], *, rounds: int, seed: str) -> None:
+        """Refuse unless the function does, on floats, what was followed."""
+        names = sorted(set(self.roles.values()))
+        at = points(names, self.conditions, extra, seed=seed, rounds=rounds)
+        codes = frozenset(self.screen.codes)
+        place = self.place
+        agree(self.call, self.rows, at, paths=self.paths, codes=codes, place=place)
+        if self.sign is not None:  # callers pass a sign as an int too
+            whole = {self.sign: int(self.given[self.sign])}
+            agree(
+                lambda inputs: self.call(inputs, **whole),
+                self.rows,
+                at,
+                paths=self.paths,
+                codes=codes,
+                place=place,
+            )
+
+
+def trace(
+    function: Callable[..., Any],
+    *inputs: str,
+    parameters: Mapping[str, Any] | None = None,
+) -> Expression:
+    """The expression that a function computes from its inputs.
+
+    Law      for every assignment of floats to the inputs that takes the same path, evaluating the
+             expression in floats performs the same operations in the same order as the function
+    Theorem  by construction: a traced value answers each operation with the step of that name and
+             has no other way out; conditions on inputs are split, all else raises `Untraceable`,
+             whatever the code makes of it. That the function itself takes a path that was
+             followed is the theorem of `screening`, and tried on floats by `agreement`
+    Differs  -0.0 and 0.0 are one number, and NaN and infinities are no inputs
+    Checked  tests/verify/test_trace.py, tests/verify/test_sloppy.py
+
+    `inputs` names the arguments that are data, all without a default by default; the others get
+    their value from `parameters` or their default.
+
+    >>> def noise(u, scale):
+    ...     return -scale * math.log(u)
+    >>> trace(noise, "u", parameters={"scale": 2.0})
+    Multiply(left=Constant(value=Fraction(-2, 1)), right=Ln(argument=Variable(name='u')))
+    """
+    given = dict(parameters or {})
+    marked = inputs or _by_signature(function, given)
+    return followed(function, {name: name for name in marked}, given).expression
+
+
+def followed(
+    function: Callable[..., Any],
+    roles: Mapping[str, str],
+    given: Mapping[str, Any],
+    sign: str | None = None,
+    name: str | None = None,
+) -> Followed:
+    """A function followed, screened, and held against itself on floats.
+
+    `roles` maps arguments that are data to the names of their variables; `sign` names the argument
+    given that is a sign, if there is one; `name` is how the function was asked for, module:name.
+    """
+    plain = plain_function(function)
+    for parameter, value in given.items():
+        if type(value) not in (int, float, Fraction, np.float64):
+            raise WrongType(
+                parameter,
+                problem=f"is a {type(value).__name__}",
+                remedy="pass a number as parameter, 1 or 0 for yes or no",
+            )
+    screen = screened(plain)
+    tracer = _Tracer(plain, dict(roles), dict(given), _Copies())
+    expression, step, paths = tracer.explored()
+    again, *_ = tracer.explored()
+    place = f"{plain.__code__.co_filename}, line {plain.__code__.co_firstlineno}: the function"
+    if expression_to_json(again) != expression_to_json(expression):
+        raise Untraceable(f"{place} computes something else each time; take draws as inputs")
+    if sign is not None:
+        whole = {**given, sign: int(given[sign])}
+        _, other, _ = _Tracer(plain, dict(roles), whole, _Copies()).explored()
+        if _by_value(rows_of(other)) != _by_value(rows_of(step)):
+            raise Untraceable(
+                f"{place} takes other steps for the sign 1 than for 1.0; use the sign in + - * / "
+                "and comparisons with inputs and floats only, or write float(sign)"
+            )
+    codes = frozenset(screen.codes)
+    found = Followed(
+        plain,
+        dict(roles),
+        dict(given),
+        expression,
+        rows_of(step),
+        screen,
+        tuple((known, tracer.path(known, codes)) for known in paths),
+        place,
+        sign,
+        name or module_of(plain),
+    )
+    found.agree({}, rounds=1, seed="followed")
+    return found
+
+
+def plain_function(function: object) -> types.FunctionType:
+    """A function written in Python, and no other callable."""
+    if type(function) is not types.FunctionType:
+        raise WrongType(
+            "function",
+            problem=f"is of type {type(function).__name__}, not a plain function",
+            remedy="pass a function written with def or lambda",
+        )
+    return function
+
+
+def arguments_of(function: object) -> Mapping[str, inspect.Parameter]:
+    """The arguments that a plain function takes, by its code and by nothing that it says of itself.
+
+    `__signature__` and `__wrapped__` are attributes that anybody can set; calls do not ask them.
+    """
+    plain = plain_function(function)
+    bare = types.FunctionType(
+        plain.__code__, {}, plain.__name__, plain.__defaults__, plain.__closure__
+    )
+    bare.__kwdefaults__ = plain.__kwdefaults__
+    return inspect.signature(bare).parameters
+
+
+def _by_value(rows: Rows) -> list[tuple[Any, ...]]:
+    """Steps without the types of constants: 1 and 1.0 are one number."""
+    places: list[int] = []
+    known: dict[tuple[Any, ...], int] = {}
+    for name, *parts in rows:
+        below = tuple(places[part] if type(part) is int else part for part in parts)
+        key: tuple[Any, ...] = (name, *below)
+        if name in ("int", "fraction"):
+            key = ("number", Fraction(parts[0]))
+        elif name in ("float", "numpy.float64"):
+            key = ("number", Fraction(float.fromhex(parts[0])))
+        places.append(known.setdefault(key, len(known)))
+    return list(known)
+
+
+def _called(function: types.FunctionType, arguments: Mapping[str, Any]) -> Any:
+    """Call a function with its arguments by name, those without a name by place."""
+    code = function.__code__
+    first = code.co_varnames[: code.co_posonlyargcount]
+    placed = [arguments[name] for name in first if name in arguments]
+    return function(*placed, **{n: x for n, x in arguments.items() if n not in first})
+
+
+@dataclass(slots=True)
+class _Tracer:
+    """Runs of a copy of the function, one for each set of answers to its conditions."""
+
+    function: types.FunctionType
+    roles: dict[str, str]
+    given: dict[str, Any]
+    copies: _Copies
+    paths: list[Known] = field(default_factory=list)
+    runs: int = 0
+
+    def explored(self) -> tuple[Expression, Step, list[Known]]:
+        self.paths, self.runs = [], 0
+        expression, step = self.from_(())
+        return expression, step, self.paths
+
+    def from_(self, known: Known) -> tuple[Expression, Step]:
+        self.runs += 1
+        if self.runs > MOST_CASES:
+            raise Untraceable(
+                f"{self.copies.place()} distinguishes more than {MOST_CASES} cases; use clamp, abs "
+                "or min and max with a constant instead of branches"
+            )
+        run = Run(self.copies.place, known)
+        condition, result = self.ended(run)
+        if condition is None:
+            self.paths.append(known)
+            if type(result) is Traced:
+                return expression_of(result), step_of(result)
+            return self.constant(result)
+        then, yes = self.from_((*known, (condition, True)))
+        otherwise, no = self.from_((*known, (condition, False)))
+        return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+
+    def ended(self, run: Run) -> tuple[Condition | None, Any]:
+        """The condition at which a run stopped, or its result; a question kept is never lost."""
+        split: Split | None = None
+        failure: Exception | None = None
+        result = None
+        try:
+            result = self.start(run)
+        except Split as question:
+            split = question
+        except Exception as error:  # the code's own, or a refusal
+            failure = error
+        if run.refusals:
+            raise run.refusals[0]
+        if run.splits and (split is None or split is not run.splits[0][0] or len(run.splits) > 1):
+            raise Untraceable(
+                f"{run.splits[0][1]} asks about an input and catches the question; "
+                "leave try, except and with out of the function"
+            )
+        if isinstance(failure, LastbitError):
+            raise failure
+        if failure is not None:
+            raise Untraceable(
+                f"{self.copies.failed(failure)} raises {type(failure).__name__} when it is "
+                "followed; make it answer every input, with finite numbers"
+            ) from failure
+        return (None if split is None else split.condition), result
+
+    def start(self, run: Run) -> Any:
+        inputs = {
+            argument: marker(Variable(role), Step("input", rest=(role,)), run)
+            for argument, role in self.roles.items()
+        }
+        return _called(self.copies.of(self.function), {**self.given, **inputs})
+
+    def path(self, known: Known, codes: frozenset[types.CodeType]) -> Path:
+        """The instructions of the run with these answers."""
+        run = Run(self.copies.place, known)
+
+        def silent() -> None:
+            self.start(run)
+
+        return recorded(silent, codes)[1]
+
+    def constant(self, result: object) -> tuple[Expression, Step]:
+        try:
+            return Constant(rational(result, "result")), constant_step(result)
+        except LastbitError:
+            raise Untraceable(
+                f"{self.copies.place()} returns a {type(result).__name__}; return one number"
+            ) from None
+
+
+def _by_signature(function: object, given: Mapping[str, Any]) -> tuple[str, ...]:
+    data = []
+    for name, parameter in arguments_of(function).items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise InvalidParameter(
+                "function", problem=f"takes {parameter}", remedy="name its arguments one by one"
+            )
+        if name not in given and parameter.default is parameter.empty:
+            data.append(name)
+    return tuple(data)
+
+
+_NUMBERS = (int, float, bool, str, Fraction, np.float64)
+_TRACEABLE = (
+    "use log, exp, sqrt or fabs of math, round, abs, min or max, of one number; round instead of "
+    "floor, ceil and trunc"
+)
+
+
+def _shim(
+    original: Callable[..., Any],
+    name: str,
+    known: Callable[..., Any] | None,
+    place: Callable[[], str],
+) -> Any:
+    """A function that builds the step on traced values and is the original on numbers.
+
+    Lists are refused unless they hold numbers alone: C code may treat lists of floats in its own
+    way, which a marker does not show.
+    """
+
+    def shimmed(*arguments: Any, **options: Any) -> Any:
+        given = (*arguments, *options.values())
+        traced = next((x for x in given if type(x) is Traced), None)
+        if traced is None:
+            if not all(_is_of_numbers(x) for x in given):
+                raise Untraceable(f"{place()} calls {name} of a list; {_TRACEABLE}")
+            return original(*arguments, **options)
+        if known is None or options or len(arguments) != 1:
+            refuse(traced, f"calls {name} so", _TRACEABLE)
+        return known(traced)
+
+    return shimmed
+
+
+def _is_of_numbers(x: object) -> bool:
+    if type(x) is list or type(x) is tuple:
+        return all(_is_of_numbers(part) for part in x)
+    return type(x) in _NUMBERS
+
+
+def _folded(name: str) -> Callable[..., Any]:
+    original = getattr(builtins, name)
+
+    def fold(*values: Any, **options: Any) -> Any:
+        traced = [x for x in values if type(x) is Traced]
+        if not traced:
+            return original(*values, **options)
+        if options:
+            refuse(traced[0], f"takes the {name} in its own order", "leave out key and default")
+        if len(values) == 1:
+            refuse(traced[0], f"takes the {name} of one number", "pass two")
+        return folded(values, name)
+
+    return fold
+
+
+def _listed_sum(values: Any, *rest: Any) -> Any:
+    listed = list(values)
+    for traced in (*listed, *rest):
+        if type(traced) is Traced:
+            refuse(traced, "calls sum", "add one by one: versions of Python round sums differently")
+    return sum(listed, *rest)
+
+
+@dataclass(slots=True)
+class _Copies:
+    """Copies of the traced function and of those it calls, whose names lead to the shims."""
+
+    made: dict[int, types.FunctionType] = field(default_factory=dict)
+    shims: dict[int, Any] = field(default_factory=dict)
+    codes: set[types.CodeType] = field(default_factory=set)
+    first: types.CodeType | None = None
+
+    def of(self, function: types.FunctionType) -> types.FunctionType:
+        if id(function) in self.made:
+            return self.made[id(function)]
+        self._note(function.__code__)
+        scope: dict[str, Any] = {**function.__globals__, "__builtins__": dict(vars(builtins))}
+        closure = function.__closure__
+        cells = None if closure is None else tuple(types.CellType() for _ in closure)
+        copy = types.FunctionType(
+            function.__code__, scope, function.__name__, function.__defaults__, cells
+        )
+        copy.__kwdefaults__ = function.__kwdefaults__
+        self.made[id(function)] = copy  # before its names are replaced: it may call itself
+        for name in self._names(function.__code__):
+            if name in scope:
+                scope[name] = self.replaced(scope[name])
+            elif name in vars(builtins):
+                scope[name] = self.replaced(vars(builtins)[name])
+        for old, new in zip(closure or (), cells or (), strict=True):
+            new.cell_contents = self.replaced(old.cell_contents)
+        return copy
+
+    def place(self) -> str:
+        """The file and line of the traced code that is running, or of the function itself."""
+        frame = sys._getframe()
+        while frame is not None:
+            if frame.f_code in self.codes:
+                return f"{frame.f_code.co_filename}, line {frame.f_lineno}:"
+            frame = frame.f_back  # type: ignore[assignment]
+        assert self.first is not None
+        return f"{self.first.co_filename}, line {self.first.co_firstlineno}: the function"
+
+    def failed(self, failure: Exception) -> str:
+        """The file and line of the traced code from which an exception came."""
+        at, found = failure.__traceback__, None
+        while at is not None:
+            found = at if at.tb_frame.f_code in self.codes else found
+            at = at.tb_next
+        if found is None:
+            return self.place()
+        return f"{found.tb_frame.f_code.co_filename}, line {found.tb_lineno}:"
+
+    def _note(self, code: types.CodeType) -> None:
+        self.first = self.first or code
+        self.codes.add(code)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                self._note(constant)
+
+    def _names(self, code: types.CodeType) -> set[str]:
+        found = set(code.co_names)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                found |= self._names(constant)
+        return found
+
+    def replaced(self, value: Any) -> Any:
+        """What stands for a value in the copies: always the same for the same."""
+        if id(value) not in self.shims:
+            # the value is kept too: its id is not given to another
+            self.shims[id(value)] = (self.other(value), value)
+        return self.shims[id(value)][0]
+
+    def other(self, value: Any) -> Any:
+        if type(value) is types.ModuleType and value is not np:
+            return _ModuleShim(value, self)
+        if value is clamp or value is round_to:
+            return value
+        if isinstance(value, types.BuiltinFunctionType):
+            name = value.__name__
+            owner: Any = value.__self__
+            if owner is math:
+                return _shim(value, f"math.{name}", MATH_STEPS.get(name), self.place)
+            if owner is builtins and name in ("min", "max"):
+                return _folded(name)
+            if owner is builtins and name == "sum":
+                return _listed_sum  # newer Pythons compensate: other roundings
+        if isinstance(value, types.FunctionType):
+            return self.of(value)
+        return value
+
+
+class _ModuleShim:
+    """A module as traced code sees it: its functions are copies, its other names its own."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, module: types.ModuleType, copies: _Copies) -> None:
+        object.__setattr__(self, "_of", (module, copies))
+
+    def __getattribute__(self, name: str) -> Any:
+        module, copies = object.__getattribute__(self, "_of")
+        return copies.replaced(vars(module)[name])
