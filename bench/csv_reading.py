@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 import duckdb
+
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.sources import check_csv, shown

@@ -20,12 +20,6 @@ from statistics import fmean, stdev
 from typing import Any
 
 import duckdb
-from lastbit.tables.backends.duckdb.engine import aggregates
-from lastbit.tables.compile.expressions import Typed
-from lastbit.tables.compile.integers import grid_integer
-from lastbit.tables.plan.plan import Plan, planned
-from lastbit.tables.plan.sensitivity import weight_one
-from lastbit.tables.query.aggregates import count, mean
 from measure import Measurement, Target
 from tables_data import GROUPS, HIGH, LOW, MAX_ROWS, table_file
 
@@ -33,6 +27,12 @@ from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy, noised
 from lastbit.release.table import table
 from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.backends.duckdb.engine import aggregates
+from lastbit.tables.compile.expressions import Typed
+from lastbit.tables.compile.integers import grid_integer
+from lastbit.tables.plan.plan import Plan, planned
+from lastbit.tables.plan.sensitivity import weight_one
+from lastbit.tables.query.aggregates import count, mean
 
 RELEASES = 40
 ALLOWED = 3  # standard errors of the difference

@@ -1,5 +1,9 @@
 """Every source file passes every check, and every check rejects what it exists for."""
 
+import ast
+import importlib
+import subprocess
+import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -54,9 +58,13 @@ REJECTED = [
     (checks.pseudo_randomness, "exact/ball.py", "from numpy.random import default_rng"),
     (checks.pseudo_randomness, "exact/ball.py", "getattr(np, 'random')"),
     (checks.pseudo_randomness, "exact/ball.py", "loaded('numpy.random', package='numpy')"),
-    (checks.pseudo_randomness, "audit/replay.py", "import sys\nsys.modules['numpy.random.mtrand']"),
-    (checks.pseudo_randomness, "audit/shelf/own_noise.py", "np.random.default_rng()"),
-    (checks.pseudo_randomness, "audit/shelf/numpy_noise.py", "import random"),
+    (
+        checks.pseudo_randomness,
+        "audit/replay/replay.py",
+        "import sys\nsys.modules['numpy.random.mtrand']",
+    ),
+    (checks.pseudo_randomness, "audit/targets/lastbit.py", "np.random.default_rng()"),
+    (checks.pseudo_randomness, "audit/targets/numpy.py", "import random"),
     (checks.source_for_tests_only, "cli/leak.py", "import lastbit.sampling.deterministic"),
     (checks.source_for_tests_only, "cli/leak.py", "from lastbit.sampling import deterministic"),
     (checks.source_for_tests_only, "sampling/__init__.py", "from .deterministic import Tape"),
@@ -80,6 +88,12 @@ REJECTED = [
     (checks.mutable_global, "exact/ball.py", "waiting = collections.deque()"),
     (checks.mutable_global, "exact/ball.py", "try:\n    pass\nexcept OSError:\n    cache = []"),
     (checks.too_long, "exact/ball.py", "\n" * (checks.LONGEST_FILE + 1)),
+    (checks.past_a_door, "cli/leak.py", "from lastbit.exact.ball import Ball"),
+    (checks.past_a_door, "cli/leak.py", "from ..exact.ball import Ball"),
+    (checks.past_a_door, "cli/leak.py", "import lastbit.exact.ball"),
+    (checks.past_a_door, "cli/leak.py", "def f():\n    from lastbit.exact.ball import Ball"),
+    (checks.past_a_door, "__init__.pyi", "from lastbit.exact.ball import Ball as Ball"),
+    (checks.list_inside_a_room, "exact/ball.py", "__all__ = ['Ball']"),
     (checks.wrong_exports, "exact/ball.py", "a = b = 1\n__all__ = ['b', 'a']"),
     (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = ['a', 'a']"),
     (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = ['a', 'c']"),
@@ -97,14 +111,19 @@ ACCEPTED = [
     (checks.entropy_outside_its_door, "sampling/deterministic.py", "import cryptography"),
     (checks.entropy_outside_its_door, "exact/ball.py", '"""Never reads /dev/urandom."""'),
     (checks.pseudo_randomness, "sampling/bits.py", "from lastbit.sampling import random_bits"),
-    (checks.pseudo_randomness, "audit/shelf/numpy_noise.py", "np.random.default_rng()"),
-    (checks.pseudo_randomness, "audit/numpy_noise.py", "name = 'numpy.random'"),
+    (checks.pseudo_randomness, "audit/targets/numpy.py", "np.random.default_rng()"),
+    (checks.pseudo_randomness, "audit/replay/numpy_generators.py", "name = 'numpy.random'"),
     (checks.pseudo_randomness, "exact/ball.py", '"""numpy.random"""'),
     (checks.source_for_tests_only, "sampling/deterministic.py", "class Tape: ..."),
     (checks.work_in_init, "__init__.py", DOCSTRING + "__version__ = '0.1.0'\n__all__ = ['a']"),
     (checks.undescribed_room, "exact/__init__.py", DOCSTRING),
     (checks.mutable_global, "exact/ball.py", "small = (2, 3)\nunits = MappingProxyType({'a': 1})"),
     (checks.mutable_global, "exact/ball.py", "def f():\n    seen = set()\n__all__ = ['f']"),
+    (checks.work_in_init, "exact/__init__.py", DOCSTRING + checks.OPENED),
+    (checks.past_a_door, "exact/rounding.py", "from lastbit.exact.ball import Ball"),
+    (checks.past_a_door, "cli/leak.py", "from lastbit.exact import Ball\nimport lastbit"),
+    (checks.past_a_door, "cli/leak.py", "from lastbit.errors import LastbitError"),
+    (checks.list_inside_a_room, "exact/__init__.pyi", "__all__ = ['Ball']"),
     (checks.wrong_exports, "exact/ball.py", "from x import Z, a\n__all__ = ['Z', 'a']"),
 ]
 
@@ -122,3 +141,28 @@ def test_the_files_that_may_name_numpys_noise_exist_and_do():
     """An exemption that nobody needs any more is a hole."""
     for path in checks.NUMPY_NOISE:
         assert "numpy.random" in (SRC / path).read_text("utf-8").replace("np.", "numpy.")
+
+
+@pytest.mark.parametrize(
+    "door", sorted(SRC.rglob("__init__.pyi")), ids=lambda path: path.parent.name
+)
+def test_everything_on_the_list_of_a_door_is_behind_it(door):
+    room = importlib.import_module(".".join(("lastbit", *door.parent.relative_to(SRC).parts)))
+    stub = ast.parse(door.read_text("utf-8"))
+    listed = {
+        alias.asname: getattr(importlib.import_module(str(node.module)), alias.name)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {name: getattr(room, str(name)) for name in listed} == listed
+    assert set(room.__all__) <= {*listed, "__version__"} <= {*dir(room), "__version__"}
+
+
+HEAVY = ("numpy", "flint", "duckdb", "sqlglot", "rich", "ssl", "click", "lastbit.audit")
+
+
+def test_importing_lastbit_loads_nothing_heavy():
+    code = f"import sys, lastbit; print([name for name in {HEAVY!r} if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"

@@ -1,9 +1,7 @@
-from lastbit.checker.dispatch import (
+from lastbit.checker import (
+    Rejected as Rejected,
     check as check,
     problem_of as problem_of,
-)
-from lastbit.checker.numbers import (
-    Rejected as Rejected,
 )
 from lastbit.verify.certificate import (
     certificate as certificate,
