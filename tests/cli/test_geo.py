@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lastbit.cli.numbers import rounded_up
 from lastbit.errors import InvalidParameter
+from lastbit.exact import rounded_up
 from lastbit.geo.location import Geo
 from lastbit.privacy.guarantees import MetricDP, from_json
 from lastbit.report.maps import WARNING

@@ -8,8 +8,8 @@ import click
 
 from lastbit.audit import ATTACKS, Verdict
 from lastbit.cli.attack_run import Outcome, needs_of
-from lastbit.cli.numbers import exact_text, rounded_down
 from lastbit.cli.page import Columns, Facts, Heading, Part, Words, show, show_json
+from lastbit.exact import exact_text, rounded_down
 
 RESISTED = "Resisting an attack proves nothing: it was this attack, these inputs, so many samples."
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.numbers import EXACT, exact_text
+from lastbit.cli.numbers import EXACT
 from lastbit.cli.refusals import option_names, said_of
 from lastbit.errors import InvalidParameter
+from lastbit.exact import exact_text
 
 if TYPE_CHECKING:
     from lastbit.audit import AuditResult

@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lastbit.cli.numbers import exact_text, rounded_down, rounded_up
+from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.report import AuditStory
 
 if TYPE_CHECKING:

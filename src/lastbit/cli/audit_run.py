@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from lastbit.cli.audit_subject import Subject, law_source
-from lastbit.cli.numbers import exact_text
 from lastbit.cli.progress_bar import progress_bar
 from lastbit.cli.waiting import waiting
 from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.exact import exact_text
 
 if TYPE_CHECKING:
     from lastbit.audit import AuditResult

@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from lastbit.cli.ledger_view import money, printable
-from lastbit.cli.numbers import exact_text
+from lastbit.exact import exact_text
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Columns, Part

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastbit.cli.numbers import EXACT, exact_text, rounded_up
+from lastbit.cli.numbers import EXACT
 from lastbit.cli.refusals import option_names
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.exact import exact_text, rounded_up
 
 if TYPE_CHECKING:
     from lastbit.privacy import ApproxDP, Guarantee

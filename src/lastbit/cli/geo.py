@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.numbers import rounded_down, rounded_up
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
+from lastbit.exact import rounded_down, rounded_up
 from lastbit.places import same_place
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
 
 from rich.console import Console
@@ -23,6 +22,7 @@ from lastbit.cli.leak_evidence import (
     ratio_text,
     trailing_bit_of,
 )
+from lastbit.exact import between
 
 FIRST, SECOND = "cyan", "yellow"
 BAR_WIDTH = 20
@@ -61,23 +61,6 @@ def view(
         )
     # tables are padded to the width of the console: take the blanks off again
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
-
-
-def significant(low: Fraction, high: Fraction, digits: int) -> str:
-    """A number known to lie between two rationals, in decimal, with all its digits certain.
-
-    >>> significant(Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**30), 6)
-    '0.333333'
-    >>> significant(Fraction(1, 3), Fraction(2, 5), 6)
-    '0.3 to 0.4'
-    """
-    for count in range(digits, 0, -1):
-        context = Context(prec=count)
-        below = context.divide(Decimal(low.numerator), Decimal(low.denominator))
-        above = context.divide(Decimal(high.numerator), Decimal(high.denominator))
-        if below == above:
-            return str(below)
-    return f"{float(low):.1g} to {float(high):.1g}"
 
 
 def _heading(console: Console, signs: Signs, title: str, verdict: str, style: str) -> None:
@@ -168,7 +151,7 @@ def _float_panel(console: Console, signs: Signs, leak: FloatLeak) -> None:
 
 def _shares(console: Console, leak: FloatLeak) -> None:
     low, high = interval(leak.off_grid[0], leak.samples)
-    ideal = significant(leak.ideal_share[0] * 100, leak.ideal_share[1] * 100, 8)
+    ideal = between(leak.ideal_share[0] * 100, leak.ideal_share[1] * 100, 8)
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
     table.add_column(f"not a multiple of 2^-{GRID_BITS}", no_wrap=True)
     for name in ("measured", "true share within", "ideal"):
@@ -219,9 +202,9 @@ def _lattice_panel(console: Console, signs: Signs, evidence: LatticeEvidence) ->
     for row in evidence.rows:
         table.add_row(
             str(row.output),
-            significant(*row.probabilities[0].ends, 10),
-            significant(*row.probabilities[1].ends, 10),
-            significant(*row.ratio.ends, 10),
+            between(*row.probabilities[0].ends, 10),
+            between(*row.probabilities[1].ends, 10),
+            between(*row.ratio.ends, 10),
             f"{'+' if row.loss > 0 else '-'}{signs.epsilon}",
         )
     console.print(Padding(table, (1, 2, 0, 2), expand=False))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lastbit.cli.numbers import exact_text, rounded_down, rounded_up
+from lastbit.exact import exact_text, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

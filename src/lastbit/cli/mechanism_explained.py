@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.cli.numbers import certain, exact_text, rounded_up
 from lastbit.cli.page import Columns, Facts, Heading, Part, Words
 from lastbit.cli.promises import title
-from lastbit.exact import Ball
+from lastbit.exact import Ball, certain, exact_text, rounded_up
 from lastbit.laws import OnGrid
 from lastbit.mechanisms import (
     AboveThreshold,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lastbit.cli.columns import numbers_of
-from lastbit.cli.numbers import EXACT, exact_text
+from lastbit.cli.numbers import EXACT
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
+from lastbit.exact import exact_text
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Part

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lastbit.cli.numbers import exact_number, exact_text
+from lastbit.cli.numbers import exact_number
 from lastbit.errors import InvalidParameter
+from lastbit.exact import exact_text
 
 if TYPE_CHECKING:
     from lastbit.privacy import Guarantee

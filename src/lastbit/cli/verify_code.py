@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lastbit.cli.numbers import exact_text, rounded_up
 from lastbit.cli.verify_answer import Outcome
 from lastbit.cli.verify_loading import THE_FUNCTION, Loaded
 from lastbit.errors import InvalidParameter, LastbitError, NotMonotone, TooManyOutputs
+from lastbit.exact import exact_text, rounded_up
 
 if TYPE_CHECKING:
     from lastbit.verify import ExactLoss, FullPrecision, Grid, Refutation

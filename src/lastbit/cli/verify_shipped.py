@@ -6,9 +6,9 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lastbit.cli.numbers import exact_text, rounded_up
 from lastbit.cli.verify_answer import Outcome
 from lastbit.errors import InvalidParameter
+from lastbit.exact import exact_text, rounded_up
 
 if TYPE_CHECKING:
     from lastbit.verify import RoundingAnalysis

@@ -6,6 +6,15 @@ from lastbit.exact.ball import (
     floor_ceil as floor_ceil,
     working_precision as working_precision,
 )
+from lastbit.exact.decimals import (
+    between as between,
+    certain as certain,
+    exact_text as exact_text,
+    rounded_down as rounded_down,
+    rounded_near as rounded_near,
+    rounded_up as rounded_up,
+    tidy as tidy,
+)
 from lastbit.exact.elementary import (
     LARGEST_ARGUMENT as LARGEST_ARGUMENT,
     cos_sin_turn as cos_sin_turn,
