@@ -33,6 +33,7 @@ from lastbit.exact.elementary import (
 from lastbit.exact.rational import (
     Number as Number,
     floor_log2 as floor_log2,
+    nonnegative as nonnegative,
     positive as positive,
     probability as probability,
     rational as rational,

@@ -21,6 +21,7 @@ from lastbit.exact import (
     root_bounds,
     working_precision,
 )
+from lastbit.laws.law import quantile_level
 
 _FAR = 10**6  # exp(-exp(_FAR)) is below everything anybody could ask about
 _MOST_STEPS = 200
@@ -81,13 +82,7 @@ class Ideal(ABC):
         >>> IdealGaussian().quantile("0.975")
         Ball(1.9599639845400542355 ± 2.46e-20)
         """
-        level = rational(probability, "probability")
-        if not 0 < level < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not strictly between 0 and 1",
-                remedy="pass, say, 0.5 for the median",
-            )
+        level = quantile_level(probability)
         with working_precision(precision + 32):
             return Ball(_certified(self, level, precision))
 

@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import floor_log2, positive, rational, upper, whole
+from lastbit.exact import (
+    floor_log2,
+    nonnegative,
+    positive,
+    probability as exact_probability,
+    rational,
+    upper,
+    whole,
+)
 from lastbit.laws import Law, OnGrid, Shifted
 from lastbit.sampling import Sampler, drawn
 
@@ -303,17 +311,9 @@ def check_whole_sensitivity(sensitivity: Fraction, lattice: Lattice) -> None:
 
 def distance_parameter(value: object, name: str = "distance") -> Fraction:
     """An exact distance from 0 up."""
-    far = rational(value, name)
-    if far < 0:
-        raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
-    return far
+    return nonnegative(value, name)
 
 
-def probability(value: object, name: str) -> Fraction:
+def probability(value: object, name: str, *, remedy: str = "pass, say, 0.05") -> Fraction:
     """An exact probability strictly between 0 and 1."""
-    level = rational(value, name)
-    if not 0 < level < 1:
-        raise InvalidParameter(
-            name, problem="is not strictly between 0 and 1", remedy="pass, say, 0.05"
-        )
-    return level
+    return exact_probability(value, name, zero=False, one=False, remedy=remedy)
