@@ -10,9 +10,8 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.abc import ResourceLoader
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PUBLIC = re.compile(r"^__all__ = \[([^]]*)\]", re.MULTILINE)
@@ -69,5 +68,6 @@ def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
 def _stub(module: ModuleType) -> str:
     """The text of `__init__.pyi`, by way of the loader: a room may lie in a zip file."""
     assert module.__file__ is not None and module.__spec__ is not None
-    place = re.sub(r"\.pyc?$", ".pyi", module.__file__)
-    return cast(ResourceLoader, module.__spec__.loader).get_data(place).decode()
+    loader: Any = module.__spec__.loader  # of files and of zip files; both have get_data
+    content: bytes = loader.get_data(re.sub(r"\.pyc?$", ".pyi", module.__file__))
+    return content.decode()
