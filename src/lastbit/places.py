@@ -105,7 +105,7 @@ def ledger_files(path: Place) -> list[str]:
 
 
 def check_target(option: str, path: Place, spared: Spared) -> None:
-    """Refuse to write over what is spared, or to what is no file; before anything is done."""
+    """Refuse to write over what is spared, or to what is not a file, before anything is done."""
     for what, places in spared.items():
         for place in places:
             if _taken(path, os.fspath(place)):
@@ -206,7 +206,7 @@ def replaced(path: Place) -> Iterator[Path]:
 
 
 def _free(folder: Path) -> Path:
-    """A name that nobody has: by process, and counted; it is created exclusively."""
+    """A name that is not taken: by process, and counted; it is created exclusively."""
     number = 0
     while True:
         place = folder / f".lastbit-{os.getpid()}-{number}.new"
@@ -224,7 +224,7 @@ def _is_stream(path: Place) -> bool:
 
 
 def _streamed(path: Place, data: bytes) -> None:
-    """To a terminal, /dev/null or a pipe that somebody reads; one that nobody reads is refused."""
+    """To a terminal, /dev/null or a pipe that is read; one that is not is refused."""
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(handle, True)
     with open(handle, "wb") as file:

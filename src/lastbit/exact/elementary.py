@@ -1,8 +1,7 @@
-"""Cosine and sine of a fraction of a turn, bounded from correctly rounded arithmetic alone.
+"""e**-x, ln, cosine and sine over floats, with error bounds from correctly rounded + - * / alone.
 
-e**-x over arrays of floats, with a bound proved from correctly rounded arithmetic alone.
-
-The natural logarithm of floats, correctly rounded; no maths library has to be trusted.
+No maths library is called, so none has to be trusted. `ln` is correctly rounded; the others come
+with a proved bound.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def ln(x: float) -> float:
     (0.0, -0.6931471805599453)
     """
     if not isinstance(x, float):
-        raise WrongType("x", problem="is no float", remedy=_REMEDY)
+        raise WrongType("x", problem="is not a float", remedy=_REMEDY)
     if not 0.0 < x < math.inf:
         raise InvalidParameter("x", problem="has no logarithm", remedy=_REMEDY)
     mantissa, exponent = math.frexp(x)
@@ -119,7 +118,7 @@ def ln_each(x: Floats) -> Floats:
     [0.0, -0.6931471805599453]
     """
     if not isinstance(x, np.ndarray) or x.dtype != np.float64:
-        raise WrongType("x", problem="is no array of float64", remedy=_REMEDY)
+        raise WrongType("x", problem="is not an array of float64", remedy=_REMEDY)
     if x.size and not (x.min() > 0 and x.max() < np.inf):
         raise InvalidParameter("x", problem="has no logarithm", remedy=_REMEDY)
     mantissa, exponent = np.frexp(x)
@@ -273,7 +272,7 @@ def cos_sin_turn(
              Both stay below 3u < 4u = 2**-51; u squared is covered by the gap.
     Source   Taylor; the bound is worked out above
     Differs  no maths library is called, so none has to be trusted
-    Checked  tests/exact/test_turn.py
+    Checked  tests/exact/test_trigonometry.py
 
     >>> cosine, sine = cos_sin_turn(np.array([0.0, 0.25, 0.5]))
     >>> (cosine + 0.0).tolist(), (sine + 0.0).tolist()

@@ -41,7 +41,7 @@ class Neighbours:
             known = ", ".join(name for name, _ in _WORDS)
             raise InvalidParameter("relation", problem="is unknown", remedy=f"pass one of {known}")
         if not isinstance(self.unit, str) or not self.unit:
-            raise InvalidParameter("unit", problem="is no name", remedy='pass, say, "patient"')
+            raise InvalidParameter("unit", problem="is not a name", remedy='pass, say, "patient"')
 
     def by(self, unit: str) -> Neighbours:
         """The same relation, counted in another unit."""
@@ -55,7 +55,9 @@ def check_neighbours(value: object) -> Neighbours:
     """A neighbour relation, and nothing else."""
     if not isinstance(value, Neighbours):
         raise WrongType(
-            "neighbours", problem="is no relation", remedy="pass ADD_REMOVE or CHANGE_ONE"
+            "neighbours",
+            problem="is not a neighbour relation",
+            remedy="pass ADD_REMOVE or CHANGE_ONE",
         )
     return value
 
@@ -370,7 +372,7 @@ class MetricDP(_Guarantee):
         if distance <= 0:
             raise InvalidParameter("per", problem="is not above 0", remedy="pass a distance")
         if not isinstance(unit, str) or not unit:
-            raise WrongType("unit", problem="is no name", remedy='pass, say, "m"')
+            raise WrongType("unit", problem="is not a name", remedy='pass, say, "m"')
         further = _writable(rational(slack, "slack"), "slack")
         if further < 0:
             raise InvalidParameter("slack", problem="is negative", remedy="pass a distance")

@@ -89,7 +89,7 @@ def test_odds_are_never_below_the_truth(loss):
 
 def test_a_logarithm_without_brackets_takes_no_quotient():
     """(ln 400)/200 and ln(400/200) are far apart, and nobody knows which was meant."""
-    with pytest.raises(InvalidParameter, match="no loss that can be read"):
+    with pytest.raises(InvalidParameter, match="not a loss that can be read"):
         loss_and_distance("ln 400/200")
     assert loss_and_distance("ln(400/200)")[0].odds_upper == 2
 
