@@ -1,3 +1,4 @@
+# fmt: off
 """Float code that the certificates in `0.1/` are about. Never change a line of a function here.
 
 A certificate holds the SHA-256 of the source and the bytecode of the code it names: with any edit,

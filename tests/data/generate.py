@@ -324,7 +324,8 @@ def _write_lines(path: Path, value: dict[str, dict[str, Any]]) -> None:
     """Two levels of names, one line each, so that a difference can be read."""
 
     def line(name: str, below: Any) -> str:
-        return f"  {json.dumps(name)}: {json.dumps(below, ensure_ascii=False)}"
+        text = json.dumps(below, separators=(",", ":"), ensure_ascii=False)
+        return f"  {json.dumps(name)}: {text}"
 
     parts = [
         f" {json.dumps(name)}: {{\n" + ",\n".join(line(*one) for one in below.items()) + "\n }"
