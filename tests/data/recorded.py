@@ -165,7 +165,7 @@ def resolved(path: str) -> str:
 
 
 def _spoken(source: Path) -> Iterator[str]:
-    """Docstrings of packages, and every text in the code that is no docstring: error messages."""
+    """Docstrings of packages, and sentences in the code that are none: error messages."""
     for file in sorted(source.rglob("*.py")):
         tree = ast.parse(file.read_text("utf-8"))
         own = {
@@ -182,6 +182,7 @@ def _spoken(source: Path) -> Iterator[str]:
                 isinstance(node, ast.Constant)
                 and isinstance(node.value, str)
                 and id(node) not in own
+                and " " in node.value  # a sentence
             ):
                 yield node.value
 
