@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker.numbers import (
+from .numbers import (
     Rejected,
     digest,
     exp_bounds,
@@ -39,7 +39,7 @@ from lastbit.checker.numbers import (
     require,
     written,
 )
-from lastbit.checker.query import (
+from .query import (
     Asked,
     Facts,
     Measured,
