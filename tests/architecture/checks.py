@@ -24,6 +24,11 @@ MUTABLE_TYPES = frozenset(
 )
 LONGEST_FILE = 1000  # from 700 on ask whether it holds two ideas
 SHORTEST_ROOM_DOCSTRING = 10
+# entry points of the checker, and the sentences that certificates must carry: no logic
+CHECKER_NAMES = frozenset(
+    {"Rejected", "beliefs", "certificate_in", "check", "check_apart_from_code"}
+    | {"names_code", "problem_of"}
+)
 OPENED = "__getattr__, __dir__, __all__ = opened(__name__)"
 
 
@@ -209,6 +214,36 @@ def past_a_door(module: Module) -> Iterator[str]:
                 yield f"line {node.lineno}: {origin}"
 
 
+def borrowed_from_the_checker(module: Module) -> Iterator[str]:
+    """Nothing that proves shares logic with what checks: a fault of one would be the other's too.
+
+    And the checker works wherever its folder is copied: its own files are named relatively.
+    """
+    inside = module.path.parts[0] == "checker"
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.ImportFrom(module=source, names=aliases, level=level):
+                origin = _absolute(module.package, source or "", level)
+                taken = [f"{origin}.{alias.name}" for alias in aliases]
+                if inside and level == 0 and origin.split(".")[0] == "lastbit":
+                    yield f"line {node.lineno}: {origin} by its full name"
+            case ast.Import(names=aliases):
+                taken = [f"{alias.name}.*" for alias in aliases]
+            case ast.Call(func=function, args=[first, *_]) if _text_of_name(function) in {
+                "import_module",
+                "__import__",
+            }:
+                taken = [f"{_text(first)}.*"]
+            case _:
+                continue
+        for name in taken:
+            top, _, rest = name.partition("lastbit.checker.")
+            if not inside and not top and rest not in CHECKER_NAMES:
+                yield f"line {node.lineno}: {name}"
+            if not inside and name == "lastbit.checker":
+                yield f"line {node.lineno}: the room itself, and so all that is in it"
+
+
 def list_inside_a_room(module: Module) -> Iterator[str]:
     """What a room shows is listed at its door, in `__init__.pyi`; a file inside has no list."""
     if not module.is_init and len(module.path.parts) > 1:
@@ -243,6 +278,7 @@ CHECKS = (
     mutable_global,
     too_long,
     past_a_door,
+    borrowed_from_the_checker,
     list_inside_a_room,
     wrong_exports,
 )

@@ -34,7 +34,7 @@ from math import ceil, floor, prod
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.checker.numbers import Rejected, number, require, written
+from .numbers import Rejected, number, require, written
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
 _AGGREGATE = frozenset(

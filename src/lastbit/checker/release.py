@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker.numbers import (
+from .numbers import (
     Rejected,
     digest,
     exp_bounds,
@@ -40,7 +40,7 @@ from lastbit.checker.numbers import (
     require,
     written,
 )
-from lastbit.checker.query import (
+from .query import (
     Asked,
     Facts,
     Measured,

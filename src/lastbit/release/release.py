@@ -42,7 +42,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lastbit.checker import beliefs, digest
+from lastbit.checker import beliefs
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -73,7 +73,7 @@ from lastbit.tables import (
     to_json,
     unit_name,
 )
-from lastbit.verify import certificate
+from lastbit.verify import certificate, digest
 
 if TYPE_CHECKING:
     from lastbit.ledger import Entry, Ledger

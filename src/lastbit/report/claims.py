@@ -13,10 +13,15 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker import Rejected, number
 from lastbit.errors import InvalidParameter
 from lastbit.exact import shown
-from lastbit.verify import decimal, expression_from_json, format_from_json, text as expression_text
+from lastbit.verify import (
+    decimal,
+    expression_from_json,
+    format_from_json,
+    number,
+    text as expression_text,
+)
 
 LONGEST = 24
 LARGEST = 10**1000
@@ -54,7 +59,7 @@ def claim_of(certificate: Mapping[str, Any]) -> Claim:
     }
     try:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
-    except (Rejected, LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise InvalidParameter(
             "certificate", problem="has no claim that can be read", remedy="write it anew"
         ) from error

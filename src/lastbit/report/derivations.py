@@ -14,12 +14,11 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-from lastbit.checker import number
 from lastbit.exact import floor_log2
 from lastbit.report.claims import Claim, claim_of
 from lastbit.report.derivation_trees import Rule, laws_of, proof_of
 from lastbit.report.plots import Panel, Series, Stems, picture
-from lastbit.verify import decimal
+from lastbit.verify import decimal, number
 
 OPEN_DEPTH = 2
 MOST_JSON = 400_000
