@@ -21,13 +21,12 @@ in full, and the one is taken whose worst error in full rows (`split.py`) is sma
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Any, Literal
 
+from lastbit.canonical import digest_of
 from lastbit.errors import QueryRefused
 from lastbit.exact import Number
 from lastbit.tables.card.schema import DataCard
@@ -110,8 +109,7 @@ class Plan:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical text."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self.to_json())
 
 
 def planned(
