@@ -53,7 +53,7 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.ledger import spared_by
+from lastbit.ledger import one_connection, spared_by
 from lastbit.places import same_place
 from lastbit.release.answer import Answer
 from lastbit.release.having import kept
@@ -69,6 +69,7 @@ from lastbit.tables import (
     Query,
     columns_in,
     moves,
+    one_database,
     sealed,
     to_json,
     unit_name,
@@ -130,6 +131,8 @@ _UNKNOWN = (
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotCertified)
 
 
+@one_connection()
+@one_database()
 def released(
     query: Query,
     card: DataCard,

@@ -6,6 +6,7 @@ from lastbit.tables.backends.duckdb.engine import (
     aggregates as aggregates,
     columns_of as columns_of,
     fingerprint as fingerprint,
+    one_database as one_database,
     rehearse as rehearse,
 )
 from lastbit.tables.card.draft import (
