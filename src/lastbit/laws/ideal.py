@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, isqrt
+from math import comb
 from typing import ClassVar
 
 from flint import arb, arb_series, ctx
@@ -18,6 +18,7 @@ from lastbit.exact import (
     arb_of,
     positive,
     rational,
+    root_bounds,
     working_precision,
 )
 
@@ -403,8 +404,8 @@ def _magnitude(z: arb_series) -> arb_series:
 
 def _rational_root(square: Fraction) -> Fraction | None:
     """The square root of a rational, if it is one."""
-    root = Fraction(isqrt(square.numerator), isqrt(square.denominator))
-    return root if root * root == square else None
+    low, high = root_bounds(square)
+    return low if low == high else None
 
 
 def _hull(law: Ideal, z: arb) -> arb:

@@ -23,11 +23,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, positive, upper, working_precision
+from lastbit.exact import Number, arb_of, positive, root_below, upper, working_precision
 from lastbit.mechanisms import ThresholdedHistogram
 from lastbit.privacy import ZCDP, delta_upper, least_noise
 from lastbit.tables.card.schema import DataCard
@@ -41,6 +40,7 @@ Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
 
 _ROOT_TWO = Fraction(99, 70)
 _FINENESS = 64
+_ROOT_BITS = 43
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +57,6 @@ class Demand:
     rank_moved: int = 0
 
 
-def root_below(number: Fraction) -> Fraction:
-    """A rational not above the square root, and short of it by less than one part in 2**40.
-
-    >>> root_below(Fraction(9, 4)), root_below(Fraction(2))**2 < 2
-    (Fraction(3, 2), True)
-    """
-    size = number.numerator.bit_length() - number.denominator.bit_length()
-    shift = 88 - size + (size & 1)  # even, so that its half is whole
-    scaled = number * Fraction(2) ** shift
-    return Fraction(isqrt(scaled.numerator // scaled.denominator)) / Fraction(2) ** (shift // 2)
-
-
 def pure_error(demand: Demand) -> Fraction:
     """The error at epsilon = 1, in full rows, nearly."""
     if demand.kind == "rank":
@@ -81,8 +69,8 @@ def concentrated_error(demand: Demand) -> Fraction:
     if demand.kind == "rank":
         assert demand.aggregate is not None
         share = rank_draws(demand.aggregate)[0].share  # buys epsilon * share, or sqrt(8 rho share)
-        return _rank_error(demand) * root_below(share / 8)
-    return root_below(Fraction(demand.moves.l2_squared, 2)) / demand.full
+        return _rank_error(demand) * root_below(share / 8, _ROOT_BITS)
+    return root_below(Fraction(demand.moves.l2_squared, 2), _ROOT_BITS) / demand.full
 
 
 def _rank_error(demand: Demand) -> Fraction:
@@ -332,7 +320,7 @@ def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) ->
             continue
         assert demand.kind == "rank"  # the discovery of keys has no rho
         for draw, measure, aggregate in _draws(demand):
-            epsilon = root_below(8 * rho * draw.share)
+            epsilon = root_below(8 * rho * draw.share, _ROOT_BITS)
             yield rank_part(
                 aggregate,
                 measure,
