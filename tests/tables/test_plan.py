@@ -354,6 +354,6 @@ def test_a_plan_in_words() -> None:
     )
     text = planned(query, card_of(), epsilon=1, delta="1e-9").explain()
     assert "keys found privately" in text and "epsilon = 1, delta = 1e-09" in text
-    assert "one person more or less; each counts for at most 20 rows" in text
+    assert "one person more or less" in text and "One person counts for at most 20 rows" in text
     assert "Nothing has been read or charged." in text
     assert max(map(len, text.splitlines())) < 120

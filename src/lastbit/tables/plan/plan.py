@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from math import prod
 from typing import Any, Literal
 
@@ -42,7 +43,7 @@ from lastbit.tables.plan.calibrate import (
     pure_error,
     shares,
 )
-from lastbit.tables.plan.explaining import explained, guarantee_text
+from lastbit.tables.plan.explaining import guarantee_text
 from lastbit.tables.plan.measures import Measure, Recipe, measures_of
 from lastbit.tables.plan.parts import KeysPart, Part
 from lastbit.tables.plan.price import Asked, Cost, asked_price
@@ -83,7 +84,8 @@ class Plan:
 
     def explain(self) -> str:
         """What will be done, at which price and with which error: for people, before it is done."""
-        return explained(self)
+        # found by name: sentences are the business of a room above this one
+        return str(import_module("lastbit.report").plan_words(self))
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain JSON: what a second program needs to check the price."""
