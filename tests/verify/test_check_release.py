@@ -27,8 +27,8 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.calibrate import order_delta
 from lastbit.tables.plan.measures import measures_of
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.plan.ranks import rank_moved
-from lastbit.tables.plan.sensitivity import moves
+from lastbit.tables.plan.ranks import rank_sensitivity
+from lastbit.tables.plan.sensitivity import sensitivity_of
 from lastbit.tables.query.expression import FUNCTIONS, ColumnName, Constant, call
 from lastbit.tables.query.query import GroupKey, OrderBy, PublicJoin, Query
 from tests.cli.certificates import leaves, sealed
@@ -169,11 +169,11 @@ def test_accepts_whatever_is_planned_and_moves_agree(plan):
     measures, _ = measures_of(plan.query)
     assert list(again) == [measure.name for measure in measures]
     for measure in measures:
-        told = moves(measure, plan.card, groups=plan.groups)
+        told = sensitivity_of(measure, plan.card, groups=plan.groups)
         found = moves_of(again[measure.name], facts)
         assert found == {"l1": told.l1, "l2_squared": told.l2_squared, "linf": told.linf}
     for level in (Fraction(1, 2), Fraction(9, 10), Fraction(0)):
-        assert moved_again(level, facts) == rank_moved(
+        assert moved_again(level, facts) == rank_sensitivity(
             level, facts.total, change_one=facts.change_one, groups=facts.groups
         )
 
