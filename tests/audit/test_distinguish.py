@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.audit.benchmarks import benchmark
+from bench.auditing.benchmarks import benchmark
 from lastbit.audit.blackbox import sampled
 from lastbit.audit.blackbox.distinguish import (
     distinguish,

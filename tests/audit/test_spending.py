@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lastbit.audit.blackbox import sampled
-from lastbit.audit.blackbox.events import Event
+from lastbit.audit.blackbox.events import ScoreEvent
 from lastbit.audit.blackbox.sampled import explore, ratio_lower
 from lastbit.audit.blackbox.spending import ONE_READING, in_reach, readings, statements
 from lastbit.audit.bounds import delta_lower, epsilon_lower
@@ -61,8 +61,8 @@ def test_the_shares_of_the_readings_are_the_whole():
     assert sum(share for _, share in ONE_READING) == 1 == ONE_READING[-1][0]
 
 
-def event(p: float, q: float) -> Event:
-    return Event((), 1.0, swapped=False, promise=0.0, shares=(p, q))
+def event(p: float, q: float) -> ScoreEvent:
+    return ScoreEvent((), 1.0, swapped=False, promise=0.0, shares=(p, q))
 
 
 @pytest.mark.parametrize("claim", [None, Fraction(1)])

@@ -29,6 +29,14 @@ from lastbit.audit.bounds import (
     epsilon_lower as epsilon_lower,
     interval as interval,
 )
+from lastbit.audit.event import (
+    Condition as Condition,
+    Event as Event,
+    NoEvent as NoEvent,
+    OutputEvent as OutputEvent,
+    RangeEvent as RangeEvent,
+    RatioEvent as RatioEvent,
+)
 from lastbit.audit.inputs import (
     MOST_PAIRS as MOST_PAIRS,
     Choices as Choices,

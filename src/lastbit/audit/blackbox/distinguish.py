@@ -17,6 +17,7 @@ from lastbit.audit.blackbox.probed_code import RUNS, counted, is_proved
 from lastbit.audit.blackbox.releases import law_trial, release_of
 from lastbit.audit.blackbox.sampled import SampledFinding, explore
 from lastbit.audit.blackbox.search import Draw, Plan, Progress
+from lastbit.audit.event import Event
 from lastbit.audit.inputs import Choices, Pair, listed
 from lastbit.audit.targets.target import as_release
 from lastbit.audit.verdict import text_above, text_below
@@ -53,7 +54,7 @@ class AuditResult:
     epsilon: Fraction | None
     delta: Fraction
     error: Fraction
-    event: str
+    witness: Event
     inputs: tuple[Any, Any]
     hits: int
     trials: int
@@ -68,6 +69,11 @@ class AuditResult:
     unheard: str | None = None
     contradiction: str | None = None
     monotone: Literal["proved", "probed"] | None = None
+
+    @property
+    def event(self) -> str:
+        """The event that tells the inputs apart, in words; `witness` is the same as data."""
+        return self.witness.sentence
 
     @property
     def rests_on(self) -> str:
@@ -156,6 +162,7 @@ class AuditResult:
             "broken": self.broken,
             "exact": self.exact,
             "event": self.event,
+            "witness": self.witness.to_dict(),
             "inputs": [str(value) for value in self.inputs],
             "hits": self.hits,
             "trials": self.trials,
@@ -294,7 +301,7 @@ def confirmed(
         epsilon_lower=counts.epsilon_lower,
         delta_lower=counts.delta_lower,
         error=error,
-        event=counts.event,
+        witness=counts.event,
         inputs=inputs,
         hits=counts.hits,
         trials=counts.runs,
@@ -360,7 +367,7 @@ def distinguish_by_law(
         epsilon=claim,
         delta=share,
         error=Fraction(0),
-        event=best[0].event,
+        witness=best[0].event,
         inputs=best[1],
         hits=0,
         trials=0,
@@ -435,7 +442,7 @@ def _result(
         epsilon=plan.epsilon,
         delta=plan.delta,
         error=plan.error,
-        event=finding.event,
+        witness=finding.event,
         inputs=inputs,
         hits=finding.hits,
         trials=finding.trials,

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.features import Column, Feature, Rows, features
+from lastbit.audit.event import Condition, Range, RangeEvent, RatioEvent
 from lastbit.audit.inputs import Choices
 
 Bins: TypeAlias = dict[int, NDArray[np.int64]]
@@ -41,6 +42,7 @@ _MOST_SHRINK = 4e4
 _EFFORT = 0.001
 _MANY = 8
 _WORTH = 4.0
+_GROUPS = {"entries": "the entries", "differences": "differences of entries"}  # in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,19 @@ class Table:
     def score(self, r: Rows, seen: Bins) -> Column:
         return self.ratios[self.bins(r, seen)]
 
+    def ranges(self, chosen: NDArray[np.bool_]) -> tuple[Range, ...]:
+        """The union of the bins chosen; a bin that holds one value is that value."""
+        ends = [-math.inf, *self.edges.tolist(), math.inf]
+        starts = np.flatnonzero(chosen & ~np.concatenate([[False], chosen[:-1]])).tolist()
+        stops = np.flatnonzero(chosen & ~np.concatenate([chosen[1:], [False]])).tolist()
+        return tuple(
+            (ends[a], ends[a] if self.discrete and a == b and a > 0 else ends[b + 1])
+            for a, b in zip(starts, stops, strict=True)
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ScoreEvent:
     """The outputs whose score is at least a threshold.
 
     `swapped` says that the event is likelier under the second input; the score is then negated.
@@ -102,41 +114,21 @@ class Event:
         """
         return total(self.tables, r, seen)
 
-    def __str__(self) -> str:
+    def described(self) -> RangeEvent | RatioEvent:
+        """The event as data that outlives the tables it was made of."""
         if self.corner or len(self.tables) == 1:
             sign, limit = -1.0 if self.swapped else 1.0, 0.5 if self.corner else self.threshold
-            parts = [
-                f"{table.feature.name} is {_ranges(table, sign * table.ratios >= limit)}"
+            conditions = tuple(
+                Condition(feature=table.feature, ranges=table.ranges(sign * table.ratios >= limit))
                 for table in self.tables
-            ]
-            return (" and " if self.threshold > 1 else " or ").join(parts)
-        names = sorted({_group(table) for table in self.tables})
-        return (
-            f"the likelihood ratio estimated from {', '.join(names)} "
-            f"is at least {math.exp(min(self.threshold, 700.0)):.4g}"
+            )
+            return RangeEvent(conditions=conditions, all_hold=self.threshold > 1)
+        groups = {table.feature.group for table in self.tables}
+        return RatioEvent(
+            features=tuple(sorted(_GROUPS.get(group, group) for group in groups)),
+            groups=tuple(sorted(groups)),
+            at_least=math.exp(min(self.threshold, 700.0)),
         )
-
-
-def _group(table: Table) -> str:
-    group = table.feature.group
-    return {"entries": "the entries", "differences": "differences of entries"}.get(group, group)
-
-
-def _ranges(table: Table, chosen: NDArray[np.bool_]) -> str:
-    """The union of the bins chosen, in words."""
-    ends = [-math.inf, *table.edges.tolist(), math.inf]
-    starts = np.flatnonzero(chosen & ~np.concatenate([[False], chosen[:-1]])).tolist()
-    stops = np.flatnonzero(chosen & ~np.concatenate([chosen[1:], [False]])).tolist()
-    texts = []
-    for a, b in zip(starts, stops, strict=True):
-        if a == 0:
-            texts.append("anything" if b + 2 == len(ends) else f"below {ends[b + 1]:.17g}")
-        elif table.discrete and a == b:
-            texts.append(f"{ends[a]:.17g}")
-        else:
-            texts.append(f"in [{ends[a]:.17g}, {ends[b + 1]:.17g})")
-    more = f", or in {len(texts) - 8} more ranges" if len(texts) > 8 else ""
-    return " or ".join(texts[:8]) + more
 
 
 def table_of(feature: Feature, x: Rows, y: Rows) -> Table | None:
@@ -301,7 +293,7 @@ def foreseen_ratio(p: float, q: float, planned: int) -> float:
 
 def best_events(
     x: Rows, y: Rows, objectives: Sequence[Objective], choices: Choices, *, most: int = 1
-) -> list[list[Event]]:
+) -> list[list[ScoreEvent]]:
     """For each objective so many events of each kind, the most promising first.
 
     Empty if the outputs are all alike.
@@ -350,7 +342,7 @@ class Candidates:
         self._corners.add((x, y), seen)
         self._trials += len(x)
 
-    def best(self, objective: Objective, most: int) -> list[Event]:
+    def best(self, objective: Objective, most: int) -> list[ScoreEvent]:
         """Of each kind so many events that promise most by these counts.
 
         The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
@@ -375,7 +367,7 @@ class Candidates:
 class Tally:
     """Better thresholds for the score of an event, from many fresh outputs, a few at a time."""
 
-    def __init__(self, event: Event, one: Column, two: Column) -> None:
+    def __init__(self, event: ScoreEvent, one: Column, two: Column) -> None:
         self._event = event
         self._cuts = _cuts(one, two)
         self._reached = [_reached(score, self._cuts) for score in (one, two)]
@@ -387,7 +379,7 @@ class Tally:
             self._reached[side] += _reached(score, self._cuts)
         self._trials += len(one)
 
-    def best(self, objective: Objective) -> Event:
+    def best(self, objective: Objective) -> ScoreEvent:
         """The same score with the best threshold."""
         event = self._event
         one, two = self._reached
@@ -406,7 +398,7 @@ class _Curve:
     others: Counts
     trials: int
 
-    def best(self, objective: Objective) -> list[Event]:
+    def best(self, objective: Objective) -> list[ScoreEvent]:
         """The best event above a threshold, and the best below one for the inputs exchanged."""
         ends = -np.nextafter(self.cuts[1:], -np.inf)  # below a cut, once the score is negated
         beyond = (self.trials - self.others[1:], self.trials - self.hits[1:])
@@ -421,7 +413,7 @@ class _Curve:
                 shares = float(hits[place]) / self.trials, float(others[place]) / self.trials
                 promise = float(promises[place])
                 found.append(
-                    Event(self.tables, float(cuts[place]), swapped, promise, shares=shares)
+                    ScoreEvent(self.tables, float(cuts[place]), swapped, promise, shares=shares)
                 )
         return found
 
@@ -564,7 +556,7 @@ class Corners:
                 grid.counts[side][:] += np.bincount(both, minlength=_SIDE * _SIDE)
         self._trials += len(part[0])
 
-    def best(self, objective: Objective) -> list[Event]:
+    def best(self, objective: Objective) -> list[ScoreEvent]:
         """The few corners that promise most, each of other features."""
         found = [_corner(grid, self._trials, objective) for grid in self._grids]
         return sorted(found, key=lambda event: -event.promise)[:_KEPT]
@@ -590,9 +582,9 @@ def _coarse(table: Table, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> _
     return _Coarse(table, levels, apart)
 
 
-def _corner(grid: _Grid, trials: int, objective: Objective) -> Event:
+def _corner(grid: _Grid, trials: int, objective: Objective) -> ScoreEvent:
     """The best corner of the four kinds, for either order of the inputs."""
-    best: Event | None = None
+    best: ScoreEvent | None = None
     for turn in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         p, q = (
             count.reshape(_SIDE, _SIDE)[:: turn[0], :: turn[1]].cumsum(0).cumsum(1)
@@ -611,7 +603,7 @@ def _corner(grid: _Grid, trials: int, objective: Objective) -> Event:
                         (grid.one, grid.two), divmod(place, _SIDE), turn, strict=True
                     )
                 )
-                best = Event(tables, 2.0, swapped, promise, corner=True)
+                best = ScoreEvent(tables, 2.0, swapped, promise, corner=True)
     assert best is not None  # there are four kinds
     return best
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from flint import arb
 
+from lastbit.audit.event import OutputEvent
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Ball, arb_of, lower, rational, working_precision
 from lastbit.laws import Law, OnGrid
@@ -24,7 +25,6 @@ from lastbit.verify import Code, ExactLaw, exact_law
 _PRECISION = 256
 _MOST_CELLS = 1 << 13
 _TAIL = Fraction(1, 1 << 60)
-_SHOWN = 6
 _NAN = "NaN"
 
 
@@ -34,7 +34,7 @@ class ExactFinding:
 
     epsilon_lower: float
     delta_lower: float | None
-    event: str
+    event: OutputEvent
     swapped: bool
 
 
@@ -110,12 +110,10 @@ def _best(
         if factor is not None:
             excess = max(excess, _excess(p, q, factor))
     names = [cell.name for cell in ordered[:length]]
-    more = f" or {length - _SHOWN} more" if length > _SHOWN else ""
-    event = f"the output is {' or '.join(names[:_SHOWN])}{more}" if names else "no output"
     return ExactFinding(
         epsilon_lower=loss,
         delta_lower=None if factor is None else excess,
-        event=event,
+        event=OutputEvent.of(names),
         swapped=swapped,
     )
 

@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.audit.bounds import delta_lower, epsilon_lower
+from lastbit.audit.event import OutputEvent
 from lastbit.errors import NotMonotone
 from lastbit.sampling import secure_bits, uniform_below
 from lastbit.verify import Code, ExactLaw, Uniform, evaluated, input_of, monotone_steps, order
@@ -26,7 +27,6 @@ RUNS = 1 << 16  # of each input
 _BITS = 128
 _FEW = 75  # bits below which a float of full precision is not yet known
 _MORE = 1024
-_SHOWN = 6
 _WIDE, _NONE = 5.0, 15.0  # what an interval costs, about: in standard deviations, and in runs
 
 
@@ -36,7 +36,7 @@ class CodeCounts:
 
     epsilon_lower: float
     delta_lower: float | None
-    event: str
+    event: OutputEvent
     swapped: bool
     hits: int
     other_hits: int
@@ -82,7 +82,7 @@ def counted(
         delta_lower=None
         if epsilon is None
         else delta_lower(one, runs, two, runs, epsilon=epsilon, error=error),
-        event=_text([names[key] for key in sorted(event)]),
+        event=OutputEvent.of([str(names[key]) for key in sorted(event)]),
         swapped=swapped,
         hits=one,
         other_hits=two,
@@ -150,8 +150,3 @@ def _uniforms(uniform: Uniform, count: int) -> list[float]:
             k, bits = (k << _MORE) | more, _BITS + _MORE
         found.append(uniform.point(uniform.number(Fraction(k, 1 << bits))))
     return found
-
-
-def _text(outputs: Sequence[float]) -> str:
-    more = f" or {len(outputs) - _SHOWN} more" if len(outputs) > _SHOWN else ""
-    return f"the output is {' or '.join(map(str, outputs[:_SHOWN]))}{more}"

@@ -20,10 +20,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.blackbox.events import Event
+from lastbit.audit.blackbox.events import ScoreEvent
 from lastbit.audit.blackbox.search import Box, Draw, Plan, Progress, Watch, best_pair, fitted
 from lastbit.audit.blackbox.spending import ONE_READING, in_reach, readings, statements
 from lastbit.audit.bounds import delta_lower, epsilon_lower, probability_lower
+from lastbit.audit.event import Event, NoEvent
 from lastbit.audit.inputs import Pair
 from lastbit.exact import DEFAULT_PRECISION, arb_of, lower, working_precision
 
@@ -40,7 +41,7 @@ class SampledFinding:
 
     epsilon_lower: float
     delta_lower: float | None
-    event: str
+    event: Event
     pair: int
     swapped: bool
     hits: int
@@ -129,7 +130,7 @@ def ratio_lower(hits: int, other_hits: int, *, error: Fraction) -> float:
         return max(0.0, lower((arb_of(share) / arb_of(1 - share)).log()))
 
 
-def _test_size(box: Box, pair: Pair, events: list[Event], watch: Watch) -> int:
+def _test_size(box: Box, pair: Pair, events: list[ScoreEvent], watch: Watch) -> int:
     """How many tests of each input fit into the time left; fixed before the first is counted."""
     size = watch.size(_LEAST_TESTS << 4, watch.share(0.05))
     watch.timed(lambda: _counted(box, pair, events, 2 * size, Coins(0, "pace")), size)
@@ -159,7 +160,7 @@ def _tested(
     box: Box,
     pair: Pair,
     place: int,
-    events: list[Event],
+    events: list[ScoreEvent],
     plan: Plan,
     trials: int,
     watch: Watch,
@@ -210,7 +211,7 @@ def _refuted(best: SampledFinding, plan: Plan) -> bool:
     return best.epsilon_lower > plan.epsilon or (best.delta_lower or 0.0) > plan.delta
 
 
-def _counted(box: Box, pair: Pair, events: list[Event], size: int, coins: Coins) -> _Counts:
+def _counted(box: Box, pair: Pair, events: list[ScoreEvent], size: int, coins: Coins) -> _Counts:
     """Runs of which each is on the one or the other input as a coin decides."""
     heads = coins.heads(size)
     trials = [heads, size - heads]
@@ -226,7 +227,7 @@ def _counted(box: Box, pair: Pair, events: list[Event], size: int, coins: Coins)
 
 
 def _finding(
-    event: Event,
+    event: ScoreEvent,
     hits: NDArray[np.int64],
     trials: NDArray[np.int64],
     place: int,
@@ -248,7 +249,7 @@ def _finding(
     return SampledFinding(
         epsilon_lower=loss,
         delta_lower=rest,
-        event=str(event),
+        event=event.described(),
         pair=place,
         swapped=event.swapped,
         hits=one,
@@ -278,7 +279,7 @@ def _nothing(place: int, drawn: int, plan: Plan) -> SampledFinding:
     return SampledFinding(
         epsilon_lower=0.0,
         delta_lower=None if plan.epsilon is None else 0.0,
-        event="none",
+        event=NoEvent(),
         pair=place,
         swapped=False,
         hits=0,

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
 
-from lastbit.audit.blackbox.events import Event, foreseen_apart, foreseen_ratio
+from lastbit.audit.blackbox.events import ScoreEvent, foreseen_apart, foreseen_ratio
 from lastbit.audit.blackbox.search import Plan
 
 _PLANNED = (
@@ -75,7 +75,7 @@ def readings() -> Iterator[tuple[Fraction, Fraction]]:
         yield part, _BEYOND / (k * (k + 1))
 
 
-def statements(events: Sequence[Event], plan: Plan) -> tuple[Statement, ...]:
+def statements(events: Sequence[ScoreEvent], plan: Plan) -> tuple[Statement, ...]:
     """Which statements to make, from what the events promised in outputs that are not counted.
 
     Without a claim there is one event, and one statement with the whole error. With a claim the
@@ -114,7 +114,7 @@ def _deviation(share: float, trials: int) -> float:
     return math.sqrt(max(share * (1 - share), 0.0) / max(trials, 1))
 
 
-def _by_ratio(event: Event, plan: Plan) -> bool:
+def _by_ratio(event: ScoreEvent, plan: Plan) -> bool:
     """Whether the ratio of hits promises a greater epsilon than two intervals do."""
     if plan.delta:
         return False
@@ -122,7 +122,7 @@ def _by_ratio(event: Event, plan: Plan) -> bool:
     return foreseen_ratio(p, q, plan.tests) >= foreseen_apart(p, q, plan.tests)
 
 
-def _margin(event: Event, plan: Plan, by_ratio: bool) -> float:
+def _margin(event: ScoreEvent, plan: Plan, by_ratio: bool) -> float:
     """By how many deviations the event should exceed the claim after the planned runs."""
     p, q = event.shares
     assert plan.epsilon is not None
