@@ -20,7 +20,9 @@ from lastbit.verify.running.exhaustive import (
 )
 from lastbit.verify.running.uniforms import FullPrecision
 
-module = importlib.import_module("lastbit.verify.exhaustive")  # the room exports the function
+module = importlib.import_module(
+    "lastbit.verify.running.exhaustive"
+)  # the room exports the function
 SMALL = FullPrecision(4, -6)
 
 

@@ -74,17 +74,17 @@ def shipped_rounding() -> Any:
 
 # what is called, and the kind of what comes out; the name is `file:function` of the source
 WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "verify/semantics.py:error_certificate": (
+    "verify/error_bounds/semantics.py:error_certificate": (
         "error-bound",
         lambda: verify.error_certificate(
             verify.analyse(verify.trace(lambda x: x * x), {"x": (1, 2)})
         ),
     ),
-    "verify/law.py:certificate": (
+    "verify/running/law.py:certificate": (
         "law",
         lambda: verify.exact_loss(CODE, 0.0, 1.0).certificate(CODE),
     ),
-    "verify/witness.py:certificate": (
+    "verify/running/witness.py:certificate": (
         "refutation",
         lambda: verify.refute(naive, 0.0, 1.0, signs=None).certificate(  # type: ignore[union-attr]
             Code("tests.verify.test_issued:naive")
@@ -102,7 +102,7 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
         "rounding",
         lambda: verify.declared_certificate(logistic, rate=1, uniform=Grid(53, first=1), **SETTING),
     ),
-    "release/certificate.py:certificate_of": (
+    "release/release.py:certificate_of": (
         "release",
         lambda: certificate_of(plan_of(), columns=[], rows=[]),
     ),

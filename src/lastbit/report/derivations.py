@@ -126,8 +126,8 @@ def _again(certificate: Mapping[str, Any], file: str | None) -> Iterator[str]:
     yield (
         "<p>A second program works every number out anew, with integers, fractions and decimals of "
         "Python's standard library only, and rejects what does not follow: "
-        "<code>lastbit/verify/check.py</code> and the files named <code>check_*.py</code> beside "
-        f"it. This certificate is of the kind <code>{kind}</code>.</p>"
+        "<code>lastbit/checker/</code>. "
+        f"This certificate is of the kind <code>{kind}</code>.</p>"
     )
     if certificate["kind"] in ("law", "refutation"):
         name = escape(str(certificate["claim"]["function"]))

@@ -163,7 +163,7 @@ def declared_certificate(
     holds everywhere stays declared. The code must be monotone in its uniform u, step by step.
 
     >>> import math
-    >>> from lastbit.verify.uniforms import Grid
+    >>> from lastbit.verify import Grid
     >>> def logistic(u):
     ...     return math.log(u) - math.log(1 - u)
     >>> found = declared_certificate(

@@ -25,7 +25,7 @@ _TAIL = Fraction(39, 40)
 def guarantee_text(card: DataCard, cost: Cost) -> str:
     """The promise in one sentence.
 
-    >>> from lastbit.tables.schema import Source
+    >>> from lastbit.tables import Source
     >>> card = DataCard(name="t", source=Source(kind="csv"), unit=None, max_rows=1, columns={})
     >>> guarantee_text(card, Cost(epsilon=Fraction(1)))
     'epsilon = 1 differential privacy for one row more or less'

@@ -57,7 +57,7 @@ def machine_value(
     ln, exp and sqrt are correctly rounded too, decided by balls. `Overflow` beyond the largest
     number; an `InvalidParameter` for ln or sqrt outside their domain, and for a division by 0.
 
-    >>> from lastbit.verify.formats import BINARY64
+    >>> from lastbit.verify.error_bounds.formats import BINARY64
     >>> tenth = Divide(Variable("x"), Constant(10))
     >>> machine_value(tenth, {"x": Fraction(1)}, BINARY64) == Fraction(0.1)
     True
