@@ -7,7 +7,7 @@ import pytest
 
 from lastbit.audit.blackbox.events import Tally, best_events, delta_objective, epsilon_objective
 from lastbit.audit.blackbox.features import rows
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 
 SIZE = 60_000
 
@@ -15,7 +15,7 @@ SIZE = 60_000
 def uniforms(seed: int, columns: int = 1) -> np.ndarray:
     """Uniform numbers that repeat: the auditor's own choices will do here."""
     step = math.sqrt(2) if seed else math.sqrt(3)
-    offset = Choices(seed).word() / 2**64
+    offset = SeededRandom(seed).word() / 2**64
     places = np.arange(SIZE * columns).reshape(columns, SIZE).T
     primes = np.sqrt(np.array([2, 3, 5, 7, 11, 13, 17, 19])[:columns])
     return np.modf(offset + places * primes + step * seed)[0]
@@ -23,7 +23,7 @@ def uniforms(seed: int, columns: int = 1) -> np.ndarray:
 
 def best(x, y, objective=None):
     goal = epsilon_objective(1 << 22, 0.0) if objective is None else objective
-    return best_events(rows(x, SIZE), rows(y, SIZE), [goal], Choices(0))[0][0]
+    return best_events(rows(x, SIZE), rows(y, SIZE), [goal], SeededRandom(0))[0][0]
 
 
 def rate(event, outputs):
@@ -94,7 +94,7 @@ def test_an_event_is_a_set_of_outputs():
 
 def test_nothing_tells_constants_apart():
     same, goal = np.ones(SIZE), epsilon_objective(9, 0.0)
-    assert best_events(rows(same, SIZE), rows(same, SIZE), [goal], Choices(0)) == [[]]
+    assert best_events(rows(same, SIZE), rows(same, SIZE), [goal], SeededRandom(0)) == [[]]
 
 
 def test_a_threshold_is_refined_on_fresh_scores():

@@ -39,7 +39,7 @@ from lastbit.audit.event import (
 )
 from lastbit.audit.inputs import (
     MOST_PAIRS as MOST_PAIRS,
-    Choices as Choices,
+    SeededRandom as SeededRandom,
     all_may_move as all_may_move,
     one_may_move as one_may_move,
 )

@@ -58,7 +58,7 @@ def epsilon_lower(
              at once with that probability (union bound), and privacy says P <= e**epsilon Q + delta
     Source   Clopper, Pearson 1934; Ding et al. 2018; Bichsel et al. 2021 (DP-Sniper)
     Differs  the ends come from balls and are rounded outwards; no normal approximation
-    Checked  tests/audit/test_bound.py, tests/audit/test_false_accusation.py
+    Checked  tests/audit/test_bounds.py, tests/audit/test_false_accusation.py
 
     >>> epsilon_lower(900, 1000, 100, 1000) < math.log(9)
     True
@@ -90,7 +90,7 @@ def delta_lower(
 
     Law      P_low - e**epsilon Q_high, rounded down; the ends are those of `epsilon_lower`
     Theorem  as for `epsilon_lower`: delta >= P - e**epsilon Q for every event
-    Checked  tests/audit/test_bound.py, tests/audit/test_false_accusation.py
+    Checked  tests/audit/test_bounds.py, tests/audit/test_false_accusation.py
 
     >>> delta_lower(500, 1000, 0, 1000, epsilon=1) > 0.35
     True
@@ -129,7 +129,7 @@ def probability_lower(hits: int, trials: int, *, error: Number = DEFAULT_ERROR) 
              logarithm is concave in ln p (so is that of its density, hence of its integral), so
              Newton's steps stay on the safe side; the last one is checked again with balls
     Source   Clopper, Pearson 1934
-    Checked  tests/audit/test_bound.py
+    Checked  tests/audit/test_bounds.py
 
     >>> probability_lower(100, 100, error="0.05")
     0.9704869...

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit import (
-    Choices,
     Condition,
     Event,
     Feature,
     OutputEvent,
     RangeEvent,
     RatioEvent,
+    SeededRandom,
     as_release,
     features,
     last_place,
@@ -159,7 +159,7 @@ def _only_condition(event: Event) -> Condition | None:
 
 
 def _features(tables: Sequence[NDArray[np.float64]]) -> list[Feature]:
-    return features(np.concatenate(tables), Choices(0, "picture"))
+    return features(np.concatenate(tables), SeededRandom(0, "picture"))
 
 
 def _agrees(

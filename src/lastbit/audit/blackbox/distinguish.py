@@ -18,7 +18,7 @@ from lastbit.audit.blackbox.releases import law_trial, release_of
 from lastbit.audit.blackbox.sampled import SampledFinding, explore
 from lastbit.audit.blackbox.search import Draw, Plan, Progress
 from lastbit.audit.event import Event
-from lastbit.audit.inputs import Choices, Pair, listed
+from lastbit.audit.inputs import Pair, SeededRandom, listed
 from lastbit.audit.targets.target import as_release
 from lastbit.audit.verdict import text_above, text_below
 from lastbit.errors import InvalidParameter
@@ -416,7 +416,7 @@ def distinguish_by_sampling(
         seed=whole(seed, "seed"),
     )
     workers = min(len(given), _processes(processes))
-    order = Choices(plan.seed, "pairs").order(range(len(given)))
+    order = SeededRandom(plan.seed, "pairs").order(range(len(given)))
     hands = [order[i::workers] for i in range(workers)]
     part = replace(plan, error=plan.error / workers)
     tell = progress if progress is not None else _silent

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.features import Column, Feature, Rows, features
 from lastbit.audit.event import Condition, Range, RangeEvent, RatioEvent
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 
 Bins: TypeAlias = dict[int, NDArray[np.int64]]
 
@@ -292,7 +292,7 @@ def foreseen_ratio(p: float, q: float, planned: int) -> float:
 
 
 def best_events(
-    x: Rows, y: Rows, objectives: Sequence[Objective], choices: Choices, *, most: int = 1
+    x: Rows, y: Rows, objectives: Sequence[Objective], choices: SeededRandom, *, most: int = 1
 ) -> list[list[ScoreEvent]]:
     """For each objective so many events of each kind, the most promising first.
 
@@ -312,7 +312,7 @@ class Candidates:
     weights in a logistic regression and the levels of corners. All later outputs are counted.
     """
 
-    def __init__(self, x: Rows, y: Rows, choices: Choices) -> None:
+    def __init__(self, x: Rows, y: Rows, choices: SeededRandom) -> None:
         first, second = (x[::2], y[::2]), (x[1::2], y[1::2])
         found = features(np.concatenate(first), choices)
         self._tables = [table for f in found if (table := table_of(f, *first)) is not None]

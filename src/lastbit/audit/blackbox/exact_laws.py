@@ -73,7 +73,7 @@ def exact_finding(
              is greatest on {P > cQ}. Infinitely many are gathered in finitely many cells, which is
              post-processing: a lower bound still. So is every other doubt decided: outputs that
              may be the same are one, and only a probability that is exactly 0 is
-    Checked  tests/audit/test_exactly.py
+    Checked  tests/audit/test_exact_laws.py
 
     >>> half = Fraction(1, 2)
     >>> exact_finding({0: half, 1: half}, {0: 1}, epsilon=None, delta=Fraction(0)).epsilon_lower

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter, WrongType
 
 Rows: TypeAlias = NDArray[np.float64]
@@ -205,7 +205,7 @@ class Feature:
     last_place_of: str = ""
 
 
-def features(sample: Rows, choices: Choices) -> list[Feature]:
+def features(sample: Rows, choices: SeededRandom) -> list[Feature]:
     """The features worth looking at for outputs like these."""
     width = sample.shape[1]
     names = ["the output"] if width == 1 else [f"entry {j}" for j in range(width)]
@@ -396,7 +396,7 @@ def _atoms(column: Column) -> tuple[float, ...]:
     return tuple(float(value) for value in values[common][order])
 
 
-def _projections(sample: Rows, choices: Choices) -> Iterator[Feature]:
+def _projections(sample: Rows, choices: SeededRandom) -> Iterator[Feature]:
     """A few sums with signs, for what no single entry shows."""
     width = sample.shape[1]
     for number in range(min(_PROJECTIONS, 1 << (width - 1))):

@@ -26,7 +26,7 @@ from lastbit.audit.blackbox.events import (
     epsilon_objective,
 )
 from lastbit.audit.blackbox.features import Rows, rows
-from lastbit.audit.inputs import Choices, Pair
+from lastbit.audit.inputs import Pair, SeededRandom
 
 Draw: TypeAlias = Callable[[Any, int], Any]
 Progress: TypeAlias = Callable[[float, str], None]
@@ -211,7 +211,7 @@ def _candidates(
 ) -> list[list[ScoreEvent]]:
     """For each objective a few events that promise most, of so many outputs of each input."""
     first = min(max(size // 3, 2), _FOR_TABLES)
-    choices = Choices(plan.seed, f"features of pair {place}")
+    choices = SeededRandom(plan.seed, f"features of pair {place}")
     found = Candidates(box(pair[0], first), box(pair[1], first), choices)
     for count in box.chunks(size - first):
         found.add(box(pair[0], count), box(pair[1], count))
