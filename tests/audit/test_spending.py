@@ -11,8 +11,14 @@ import pytest
 
 from lastbit.audit.blackbox import sampled
 from lastbit.audit.blackbox.events import ScoreEvent
-from lastbit.audit.blackbox.sampled import explore, ratio_lower
-from lastbit.audit.blackbox.spending import ONE_READING, in_reach, readings, statements
+from lastbit.audit.blackbox.sampled import (
+    ONE_READING,
+    explore,
+    in_reach,
+    ratio_lower,
+    readings,
+    statements,
+)
 from lastbit.audit.bounds import delta_lower, epsilon_lower
 from lastbit.sampling.deterministic import Seeded
 from tests.audit.test_search import plan, silent
@@ -124,7 +130,7 @@ def test_the_whole_error_is_spent_where_the_number_of_runs_is_fixed(monkeypatch,
 
 
 def unproved(finding, claim: Fraction) -> bool:
-    return finding.epsilon_lower <= claim < finding.ratio
+    return finding.epsilon_lower <= claim < finding.estimate(Fraction(0))
 
 
 @pytest.mark.parametrize("above", [0.0, 0.002, 0.01, 0.03])
