@@ -20,9 +20,10 @@ from lastbit.audit.attacks.precision import precision
 from lastbit.audit.attacks.threshold import threshold
 from lastbit.audit.blackbox import sampled
 from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
-from lastbit.audit.blackbox.spending import readings
+from lastbit.audit.blackbox.sampled import readings
+from lastbit.audit.bounds import exceeds
 from lastbit.audit.targets.target import Target
-from lastbit.audit.verdict import exceeds
+from lastbit.exact import probability_lower
 
 ERRORS = (Fraction(1, 3), Fraction(1, 20), Fraction(1, 1000))
 CLAIMS = (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(3))
@@ -120,8 +121,8 @@ def test_mutants_would_accuse_too_often():
         return h > o
 
     def whole_error(h: int, o: int) -> bool:
-        low = bound.probability_lower(h, 14, error=error)
-        return low > 1 - bound.probability_lower(14 - o, 14, error=error)
+        low = probability_lower(h, 14, error=error)
+        return low > 1 - probability_lower(14 - o, 14, error=error)
 
     counts = list(product(range(15), range(15)))
     assert chance([c for c in counts if plain(*c)], sizes, q, q) > error

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from lastbit.audit.blackbox import sampled
-from lastbit.audit.blackbox.events import Event
-from lastbit.audit.blackbox.sampled import explore, ratio_lower
-from lastbit.audit.blackbox.spending import ONE_READING, in_reach, readings, statements
+from lastbit.audit.blackbox.events import ScoreEvent
+from lastbit.audit.blackbox.sampled import (
+    ONE_READING,
+    explore,
+    in_reach,
+    ratio_lower,
+    readings,
+    statements,
+)
 from lastbit.audit.bounds import delta_lower, epsilon_lower
 from lastbit.sampling.deterministic import Seeded
 from tests.audit.test_search import plan, silent
@@ -61,8 +67,8 @@ def test_the_shares_of_the_readings_are_the_whole():
     assert sum(share for _, share in ONE_READING) == 1 == ONE_READING[-1][0]
 
 
-def event(p: float, q: float) -> Event:
-    return Event((), 1.0, swapped=False, promise=0.0, shares=(p, q))
+def event(p: float, q: float) -> ScoreEvent:
+    return ScoreEvent((), 1.0, swapped=False, promise=0.0, shares=(p, q))
 
 
 @pytest.mark.parametrize("claim", [None, Fraction(1)])
@@ -124,7 +130,7 @@ def test_the_whole_error_is_spent_where_the_number_of_runs_is_fixed(monkeypatch,
 
 
 def unproved(finding, claim: Fraction) -> bool:
-    return finding.epsilon_lower <= claim < finding.ratio
+    return finding.epsilon_lower <= claim < finding.estimate(Fraction(0))
 
 
 @pytest.mark.parametrize("above", [0.0, 0.002, 0.01, 0.03])

@@ -34,7 +34,7 @@ def test_a_ratio_of_rationals():
     finding = found(one, two)
     assert finding.epsilon_lower <= math.log(3)
     assert finding.epsilon_lower == pytest.approx(math.log(3), rel=1e-15)
-    assert finding.event == "the output is a"
+    assert finding.event.sentence == "the output is a"
 
 
 weights = st.lists(st.integers(0, 20), min_size=3, max_size=3).filter(any)
@@ -195,7 +195,7 @@ def test_zeros_of_both_signs_are_two_outputs_and_none_is_lost():
     assert found(law, merged).epsilon_lower == 0.0
     bare = exact_law(lambda value, u, sign: 0.0 if u < 0.5 else 1.0 * sign, 0.0)
     assert found(law, bare).epsilon_lower == math.inf  # -0.0 came from the first
-    assert found(law, bare).event == "the output is -0.0"
+    assert found(law, bare).event.sentence == "the output is -0.0"
 
 
 def test_an_exact_law_made_by_hand_is_checked_too():

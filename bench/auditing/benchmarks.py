@@ -21,8 +21,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.benchmark_laws import Thresholded, low_tail_loss, pattern_loss
-from lastbit.audit.benchmark_noise import (
+from lastbit.audit.blackbox.exact_laws import exact_finding
+from lastbit.audit.inputs import Pair, all_may_move, one_may_move
+from lastbit.errors import InvalidParameter
+from lastbit.exact import Ball, lower, upper
+from lastbit.mechanisms import Laplace, RandomizedResponse, Snapping
+from lastbit.sampling import Bits, secure_bits
+from lastbit.verify import Code, exact_law
+
+from .laws import Thresholded, low_tail_loss, pattern_loss
+from .noise import (
     Floats,
     SparseVector,
     exponential,
@@ -31,13 +39,6 @@ from lastbit.audit.benchmark_noise import (
     uniform,
     vector,
 )
-from lastbit.audit.blackbox.exact_laws import exact_finding
-from lastbit.audit.inputs import Pair, all_may_move, one_may_move
-from lastbit.errors import InvalidParameter
-from lastbit.exact import Ball, lower, upper
-from lastbit.mechanisms import Laplace, RandomizedResponse, Snapping
-from lastbit.sampling import Bits, secure_bits
-from lastbit.verify import Code, exact_law
 
 Sampler: TypeAlias = Callable[[Any, int, Bits], NDArray[Any]]
 EPSILON = Fraction(1, 10)

@@ -5,14 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from lastbit.audit.bounds import (
-    delta_lower,
-    epsilon_lower,
-    interval,
-    probability_lower,
-    probability_upper,
-)
+from lastbit.audit.bounds import delta_lower, epsilon_lower, interval
 from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import probability_lower, probability_upper
 
 TWENTIETH = Fraction(1, 20)
 

@@ -43,7 +43,7 @@ from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.smooth_statistic import SmoothStatistic
-from tests.audit.shelf.telling import OUTCOMES, cells, discrete, telling
+from tests.audit.targets.telling import OUTCOMES, cells, discrete, telling
 
 ERROR = MISS = "1e-9"
 TENTH = Fraction(11, 10)
@@ -200,7 +200,7 @@ NO_MECHANISM = {
 
 
 @pytest.mark.parametrize("room", [mechanisms, sampling, geo], ids=lambda room: room.__name__)
-def test_everything_public_is_on_the_shelf(room):
+def test_everything_public_is_among_the_targets(room):
     """A mechanism that is not attacked is not known to resist."""
     for name in room.__all__:
         shelved = any(own == f"lastbit {name}" or own.startswith(f"lastbit {name},") for own in OWN)
@@ -214,7 +214,7 @@ def test_every_target_shows_a_tenth():
     assert set(SLOW) <= set(OWN)
 
 
-def test_sums_are_on_the_shelf():
+def test_sums_are_among_the_targets():
     assert {t.dtype.name for t in targets("lastbit") if isinstance(t, SumTarget)} == {
         "float64",
         "int32",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.audit.replay.distance import distance, key_of, no_more_than, same
+from lastbit.audit.replay.distance import bit_identical, distance, key_of, no_more_than, root_above
 from lastbit.errors import WrongType
 from lastbit.exact import root_above
 
@@ -59,12 +59,12 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)
 def test_same(one, other):
-    assert same(one, other)
+    assert bit_identical(one, other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_different(one, other):
-    assert not same(one, other) and not same(other, one)
+    assert not bit_identical(one, other) and not bit_identical(other, one)
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -74,7 +74,7 @@ def test_what_cannot_be_compared_is_refused():
     other.append(other)
     for one, two in [(object(), object()), (nested, other)]:
         with pytest.raises(WrongType):
-            same(one, two)
+            bit_identical(one, two)
     with pytest.raises(WrongType):
         key_of({1, 2} and [Bag, {1}])
 

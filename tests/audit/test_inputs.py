@@ -1,4 +1,4 @@
-"""Choices repeat, and the pairs are neighbours."""
+"""SeededRandom repeat, and the pairs are neighbours."""
 
 import itertools
 
@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.audit.inputs import MOST_PAIRS, Choices, all_may_move, listed, one_may_move
+from lastbit.audit.inputs import MOST_PAIRS, SeededRandom, all_may_move, listed, one_may_move
 from lastbit.errors import InvalidParameter, WrongType
 from tests.laws.frequency import assert_frequency
 
 
 @given(st.integers(0, 2**70), st.integers(1, 2**64))
 def test_a_seed_decides(seed, n):
-    one, two = Choices(seed), Choices(seed)
+    one, two = SeededRandom(seed), SeededRandom(seed)
     assert [one.below(n) for _ in range(5)] == [two.below(n) for _ in range(5)]
-    assert Choices(seed).below(n) < n
+    assert SeededRandom(seed).below(n) < n
 
 
 def test_seeds_and_labels_make_a_difference():
-    words = {Choices(seed, label).word() for seed in range(50) for label in ("", "a", "0")}
+    words = {SeededRandom(seed, label).word() for seed in range(50) for label in ("", "a", "0")}
     assert len(words) == 150
 
 
 def test_choices_are_even():
-    choices = Choices(3)
+    choices = SeededRandom(3)
     draws = [choices.below(6) for _ in range(12_000)]
     for face in range(6):
         assert_frequency(draws.count(face), trials=12_000, probability=1 / 6)
@@ -32,23 +32,23 @@ def test_choices_are_even():
 
 @given(st.lists(st.integers()))
 def test_an_order_is_a_rearrangement(items):
-    assert sorted(Choices(1).order(items)) == sorted(items)
+    assert sorted(SeededRandom(1).order(items)) == sorted(items)
 
 
 def test_signs_are_signs():
-    assert set(Choices(1).signs(64).tolist()) == {-1.0, 1.0}
+    assert set(SeededRandom(1).signs(64).tolist()) == {-1.0, 1.0}
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, "1", True, None])
 def test_seeds_without_meaning_are_refused(seed):
     with pytest.raises(InvalidParameter):
-        Choices(seed)
+        SeededRandom(seed)
 
 
 @pytest.mark.parametrize("n", [0, -1, 2**64 + 1])
 def test_no_choice_among_none_or_too_many(n):
     with pytest.raises(InvalidParameter):
-        Choices(0).below(n)
+        SeededRandom(0).below(n)
 
 
 @given(st.integers(1, 12))
