@@ -120,10 +120,7 @@ def error_rate(error: Number) -> Fraction:
 
 def claimed_epsilon(epsilon: Number, name: str) -> Fraction:
     """A claim; one below 0 would be refuted by every mechanism."""
-    number = rational(epsilon, name)
-    if number < 0:
-        raise InvalidParameter(name, problem="is negative", remedy="pass an epsilon from 0 up")
-    return number
+    return nonnegative(epsilon, name)
 
 
 def exceeds(epsilon_lower: float, claimed: Fraction) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lastbit.audit.bounds import exceeds
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import exact_text, rounded_down, rounded_up, whole
+from lastbit.exact import exact_text, probability, rounded_down, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
