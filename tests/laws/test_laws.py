@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 from flint import arb
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError
@@ -114,6 +114,7 @@ LAWS: list[Law] = [
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
+@settings(max_examples=40)
 @given(level=st.fractions(0, 1, max_denominator=10**6).filter(lambda p: 0 < p < 1))
 def test_quantiles_are_the_least(law: Law, level: Fraction) -> None:
     k = law.quantile(level)
