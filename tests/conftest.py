@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tests import evidence
 
 extent = evidence.extent  # a fixture of all tests
 _urandom = os.urandom
+_starts: dict[int, Any] = {}  # the states of generators as their modules made them
 
 # Raise it as the suite grows. A suite that silently collects less than it did proves less.
 FEWEST_TESTS = 13900
@@ -46,6 +48,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     bits._LOCAL.stream = bits.KeyStream()
     random.seed(item.nodeid)
     np.random.seed(int.from_bytes(urandom(4), "big"))
+    for value in vars(getattr(item, "module", item)).values():
+        if isinstance(value, np.random.Generator):  # a module's own starts anew, too
+            own = value.bit_generator
+            own.state = _starts.setdefault(id(own), own.state)
 
 
 @pytest.hookimpl(trylast=True)

@@ -21,6 +21,10 @@ class Extent:
 
     is_many: bool
 
+    @property
+    def name(self) -> str:
+        return "many" if self.is_many else "few"
+
     def number(self, few: int, many: int) -> int:
         return many if self.is_many else few
 
