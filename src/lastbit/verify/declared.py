@@ -169,7 +169,7 @@ def declared_certificate(
     """
     size, ends = cell_of(cell), region_of(region)
     if any((end / size).denominator != 1 for end in ends):
-        problem = "has an end that is no multiple of the cell"
+        problem = "has an end that is not a multiple of the cell"
         raise InvalidParameter("region", problem=problem, remedy="round it to one")
     code = followed_code(noise, "u", parameters=parameters)
     if len(code) != 1:

@@ -295,7 +295,7 @@ def certified_sums(
     """The same for the whole sum of `value` and noise: one expression, or one for each sign."""
     size, ends = cell_of(cell), region_of(region)
     if any((end / size).denominator != 1 for end in ends):
-        problem = "has an end that is no multiple of the cell"
+        problem = "has an end that is not a multiple of the cell"
         raise InvalidParameter("region", problem=problem, remedy="round it to one")
     distance = positive(sensitivity, "sensitivity")
     generator = generator_of(uniform, format, default=every_float)
@@ -448,7 +448,7 @@ def followed_code(
     """
     given = dict(parameters or {})
     if not callable(code):
-        raise WrongType("code", problem="is no function", remedy="pass a plain function")
+        raise WrongType("code", problem="is not a function", remedy="pass a plain function")
     function: Any = code
     name = None
     if isinstance(code, NamedCode):
@@ -521,7 +521,7 @@ def cell_of(cell: Number) -> Fraction:
 def region_of(region: object) -> Interval:
     """Two ends in order."""
     if not isinstance(region, tuple | list) or len(region) != 2:
-        raise WrongType("region", problem="is no pair", remedy="pass (low, high)")
+        raise WrongType("region", problem="is not a pair", remedy="pass (low, high)")
     low, high = (rational(end, "region") for end in region)
     if low >= high:
         raise InvalidParameter("region", problem="is empty", remedy="pass low < high")

@@ -1,1 +1,1 @@
-"""running."""
+"""Exact laws, losses and refutations of running code."""
