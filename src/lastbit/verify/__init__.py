@@ -27,7 +27,7 @@ is a table of rationals.
 | `running/` | generators of uniforms; exact laws, losses and refutations; all of binary16 |
 | `direction.py` | whether code rises or falls with its uniform, proved from its steps |
 | `noise_shape.py` | what noise means on each side of its law, and how far its draws move it |
-| `rounding.py`, `declared.py`, `rounded_code.py` | rounded and truncated noise: paper 000, corrected |
+| `rounding.py`, `declared.py`, `rounded_code.py` | rounded noise: paper 000, corrected |
 | `snapping.py` | the snapping mechanism: paper 002, corrected |
 | `certificate.py` | certificates as JSON; the one door they leave by, past the checker |
 

@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
@@ -145,7 +146,9 @@ def _split(low: Derivation, high: Derivation, box: Box) -> Derivation:
 ROUNDED: Final = "rounded"
 """The error of an input that is a real number rounded to the nearest of the format."""
 
-DEFAULT_ULPS: Final = (("exp", Fraction(1)), ("ln", Fraction(1)), ("sqrt", Fraction(1, 2)))
+DEFAULT_ULPS: Final = MappingProxyType(
+    {"exp": Fraction(1), "ln": Fraction(1), "sqrt": Fraction(1, 2)}
+)
 
 
 def analyse(
