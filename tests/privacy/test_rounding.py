@@ -23,7 +23,6 @@ from hypothesis import HealthCheck, Phase, find, given, settings, strategies as 
 
 import lastbit.privacy
 from lastbit.exact.rounding import lower, upper
-from lastbit.privacy.calibrate import least_noise
 from lastbit.privacy.compose import (
     added,
     best_composition,
@@ -31,9 +30,16 @@ from lastbit.privacy.compose import (
     optimal_delta,
     optimal_epsilon,
 )
-from lastbit.privacy.convert import converted, delta_upper, epsilon_upper
-from lastbit.privacy.group import grouped
+from lastbit.privacy.convert import (
+    converted,
+    delta_upper,
+    epsilon_upper,
+    grouped,
+    least_noise,
+    posterior_bounds,
+)
 from lastbit.privacy.guarantees import (
+    ADD_REMOVE,
     ZCDP,
     ApproxDP,
     Guarantee,
@@ -42,8 +48,6 @@ from lastbit.privacy.guarantees import (
     PureDP,
     RenyiDP,
 )
-from lastbit.privacy.neighbours import ADD_REMOVE
-from lastbit.privacy.posterior import posterior_bounds
 from tests.privacy import truth
 from tests.privacy.truth import TIGHT, Refused, decimal, decimals, judge
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 
 from lastbit.mechanisms import lattice
-from lastbit.sampling import choice_rows
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
 from lastbit.tables.card.schema import Column, DataCard, Source
@@ -102,4 +102,4 @@ def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         return draws.tolist()[0] if size is None else draws.reshape(shape)
 
     monkeypatch.setattr(lattice, "drawn", drawn)
-    monkeypatch.setattr(choice_rows, "secure_bits", lambda: source)
+    monkeypatch.setattr(import_module("lastbit.sampling.choice"), "secure_bits", lambda: source)

@@ -210,7 +210,7 @@ ROOMS = (
     "release.release", "release.noise", "release.intervals", "release.quotients",
     "release.certificate", "release.having", "release.cells", "release.answer",
     "tables.backends.duckdb", "tables.aggregated", "ledger.sqlite", "ledger.rows",
-    "mechanisms.lattice", "mechanisms.histogram", "sampling.choice_rows", "verify.check",
+    "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "verify.check",
 )  # fmt: skip
 
 

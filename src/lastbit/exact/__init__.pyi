@@ -1,10 +1,20 @@
 from lastbit.exact.ball import (
     DEFAULT_PRECISION as DEFAULT_PRECISION,
     Ball as Ball,
+    Real as Real,
     arb_of as arb_of,
     ends as ends,
     floor_ceil as floor_ceil,
+    refine as refine,
     working_precision as working_precision,
+)
+from lastbit.exact.binomial import (
+    binomial_tail as binomial_tail,
+    clopper_pearson as clopper_pearson,
+    probability_lower as probability_lower,
+    probability_upper as probability_upper,
+    tail_at_most as tail_at_most,
+    tail_surely_at_most as tail_surely_at_most,
 )
 from lastbit.exact.decimals import (
     between as between,
@@ -24,14 +34,16 @@ from lastbit.exact.elementary import (
 )
 from lastbit.exact.rational import (
     Number as Number,
+    floor_log2 as floor_log2,
+    nonnegative as nonnegative,
     positive as positive,
+    probability as probability,
     rational as rational,
+    root_above as root_above,
+    root_below as root_below,
+    root_bounds as root_bounds,
     shown as shown,
     whole as whole,
-)
-from lastbit.exact.real import (
-    Real as Real,
-    refine as refine,
 )
 from lastbit.exact.rounding import (
     lower as lower,

@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
-from lastbit.exact import arb_of, ends, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, floor_log2, power_of_two
+from lastbit.exact import arb_of, ends, floor_log2, working_precision
+from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import Interval
 from lastbit.verify.language.evaluation import machine_value
 from lastbit.verify.language.expressions import (

@@ -9,11 +9,19 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
-from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
+from lastbit.exact import (
+    Number,
+    arb_of,
+    floor_log2,
+    positive,
+    rational,
+    upper,
+    working_precision,
+)
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certified
 from lastbit.verify.error_bounds.derivation import Derivation
-from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, floor_log2, power_of_two
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import Interval
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, analyse, error_proof
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json

@@ -36,7 +36,7 @@ from lastbit.audit.targets.lastbit import (
     exact_sum,
 )
 from lastbit.audit.targets.target import SumTarget, Target
-from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.laws.transformed import Shifted
 from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
