@@ -1,4 +1,4 @@
-"""The second program works out the price of an answer anew, and believes no other."""
+"""The independent checker works out the price of an answer anew, and believes no other."""
 
 from __future__ import annotations
 
