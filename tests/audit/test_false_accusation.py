@@ -33,7 +33,8 @@ SHARES = tuple(Fraction(k, 32) for k in (0, 1, 2, 5, 10, 16, 22, 27, 30, 31, 32)
 @pytest.fixture(autouse=True)
 def ends(monkeypatch):
     """The ends of the intervals once for each count: they are asked for again and again."""
-    monkeypatch.setattr(bound, "probability_lower", cache(bound.probability_lower))
+    for end in ("probability_lower", "probability_upper"):
+        monkeypatch.setattr(bound, end, cache(getattr(bound, end)))
 
 
 @cache

@@ -9,18 +9,19 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
-from flint import arb, fmpz
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
+from lastbit.errors import InvalidParameter, Undecidable, WrongType
 from lastbit.exact import (
     Number,
     Real,
     arb_of,
     floor_ceil,
     positive,
+    probability,
     rational,
     refine,
+    tail_at_most,
     upper,
     whole,
     working_precision,
@@ -160,13 +161,10 @@ class RandomizedResponse:
         Theorem  the number of changed answers is binomial, whatever the answers are
         Differs  what a poll concludes from perturbed answers, and how surely, is `Poll`'s business
         """
-        level, trials = rational(beta, "beta"), whole(answers, "answers", least=1)
-        if not 0 < level < 1:
-            raise InvalidParameter(
-                "beta", problem="is not between 0 and 1", remedy="pass, say, 0.05"
-            )
+        level = probability(beta, "beta", zero=False, one=False, remedy="pass, say, 0.05")
+        trials = whole(answers, "answers", least=1)
         return least(
-            lambda a: a == trials or _at_most(level, a + 1, trials, 1 - self.keep), (0, trials)
+            lambda a: a == trials or tail_at_most(a + 1, trials, 1 - self.keep, level), (0, trials)
         )
 
 
@@ -365,68 +363,3 @@ def shifts(
     """The sampler of shifts; words are shorter in tests only."""
     changed = coin(lambda: arb_of(change), word_bits=word_bits, guide_bits=guide_bits)
     return changed if categories == 2 else Shift(changed, UniformBelow(categories - 1))
-
-
-# ---------------------------------------------------------------- binomial tails
-
-# Up to so many trials the tail is summed as a rational at once, else if balls cannot decide.
-_FEW = 200
-_DECISIVE = 512
-
-
-def binomial_tail(count: int, trials: int, probability: Fraction) -> Real:
-    """P[B >= count] for B binomial, 0 < count <= trials, as the regularised incomplete beta.
-
-    >>> binomial_tail(2, 3, Fraction(1, 2)).ball(64)
-    Ball(0.5...)
-    """
-
-    def enclosure() -> arb:
-        return arb_of(probability).beta_lower(count, trials - count + 1, regularized=1)
-
-    return Real(enclosure)
-
-
-def _at_most(level: Fraction, count: int, trials: int, probability: Fraction) -> bool:
-    """Whether P[B >= count] <= level; equality, which no ball decides, is decided by rationals."""
-    if trials > _FEW:
-        tail = binomial_tail(count, trials, probability)
-        try:
-            return refine(lambda precision: tail.ball(precision) <= level, limit=_DECISIVE)
-        except PrecisionExhausted:
-            pass
-    tail_numerator = whole_tail(count, trials, probability)
-    return (
-        tail_numerator * level.denominator
-        <= level.numerator * fmpz(probability.denominator) ** trials
-    )
-
-
-def whole_tail(count: int, trials: int, probability: Fraction) -> fmpz:
-    """The integer P[B >= count] times the denominator of the probability, to the power of trials.
-
-    Theorem  with the probability u/(u+w), it is the sum of C(n, i) u**i w**(n-i) over i >= count.
-             Neighbouring terms have the ratio (n-i) u / ((i+1) w), so it is the first term times
-             1 + a sum of products of ratios, which binary splitting adds up
-
-    >>> whole_tail(2, 3, Fraction(1, 2))
-    4
-    """
-    yes = fmpz(probability.numerator)
-    no = probability.denominator - yes
-    _, below, added = _split(count, trials, trials, yes, no)
-    first = fmpz.bin_uiui(trials, count) * yes**count * no ** (trials - count)
-    return first * (below + added) // below
-
-
-def _split(start: int, stop: int, trials: int, yes: fmpz, no: fmpz) -> tuple[fmpz, fmpz, fmpz]:
-    """Products of the ratios' numerators and denominators; the sum of all partial products."""
-    if stop - start < 1:
-        return fmpz(1), fmpz(1), fmpz(0)
-    if stop - start == 1:
-        above = (trials - start) * yes
-        return above, (start + 1) * no, above
-    middle = (start + stop) // 2
-    above, below, added = _split(start, middle, trials, yes, no)
-    above_then, below_then, added_then = _split(middle, stop, trials, yes, no)
-    return above * above_then, below * below_then, added * below_then + above * added_then

@@ -40,9 +40,8 @@ from lastbit.audit.blackbox.fitted_events import (
     fitted_to_multiples,
     share_ends,
 )
-from lastbit.audit.bounds import probability_lower, probability_upper
 from lastbit.audit.inputs import Pair
-from lastbit.exact import rational, working_precision
+from lastbit.exact import probability_lower, probability_upper, rational, working_precision
 from lastbit.laws import Law, OnGrid
 from lastbit.verify import ExactLaw
 

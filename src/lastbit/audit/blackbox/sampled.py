@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from lastbit.audit.blackbox.events import Event
 from lastbit.audit.blackbox.search import Box, Draw, Plan, Progress, Watch, best_pair, fitted
 from lastbit.audit.blackbox.spending import ONE_READING, in_reach, readings, statements
-from lastbit.audit.bounds import delta_lower, epsilon_lower, probability_lower
+from lastbit.audit.bounds import delta_lower, epsilon_lower
 from lastbit.audit.inputs import Pair
-from lastbit.exact import DEFAULT_PRECISION, arb_of, lower, working_precision
+from lastbit.exact import DEFAULT_PRECISION, arb_of, lower, probability_lower, working_precision
 
 _MOST_TESTS = 1 << 28
 _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
