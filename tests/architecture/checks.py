@@ -211,7 +211,7 @@ def past_a_door(module: Module) -> Iterator[str]:
 
 def list_inside_a_room(module: Module) -> Iterator[str]:
     """What a room shows is listed at its door, in `__init__.pyi`; a file inside has no list."""
-    if not module.is_init:
+    if not module.is_init and len(module.path.parts) > 1:
         for node in module.tree.body:
             if isinstance(node, ast.Assign) and _text_of_name(node.targets[0]) == "__all__":
                 yield f"line {node.lineno}: __all__"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from lastbit.checker.numbers import digest
 from lastbit.cli import main
 from lastbit.release import Answer
 from lastbit.verify import Rejected, check, problem_of
-from lastbit.verify.arithmetic import digest
 from tests.compatibility.kept import KEPT, elsewhere, names_in, read
 from tests.data.generate import CERTIFICATES
 

@@ -401,7 +401,7 @@ def test_the_law_of_very_many_categories_is_not_listed() -> None:
 
 @pytest.mark.parametrize("probability", [1, -0.1, "1.5"])
 def test_bad_truth(probability: object) -> None:
-    with pytest.raises(InvalidParameter, match="probability is not from 0 to below 1"):
+    with pytest.raises(InvalidParameter, match="probability is not between 0 and 1"):
         RandomizedResponse.from_truth(probability)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.exact.elementary import ln
+from lastbit.exact.logarithm import ln
 from lastbit.mechanisms import snapping
 from lastbit.mechanisms.snapping import (
     Snapping,

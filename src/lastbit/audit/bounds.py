@@ -16,17 +16,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     DEFAULT_PRECISION,
     Number,
     arb_of,
     clopper_pearson,
     lower,
+    nonnegative,
     probability,
     probability_lower,
     probability_upper,
-    rational,
     working_precision,
 )
 
@@ -88,9 +87,7 @@ def delta_lower(
     >>> delta_lower(500, 1000, 0, 1000, epsilon=1) > 0.35
     True
     """
-    loss, allowed = rational(epsilon, "epsilon"), _error(error) / 2
-    if loss < 0:
-        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
+    loss, allowed = nonnegative(epsilon, "epsilon"), _error(error) / 2
     low = probability_lower(hits, trials, error=allowed)
     high = probability_upper(other_hits, other_trials, error=allowed)
     if low <= high:  # also keeps e**epsilon from being formed where it cannot matter

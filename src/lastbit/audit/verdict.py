@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import whole
+from lastbit.exact import probability, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,7 @@ class Verdict:
             raise InvalidParameter(
                 "epsilon_lower", problem="is negative or NaN", remedy="pass 0 if nothing is shown"
             )
-        if not 0 <= self.error < 1:
-            raise InvalidParameter(
-                "error", problem="is not in [0, 1)", remedy="pass the rate of false accusations"
-            )
+        probability(self.error, "error", one=False, remedy="pass the rate of false accusations")
         whole(self.samples, "samples")
         if self.claimed is not None and self.broken != exceeds(self.epsilon_lower, self.claimed):
             raise InvalidParameter(

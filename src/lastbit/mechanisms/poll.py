@@ -199,7 +199,7 @@ class Poll:
             raise InvalidParameter("method", problem="is unknown", remedy="pass exact or normal")
         return PollResult(
             mean=mean.numerator / mean.denominator,
-            standard_error=_root(variance / n),
+            standard_error=upper(Ball.of(variance / n).sqrt()),
             low=lower(low),
             high=upper(high),
             n=n,
@@ -271,10 +271,6 @@ def _normal_quantile(confidence: Fraction) -> Real:
 def _half_width(variance: Fraction, n: int, confidence: Fraction) -> float:
     z = _normal_quantile(confidence).ball(_PRECISION)
     return upper(z * Ball.of(variance / n).sqrt())
-
-
-def _root(number: Fraction) -> float:
-    return upper(Ball.of(number).sqrt())
 
 
 def _confidence(value: object) -> Fraction:

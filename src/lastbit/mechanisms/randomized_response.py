@@ -17,6 +17,7 @@ from lastbit.exact import (
     Real,
     arb_of,
     floor_ceil,
+    nonnegative,
     positive,
     probability,
     rational,
@@ -109,13 +110,7 @@ class RandomizedResponse:
         Theorem  keep = p + (1-p)/k; for two categories epsilon = ln(1 + 2p/(1-p))
         Source   paper 003 (6)-(8), where the other answer is a fair coin
         """
-        truth, count = rational(probability, "probability"), _count(categories)
-        if not 0 <= truth < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not from 0 to below 1",
-                remedy="pass, say, 0.5: half of the answers are true, half are drawn by lot",
-            )
+        truth, count = _truth(probability), _count(categories)
         return cls(keep=truth + (1 - truth) / count, categories=count, neighbours=neighbours)
 
     @property
@@ -130,9 +125,7 @@ class RandomizedResponse:
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises if at most so many answers change: they are independent."""
-        answers = rational(distance, "distance")
-        if answers < 0:
-            raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
+        answers = nonnegative(distance, "distance")
         return PureDP(math.floor(answers) * self.epsilon, neighbours=self.neighbours)
 
     def release(self, value: Any) -> Any:
@@ -191,6 +184,11 @@ def check_listed(categories: int) -> None:
             problem="are too many to list them all",
             remedy=f"merge or hash them into at most {MOST_LISTED}",
         )
+
+
+def _truth(value: object) -> Fraction:
+    remedy = "pass, say, 0.5: half of the answers are true, half are drawn by lot"
+    return probability(value, "probability", one=False, remedy=remedy)
 
 
 def _count(categories: object) -> int:

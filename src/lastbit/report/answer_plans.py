@@ -10,6 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from lastbit.exact import root_below
 from lastbit.report.answer_words import amount_text, printable, unit_word
 from lastbit.report.claims import natural_unit
 
@@ -119,8 +120,8 @@ def _noise(
         scale = Fraction(part["scale"]) * factor
         noise, error = f"Laplace, scale {_short(scale)}", float(scale) * _LAPLACE_95
         return what, f"{_up(moved)} in all groups together", noise, f"± {_short(error)}"
-    far = _root(Fraction(part["sensitivity"]["l2_squared"]) * factor**2)
-    deviation = _root(Fraction(part["variance"]) * factor**2)
+    far = root_below(Fraction(part["sensitivity"]["l2_squared"]) * factor**2)
+    deviation = root_below(Fraction(part["variance"]) * factor**2)
     noise = f"Gaussian, deviation {_short(deviation)}"
     return what, f"{_up(far)} (Euclidean)", noise, f"± {_short(float(deviation) * _GAUSSIAN_95)}"
 
@@ -172,17 +173,6 @@ def _paid(number: Fraction) -> str:
     """
     exact = amount_text(number, up=True)
     return exact if len(exact) <= _SHORT else _up(number)
-
-
-def _root(number: Fraction) -> Fraction:
-    """The square root, to forty digits; exact where it is that short.
-
-    >>> _root(Fraction(9, 4))
-    Fraction(3, 2)
-    """
-    context = Context(prec=40)
-    near = context.divide(Decimal(number.numerator), Decimal(number.denominator))
-    return Fraction(context.sqrt(near))
 
 
 def _short(number: Fraction | float) -> str:

@@ -26,8 +26,8 @@ from lastbit.checker import (
     steady,
 )
 from lastbit.errors import InvalidParameter, NotCertified, WrongType
-from lastbit.exact import arb_of, ends, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, floor_log2, power_of_two
+from lastbit.exact import arb_of, ends, floor_log2, working_precision
+from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, power_of_two
 from lastbit.verify.running.uniforms import FullPrecision, Grid
 
 Generator: TypeAlias = FullPrecision | Grid

@@ -13,7 +13,7 @@ from flint import arb
 
 from lastbit.checker import written
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, ends, positive, shown, working_precision
+from lastbit.exact import Number, arb_of, ends, floor_log2, positive, shown, working_precision
 from lastbit.privacy import ApproxDP, PureDP
 from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
 
@@ -186,7 +186,7 @@ def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") 
 
 def grid(epsilon: Fraction) -> Fraction:
     """The least power of two that is not below 1/epsilon."""
-    return _power(-_exponent(epsilon))
+    return _power(-floor_log2(epsilon))
 
 
 def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
@@ -267,7 +267,7 @@ class _Derivation:
 
     def _least_uniform(self, reach: Fraction) -> Step:
         """NEXT: for |c| <= reach, -low <= ln G(c) - epsilon c <= high."""
-        exact_quotient = _power(_exponent(self.epsilon)) == self.epsilon
+        exact_quotient = _power(floor_log2(self.epsilon)) == self.epsilon
         moved = Fraction(0) if exact_quotient else self._half_ulp(reach)
         add = Step("ADD", (("reach", reach),))
         quotient = self.epsilon * moved
@@ -317,11 +317,11 @@ class _Derivation:
             lowest, _ = ends(arb(2).log() * -self.least)
             _, factor = ends(arb_of(self.epsilon + excess).exp())
         reached = self.epsilon * reach + least["low"] < lowest
-        delta = Fraction(0) if reached else _power(_exponent(1 + factor) + 1 + self.least)
+        delta = Fraction(0) if reached else _power(floor_log2(1 + factor) + 1 + self.least)
         return Step("RANGE", (("delta", delta),), (least,))
 
     def _half_ulp(self, number: Fraction) -> Fraction:
-        return _power(_exponent(number) - self.significand)
+        return _power(floor_log2(number) - self.significand)
 
     def _up(self, ball: arb) -> Fraction:
         """The least multiple of 2**-24 unit round-offs that is not below a ball."""
@@ -344,12 +344,6 @@ def _power(exponent: int) -> Fraction:
     return Fraction(2) ** exponent
 
 
-def _exponent(number: Fraction) -> int:
-    """The greatest e with 2**e <= number, for a number above 0."""
-    guess = number.numerator.bit_length() - number.denominator.bit_length()
-    return guess if _power(guess) <= number else guess - 1
-
-
 # ---------------------------------------------------------------- for people
 
 
@@ -370,7 +364,7 @@ def _shown(name: str, value: Fraction, unit: Fraction) -> str:
     if name in {"excess", "up", "down", "low", "high", "error"}:
         return f"<= {float(math.ceil(value / unit / _PIECES) * _PIECES):.3f} eta"
     if name == "delta":
-        return "0" if value == 0 else f"<= 2**{_exponent(value) + 1}"
+        return "0" if value == 0 else f"<= 2**{floor_log2(value) + 1}"
     return f"{float(value):.6g}"
 
 

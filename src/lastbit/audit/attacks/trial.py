@@ -25,7 +25,7 @@ from lastbit.audit.bounds import epsilon_lower
 from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.audit.verdict import Verdict, exceeds
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, rational
+from lastbit.exact import Number, probability
 
 Floats: TypeAlias = NDArray[np.float64]
 Event: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
@@ -126,12 +126,7 @@ def error_rate(error: Number) -> Fraction:
     >>> error_rate("1e-6")
     Fraction(1, 1000000)
     """
-    number = rational(error, "error")
-    if not 0 < number < 1:
-        raise InvalidParameter(
-            "error", problem="is not strictly between 0 and 1", remedy='pass, say, "1e-6"'
-        )
-    return number
+    return probability(error, "error", zero=False, one=False, remedy='pass, say, "1e-6"')
 
 
 def numbers(target: Target) -> tuple[float, float]:

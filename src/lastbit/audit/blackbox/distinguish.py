@@ -21,7 +21,7 @@ from lastbit.audit.inputs import Choices, Pair, listed
 from lastbit.audit.targets.target import as_release
 from lastbit.audit.verdict import text_above, text_below
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, rational, shown, whole
+from lastbit.exact import Number, nonnegative, positive, probability, shown, whole
 from lastbit.verify import Code
 
 _MOST_SAMPLES = 1 << 32
@@ -554,28 +554,15 @@ def _tests(samples: int) -> int:
 
 
 def _claim(epsilon: Number | None) -> Fraction | None:
-    if epsilon is None:
-        return None
-    number = rational(epsilon, "epsilon")
-    if number < 0:
-        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
-    return number
+    return None if epsilon is None else nonnegative(epsilon, "epsilon")
 
 
 def _share(delta: Number) -> Fraction:
-    number = rational(delta, "delta")
-    if not 0 <= number < 1:
-        raise InvalidParameter(
-            "delta", problem="is outside [0, 1)", remedy="pass 0 or a small probability"
-        )
-    return number
+    return probability(delta, "delta", one=False, remedy="pass 0 or a small probability")
 
 
 def _error(error: Number) -> Fraction:
-    number = positive(error, "error")
-    if number >= 1:
-        raise InvalidParameter("error", problem="is not below 1", remedy='pass, say, "1e-6"')
-    return number
+    return probability(error, "error", zero=False, one=False, remedy='pass, say, "1e-6"')
 
 
 def _claimed(epsilon: Fraction | None, delta: Fraction) -> str:

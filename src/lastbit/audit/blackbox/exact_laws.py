@@ -17,7 +17,7 @@ from typing import Any
 from flint import arb
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Ball, arb_of, lower, rational, working_precision
+from lastbit.exact import Ball, arb_of, lower, nonnegative, probability, rational, working_precision
 from lastbit.laws import Law, OnGrid
 from lastbit.verify import Code, ExactLaw, exact_law
 
@@ -139,10 +139,9 @@ def _excess(p: arb, q: arb, factor: arb) -> float:
 
 def _check(epsilon: Fraction | None, delta: Fraction) -> None:
     """A claim below zero would be refuted by every mechanism."""
-    if epsilon is not None and epsilon < 0:
-        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
-    if not 0 <= delta <= 1:
-        raise InvalidParameter("delta", problem="is outside [0, 1]", remedy="pass a probability")
+    if epsilon is not None:
+        nonnegative(epsilon, "epsilon")
+    probability(delta, "delta")
 
 
 def _ratio(cell: _Cell) -> float:

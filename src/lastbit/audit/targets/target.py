@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, lower, positive, rational, whole
+from lastbit.exact import Number, lower, nonnegative, positive, probability, rational, whole
 
 Bounds: TypeAlias = tuple[Any, Any]
 Release: TypeAlias = Callable[[Any, int], Any]
@@ -251,19 +251,11 @@ def _scale(scale: Number) -> float:
 
 
 def _claim(claimed: Number) -> Fraction:
-    number = rational(claimed, "claimed")
-    if number < 0:
-        raise InvalidParameter("claimed", problem="is negative", remedy="pass an epsilon from 0 up")
-    return number
+    return nonnegative(claimed, "claimed")
 
 
 def _probability(delta: Number) -> Fraction:
-    number = rational(delta, "delta")
-    if not 0 <= number < 1:
-        raise InvalidParameter(
-            "delta", problem="is not in [0, 1)", remedy="pass 0 if there is none"
-        )
-    return number
+    return probability(delta, "delta", one=False, remedy="pass 0 if there is none")
 
 
 def _text(name: str) -> str:

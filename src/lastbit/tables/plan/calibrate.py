@@ -23,13 +23,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, positive, upper, working_precision
+from lastbit.exact import Number, arb_of, positive, root_below, upper, working_precision
 from lastbit.mechanisms import ThresholdedHistogram
-from lastbit.privacy import ZCDP, delta_upper, least_noise
+from lastbit.privacy import ZCDP, best_order_for_epsilon, delta_upper, least_noise
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.measures import Measure, Recipe
 from lastbit.tables.plan.parts import KeysPart, NoisePart, Part
@@ -41,6 +40,7 @@ Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
 
 _ROOT_TWO = Fraction(99, 70)
 _FINENESS = 64
+_ROOT_BITS = 43
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +57,6 @@ class Demand:
     rank_moved: int = 0
 
 
-def root_below(number: Fraction) -> Fraction:
-    """A rational not above the square root, and short of it by less than one part in 2**40.
-
-    >>> root_below(Fraction(9, 4)), root_below(Fraction(2))**2 < 2
-    (Fraction(3, 2), True)
-    """
-    size = number.numerator.bit_length() - number.denominator.bit_length()
-    shift = 88 - size + (size & 1)  # even, so that its half is whole
-    scaled = number * Fraction(2) ** shift
-    return Fraction(isqrt(scaled.numerator // scaled.denominator)) / Fraction(2) ** (shift // 2)
-
-
 def pure_error(demand: Demand) -> Fraction:
     """The error at epsilon = 1, in full rows, nearly."""
     if demand.kind == "rank":
@@ -81,8 +69,8 @@ def concentrated_error(demand: Demand) -> Fraction:
     if demand.kind == "rank":
         assert demand.aggregate is not None
         share = rank_draws(demand.aggregate)[0].share  # buys epsilon * share, or sqrt(8 rho share)
-        return _rank_error(demand) * root_below(share / 8)
-    return root_below(Fraction(demand.moves.l2_squared, 2)) / demand.full
+        return _rank_error(demand) * root_below(share / 8, _ROOT_BITS)
+    return root_below(Fraction(demand.moves.l2_squared, 2), _ROOT_BITS) / demand.full
 
 
 def _rank_error(demand: Demand) -> Fraction:
@@ -193,22 +181,11 @@ def conversion_to(epsilon: Fraction, delta: Fraction) -> Conversion:
     start = Fraction(max(1.0, math.log(delta.denominator) - math.log(delta.numerator))) / epsilon
     rho = 1 / (2 * least_noise(meets, start=start, bits=32) ** 2)
     while True:
-        order = _best_order(rho, epsilon)
+        best = best_order_for_epsilon(rho, epsilon) - 1
+        order = 1 + max(best.limit_denominator(1 << 20), Fraction(1, 1 << 20))
         if order_delta(rho, epsilon, order) <= delta:
             return Conversion(rho=rho, epsilon=epsilon, delta=delta, order=order)
         rho *= 1 - Fraction(1, 1 << 24)
-
-
-def _best_order(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """About where delta is least: every order proves a delta, so floats may be careless."""
-    density, loss = float(rho), float(epsilon)
-    low, high = -60.0, 60.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        x = math.exp(middle)
-        below = (1 + 2 * x) * density - math.log1p(1 / x) < loss
-        low, high = (middle, high) if below else (low, middle)
-    return 1 + max(Fraction(math.exp(low)).limit_denominator(1 << 20), Fraction(1, 1 << 20))
 
 
 def demands_of(
@@ -332,7 +309,7 @@ def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) ->
             continue
         assert demand.kind == "rank"  # the discovery of keys has no rho
         for draw, measure, aggregate in _draws(demand):
-            epsilon = root_below(8 * rho * draw.share)
+            epsilon = root_below(8 * rho * draw.share, _ROOT_BITS)
             yield rank_part(
                 aggregate,
                 measure,

@@ -29,7 +29,7 @@ from math import prod
 from typing import Any, Literal
 
 from lastbit.errors import QueryRefused
-from lastbit.exact import Number
+from lastbit.exact import Number, root_below
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.calibrate import (
     Conversion,
@@ -41,7 +41,6 @@ from lastbit.tables.plan.calibrate import (
     conversion_to,
     demands_of,
     pure_error,
-    root_below,
     shares,
 )
 from lastbit.tables.plan.explaining import explained, guarantee_text

@@ -13,17 +13,10 @@ from typing import Any, Final, Literal
 
 from lastbit.checker import written
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
-from lastbit.exact import Number, rational, whole
+from lastbit.exact import Number, floor_log2, rational, whole
 from lastbit.verify.certificate import certificate
 from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
-from lastbit.verify.error_bounds.formats import (
-    BINARY64,
-    Binary,
-    Fixed,
-    Format,
-    floor_log2,
-    power_of_two,
-)
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import hull
 from lastbit.verify.error_bounds.rules import Machine, input_step, mean_error, step
 from lastbit.verify.language.expressions import (

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import rational, whole
+from lastbit.exact import floor_log2, rational, whole
 from lastbit.sampling import uniform_below
 
 _FINE = 62
@@ -93,8 +93,7 @@ class FullPrecision:
         top, bottom = real.numerator, real.denominator
         if top << -least < bottom:
             return 0
-        exponent = top.bit_length() - bottom.bit_length()  # off by at most one, and then too large
-        exponent -= top << -exponent < bottom
+        exponent = floor_log2(real)
         front = (top << (places - exponent)) // bottom
         return ((exponent - least - 1) << places) + front
 
