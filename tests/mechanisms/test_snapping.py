@@ -365,7 +365,7 @@ def test_bad_combinations():
         Snapping(bound=10, epsilon=1, inner_epsilon=1.0)
     with pytest.raises(InvalidParameter, match="costs too much"):
         Snapping(bound=2**43, epsilon=1)
-    with pytest.raises(InvalidParameter, match="no float"):
+    with pytest.raises(InvalidParameter, match="not a float"):
         Snapping(bound=10, inner_epsilon="0.1")  # type: ignore[arg-type]
     with pytest.raises(WrongType):
         Snapping(bound=10, epsilon=1, neighbours="all")  # type: ignore[arg-type]

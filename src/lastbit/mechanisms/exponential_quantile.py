@@ -13,6 +13,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive
 from lastbit.laws import OnGrid, Stepped
 from lastbit.mechanisms.lattice import lattice, nearest, power_below
+from lastbit.mechanisms.mechanism import set_fields
 from lastbit.privacy import CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import UniformBelow, counted, drawn_fresh, secure_bits
 from lastbit.sensitivity import Quantile, Records, bounds_of, records, relation_of
@@ -92,9 +93,8 @@ class ExponentialQuantile:
             )
         relation_of(neighbours)
         records([], low, high)  # refuses bounds that no record could be compared with
-        values = (share, loss, low, high, step, neighbours)
-        for name, value in zip(self.__slots__, values, strict=True):
-            object.__setattr__(self, name, value)
+        set_fields(self, level=share, epsilon=loss, lower=low, upper=high, grid=step)
+        set_fields(self, neighbours=neighbours)
 
     @property
     def guarantee(self) -> PureDP:

@@ -1,7 +1,4 @@
-"""Noise that follows a smooth bound on the local sensitivity.
-
-How much noise a smooth bound needs: alpha and beta of each ideal noise law.
-"""
+"""Noise scaled to a smooth bound on the local sensitivity, and how much of it each law needs."""
 
 from __future__ import annotations
 
@@ -26,7 +23,8 @@ from lastbit.laws import (
     Rounded,
     StudentT,
 )
-from lastbit.mechanisms.lattice import lattice, nearest, probability
+from lastbit.mechanisms.lattice import lattice, nearest
+from lastbit.mechanisms.mechanism import level, set_fields
 from lastbit.mechanisms.stable_value import check_same
 from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours, least_noise
 from lastbit.sampling import drawn_fresh, rounded_sampler
@@ -77,19 +75,20 @@ class Admissible:
     delta: Fraction
 
 
+_LAWS: dict[object, Ideal] = {
+    "cauchy": IdealCauchy(),
+    "student": StudentT(3),
+    "laplace": IdealLaplace(),
+    "gaussian": IdealGaussian(),
+}
+
+
 def noise_law(noise: object) -> Ideal:
     """The ideal law that a name or a law object stands for."""
-    match noise:
-        case "cauchy":
-            return IdealCauchy()
-        case "student":
-            return StudentT(3)
-        case "laplace":
-            return IdealLaplace()
-        case "gaussian":
-            return IdealGaussian()
-        case IdealCauchy() | PolynomialTail() | StudentT() | IdealLaplace() | IdealGaussian():
-            return _with_digits(noise)
+    if isinstance(noise, str) and noise in _LAWS:
+        return _LAWS[noise]
+    if isinstance(noise, IdealCauchy | PolynomialTail | StudentT | IdealLaplace | IdealGaussian):
+        return _with_digits(noise)
     remedy = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
     raise WrongType("noise", problem="is not known to be admissible", remedy=remedy)
 
@@ -125,7 +124,7 @@ def admissible(
     """
     law = noise_law(noise)
     loss = positive(epsilon, "epsilon")
-    part = probability(share, "share", remedy='pass "1/2"')
+    part = level(share, "share", remedy='pass "1/2"')
     sliding, dilation = loss * part, loss * (1 - part)
     chance = _delta(delta, law)
     match law:
@@ -158,7 +157,7 @@ def _delta(delta: Number | None, law: Ideal) -> Fraction:
         raise InvalidParameter(
             "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
         )
-    return probability(delta, "delta", remedy='pass, say, "1e-6"')
+    return level(delta, "delta", remedy='pass, say, "1e-6"')
 
 
 def _steepest(gamma: Fraction) -> Fraction:
@@ -275,9 +274,8 @@ class SmoothNoise:
                 problem="is too small for this noise: no bound is smooth enough",
                 remedy="pass a larger one, or use Laplace with global_sensitivity",
             )
-        object.__setattr__(self, "admissible", chosen)
-        object.__setattr__(self, "grid", lattice(grid, noise=Fraction(1), dimension=1).step)
-        object.__setattr__(self, "neighbours", check_neighbours(neighbours))
+        step = lattice(grid, noise=Fraction(1), dimension=1).step
+        set_fields(self, admissible=chosen, grid=step, neighbours=check_neighbours(neighbours))
 
     @property
     def alpha(self) -> Fraction:
@@ -328,9 +326,9 @@ class SmoothNoise:
                  than the rest of the range there. Nothing is off by more than the whole range
         """
         self._check(bound)
-        level = 1 - probability(beta, "beta") / 2
+        chance = 1 - level(beta, "beta") / 2
         with working_precision(128):
-            wide = self.admissible.law.quantile(level).enclosure * arb_of(bound.bound / self.alpha)
+            wide = self.admissible.law.quantile(chance).enclosure * arb_of(bound.bound / self.alpha)
             error = _not_below(wide) + self.grid / 2
         limits = self._limits(bound)
         if limits is None or bound.lower is None or bound.upper is None:
@@ -349,7 +347,7 @@ class SmoothNoise:
         if not isinstance(bound, SmoothBound):
             raise WrongType(
                 "bound",
-                problem="is no smooth bound",
+                problem="is not a smooth bound",
                 remedy="pass smooth_sensitivity(...) or from_distance(...)",
             )
         if bound.beta > self.beta:
