@@ -28,15 +28,9 @@ from lastbit.exact import (
 from lastbit.laws import DiscreteLaplace, Shifted, least
 from lastbit.mechanisms.lattice import INTEGERS
 from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
-from lastbit.privacy import (
-    ADD_REMOVE,
-    ApproxDP,
-    Neighbours,
-    ProbabilisticDP,
-    PureDP,
-    check_neighbours,
-)
+from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP, PureDP
 from lastbit.sampling import laplace_sampler
+from lastbit.sensitivity import relation_of
 
 _PLAIN = (str, bytes, int, date, NoneType)
 _DEEPEST = 32
@@ -90,7 +84,7 @@ def labels_of(keys: Any) -> NDArray[Any]:
 
 
 def plain(key: Any) -> Any:
-    """The one way in which a key is written, whoever wrote it."""
+    """The one way in which a key is written."""
     if type(key) in _PLAIN:
         return key
     if type(key) is tuple:
@@ -152,9 +146,39 @@ def narrowed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+class _NoisyCounts:
+    """Counts with independent discrete Laplace noise of one scale."""
+
+    __slots__ = ()
+
+    scale: Fraction
+
+    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
+        """The least a with P[abs(X) > a for one of this many keys] <= beta.
+
+        Theorem  with probability 1 - beta each of these keys is off by at most a; with a threshold
+                 it may instead be left out, and then its count is below threshold + a
+        """
+        most = level(beta, "beta")
+        return least(
+            lambda error: _at_most(lambda: self._off(error, keys), lambda: arb_of(most)), (0, None)
+        )
+
+    def beta(self, error: Number, *, keys: int = 1) -> float:
+        """P[abs(X) > error for one of this many keys], rounded up: the inverse of `accuracy`."""
+        with working_precision(128):
+            chance = self._off(int(nonnegative(error, "error")), keys)
+            return min(upper(chance), 1.0) if chance.is_finite() else 1.0
+
+    def _off(self, error: int, keys: int) -> arb:
+        """P[abs(X) > error for one of this many keys], for an error from 0 up."""
+        one = 2 * DiscreteLaplace(self.scale).cumulative(-error - 1)
+        return _some(one, whole(keys, "keys", least=1))
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class Histogram:
-    """Noisy counts of declared keys, those that nobody has included.
+class Histogram(_NoisyCounts):
+    """Noisy counts of declared keys, including those that no record has.
 
     Law      release(n)[k] = n[k] + X_k for every declared key k, X_k independent discrete Laplace;
              a key that is not in the data counts 0
@@ -233,14 +257,6 @@ class Histogram:
         """The exact law of what is released for a key with this count."""
         return Shifted(DiscreteLaplace(self.scale), count_of(count))
 
-    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
-        """The least a with P[one of so many keys is off by more than a] <= beta."""
-        return _accuracy(self.scale, beta, keys)
-
-    def beta(self, error: Number, *, keys: int = 1) -> float:
-        """P[one of so many keys is off by more than error], rounded up."""
-        return _beta(self.scale, error, keys)
-
 
 @dataclass(frozen=True, slots=True)
 class ThresholdedLaw:
@@ -257,7 +273,7 @@ class ThresholdedLaw:
 
     @property
     def suppressed(self) -> Ball:
-        """P[the key is not shown]; 1 for a key that nobody has."""
+        """P[the key is not shown]; 1 for a key that no record has."""
         return self.noise.cdf(self.threshold - 1 - self.count) if self.count else Ball.of(1)
 
     @property
@@ -275,7 +291,7 @@ class ThresholdedLaw:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ThresholdedHistogram:
+class ThresholdedHistogram(_NoisyCounts):
     """Noisy counts of the keys in the data, of which only the large ones are shown.
 
     Law      every key with a count n >= 1 gets n + X, X independent discrete Laplace with
@@ -378,29 +394,13 @@ class ThresholdedHistogram:
         """The exact law of what becomes of a key with this count."""
         return ThresholdedLaw(DiscreteLaplace(self.scale), count_of(count), self.threshold)
 
-    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
-        """The least a with P[abs(X) > a for one of so many keys] <= beta.
-
-        Theorem  with probability 1 - beta each of these keys is either shown and off by at most a,
-                 or not shown and its count below threshold + a
-        """
-        return _accuracy(self.scale, beta, keys)
-
-    def beta(self, error: Number, *, keys: int = 1) -> float:
-        """P[abs(X) > error for one of so many keys], rounded up: the inverse of `accuracy`."""
-        return _beta(self.scale, error, keys)
-
 
 # -- parameters --
 
 
 def _people(neighbours: Neighbours) -> int:
     """How many persons' keys differ between two neighbours."""
-    relation = check_neighbours(neighbours).relation
-    if relation in ("add-remove", "change-one"):
-        return 1 if relation == "add-remove" else 2
-    problem = "is neither add-remove nor change-one, and the sensitivity depends on which"
-    raise InvalidParameter("neighbours", problem=problem, remedy="pass ADD_REMOVE or CHANGE_ONE")
+    return 1 if relation_of(neighbours) == "add-remove" else 2
 
 
 def _scale(epsilon: Number | None, scale: Number | None, sensitivity: int) -> Fraction:
@@ -475,21 +475,3 @@ def _delta(scale: Fraction, threshold: int, keys: int) -> Fraction:
     """1 - (1-p)**keys, rounded up."""
     with working_precision(128):
         return Fraction(upper(_some(_appears(scale, threshold), keys)))
-
-
-def _off(scale: Fraction, error: int, keys: int) -> arb:
-    """P[abs(X) > error for one of so many keys], for an error from 0 up."""
-    return _some(2 * DiscreteLaplace(scale).cumulative(-error - 1), whole(keys, "keys", least=1))
-
-
-def _accuracy(scale: Fraction, beta: Number, keys: int) -> int:
-    most = level(beta, "beta")
-    return least(
-        lambda error: _at_most(lambda: _off(scale, error, keys), lambda: arb_of(most)), (0, None)
-    )
-
-
-def _beta(scale: Fraction, error: Number, keys: int) -> float:
-    with working_precision(128):
-        chance = _off(scale, int(nonnegative(error, "error")), keys)
-        return min(upper(chance), 1.0) if chance.is_finite() else 1.0

@@ -15,7 +15,7 @@ from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.mechanisms.stable_value import BOTTOM, Bottom, check_same, least_above, passes
 from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, check_neighbours
 from lastbit.sampling import drawn, laplace_sampler
-from lastbit.sensitivity import Proposal
+from lastbit.sensitivity import Proposal, several_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +158,7 @@ def _bounds(bound: Number | None, bounds: Sequence[Number] | None) -> tuple[Frac
     exactly_one(bound=bound, bounds=bounds)
     if bounds is None:
         return (positive(bound, "bound"),)
-    if isinstance(bounds, str) or not isinstance(bounds, Sequence) or not bounds:
-        raise WrongType("bounds", problem="is not a list of numbers", remedy="pass, say, [1, 2, 4]")
-    proposed = tuple(positive(b, "bounds") for b in bounds)
+    proposed = several_bounds(bounds)
     if any(a >= b for a, b in pairwise(proposed)):
         raise InvalidParameter(
             "bounds", problem="do not increase", remedy="sort them and drop doubles"

@@ -115,7 +115,7 @@ def utilities_of(utilities: object) -> Utilities:
         raise WrongType("utilities", problem="are not a vector of numbers", remedy=_REMEDY)
     array = np.asarray(utilities)
     if array.ndim != 1:
-        raise InvalidParameter("utilities", problem="have not one dimension", remedy=_REMEDY)
+        raise InvalidParameter("utilities", problem="are not one-dimensional", remedy=_REMEDY)
     match array.dtype.kind:
         case "i":
             return _filled(array.astype(np.int64))
@@ -156,7 +156,7 @@ def _from_items(items: list[Any] | tuple[Any, ...]) -> Utilities:
     except LastbitError:  # its message might quote the item
         pass
     raise InvalidParameter(
-        "utilities", problem="hold something that is no finite number", remedy=_REMEDY
+        "utilities", problem="hold something that is not a finite number", remedy=_REMEDY
     )
 
 

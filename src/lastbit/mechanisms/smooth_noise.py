@@ -75,7 +75,8 @@ class Admissible:
     delta: Fraction
 
 
-_LAWS: dict[object, Ideal] = {
+_REMEDY = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
+_LAWS: dict[str, Ideal] = {
     "cauchy": IdealCauchy(),
     "student": StudentT(3),
     "laplace": IdealLaplace(),
@@ -87,29 +88,23 @@ def noise_law(noise: object) -> Ideal:
     """The ideal law that a name or a law object stands for."""
     if isinstance(noise, str) and noise in _LAWS:
         return _LAWS[noise]
-    if isinstance(noise, IdealCauchy | PolynomialTail | StudentT | IdealLaplace | IdealGaussian):
-        return _with_digits(noise)
-    remedy = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
-    raise WrongType("noise", problem="is not known to be admissible", remedy=remedy)
-
-
-def _with_digits(law: Ideal) -> Ideal:
-    """Refuse a tail so heavy that a draw has thousands of digits and takes minutes."""
-    match law:
+    match noise:
         case PolynomialTail(gamma=gamma):
             power = gamma - 1
         case StudentT(degrees=degrees):
             power = degrees
+        case IdealCauchy() | IdealLaplace() | IdealGaussian():
+            return noise
         case _:
-            return law
-    if power < _LEAST_POWER:
+            raise WrongType("noise", problem="is not known to be admissible", remedy=_REMEDY)
+    if power < _LEAST_POWER:  # a draw would have thousands of digits and take minutes
         raise InvalidParameter(
             "noise",
             problem="has too heavy a tail",
             remedy="pass StudentT(degrees) with degrees, or PolynomialTail(gamma) with gamma - 1, "
             f"from {_LEAST_POWER} up",
         )
-    return law
+    return noise
 
 
 def admissible(
@@ -129,16 +124,18 @@ def admissible(
     chance = _delta(delta, law)
     match law:
         case IdealLaplace():
-            alpha, beta = sliding, _laplace_beta(dilation, chance)
+            alpha = sliding
+            beta = min(dilation, _largest(laplace_dilation, dilation, chance))
         case IdealGaussian():
             alpha, beta = _gaussian(sliding, dilation, chance)
         case IdealCauchy():
             alpha, beta = sliding, dilation
         case PolynomialTail(gamma=gamma):
-            alpha = sliding / _steepest(gamma)
+            # the greatest slope of ln(1+|z|**gamma)
+            alpha = sliding / _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
             beta = dilation / max(Fraction(1), gamma - 1)
         case StudentT(degrees=degrees):
-            alpha = sliding / _steepest_student(degrees)
+            alpha = sliding / _upper(lambda: arb_of(degrees + 1) / (2 * arb_of(degrees).sqrt()))
             beta = dilation / max(Fraction(1), degrees)
         case _:
             raise AssertionError("noise_law lets no other law through")
@@ -160,17 +157,8 @@ def _delta(delta: Number | None, law: Ideal) -> Fraction:
     return level(delta, "delta", remedy='pass, say, "1e-6"')
 
 
-def _steepest(gamma: Fraction) -> Fraction:
-    """Not below (gamma-1)**((gamma-1)/gamma), the greatest slope of ln(1+|z|**gamma)."""
-    return _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
-
-
-def _steepest_student(degrees: Fraction) -> Fraction:
-    """Not below (v+1)/(2 sqrt v)."""
-    return _upper(lambda: arb_of(degrees + 1) / (2 * arb_of(degrees).sqrt()))
-
-
 def _upper(number: Callable[[], arb]) -> Fraction:
+    """A rational not below a number."""
     with working_precision(_PRECISION):
         return -Fraction(lower(Ball(-number())))
 
@@ -192,10 +180,6 @@ def gaussian_sliding(alpha: arb, epsilon: arb) -> arb:
     here, there = epsilon / alpha - alpha / 2, epsilon / alpha + alpha / 2
     root = arb(2).sqrt()
     return ((here / root).erfc() - epsilon.exp() * (there / root).erfc()) / 2
-
-
-def _laplace_beta(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return min(epsilon, _largest(laplace_dilation, epsilon, delta))
 
 
 def _gaussian(sliding: Fraction, dilation: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
