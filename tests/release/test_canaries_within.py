@@ -210,7 +210,7 @@ def unpaid(monkeypatch: pytest.MonkeyPatch, numbers: set[str]) -> None:
 ROOMS = (
     "release.release", "release.noise", "release.intervals", "release.quotients",
     "release.certificate", "release.having", "release.cells", "release.answer",
-    "tables.backends.duckdb", "tables.aggregated", "ledger.sqlite", "ledger.rows",
+    "tables.backends.duckdb", "tables.aggregated", "ledger.sqlite", "ledger.chain",
     "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "verify.check",
 )  # fmt: skip
 
