@@ -36,8 +36,8 @@ from fractions import Fraction
 from importlib import metadata
 from typing import Any, TypeAlias
 
-from lastbit.checker.numbers import Rejected, number, require
-from lastbit.checker.steps import check_meaning, conditions, ended, run_steps
+from .numbers import Rejected, number, require
+from .steps import check_meaning, conditions, ended, run_steps
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -484,7 +484,7 @@ def _known_text(value: Any) -> str | None:
     if numpy is not None and name in _NUMPY and vars(numpy).get(name) is value:
         listed = name in ("clip", "float64") or isinstance(value, numpy.ufunc)
         return f"built-in numpy.{name}" if listed else None
-    ours = sys.modules.get("lastbit.verify.traced")
+    ours = sys.modules.get("lastbit.verify.tracing.markers")
     if ours is not None and name in ("clamp", "round_to") and vars(ours).get(name) is value:
         return f"lastbit {name}"
     return None

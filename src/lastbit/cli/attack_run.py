@@ -24,6 +24,7 @@ from lastbit.cli.audit_subject import subject_of
 from lastbit.cli.progress_bar import progress_bar
 from lastbit.cli.verify_loading import named
 from lastbit.errors import InvalidParameter
+from lastbit.exact import probability
 
 AnyTarget: TypeAlias = Target | SumTarget
 SECONDS = 5.0  # about as long as one attack may draw, unless --samples says how many
@@ -243,7 +244,4 @@ def needs_of(attack: Attack) -> str:
 
 
 def _check_error(error: Fraction) -> None:
-    if not 0 < error < 1:
-        raise InvalidParameter(
-            "--error", problem="is not strictly between 0 and 1", remedy="pass, say, 1e-6"
-        )
+    probability(error, "--error", zero=False, one=False, remedy="pass, say, 1e-6")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from lastbit.audit import Condition, Event, RangeEvent
 from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.report import AuditStory
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from lastbit.audit import AuditResult
 
 HARDLY = Fraction(1, 10**9)
-FINE = re.compile(r"the last binary place of (.+) is in \[-inf, (-?\d+)\)")
 
 LIMIT = "Sampling cannot see what hardly ever happens: a leak of probability 1e-9."
 NOT_A_PROOF = "Nothing found is no proof: other inputs, other events or more runs may show more."
@@ -115,7 +114,7 @@ def _facts(result: AuditResult) -> list[tuple[str, str]]:
         ("error", "none: exact laws" if result.exact else f"with probability at most "
          f"{exact_text(result.error)}")
     )  # fmt: skip
-    facts += [("event", in_words(result.event)), ("inputs", f"{one}  against  {two}")]
+    facts += [("event", in_words(result.witness)), ("inputs", f"{one}  against  {two}")]
     if result.trials:
         facts.append(("seen", f"{_times(result.hits, result.trials)} on {one}"))
         facts.append(("", f"{_times(result.other_hits, result.other_trials)} on {two}"))
@@ -124,14 +123,15 @@ def _facts(result: AuditResult) -> list[tuple[str, str]]:
     return facts
 
 
-def in_words(event: str) -> str:
-    """The event, with its meaning for those who do not think in binary places.
-
-    >>> in_words("the last binary place of the output is in [-inf, -53)")
-    'the last binary place of the output is in [-inf, -53): the output is no multiple of 2**-53'
-    """
-    match = FINE.fullmatch(event)
-    return event if match is None else f"{event}: {match[1]} is no multiple of 2**{match[2]}"
+def in_words(event: Event) -> str:
+    """The event, with its meaning for those who do not think in binary places."""
+    match event:
+        case RangeEvent(conditions=(Condition(feature=feature, ranges=((low, high),)),)) if (
+            feature.last_place_of and low == -math.inf and math.isfinite(high)
+        ):
+            meaning = f"{feature.last_place_of} is no multiple of 2**{high:g}"
+            return f"{event.sentence}: {meaning}"
+    return event.sentence
 
 
 def _limits(result: AuditResult) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ as it was counted.
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,7 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit import Choices, Feature, as_release, features, last_place, rows
+from lastbit.audit import (
+    Condition,
+    Event,
+    Feature,
+    OutputEvent,
+    RangeEvent,
+    RatioEvent,
+    SeededRandom,
+    as_release,
+    features,
+    last_place,
+    rows,
+)
 from lastbit.report import Cell, LawPanel, Range
 
 if TYPE_CHECKING:
@@ -31,10 +42,7 @@ OUTER = 0.002  # share of the outputs beyond either end of the axis
 FAR = 2.0**999  # NaN and infinities are coded beyond
 CODES = ("entry 0", "entry 1")  # of outputs that are words: a number made of it, its length
 KNOWN = ("entries", "bits", "differences", "summary")  # features that are the same for any sample
-PIECE = re.compile(r"in \[(?P<low>\S+), (?P<high>\S+)\)|(?P<value>-?[\d.]+(?:e[+-]?\d+)?)")
-MODULO = re.compile(r"the output / 2\*\*(?P<grid>-?\d+) modulo (?P<count>\d+)")
 LONGEST = 40
-_OUTPUT = Feature("the output", "entries", lambda r: r[:, 0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +86,25 @@ def short(value: Any) -> str:
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
-def readable(release: Callable[..., Any], result: AuditResult) -> str:
+def readable(release: Callable[..., Any], result: AuditResult) -> Event:
     """The event; if outputs are words, by the words themselves and not by their codes."""
-    about, ranges = event_ranges(result.event)
-    if about not in CODES:
-        return result.event
+    found = _only_condition(result.witness)
+    if found is None or found.feature.name not in CODES:
+        return result.witness
     drawn = [list(as_release(release)(value, FIRST)) for value in result.inputs]
     if not all(_are_words(some) for some in drawn):
-        return result.event
+        return result.witness
     words = {
-        short(item): float(rows([item], 1)[0, CODES.index(about)])
+        short(item): float(rows([item], 1)[0, CODES.index(found.feature.name)])
         for some in drawn
         for item in some
     }
     inside = [
         word
         for word, code in sorted(words.items())
-        if any(low == code or low <= code < high for low, high in ranges)
+        if any(low == code or low <= code < high for low, high in found.ranges)
     ]
-    if not inside:
-        return result.event
-    more = f" or {len(inside) - MOST_WORDS} more" if len(inside) > MOST_WORDS else ""
-    return f"the output is {' or '.join(inside[:MOST_WORDS])}{more}"
+    return OutputEvent.of(inside, most=MOST_WORDS) if inside else result.witness
 
 
 # ---------------------------------------------------------------- runs
@@ -121,15 +126,15 @@ def _panels(drawn: Sequence[Any], result: AuditResult) -> list[LawPanel]:
     if any(_are_words(some) for some in drawn):
         return [_word_panel(drawn, result)]
     tables = [rows(some, size) for some in drawn]
-    about, ranges = event_ranges(result.event)
-    told = _feature(about, tables)
-    if told is not None and not _agrees(told, ranges, tables, result):
+    told = _only_condition(result.witness)
+    if told is not None and not _agrees(told, tables, result):
         told = None
-    if told is None:
-        ranges = ()
-    plain = [_OUTPUT] if tables[0].shape[1] == 1 else []
-    shown = told or _telling(tables, "bits" if "bits" in result.event else "")
-    chosen = plain if plain and shown.name == _OUTPUT.name else [*plain, shown]
+    known = [f for f in _features(tables) if f.group in KNOWN]
+    plain = known[:1] if tables[0].shape[1] == 1 else []
+    mixed = result.witness.groups if isinstance(result.witness, RatioEvent) else ()
+    shown = told.feature if told else _telling(known, tables, "bits" if "bits" in mixed else "")
+    chosen = plain if plain and shown.name == plain[0].name else [*plain, shown]
+    ranges = told.ranges if told else ()
     return [
         _column_panel(feature, tables, result, ranges if feature is chosen[-1] else ())
         for feature in chosen
@@ -145,64 +150,39 @@ def _are_words(outputs: Any) -> bool:
         return True
 
 
-def event_ranges(event: str) -> tuple[str, tuple[Range, ...]]:
-    """What an event looks at, and the ranges in which it happens; none if it has no such form.
-
-    >>> event_ranges("the output is in [2, inf) or -3")
-    ('the output', ((2.0, inf), (-3.0, -3.0)))
-    >>> event_ranges("the likelihood ratio estimated from bits is at least 7.1")
-    ('', ())
-    """
-    about, sign, where = event.partition(" is ")
-    if not sign or "more ranges" in where:
-        return "", ()
-    ranges = []
-    for piece in where.split(" or "):
-        match = PIECE.fullmatch(piece)
-        if match is None:
-            return "", ()
-        low, high = (match["low"], match["high"]) if match["low"] else (match["value"],) * 2
-        ranges.append((float(low), float(high)))
-    return about, tuple(ranges)
-
-
-def _feature(about: str, tables: Sequence[NDArray[np.float64]]) -> Feature | None:
-    """The feature of that name, if its meaning does not depend on the sample it was made from."""
-    modulo = MODULO.fullmatch(about)
-    if modulo is not None and tables[0].shape[1] == 1:
-        unit, count = 2.0 ** int(modulo["grid"]), int(modulo["count"])
-        return Feature(about, "bits", lambda r: np.fmod(r[:, 0], unit * count) / unit)
-    found = [f for f in _features(tables) if f.name == about and f.group in KNOWN]
-    return found[0] if found else None
+def _only_condition(event: Event) -> Condition | None:
+    """What the event asks of one feature; None if it has no such form."""
+    match event:
+        case RangeEvent(conditions=(condition,)):
+            return condition
+    return None
 
 
 def _features(tables: Sequence[NDArray[np.float64]]) -> list[Feature]:
-    return features(np.concatenate(tables), Choices(0, "picture"))
+    return features(np.concatenate(tables), SeededRandom(0, "picture"))
 
 
 def _agrees(
-    feature: Feature,
-    ranges: Sequence[Range],
-    tables: Sequence[NDArray[np.float64]],
-    result: AuditResult,
+    condition: Condition, tables: Sequence[NDArray[np.float64]], result: AuditResult
 ) -> bool:
     """Whether the event, as it would be shaded, happens about as often as it was counted."""
     counts = ((result.hits, result.trials), (result.other_hits, result.other_trials))
     if not result.trials or not result.other_trials:
         return False
     for table, (hits, trials) in zip(tables, counts, strict=True):
-        column = feature.of(table)
+        column = condition.feature.of(table)
         inside = np.zeros(len(column), dtype=bool)
-        for low, high in ranges:
+        for low, high in condition.ranges:
             inside |= (column == low) | ((column >= low) & (column < high))
         if abs(inside.mean() - hits / trials) > 3 / math.sqrt(len(column)):
             return False
     return True
 
 
-def _telling(tables: Sequence[NDArray[np.float64]], group: str) -> Feature:
+def _telling(
+    known: Sequence[Feature], tables: Sequence[NDArray[np.float64]], group: str
+) -> Feature:
     """The feature in which the two inputs differ most, of that group if there is one."""
-    known = [f for f in _features(tables) if f.group in KNOWN]
     found = [f for f in known if f.group == group] or known
 
     def difference(feature: Feature) -> float:
@@ -242,7 +222,7 @@ def _column_panel(
     return LawPanel(
         title=feature.name[0].upper() + feature.name[1:],
         words=words,
-        axis=_axis(feature.name),
+        axis=_axis(feature),
         inputs=(short(result.inputs[0]), short(result.inputs[1])),
         cells=cells,
         single=single,
@@ -250,10 +230,10 @@ def _column_panel(
     )
 
 
-def _axis(name: str) -> str:
-    if "last binary place" in name:
-        return f"{name}: p for a multiple of 2^p but not of 2^(p+1)"
-    return name
+def _axis(feature: Feature) -> str:
+    if feature.last_place_of:
+        return f"{feature.name}: p for a multiple of 2^p but not of 2^(p+1)"
+    return feature.name
 
 
 def _single(
@@ -306,7 +286,7 @@ def _word_panel(drawn: Sequence[Any], result: AuditResult) -> LawPanel:
         Cell(place, place + 1, counts[0][word] / total, counts[1][word] / total, word)
         for place, word in enumerate(order[:MOST_WORDS])
     )
-    named = set(result.event.removeprefix("the output is ").split(" or "))
+    named = set(result.witness.outputs) if isinstance(result.witness, OutputEvent) else set()
     more = f" {len(order) - MOST_WORDS} others are not drawn." if len(order) > MOST_WORDS else ""
     return LawPanel(
         title="The output",

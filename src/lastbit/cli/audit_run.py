@@ -56,7 +56,7 @@ def judged(subject: Subject, pairs: Sequence[tuple[Any, Any]], asked: Asked) -> 
             seed=asked.seed,
             progress=tell,
         )
-    found = replace(found, event=readable(subject.release, found))
+    found = replace(found, witness=readable(subject.release, found))
     return found if exactly is None else contradicted(found, exactly, asked.error)
 
 

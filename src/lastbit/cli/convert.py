@@ -206,22 +206,11 @@ def _simple_bound(start: Any, result: Any) -> Fraction | None:
 
 def _order(start: Any, result: Any) -> Fraction | None:
     """The order whose bound is the one shown, nearly: every order gives a true one."""
-    from lastbit.privacy import ZCDP, ApproxDP, RenyiDP
+    from lastbit.privacy import ZCDP, ApproxDP, best_order_for_delta
 
     if not isinstance(start, ZCDP) or not isinstance(result, ApproxDP):
         return None
     rho, delta = start.rho, result.delta
     if not isinstance(rho, Fraction) or rho == 0 or not 0 < delta < 1:
         return None
-
-    def loss(logarithm: float) -> float:
-        order = 1 + Fraction(math.exp(logarithm))
-        return float(start.to(RenyiDP, alpha=order).to(ApproxDP, delta=delta).epsilon)
-
-    need = math.log(delta.denominator) - math.log(delta.numerator)
-    centre = (math.log(need) - math.log(rho.numerator) + math.log(rho.denominator)) / 2
-    low, high = centre - 6, centre + 6
-    while high - low > 1e-6:
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if loss(left) <= loss(right) else (left, high)
-    return 1 + Fraction(math.exp((low + high) / 2))
+    return best_order_for_delta(rho, delta)

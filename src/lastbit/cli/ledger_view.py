@@ -59,7 +59,7 @@ def _cells(spent: Fraction, whole: Fraction) -> int:
 def money(amount: Cost | Budget, like: Budget | None = None) -> str:
     """A price or a budget in short; with a budget, in its currencies, also where there is none.
 
-    >>> from lastbit.tables.cost import Cost
+    >>> from lastbit.tables import Cost
     >>> money(Cost(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
     'ε 0.5, δ 1e-9'
     """

@@ -11,8 +11,7 @@ import click
 from lastbit.cli.columns import numbers_of
 from lastbit.cli.numbers import EXACT
 from lastbit.cli.refusals import option_names
-from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text
+from lastbit.exact import exact_text, probability
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
@@ -83,12 +82,7 @@ def median(
     from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
     from lastbit.sensitivity import Quantile
 
-    if not 0 <= quantile <= 1:
-        raise InvalidParameter(
-            "--quantile",
-            problem="lies outside [0, 1]",
-            remedy="pass, say, 0.9 for the ninth decile",
-        )
+    probability(quantile, "--quantile", remedy="pass, say, 0.9 for the ninth decile")
     with option_names(), waiting("reading and sorting"):
         mechanism = SmoothStatistic(
             Quantile(quantile),

@@ -11,7 +11,7 @@ import click
 from lastbit.cli.numbers import EXACT
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.exact import exact_text, probability, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from lastbit.cli.page import Part
@@ -150,8 +150,7 @@ def simulate(
     from lastbit.cli.waiting import waiting
     from lastbit.mechanisms import Poll
 
-    if not 0 <= share <= 1:
-        raise InvalidParameter("--share", problem="is not from 0 to 1", remedy="pass, say, 0.3")
+    probability(share, "--share", remedy="pass, say, 0.3")
     with option_names(), waiting("asking"):
         survey = Poll(epsilon=epsilon)
         yes = round(share * people)

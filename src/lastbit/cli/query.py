@@ -12,6 +12,7 @@ import click
 from lastbit.cli.numbers import EXACT, exact_number
 from lastbit.cli.refusals import option_names
 from lastbit.errors import InvalidParameter
+from lastbit.ledger import one_connection
 from lastbit.places import exists
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ KINDS = (".csv", ".parquet", ".json")
 @click.option("--fresh", is_flag=True, help="Pay for new noise though an answer is recorded.")
 @click.option("--consistent", is_flag=True, help="Make counts whole and add up to their total.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@one_connection()
 def query(
     card: Path,
     sql: str,

@@ -11,6 +11,7 @@ from lastbit.cli.numbers import EXACT
 from lastbit.cli.refusals import option_names
 from lastbit.cli.verify_answer import Files, answer, file_options
 from lastbit.errors import InvalidParameter
+from lastbit.exact import probability
 
 CODE = "module:function"
 FORMATS = ("binary64", "binary32", "binary16")
@@ -288,6 +289,4 @@ def _numbers(parameters: tuple[str, ...]) -> dict[str, float]:
 
 
 def _between(u: Fraction) -> float:
-    if not 0 < u < 1:
-        raise InvalidParameter("--split", problem="is not between 0 and 1", remedy="pass, say, 0.5")
-    return float(u)
+    return float(probability(u, "--split", zero=False, one=False, remedy="pass, say, 0.5"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastbit.cli.verify_answer import Outcome
 from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, rounded_up
+from lastbit.exact import exact_text, floor_log2, rounded_up
 
 if TYPE_CHECKING:
     from lastbit.verify import RoundingAnalysis
@@ -57,10 +57,7 @@ def snapping_outcome(epsilon: Fraction, bound: Fraction, form: str) -> Outcome:
 
 def _nearest(x: Fraction, bits: int) -> Fraction:
     """The number with so many significant bits nearest to x > 0, ties to even."""
-    exponent = x.numerator.bit_length() - x.denominator.bit_length() - bits
-    step = Fraction(2) ** exponent
-    if x / step >= 2**bits:
-        step *= 2
+    step = Fraction(2) ** (floor_log2(x) - bits + 1)
     return round(x / step) * step
 
 

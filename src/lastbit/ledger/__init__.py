@@ -15,8 +15,7 @@ leaves an answer, or a look at the data, without a charge.
     >>> from fractions import Fraction
     >>> from pathlib import Path
     >>> from lastbit.ledger import Ledger
-    >>> from lastbit.tables.cost import Cost
-    >>> from lastbit.tables.schema import Budget
+    >>> from lastbit.tables import Budget, Cost
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.open(Path(folder.name) / "hospital.ledger")
     >>> _ = ledger.account("visits", Budget(kind="pure", epsilon=Fraction(1)))

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from markupsafe import Markup
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import rounded_down, rounded_up
+from lastbit.exact import floor_log2, rounded_down, rounded_up
 from lastbit.report.charts import (
     Panel,
     Series,
@@ -36,13 +36,12 @@ from lastbit.report.proofs import (
     in_latex,
     latex_proof,
     laws_of,
-    number,
     probability,
     proof_of,
     up,
 )
 from lastbit.report.words import CURRENCIES, amount, quoted
-from lastbit.verify import expression_from_json, format_from_json, text as expression_text
+from lastbit.verify import expression_from_json, format_from_json, number, text as expression_text
 
 Facts: TypeAlias = tuple[tuple[str, str], ...]
 Json: TypeAlias = Mapping[str, Any]
@@ -464,7 +463,7 @@ def _panel(certificate: Json) -> Panel | None:
             return _stems(exact, [float_name(value) for value in claim["inputs"]], words)
         case "snapping":
             epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
-            scale, step = 1 / epsilon, _power_above(1 / epsilon)
+            scale, step = 1 / epsilon, Fraction(2) ** -floor_log2(epsilon)
             values, ends = (Fraction(0), Fraction(1)), (-bound, bound)
         case "rounding" if "scale" in body:
             scale, step = number(body["scale"]), number(claim["cell"])
@@ -521,9 +520,3 @@ def _stems(laws: list[dict[float, float]], names: list[str], words: str) -> Pane
         axis="output",
         heights=tuple((tallest * i / 2, f"{tallest * i / 2:.3g}") for i in range(3)),
     )
-
-
-def _power_above(x: Fraction) -> Fraction:
-    """The least power of two that is not below x."""
-    guess = Fraction(2) ** (x.numerator.bit_length() - x.denominator.bit_length())
-    return next(power for power in (guess / 2, guess, 2 * guess) if power >= x)

@@ -6,7 +6,6 @@ named afterwards, so a tree is never larger than its certificate.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +23,7 @@ from lastbit.verify import (
     Step,
     Uniform,
     derivation_from_json,
+    number,
     table,
     text as expression_text,
 )
@@ -32,18 +32,10 @@ Json: TypeAlias = Mapping[str, Any]
 
 # ---------------------------------------------------------------- numbers of a certificate
 
-_RATIO = re.compile(r"-?[0-9]+(/[0-9]+)?", re.ASCII)
 _DIGITS = 7
 _MANY = 21  # digits: near 1 every one of them counts
 _LONGEST = 24
 _SMALL = 10**6
-
-
-def number(ratio: object) -> Fraction:
-    """An exact number as certificates write it, and nothing else: 1e999999999 is a short text."""
-    if not isinstance(ratio, str) or not _RATIO.fullmatch(ratio):
-        raise ValueError("not an integer or a ratio")
-    return Fraction(ratio)
 
 
 def up(x: Fraction) -> str:

@@ -467,7 +467,7 @@ def _noise() -> Iterator[Target]:
         release=lambda value, size: value + geometric(1, size=size) - geometric(1, size=size),
     )
     yield integers(name="lastbit stream", release=_streamed)
-    # (1, 1e-6) by the exact curve of the discrete Gaussian; tests/audit/shelf/test_own.py
+    # (1, 1e-6) by the exact curve of the discrete Gaussian; tests/audit/targets/test_own.py
     yield Target(
         name="lastbit discrete_gaussian",
         release=lambda value, size: (
