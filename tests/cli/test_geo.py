@@ -218,7 +218,7 @@ def test_nothing_is_written_if_a_picture_cannot_be_drawn(folder, monkeypatch):
     def broken(picture):
         raise InvalidParameter("--map", problem="cannot be drawn", remedy="leave it out")
 
-    monkeypatch.setattr("lastbit.report.maps.place_map", broken)
+    monkeypatch.setattr("lastbit.report.place_map", broken)
     arguments = (*LOSS, *REGION, "--out", "n.csv", "--map", "m.svg")
     assert "cannot be drawn" in refused("geo", "points.csv", *arguments)
     assert sorted(path.name for path in folder.iterdir()) == ["points.csv"]
