@@ -26,6 +26,28 @@ parameters named here (scales, weights, sizes) are public by definition, and lon
 
 from __future__ import annotations
 
+__all__ = [
+    "BudgetExceeded",
+    "CardRefused",
+    "EngineFailed",
+    "EntropyUnavailable",
+    "IncompatibleGuarantees",
+    "InvalidParameter",
+    "LastbitError",
+    "LedgerDamaged",
+    "NoBound",
+    "NotAllowed",
+    "NotCertified",
+    "NotMonotone",
+    "Overflow",
+    "PrecisionExhausted",
+    "QueryRefused",
+    "TooManyOutputs",
+    "Undecidable",
+    "Untraceable",
+    "WrongType",
+]
+
 
 class LastbitError(Exception):
     """The root of the tree; catch it to catch everything lastbit raises on purpose."""

@@ -4,16 +4,10 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from lastbit.audit.bounds import (
-    delta_lower,
-    epsilon_lower,
-    interval,
-    probability_lower,
-    probability_upper,
-)
+from lastbit.audit.bounds import delta_lower, epsilon_lower, interval
 from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import probability_lower, probability_upper
 
 TWENTIETH = Fraction(1, 20)
 
@@ -22,52 +16,7 @@ def mass(hits: int, trials: int, p: Fraction) -> Fraction:
     return math.comb(trials, hits) * p**hits * (1 - p) ** (trials - hits)
 
 
-def tail(hits: int, trials: int, p: Fraction) -> Fraction:
-    """P[Bin(trials, p) >= hits], exactly."""
-    return sum((mass(k, trials, p) for k in range(hits, trials + 1)), Fraction(0))
-
-
 # ---------------------------------------------------------------- exact
-
-
-@pytest.mark.parametrize("trials", [1, 2, 7, 30])
-@pytest.mark.parametrize("error", [Fraction(1, 3), TWENTIETH, Fraction(1, 10**6)])
-def test_the_lower_end_is_the_greatest_with_so_small_a_tail(trials, error):
-    for hits in range(1, trials + 1):
-        low = Fraction(probability_lower(hits, trials, error=error))
-        assert tail(hits, trials, low) <= error
-        assert tail(hits, trials, low * (1 + Fraction(1, 10**9))) > error
-
-
-@pytest.mark.parametrize("trials", [1, 5, 30])
-def test_the_upper_end_mirrors_the_lower(trials):
-    for hits in range(trials):
-        high = Fraction(probability_upper(hits, trials, error=TWENTIETH))
-        assert tail(trials - hits, trials, 1 - high) <= TWENTIETH
-        nearer = high * (1 - Fraction(1, 10**9))
-        assert tail(trials - hits, trials, 1 - nearer) > TWENTIETH
-    assert probability_upper(trials, trials, error=TWENTIETH) == 1.0
-
-
-def wald(hits: int, trials: int) -> float:
-    """A mutant: the normal approximation that textbooks give."""
-    share = hits / trials
-    return share - 1.645 * math.sqrt(share * (1 - share) / trials)
-
-
-def misses(low, trials: int, p: Fraction) -> Fraction:
-    """How likely a lower end exceeds the true probability, exactly."""
-    wrong = [k for k in range(trials + 1) if low(k, trials) > p]
-    return sum((mass(k, trials, p) for k in wrong), Fraction(0))
-
-
-@pytest.mark.parametrize("p", [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)])
-def test_the_lower_end_is_wrong_as_seldom_as_promised(p):
-    assert misses(lambda k, n: probability_lower(k, n, error=TWENTIETH), 40, p) <= TWENTIETH
-
-
-def test_the_normal_approximation_would_be_wrong_too_often():
-    assert misses(wald, 40, Fraction(49, 50)) > TWENTIETH
 
 
 def accusations(bound, trials: int, p: Fraction, q: Fraction) -> Fraction:
@@ -107,74 +56,7 @@ def test_delta_is_subtracted_before_the_ratio():
     assert excess == pytest.approx(low - math.e * high, rel=1e-12)
 
 
-def independent_tail(hits: int, trials: int, p: Fraction) -> Fraction:
-    """P[Bin(trials, p) >= hits] from above, for hits above the mean, in whole numbers.
-
-    One exact mass, then ratios of neighbours: they fall, so a geometric series bounds the rest.
-    """
-    places = 1 << 200
-    odds = p / (1 - p)
-    first = mass(hits, trials, p)
-    scale = Fraction(1, 2 ** (first.denominator.bit_length() - first.numerator.bit_length()))
-    term = math.ceil(first / scale * places)
-    total, k = term, hits
-    while k < trials and term > total >> 80:
-        ratio = Fraction(trials - k, k + 1) * odds
-        term = -(-term * ratio.numerator // ratio.denominator)
-        total, k = total + term, k + 1
-    ratio = Fraction(trials - k, k + 1) * odds if k < trials else Fraction(0)
-    return (total + term * ratio / (1 - ratio)) * scale / places
-
-
-@pytest.mark.parametrize(
-    ("hits", "trials"),
-    [(1, 4000), (37, 4000), (2000, 4000), (3990, 4000), (3999, 4000), (60, 30_000)],
-)
-@pytest.mark.parametrize("error", [Fraction(1, 3), Fraction(1, 10**6), Fraction(1, 10**12)])
-def test_many_trials_against_a_sum_that_knows_no_beta_function(hits, trials, error):
-    low = Fraction(probability_lower(hits, trials, error=error))
-    assert independent_tail(hits, trials, low) <= error * (1 + Fraction(1, 2**70))
-    assert independent_tail(hits, trials, low * (1 + Fraction(1, 10**9))) > error
-
-
-@pytest.mark.parametrize("misses", [0, 1, 255, 2**24])
-def test_among_billions_of_trials_the_ends_are_still_sharp(misses):
-    """Near 1 the one form of the beta function has no digit left; the other has."""
-    trials = 1 << 32
-    low, high = interval(trials - misses, trials, "1e-6")
-    spread = 6 * math.sqrt(misses + 30) / trials
-    assert 1 - misses / trials - 2 * spread < low <= 1 - misses / trials <= high
-    rare = probability_upper(misses, trials, error="1e-6")
-    assert misses / trials < rare < misses / trials + 2 * spread
-
-
-@pytest.mark.parametrize("digits", [300, 5000])
-def test_errors_below_every_float(digits):
-    error = Fraction(1, 10**digits)
-    assert 0 <= probability_lower(9, 10, error=error) < 1e-30
-    low = probability_lower(10**6, 10**6, error=error)
-    assert low == pytest.approx(math.exp(-digits * math.log(10) / 10**6), rel=1e-9)
-
-
 # ---------------------------------------------------------------- properties
-
-
-counts = st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-
-
-@settings(max_examples=40, deadline=None)
-@given(counts)
-def test_the_interval_holds_the_share_seen(pair):
-    hits, trials = pair
-    low, high = interval(hits, trials, "1e-6")
-    assert 0 <= low <= hits / trials <= high <= 1
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 10**6), st.data())
-def test_more_hits_never_lower_the_end(trials, data):
-    hits = data.draw(st.integers(0, trials - 1))
-    assert probability_lower(hits, trials) <= probability_lower(hits + 1, trials)
 
 
 def test_nothing_seen_shows_nothing():

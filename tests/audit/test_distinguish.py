@@ -18,9 +18,10 @@ from lastbit.audit.blackbox.distinguish import (
 )
 from lastbit.audit.blackbox.events import best_events, epsilon_objective
 from lastbit.audit.blackbox.sampled import ratio_lower
-from lastbit.audit.bounds import epsilon_lower, probability_lower
+from lastbit.audit.bounds import epsilon_lower
 from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import probability_lower
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.sampling.deterministic import Seeded

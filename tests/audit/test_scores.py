@@ -4,7 +4,7 @@ import numpy as np
 
 from lastbit.audit.blackbox.events import ScoreEvent, table_of
 from lastbit.audit.blackbox.features import Feature, rows
-from lastbit.audit.event import Condition
+from lastbit.audit.result import Condition
 
 SIZE = 1 << 16
 

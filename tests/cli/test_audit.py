@@ -183,6 +183,7 @@ def test_a_curator_is_caught_by_its_law() -> None:
     assert "the truth" in out
 
 
+@pytest.mark.evidence
 def test_a_law_that_its_releases_contradict_is_not_believed() -> None:
     out = " ".join(certified("mechanisms:bare", "--epsilon", "1", *QUICK).split())
     assert "refuted: ε ≥ " in out and "is not that of its releases" in out

@@ -84,7 +84,7 @@ def test_too_many_different_losses_leave_the_optimal_theorem_out():
         (("pure 0.1 x 60000", "pure 0.2 x 60000", "--delta", "1e-6"), "more than 100,000"),
         (("pure x 3", "--delta", "1e-6"), "has 0 numbers"),
         (("gauss 1", "--delta", "1e-6"), "unknown kind"),
-        (("pure 1", "--delta", "1"), "--delta is outside [0, 1)"),
+        (("pure 1", "--delta", "1"), "--delta is not between 0 and 1"),
         (("pure 1", "--delta", "nan"), "--delta is 'nan'"),
     ],
 )

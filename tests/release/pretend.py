@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from lastbit.mechanisms import lattice
+from lastbit.release import release
 from lastbit.sampling import choice_rows
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
@@ -82,13 +81,9 @@ class Engine:
 def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     """Put an engine in the place of DuckDB."""
     engine = Engine(raw)
-    backend = ModuleType("lastbit.tables.backends.duckdb.engine")
-    backend.aggregates = engine.aggregates  # type: ignore[attr-defined]
-    backend.fingerprint = engine.fingerprint  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb.engine", backend)
-    rehearsal = ModuleType("lastbit.tables.backends.duckdb.engine")
-    rehearsal.rehearse = lambda *_: None  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb.engine", rehearsal)
+    monkeypatch.setattr(release, "aggregates", engine.aggregates)
+    monkeypatch.setattr(release, "fingerprint", engine.fingerprint)
+    monkeypatch.setattr(release, "rehearse", lambda *_: None)
     return engine
 
 

@@ -139,8 +139,8 @@ def test_keys_below_the_threshold_do_not_appear() -> None:
     noisy = noised(plan, raw)
     assert noisy.keys == [(None,), ("large",)]
     assert len(noisy.entries["m1"]) == len(noisy.entries["m2"]) == 2
-    assert plan.keys_part is not None
-    assert min(noisy.entries["m1"]) >= plan.keys_part.threshold
+    assert plan.partition_selection is not None
+    assert min(noisy.entries["m1"]) >= plan.partition_selection.threshold
 
 
 def test_nothing_in_nothing_out() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter
 from lastbit.report.answers import MOST_ROWS, page
-from lastbit.report.claims import natural_unit
+from lastbit.report.plan import natural_unit
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query
 from tests.report.answer_records import (

@@ -257,7 +257,7 @@ def test_the_page_shows_a_card_that_is_read():
             )
         ),
         ("delta = 1e-6", "delta = 0", "line 14: budget.delta does not suit"),
-        ("delta = 1e-6", "delta = 1", "line 14: budget.delta is not below 1"),
+        ("delta = 1e-6", "delta = 1", "line 14: budget.delta is not between 0 and 1"),
         ("delta = 1e-6", "rho = 1", "line 13: budget.epsilon does not suit"),
         # columns
         ('"number"', '"float"', 'columns.cost.type is unknown; write "integer"'),

@@ -228,14 +228,14 @@ def test_mutants_of_the_noise_are_seen() -> None:
     plan = mean_plan(epsilon=1)
     units = next(i for i, p in enumerate(plan.parts) if p.measure == "m1")
     first = plan.parts[units]
-    assert first.moved == 5  # type: ignore[union-attr]
-    assert tampered(plan, units, noise=1 / first.epsilon) == ["epsilon"]  # type: ignore[operator]
+    assert first.l1_sensitivity == 5  # type: ignore[union-attr]
+    assert tampered(plan, units, scale=1 / first.epsilon) == ["epsilon"]  # type: ignore[operator]
     # the whole epsilon for every part, instead of its share
-    assert tampered(plan, 0, noise=plan.parts[0].moved / Fraction(1)) == ["epsilon"]  # type: ignore[union-attr]
+    assert tampered(plan, 0, scale=plan.parts[0].l1_sensitivity / Fraction(1)) == ["epsilon"]  # type: ignore[union-attr]
     twice = replace(plan, parts=(*plan.parts, plan.parts[0]))
     assert problems(twice.to_json()) == ["epsilon"]
     by_rho = mean_plan(rho="0.5")
-    assert tampered(by_rho, 0, noise=by_rho.parts[0].noise / 2) == ["rho"]  # type: ignore[union-attr]
+    assert tampered(by_rho, 0, variance=by_rho.parts[0].variance / 2) == ["rho"]  # type: ignore[union-attr]
 
 
 def test_a_count_is_paid_for_once() -> None:
@@ -252,7 +252,7 @@ def test_a_count_is_paid_for_once() -> None:
 def test_units_that_decide_on_keys_are_counted_with_the_same_noise() -> None:
     plan = planned(query_of(part("count_units"), keys=[None]), card_of(), epsilon=1, delta="1e-9")
     assert len(plan.parts) == 1
-    assert plan.keys_part is not None and plan.keys_part.measure == "m1"
+    assert plan.partition_selection is not None and plan.partition_selection.measure == "m1"
     assert plan.cost.epsilon == 1 and plan.cost.delta == Fraction("1e-9")
 
 
@@ -283,10 +283,10 @@ def test_balanced_weights_make_errors_alike() -> None:
     """Rows count twenty, units five: with equal shares the errors differ by four."""
     query = query_of(part("count"), part("count_units"), keys=[tuple("abcdef")])
     equal = planned(query, card_of(), epsilon=1)
-    rows, units = (p.noise for p in equal.parts)  # type: ignore[union-attr]
+    rows, units = (p.scale for p in equal.parts)  # type: ignore[union-attr]
     assert rows / (1 << 20) == 4 * units
     balanced = planned(query, card_of(), epsilon=1, weights="balanced")
-    rows, units = (p.noise for p in balanced.parts)  # type: ignore[union-attr]
+    rows, units = (p.scale for p in balanced.parts)  # type: ignore[union-attr]
     assert rows / (1 << 20) == units
     assert sum(p.epsilon for p in balanced.parts) == 1  # type: ignore[misc]
 
@@ -354,6 +354,6 @@ def test_a_plan_in_words() -> None:
     )
     text = planned(query, card_of(), epsilon=1, delta="1e-9").explain()
     assert "keys found privately" in text and "epsilon = 1, delta = 1e-09" in text
-    assert "one person more or less; each counts for at most 20 rows" in text
+    assert "one person more or less" in text and "One person counts for at most 20 rows" in text
     assert "Nothing has been read or charged." in text
     assert max(map(len, text.splitlines())) < 120

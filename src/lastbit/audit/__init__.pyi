@@ -7,7 +7,6 @@ from lastbit.audit.attacks.registry import (
 )
 from lastbit.audit.blackbox.distinguish import (
     LAW_SHARE as LAW_SHARE,
-    AuditResult as AuditResult,
     compared as compared,
     confirmed as confirmed,
     contradicted as contradicted,
@@ -28,14 +27,6 @@ from lastbit.audit.bounds import (
     delta_lower as delta_lower,
     epsilon_lower as epsilon_lower,
     interval as interval,
-)
-from lastbit.audit.event import (
-    Condition as Condition,
-    Event as Event,
-    NoEvent as NoEvent,
-    OutputEvent as OutputEvent,
-    RangeEvent as RangeEvent,
-    RatioEvent as RatioEvent,
 )
 from lastbit.audit.inputs import (
     MOST_PAIRS as MOST_PAIRS,
@@ -62,6 +53,15 @@ from lastbit.audit.replay.replay import (
 )
 from lastbit.audit.replay.tape import (
     Tape as Tape,
+)
+from lastbit.audit.result import (
+    AuditResult as AuditResult,
+    Condition as Condition,
+    Event as Event,
+    NoEvent as NoEvent,
+    OutputEvent as OutputEvent,
+    RangeEvent as RangeEvent,
+    RatioEvent as RatioEvent,
 )
 from lastbit.audit.targets.catalogue import (
     LIBRARIES as LIBRARIES,

@@ -35,9 +35,9 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from lastbit.checker.numbers import digest, number, require, written
-from lastbit.checker.query import Question, constant_of, question_of
-from lastbit.checker.release import same
+from .numbers import digest, number, require, written
+from .query import Question, constant_of, question_of
+from .release import same
 
 UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
 CONSISTENT = "Counts were made whole, not negative and adding up to their total after the noise."

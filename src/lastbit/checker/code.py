@@ -36,8 +36,8 @@ from fractions import Fraction
 from importlib import metadata
 from typing import Any, TypeAlias
 
-from lastbit.checker.numbers import Rejected, number, require
-from lastbit.checker.steps import check_meaning, conditions, ended, run_steps
+from .numbers import Rejected, number, require
+from .steps import check_meaning, conditions, ended, run_steps
 
 Record: TypeAlias = Mapping[str, Any]
 

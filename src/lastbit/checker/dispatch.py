@@ -27,13 +27,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lastbit.checker.answer import check_answer
-from lastbit.checker.errors import check_error_bound
-from lastbit.checker.law import check_law, check_refutation
-from lastbit.checker.numbers import Rejected, digest, require
-from lastbit.checker.release import check_release
-from lastbit.checker.rounding import check_rounding, check_rounding_steps
-from lastbit.checker.snapping import check_snapping
+from .answer import check_answer
+from .errors import check_error_bound
+from .law import check_law, check_refutation
+from .numbers import Rejected, digest, require
+from .release import check_release
+from .rounding import check_rounding, check_rounding_steps
+from .snapping import check_snapping
 
 KINDS = ("error-bound", "law", "refutation", "release", "rounding", "snapping")
 """All kinds of certificates there are."""

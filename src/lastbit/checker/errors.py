@@ -32,7 +32,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.checker.floats import (
+from .floats import (
     ONE,
     ZERO,
     Interval,
@@ -49,7 +49,7 @@ from lastbit.checker.floats import (
     sqrt,
     times,
 )
-from lastbit.checker.numbers import Rejected, number, require
+from .numbers import Rejected, number, require
 
 INPUTS = ("VAR", "SAMPLE")
 # rule: how many steps it uses, and how many other parts it is written with

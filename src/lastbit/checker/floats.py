@@ -20,7 +20,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from lastbit.checker.numbers import Rejected, exp_bounds, ln_bounds, number, require, sqrt_bounds
+from .numbers import Rejected, exp_bounds, ln_bounds, number, require, sqrt_bounds
 
 Interval = tuple[Fraction, Fraction]
 

@@ -27,9 +27,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker.code import running_code
-from lastbit.checker.direction import check_monotone, reaches
-from lastbit.checker.numbers import Rejected, ln_bounds, number, require
+from .code import running_code
+from .direction import check_monotone, reaches
+from .numbers import Rejected, ln_bounds, number, require
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 _ABOUT = frozenset({"function", "code", "parameters", "uniform", "signs", "splits", "inputs"})

@@ -1,7 +1,8 @@
 """Which integer vectors a query needs, and how far one unit can move each: worked out again.
 
-The checker believes these rules, proved in `tables/plan/sensitivity.py`. A unit with n rows has each of
-them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own contribution is
+The checker believes these rules, proved in `tables/plan/sensitivity.py`. A unit with n rows has
+each of them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own
+contribution is
 
 | kind | over all groups and bins |
 |---|---|
@@ -33,7 +34,7 @@ from math import ceil, floor, prod
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.checker.numbers import Rejected, number, require, written
+from .numbers import Rejected, number, require, written
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
 _AGGREGATE = frozenset(
@@ -426,7 +427,7 @@ def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
 
 
 def rank_moved(level: Fraction, facts: Facts) -> int:
-    """How far the distances from a rank move, over all groups: `tables/plan/ranks.py`, Theorem 1."""
+    """How far distances from a rank move, over all groups: `tables/plan/ranks.py`, Theorem 1."""
     a, d = level.numerator, level.denominator
     farther = max(a, d - a) * facts.total
     if not facts.change_one:

@@ -1,6 +1,7 @@
 """Re-derives the price of a released answer from its query and the facts of its card.
 
-The checker believes the theorems of the mechanisms, of `tables/plan/sensitivity.py` and `tables/plan/ranks.py`.
+The checker believes the theorems of the mechanisms, of `tables/plan/sensitivity.py` and of
+`tables/plan/ranks.py`.
 It believes no number: measures and sensitivities are worked out again from the query, every part's
 loss from its noise, the total from the parts, and a claim may be looser than that, never tighter.
 
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker.numbers import (
+from .numbers import (
     Rejected,
     digest,
     exp_bounds,
@@ -39,7 +40,7 @@ from lastbit.checker.numbers import (
     require,
     written,
 )
-from lastbit.checker.query import (
+from .query import (
     Asked,
     Facts,
     Measured,

@@ -34,9 +34,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker.code import check_code, check_records
-from lastbit.checker.errors import check_error_bound
-from lastbit.checker.floats import (
+from .code import check_code, check_records
+from .errors import check_error_bound
+from .floats import (
     check_quotient,
     check_uniform,
     draw_error,
@@ -44,9 +44,9 @@ from lastbit.checker.floats import (
     quotient_error,
     spread,
 )
-from lastbit.checker.numbers import Rejected, exp_bounds, ln_bounds, number, require
-from lastbit.checker.rate import check_rate
-from lastbit.checker.shape import Interval, Rows, shape, steady
+from .numbers import Rejected, exp_bounds, ln_bounds, number, require
+from .rate import check_rate
+from .shape import Interval, Rows, shape, steady
 
 _MACHINE = frozenset({"programs", "format", "ulps", "uniform", "cell", "region"})
 _CLAIM = _MACHINE | {"code", "sensitivity", "query_error", "epsilon"}

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker.numbers import Rejected, exp_bounds, ln_bounds, number, require, written
+from .numbers import Rejected, exp_bounds, ln_bounds, number, require, written
 
 _CLAIM = frozenset({"mechanism", "format", "epsilon", "bound", "distance", "loss", "delta"})
 _GUARD, _GROWTH = 24, 40

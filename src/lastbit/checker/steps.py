@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from lastbit.checker.numbers import Rejected, number, require
+from .numbers import Rejected, number, require
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 Parts: TypeAlias = tuple[int, Fraction, Fraction | None, Fraction | None]

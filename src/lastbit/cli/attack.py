@@ -27,7 +27,7 @@ from lastbit.cli.loading import foreign_code, named, subject_of
 from lastbit.cli.options import EXACT, Group, json_option
 from lastbit.cli.output import Columns, Facts, Heading, Part, Words, show, show_json, waiting
 from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, rounded_down
+from lastbit.exact import exact_text, probability, rounded_down
 
 AnyTarget: TypeAlias = Target | SumTarget
 MOST_SAMPLES = 1 << 32
@@ -250,10 +250,7 @@ def tried(
              probability at most error (union bound)
     """
     chosen = list(ATTACKS.values()) if name == "all" else [attack_named(name)]
-    if not 0 < error < 1:
-        raise InvalidParameter(
-            "--error", problem="is not strictly between 0 and 1", remedy="pass, say, 1e-6"
-        )
+    probability(error, "--error", zero=False, one=False, remedy="pass, say, 1e-6")
     runs = [(attack, target) for target in found for attack in chosen if attack.suits(target)]
     if not runs:
         raise _unsuited(chosen, found)

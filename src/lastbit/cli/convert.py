@@ -12,7 +12,15 @@ from lastbit.cli.options import EXACT, Command, guarantee_of, kind_named, spelle
 from lastbit.cli.output import Facts, Heading, paragraphs, show, show_json
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter
 from lastbit.exact import Real, exact_text, rounded_up, upper
-from lastbit.privacy import ZCDP, ApproxDP, Guarantee, ProbabilisticDP, PureDP, RenyiDP
+from lastbit.privacy import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    best_order_for_delta,
+)
 
 BY_DEFINITION = "definition: a pure guarantee is an approximate one with δ = 0"
 WORST_CASE = "randomised response is the worst case (Kairouz, Oh, Viswanath 2015)"
@@ -187,18 +195,4 @@ def _rates(start: Any, result: Any) -> tuple[Fraction, Fraction] | None:
 def _order(start: Any, result: Any) -> Fraction | None:
     """The order whose bound is the one shown, nearly: every order gives a true one."""
     rates = _rates(start, result)
-    if rates is None:
-        return None
-    rho, delta = rates
-
-    def loss(logarithm: float) -> float:
-        order = 1 + Fraction(math.exp(logarithm))
-        return float(start.to(RenyiDP, alpha=order).to(ApproxDP, delta=delta).epsilon)
-
-    need = math.log(delta.denominator) - math.log(delta.numerator)
-    centre = (math.log(need) - math.log(rho.numerator) + math.log(rho.denominator)) / 2
-    low, high = centre - 6, centre + 6
-    while high - low > 1e-6:
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if loss(left) <= loss(right) else (left, high)
-    return 1 + Fraction(math.exp((low + high) / 2))
+    return None if rates is None else best_order_for_delta(*rates)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lastbit.exact import Ball
+from lastbit.exact import Ball, root_above
 from lastbit.laws import DiscreteLaplace
 from lastbit.sampling import discrete_laplace, uniform_below
 
@@ -224,10 +224,9 @@ def interval(hits: int, trials: int) -> tuple[Fraction, Fraction]:
 
     Theorem  P[|hits/trials - p| > r] <= 2*exp(-2*trials*r**2) (Hoeffding). With r**2 = 7/trials
              the interval is wrong with probability at most 2*exp(-14) < 1/600,000.
-    Checked  tests/cli/test_leak_evidence.py; the square root is rounded up, in integers
+    Checked  tests/cli/test_leak_evidence.py; the square root is rounded up
     """
-    digits = 10**10
-    radius = Fraction(math.isqrt(7 * digits**2 // trials) + 1, digits)
+    radius = root_above(Fraction(7, trials))
     share = Fraction(hits, trials)
     return max(Fraction(0), share - radius), min(Fraction(1), share + radius)
 

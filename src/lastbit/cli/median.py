@@ -10,8 +10,7 @@ import click
 from lastbit.cli.files import numbers_of
 from lastbit.cli.options import EXACT, PATH, Command, json_option, spelled
 from lastbit.cli.output import Facts, Heading, Words, show, show_json, waiting
-from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text
+from lastbit.exact import exact_text, probability
 from lastbit.mechanisms import SmoothStatistic
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity import Quantile
@@ -71,12 +70,7 @@ def median(
     outside the bounds count as the nearer bound; how many there were is not told. The bounds, the
     grid and all options must be chosen without looking at the data.
     """
-    if not 0 <= quantile <= 1:
-        raise InvalidParameter(
-            "--quantile",
-            problem="lies outside [0, 1]",
-            remedy="pass, say, 0.9 for the ninth decile",
-        )
+    probability(quantile, "--quantile", remedy="pass, say, 0.9 for the ninth decile")
     with waiting("reading and sorting"):
         mechanism = SmoothStatistic(
             Quantile(quantile),

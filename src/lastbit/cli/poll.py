@@ -12,7 +12,7 @@ import numpy as np
 from lastbit.cli.options import EXACT, Group, json_option
 from lastbit.cli.output import Facts, Heading, Part, paragraphs, show, show_json, waiting
 from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.exact import exact_text, probability, rounded_down, rounded_up
 from lastbit.mechanisms import Poll, PollResult
 from lastbit.privacy import posterior_bounds
 
@@ -133,8 +133,7 @@ def simulate(
     epsilon: Fraction, people: int, share: Fraction, confidence: Fraction, as_json: bool
 ) -> None:
     """Perturb made-up answers and see what a poll finds."""
-    if not 0 <= share <= 1:
-        raise InvalidParameter("--share", problem="is not from 0 to 1", remedy="pass, say, 0.3")
+    probability(share, "--share", remedy="pass, say, 0.3")
     with waiting("asking"):
         survey = Poll(epsilon=epsilon)
         yes = round(share * people)

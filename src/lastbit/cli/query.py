@@ -25,7 +25,7 @@ from lastbit.cli.output import (
     waiting,
 )
 from lastbit.errors import InvalidParameter
-from lastbit.ledger import Account, Ledger, check_output, spared_by
+from lastbit.ledger import Account, Ledger, check_output, one_connection, spared_by
 from lastbit.places import same_place, written_over
 from lastbit.release import Answer, released
 from lastbit.report import (
@@ -72,6 +72,7 @@ UNREAD = "Nothing has been read or charged."
 @click.option("--fresh", is_flag=True, help="Pay for new noise though an answer is recorded.")
 @click.option("--consistent", is_flag=True, help="Make counts whole and add up to their total.")
 @json_option
+@one_connection()
 def query(
     card: Path,
     sql: str,

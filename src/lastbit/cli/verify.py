@@ -23,7 +23,7 @@ from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded
 from lastbit.cli.options import EXACT, FILE, Group, exact_number, json_option
 from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
 from lastbit.errors import InvalidParameter, LastbitError, NotMonotone, TooManyOutputs
-from lastbit.exact import exact_text, positive, rounded_up, upper
+from lastbit.exact import exact_text, floor_log2, positive, probability, rounded_up, upper
 from lastbit.mechanisms import nearest, rounded_bounds
 from lastbit.report import certificate_latex, certificate_page, claim_of, only_probed
 from lastbit.verify import (
@@ -202,7 +202,10 @@ def function(
             outcome = _by_rounding(code, epsilon, sensitivity, cell, region, UNIFORMS[uniform])
         else:
             pairs = pairs_of(inputs, sensitivity)
-            pieces = tuple(_between(u) for u in splits)
+            pieces = tuple(
+                float(probability(u, "--split", zero=False, one=False, remedy="pass, say, 0.5"))
+                for u in splits
+            )
             outcome = _by_exact_law(code, pairs, epsilon, UNIFORMS[uniform], pieces)
         _answer(outcome, files, as_json=as_json)
 
@@ -308,12 +311,6 @@ def _numbers(parameters: tuple[str, ...]) -> dict[str, float]:
             )
         found[name] = nearest(exact_number(number, f"--parameter {name}"))
     return found
-
-
-def _between(u: Fraction) -> float:
-    if not 0 < u < 1:
-        raise InvalidParameter("--split", problem="is not between 0 and 1", remedy="pass, say, 0.5")
-    return float(u)
 
 
 # ---------------------------------------------------------------- what was found
@@ -586,10 +583,7 @@ def _snapping_outcome(epsilon: Fraction, bound: Fraction, form: str) -> Outcome:
 
 def _nearest(x: Fraction, bits: int) -> Fraction:
     """The number with this many significant bits nearest to x > 0, ties to even."""
-    exponent = x.numerator.bit_length() - x.denominator.bit_length() - bits
-    step = Fraction(2) ** exponent
-    if x / step >= 2**bits:
-        step *= 2
+    step = Fraction(2) ** (floor_log2(x) - bits + 1)
     return round(x / step) * step
 
 

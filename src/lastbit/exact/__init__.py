@@ -19,13 +19,13 @@ promises.
 
 | file | holds |
 |---|---|
-| `rational.py` | what people write -> Fraction |
+| `rational.py` | what people write -> Fraction, in range; square roots and exponents of Fractions |
 | `rounding.py` | exact number or ball -> float, up or down |
+| `decimals.py` | exact number or ball -> text, up, down or exactly |
 | `ball.py` | balls whose undecidable comparisons raise; the working precision |
 | `real.py` | computable reals, and `refine` |
-| `exponential.py` | e**-x over arrays, with a proved error bound |
-| `logarithm.py` | ln over floats, correctly rounded |
-| `turn.py` | cos and sin of parts of a turn, with a proved error bound |
+| `binomial.py` | binomial tails, decided exactly; Clopper-Pearson ends |
+| `elementary.py` | e**-x, ln, cos and sin over arrays of floats, with proved error bounds |
 """
 
 from lastbit.doors import opened

@@ -6,6 +6,14 @@ from lastbit.exact.ball import (
     floor_ceil as floor_ceil,
     working_precision as working_precision,
 )
+from lastbit.exact.binomial import (
+    binomial_tail as binomial_tail,
+    clopper_pearson as clopper_pearson,
+    probability_lower as probability_lower,
+    probability_upper as probability_upper,
+    tail_at_most as tail_at_most,
+    tail_surely_at_most as tail_surely_at_most,
+)
 from lastbit.exact.decimals import (
     between as between,
     certain as certain,
@@ -19,13 +27,18 @@ from lastbit.exact.elementary import (
     LARGEST_ARGUMENT as LARGEST_ARGUMENT,
     cos_sin_turn as cos_sin_turn,
     exp_negative as exp_negative,
-    ln as ln,
-    ln_each as ln_each,
 )
+from lastbit.exact.logarithm import ln as ln, ln_each as ln_each
 from lastbit.exact.rational import (
     Number as Number,
+    floor_log2 as floor_log2,
+    nonnegative as nonnegative,
     positive as positive,
+    probability as probability,
     rational as rational,
+    root_above as root_above,
+    root_below as root_below,
+    root_bounds as root_bounds,
     shown as shown,
     whole as whole,
 )

@@ -91,6 +91,18 @@ def positive(value: object, name: str = "value") -> Fraction:
     return number
 
 
+def nonnegative(value: object, name: str = "value") -> Fraction:
+    """The exact rational that `value` stands for, refused if it is below 0.
+
+    >>> nonnegative(0)
+    Fraction(0, 1)
+    """
+    number = rational(value, name)
+    if number < 0:
+        raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
+    return number
+
+
 def whole(value: object, name: str = "value", *, least: int = 0) -> int:
     """The integer that `value` is: ints and numpy's integers only, not below `least`.
 
@@ -114,6 +126,73 @@ def whole(value: object, name: str = "value", *, least: int = 0) -> int:
             name, problem=f"is below {least}", remedy=f"pass a whole number from {least} up"
         )
     return number
+
+
+def probability(
+    value: object,
+    name: str = "probability",
+    *,
+    zero: bool = True,
+    one: bool = True,
+    remedy: str = "pass a probability",
+) -> Fraction:
+    """The exact probability that `value` stands for; 0 and 1 only where they have a meaning.
+
+    >>> probability("0.05"), probability(1)
+    (Fraction(1, 20), Fraction(1, 1))
+    >>> probability(1, "delta", one=False, remedy="pass, say, 1e-6")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: delta is not between 0 and 1; pass, say, 1e-6
+    """
+    number = rational(value, name)
+    if not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
+        raise InvalidParameter(name, problem="is not between 0 and 1", remedy=remedy)
+    return number
+
+
+def floor_log2(number: Fraction) -> int:
+    """The exponent e with 2**e <= abs(number) < 2**(e+1), for a number other than 0.
+
+    >>> floor_log2(Fraction(1, 3)), floor_log2(Fraction(4))
+    (-2, 2)
+    """
+    top, bottom = abs(number.numerator), number.denominator
+    guess = top.bit_length() - bottom.bit_length()  # off by at most one, and then too large
+    reached = (top >= bottom << guess) if guess >= 0 else (top << -guess >= bottom)
+    return guess if reached else guess - 1
+
+
+def root_bounds(number: Fraction, bits: int = 64) -> tuple[Fraction, Fraction]:
+    """Rationals around the square root; both are the root itself if it is rational.
+
+    Theorem  let size = bits of numerator - bits of denominator, so number > 2**(size-1). With
+             places = bits + 1 - floor(size/2) the root is above 2**(bits - places), and the bounds
+             are neighbouring multiples of 2**-places: the relative gap is below 2**-bits
+
+    >>> root_bounds(Fraction(9, 4))
+    (Fraction(3, 2), Fraction(3, 2))
+    >>> low, high = root_bounds(Fraction(2)); low**2 < 2 < high**2
+    True
+    """
+    root = Fraction(math.isqrt(number.numerator), math.isqrt(number.denominator))
+    if root * root == number:
+        return root, root
+    size = number.numerator.bit_length() - number.denominator.bit_length()
+    places = bits + 1 - size // 2
+    whole_root = math.isqrt(math.floor(number * Fraction(4) ** places))
+    unit = Fraction(2) ** -places
+    return whole_root * unit, (whole_root + 1) * unit
+
+
+def root_below(number: Fraction, bits: int = 64) -> Fraction:
+    """A rational not above the square root, and short of it by less than a part in 2**bits."""
+    return root_bounds(number, bits)[0]
+
+
+def root_above(number: Fraction, bits: int = 64) -> Fraction:
+    """A rational not below the square root, and beyond it by less than a part in 2**bits."""
+    return root_bounds(number, bits)[1]
 
 
 def shown(number: Fraction) -> str:

@@ -26,6 +26,7 @@ from lastbit.laws.laplace import (
 from lastbit.laws.law import (
     Law as Law,
     least as least,
+    quantile_level as quantile_level,
 )
 from lastbit.laws.planar import (
     DiscretePlanarLaplace as DiscretePlanarLaplace,

@@ -122,7 +122,7 @@ def restored(
 def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     """Every entry as plain JSON: its fields, its hash and its answer. The secret stays inside.
 
-    The hash is SHA-256 of the fields alone, written as `entry.canonical` does; so an export can be
+    The hash is SHA-256 of the fields alone, written as `canonical_json` does; so an export can be
     checked without lastbit.
     """
     for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):

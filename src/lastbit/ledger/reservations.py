@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lastbit.canonical import digest_of
 from lastbit.errors import WrongType
-from lastbit.ledger.entry import Entry, canonical, digest
+from lastbit.ledger.entry import Entry
 from lastbit.ledger.scan import Scan
 from lastbit.tables import Cost
 
@@ -29,7 +30,7 @@ def price_problem(record: Mapping[str, Any], cost: Cost | None, plan: str | None
         told = record["plan"]
         if not isinstance(told, Mapping) or told.get("cost") != price:
             return "has a plan of another price than was charged for it"
-        if digest(canonical(told)) != plan:
+        if digest_of(told) != plan:
             return "has another plan than its entry"
     return None
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lastbit.ledger.entry import Entry, Malformed, digest
+from lastbit.canonical import sha256
+from lastbit.ledger.entry import Entry, Malformed
 from lastbit.ledger.storage import damaged
 
 _COLUMNS = "SELECT sequence, account, question, text, hash"
@@ -61,7 +62,7 @@ def readable(row: Row) -> Entry:
     """The entry of a row whose text, hash and columns fit; else Malformed says which does not."""
     if not isinstance(row.text, str) or not row.text.isascii():
         raise Malformed("is no text")
-    if digest(row.text) != row.hash:
+    if sha256(row.text) != row.hash:
         raise Malformed("does not fit its hash")
     entry = Entry.read(row.text)
     if (row.sequence, row.account, row.question) != (entry.sequence, entry.account, entry.question):
@@ -76,7 +77,7 @@ def check_record(row: Row, entry: Entry) -> None:
     if row.record is None:
         return
     text = row.record
-    if not isinstance(text, str) or not text.isascii() or digest(text) != entry.result:
+    if not isinstance(text, str) or not text.isascii() or sha256(text) != entry.result:
         raise Malformed("has an answer that was changed")
 
 

@@ -26,8 +26,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from lastbit.canonical import canonical_json
 from lastbit.ledger.account import Account
-from lastbit.ledger.entry import FIRST, Entry, Malformed, canonical
+from lastbit.ledger.entry import FIRST, Entry, Malformed
 from lastbit.ledger.rows import whole_entry_of, whole_rows
 from lastbit.ledger.storage import damaged
 
@@ -167,11 +168,11 @@ def unused_pages_fit(place: Path, connection: sqlite3.Connection) -> None:
 
 
 def _account(name: str) -> bytes:
-    return f'{{"account":{canonical(name)}'.encode()
+    return f'{{"account":{canonical_json(name)}'.encode()
 
 
 def _question(question: str) -> bytes:
-    return f'"question":{canonical(question)},'.encode()
+    return f'"question":{canonical_json(question)},'.encode()
 
 
 def _broken(place: Path, number: int, how: str = "does not follow the one before") -> Exception:

@@ -31,10 +31,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger.account import Account
 from lastbit.ledger.chain import chain_problems
-from lastbit.ledger.entry import FIRST, Entry, canonical, digest
+from lastbit.ledger.entry import FIRST, Entry
 from lastbit.ledger.reservations import check_price
 from lastbit.ledger.rows import appended, entry_of, rows, whole_entry_of, whole_rows
 from lastbit.ledger.scan import Scan, scanned, unused_pages_fit
@@ -220,7 +221,7 @@ class Ledger:
         _check_who(who)
         if not isinstance(record, Mapping) or reservation.account is None:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
-        written = canonical({**record, "entry": None})
+        written = canonical_json({**record, "entry": None})
         plan = reservation.plan if plan_digest is None else plan_digest
         check_price(json.loads(written), reservation.cost, plan)
         with self._connected() as connection, transaction(connection):
@@ -243,7 +244,7 @@ class Ledger:
                 question=reservation.question,
                 plan=plan,
                 fingerprint=reservation.fingerprint,
-                result=digest(written),
+                result=sha256(written),
                 spent=state.spent,
                 budget=state.budget,
                 reservation=reservation.hash,
@@ -307,7 +308,7 @@ class Ledger:
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         if not isinstance(record, Mapping):
             raise WrongType("charge", problem="has no record", remedy="pass one")
-        written = canonical({**record, "entry": None})
+        written = canonical_json({**record, "entry": None})
         check_price(json.loads(written), cost, plan_digest)
         words, query = _asked(record)
         draft = Entry(
@@ -320,7 +321,7 @@ class Ledger:
             cost=cost,
             plan=plan_digest,
             fingerprint=fingerprint,
-            result=digest(written),
+            result=sha256(written),
             words=words,
             query=query,
         )
@@ -497,7 +498,7 @@ def _asked(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
     text, query = asked.get("sql"), asked.get("query")
     return (
         text if isinstance(text, str) else None,
-        None if query is None else digest(canonical(query)),
+        None if query is None else digest_of(query),
     )
 
 

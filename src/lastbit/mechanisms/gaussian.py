@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, Real, arb_of, positive, upper, working_precision
+from lastbit.exact import Number, Real, arb_of, positive, root_below, upper, working_precision
 from lastbit.laws import DiscreteGaussian, OnGrid, Shifted, tail_weight, theta
 from lastbit.mechanisms.lattice import (
     Lattice,
@@ -109,14 +109,14 @@ class Gaussian:
             noise = distance_parameter(variance, "variance")
         elif rho is not None:
             loss = positive(rho, "rho")
-            grounds = lattice(grid, noise=_root(distance**2 / (2 * loss)), dimension=dimension)
+            grounds = lattice(grid, noise=root_below(distance**2 / (2 * loss)), dimension=dimension)
             noise = (grounds.l2_steps(distance) * grounds.step) ** 2 / (2 * loss)
         else:
             target = ApproxDP(positive(epsilon, "epsilon"), _level(delta), neighbours=neighbours)
             method = method or ("exact" if dimension == 1 else "zcdp")
             noise, grounds = _calibrated(distance, target, method, grid, dimension)
         if grounds is None:
-            grounds = lattice(grid, noise=_root(noise) or Fraction(1), dimension=dimension)
+            grounds = lattice(grid, noise=root_below(noise) or Fraction(1), dimension=dimension)
         check_whole_sensitivity(distance, grounds)
         check_neighbours(neighbours)
         object.__setattr__(self, "sensitivity", distance)
@@ -262,7 +262,7 @@ def _calibrated(
 ) -> tuple[Fraction, Lattice]:
     """The least variance for an (epsilon, delta) target, and its lattice."""
     assert isinstance(target.epsilon, Fraction)  # positive() let no infinity pass
-    guess = _root(2 * _log_upper(1 / target.delta)) * distance / target.epsilon
+    guess = root_below(2 * _log_upper(1 / target.delta)) * distance / target.epsilon
     grounds = lattice(grid, noise=guess, dimension=dimension)
     if method == "zcdp":
         moved = grounds.l2_steps(distance) * grounds.step
@@ -312,15 +312,6 @@ def _classical(distance: Fraction, target: ApproxDP, grounds: Lattice) -> Fracti
 def _log_upper(number: Fraction) -> Fraction:
     """The natural logarithm, rounded up."""
     return Fraction(upper(Real(number).log().ball(128)))
-
-
-def _root(number: Fraction) -> Fraction:
-    """A rational near the square root: for choosing grids and starting points, nothing else."""
-    if number == 0:
-        return Fraction(0)
-    shift = 128 - (number.numerator.bit_length() - number.denominator.bit_length()) // 2 * 2
-    scaled = number * Fraction(2) ** shift
-    return Fraction(math.isqrt(math.floor(scaled))) / Fraction(2) ** (shift // 2)
 
 
 def _exactly_one(*parameters: object) -> None:

@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import positive, rational, upper, whole
+from lastbit.exact import (
+    floor_log2,
+    nonnegative,
+    positive,
+    probability as exact_probability,
+    rational,
+    upper,
+    whole,
+)
 from lastbit.laws import Law, OnGrid, Shifted
 from lastbit.sampling import Sampler, drawn
 
@@ -79,7 +87,7 @@ class Lattice:
         if not self.rounds:
             return _integers(value)
         if isinstance(value, float) and abs(value) < _ORDINARY:
-            return round(math.ldexp(value, -self._exponent()))  # both exact: see the law above
+            return round(math.ldexp(value, -floor_log2(self.step)))  # both exact: see the law above
         if isinstance(value, int | float | Fraction | np.integer | np.floating):
             return round(rational(value, "value") / self.step)
         array = array_of(value)
@@ -92,7 +100,7 @@ class Lattice:
             )
         with np.errstate(all="ignore"):
             floats = array.astype(np.float64)
-            scaled = np.rint(np.ldexp(floats, -self._exponent()))
+            scaled = np.rint(np.ldexp(floats, -floor_log2(self.step)))
         # floats hold integers up to 2**53 only, and int64 holds no more than 63 bits
         exact = array.dtype.itemsize <= 8 and (
             array.dtype.kind == "f" or bool((np.abs(floats) <= 2.0**53).all())
@@ -116,9 +124,6 @@ class Lattice:
             raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
         return _objects([round(rational(v, "value") / self.step) for v in array.flat], array)
 
-    def _exponent(self) -> int:
-        return self.step.numerator.bit_length() - self.step.denominator.bit_length()
-
     # -- out --
     def _value(self, steps: Any) -> Any:
         if not self.rounds:
@@ -129,7 +134,7 @@ class Lattice:
             floats = np.array([nearest(int(s) * self.step) for s in steps.flat], np.float64)
             return floats.reshape(steps.shape)
         with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(steps.astype(np.float64), self._exponent())
+            return np.ldexp(steps.astype(np.float64), floor_log2(self.step))
 
 
 def lattice(grid: object, *, noise: Fraction, dimension: object) -> Lattice:
@@ -155,9 +160,7 @@ def lattice(grid: object, *, noise: Fraction, dimension: object) -> Lattice:
 
 def power_below(number: Fraction) -> Fraction:
     """The largest power of two that is not above a number."""
-    exponent = number.numerator.bit_length() - number.denominator.bit_length()
-    power = Fraction(2) ** exponent
-    return power if power <= number else power / 2
+    return Fraction(2) ** floor_log2(number)
 
 
 def _integers(value: object) -> int | NDArray[Any]:
@@ -308,17 +311,9 @@ def check_whole_sensitivity(sensitivity: Fraction, lattice: Lattice) -> None:
 
 def distance_parameter(value: object, name: str = "distance") -> Fraction:
     """An exact distance from 0 up."""
-    far = rational(value, name)
-    if far < 0:
-        raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
-    return far
+    return nonnegative(value, name)
 
 
-def probability(value: object, name: str) -> Fraction:
+def probability(value: object, name: str, *, remedy: str = "pass, say, 0.05") -> Fraction:
     """An exact probability strictly between 0 and 1."""
-    level = rational(value, name)
-    if not 0 < level < 1:
-        raise InvalidParameter(
-            name, problem="is not strictly between 0 and 1", remedy="pass, say, 0.05"
-        )
-    return level
+    return exact_probability(value, name, zero=False, one=False, remedy=remedy)

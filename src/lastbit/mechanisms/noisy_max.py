@@ -18,6 +18,7 @@ from lastbit.exact import (
     Number,
     arb_of,
     floor_ceil,
+    floor_log2,
     positive,
     refine,
     upper,
@@ -236,8 +237,7 @@ class ReportNoisyMax:
         if not self.lattice.rounds:
             return _whole_steps(utilities)
         if isinstance(utilities, np.ndarray) and _exact_in_floats(utilities):
-            step = self.lattice.step
-            exponent = step.numerator.bit_length() - step.denominator.bit_length()
+            exponent = floor_log2(self.lattice.step)
             with np.errstate(all="ignore"):
                 scaled = np.rint(np.ldexp(utilities.astype(np.float64), -exponent))
             if (np.abs(scaled) < float(_NARROW)).all():

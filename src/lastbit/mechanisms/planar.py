@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
-from lastbit.exact import Number, Real, lower, positive, rational, refine, upper
+from lastbit.exact import Number, Real, floor_log2, lower, positive, rational, refine, upper
 from lastbit.laws import DiscretePlanarLaplace, ScatteredPoint
 from lastbit.mechanisms.lattice import (
     array_of,
@@ -151,7 +151,7 @@ class PlanarLaplace:
         else:
             steps = steps + coordinates(drawn(sampler, steps.shape[:-1]))
         # a power of two times an integer below 2**61: only the cast rounds
-        moved = np.ldexp(steps.astype(np.float64), _exponent(self.grid))
+        moved = np.ldexp(steps.astype(np.float64), floor_log2(self.grid))
         if steps.ndim == 1 and isinstance(points, tuple | list):
             return tuple(moved.tolist())
         return moved
@@ -209,7 +209,7 @@ class PlanarLaplace:
         with np.errstate(all="ignore"):
             floats = array.astype(np.float64)
             # a quotient by a power of two and its rounding: exact, unless beyond all bounds
-            steps = np.rint(np.ldexp(floats, -_exponent(self.grid)))
+            steps = np.rint(np.ldexp(floats, -floor_log2(self.grid)))
         if array.dtype.kind != "f" and not (np.abs(floats) <= 2.0**53).all():
             return self._one_by_one(array)  # such integers have no float of their own
         if not (np.abs(steps) <= float(_MOST_POSITION)).all():
@@ -262,10 +262,6 @@ def _fitting(loss: Fraction, within: Fraction) -> Fraction:
             remedy="change the unit of distance",
         )
     return step
-
-
-def _exponent(step: Fraction) -> int:
-    return step.numerator.bit_length() - step.denominator.bit_length()
 
 
 def _too_far() -> InvalidParameter:

@@ -21,18 +21,17 @@ from lastbit.exact import (
     Number,
     Real,
     arb_of,
+    clopper_pearson,
     floor_ceil,
     lower,
     positive,
-    rational,
+    probability,
     refine,
     upper,
     whole,
-    working_precision,
 )
 from lastbit.mechanisms.randomized_response import (
     RandomizedResponse,
-    binomial_tail,
     categories_in,
     check_listed,
 )
@@ -41,7 +40,6 @@ from lastbit.privacy import PureDP
 Method: TypeAlias = Literal["exact", "normal"]
 
 _PRECISION = 128
-_ROUNDS = 60
 _NONE, _ALL = Fraction(0), Fraction(1)
 
 
@@ -141,7 +139,7 @@ class Poll:
 
     def variance(self, mean: Number) -> Fraction:
         """v: the exact variance of one response, as an estimate of a share of this mean."""
-        share = _share(mean)
+        share = probability(mean, "mean", remedy="pass a share")
         return share_variance(self.response.truth_probability, share, self.response.categories)
 
     def half_width(
@@ -195,13 +193,13 @@ class Poll:
             half = Fraction(_half_width(variance, n, confidence))
             low, high = mean - half, mean + half
         elif method == "exact":
-            ends = (Fraction(end) for end in clopper_pearson(count, n, confidence=confidence))
+            ends = (Fraction(end) for end in clopper_pearson(count, n, error=1 - confidence))
             low, high = (min(max(self._from_response_share(m), _NONE), _ALL) for m in ends)
         else:
             raise InvalidParameter("method", problem="is unknown", remedy="pass exact or normal")
         return PollResult(
             mean=mean.numerator / mean.denominator,
-            standard_error=_root(variance / n),
+            standard_error=upper(Ball.of(variance / n).sqrt()),
             low=lower(low),
             high=upper(high),
             n=n,
@@ -244,7 +242,7 @@ def uncertainty_curve(
     >>> uncertainty_curve([1, math.inf], [100, 10_000]).round(3).tolist()
     [[0.212, 0.021], [0.098, 0.01]]
     """
-    level, share = _confidence(confidence), _share(mean)
+    level, share = _confidence(confidence), probability(mean, "mean", remedy="pass a share")
     counts = [whole(n, "sizes", least=1) for n in sizes]
     rows = []
     for epsilon in epsilons:
@@ -254,67 +252,6 @@ def uncertainty_curve(
         )
         rows.append([_half_width(variance, n, level) for n in counts])
     return np.array(rows, np.float64).reshape(len(rows), len(counts))
-
-
-def clopper_pearson(count: int, n: int, *, confidence: Number = "0.95") -> tuple[float, float]:
-    """An interval that holds a coin's probability with at least this confidence, for every n.
-
-    Law      low is the m with P[B >= count] = alpha/2 for B binomial (n, m), high the one with
-             P[B <= count] = alpha/2; 0 and 1 where count is 0 and n
-    Theorem  P[low <= m <= high] >= 1 - alpha whatever m is: each side fails with at most alpha/2
-    Source   Clopper, Pearson 1934
-    Differs  ends are rounded outwards, each proved by a ball to lie on the safe side
-    Checked  tests/mechanisms/test_poll.py
-
-    >>> clopper_pearson(0, 10)
-    (0.0, 0.30849710781876...)
-    """
-    trials = whole(n, "n", least=1)
-    hits = whole(count, "count")
-    if hits > trials:
-        raise InvalidParameter("count", problem="is above n", remedy="pass hits out of n trials")
-    tail = (1 - _confidence(confidence)) / 2
-    return _least(hits, trials, tail), upper(1 - Fraction(_least(trials - hits, trials, tail)))
-
-
-def _least(count: int, trials: int, level: Fraction) -> float:
-    """A float not above the m with P[B >= count] = level, and close to it.
-
-    Theorem  ln P[B >= count] is concave in m (a beta law with parameters >= 1 is log-concave), so
-             each of Newton's tangents lies above it and each step lands at or below the root:
-             from the second on they climb towards it. Only the last one is checked by a ball
-    """
-    if count == 0:
-        return 0.0
-    at = count / (trials + 1)
-    for _ in range(_ROUNDS):
-        after = max(at / 2, at - _newton_step(at, count, trials, level))
-        if not abs(after - at) > 1e-13 * at:  # there, or NaN
-            break
-        at = after
-    slack = 2.0**-50
-    while not _surely_at_most(level, at * (1 - slack), count, trials):
-        slack *= 2
-        if slack >= 1:  # no float above 0 is proved; 0 always is
-            return 0.0
-    return at * (1 - slack)
-
-
-def _newton_step(at: float, count: int, trials: int, level: Fraction) -> float:
-    """(ln P - ln level) / (ln P)', nearly: an error here costs sharpness, never the level."""
-    with working_precision(_PRECISION):
-        m = arb(at)
-        tail = binomial_tail(count, trials, Fraction(at)).enclosure()
-        norm = arb(count).lgamma() + arb(trials - count + 1).lgamma() - arb(trials + 1).lgamma()
-        slope = (m.log() * (count - 1) + (1 - m).log() * (trials - count) - norm).exp() / tail
-        return float(((tail / arb_of(level)).log() / slope).mid())
-
-
-def _surely_at_most(level: Fraction, at: float, count: int, trials: int) -> bool:
-    try:
-        return binomial_tail(count, trials, Fraction(at)).ball(_PRECISION) <= level
-    except Undecidable:
-        return False
 
 
 def _normal_quantile(confidence: Fraction) -> Real:
@@ -336,21 +273,5 @@ def _half_width(variance: Fraction, n: int, confidence: Fraction) -> float:
     return upper(z * Ball.of(variance / n).sqrt())
 
 
-def _root(number: Fraction) -> float:
-    return upper(Ball.of(number).sqrt())
-
-
 def _confidence(value: object) -> Fraction:
-    level = rational(value, "confidence")
-    if not 0 < level < 1:
-        raise InvalidParameter(
-            "confidence", problem="is not between 0 and 1", remedy="pass, say, 0.95"
-        )
-    return level
-
-
-def _share(value: object) -> Fraction:
-    share = rational(value, "mean")
-    if not 0 <= share <= 1:
-        raise InvalidParameter("mean", problem="is not from 0 to 1", remedy="pass a share")
-    return share
+    return probability(value, "confidence", zero=False, one=False, remedy="pass, say, 0.95")

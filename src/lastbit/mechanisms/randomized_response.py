@@ -9,18 +9,20 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
-from flint import arb, fmpz
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, PrecisionExhausted, Undecidable, WrongType
+from lastbit.errors import InvalidParameter, Undecidable, WrongType
 from lastbit.exact import (
     Number,
     Real,
     arb_of,
     floor_ceil,
+    nonnegative,
     positive,
+    probability,
     rational,
     refine,
+    tail_at_most,
     upper,
     whole,
     working_precision,
@@ -108,13 +110,7 @@ class RandomizedResponse:
         Theorem  keep = p + (1-p)/k; for two categories epsilon = ln(1 + 2p/(1-p))
         Source   paper 003 (6)-(8), where the other answer is a fair coin
         """
-        truth, count = rational(probability, "probability"), _count(categories)
-        if not 0 <= truth < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not from 0 to below 1",
-                remedy="pass, say, 0.5: half of the answers are true, half are drawn by lot",
-            )
+        truth, count = _truth(probability), _count(categories)
         return cls(keep=truth + (1 - truth) / count, categories=count, neighbours=neighbours)
 
     @property
@@ -129,9 +125,7 @@ class RandomizedResponse:
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises if at most so many answers change: they are independent."""
-        answers = rational(distance, "distance")
-        if answers < 0:
-            raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
+        answers = nonnegative(distance, "distance")
         return PureDP(math.floor(answers) * self.epsilon, neighbours=self.neighbours)
 
     def release(self, value: Any) -> Any:
@@ -160,13 +154,10 @@ class RandomizedResponse:
         Theorem  the number of changed answers is binomial, whatever the answers are
         Differs  what a poll concludes from perturbed answers, and how surely, is `Poll`'s business
         """
-        level, trials = rational(beta, "beta"), whole(answers, "answers", least=1)
-        if not 0 < level < 1:
-            raise InvalidParameter(
-                "beta", problem="is not between 0 and 1", remedy="pass, say, 0.05"
-            )
+        level = probability(beta, "beta", zero=False, one=False, remedy="pass, say, 0.05")
+        trials = whole(answers, "answers", least=1)
         return least(
-            lambda a: a == trials or _at_most(level, a + 1, trials, 1 - self.keep), (0, trials)
+            lambda a: a == trials or tail_at_most(a + 1, trials, 1 - self.keep, level), (0, trials)
         )
 
 
@@ -193,6 +184,11 @@ def check_listed(categories: int) -> None:
             problem="are too many to list them all",
             remedy=f"merge or hash them into at most {MOST_LISTED}",
         )
+
+
+def _truth(value: object) -> Fraction:
+    remedy = "pass, say, 0.5: half of the answers are true, half are drawn by lot"
+    return probability(value, "probability", one=False, remedy=remedy)
 
 
 def _count(categories: object) -> int:
@@ -365,68 +361,3 @@ def shifts(
     """The sampler of shifts; words are shorter in tests only."""
     changed = coin(lambda: arb_of(change), word_bits=word_bits, guide_bits=guide_bits)
     return changed if categories == 2 else Shift(changed, UniformBelow(categories - 1))
-
-
-# ---------------------------------------------------------------- binomial tails
-
-# Up to so many trials the tail is summed as a rational at once, else if balls cannot decide.
-_FEW = 200
-_DECISIVE = 512
-
-
-def binomial_tail(count: int, trials: int, probability: Fraction) -> Real:
-    """P[B >= count] for B binomial, 0 < count <= trials, as the regularised incomplete beta.
-
-    >>> binomial_tail(2, 3, Fraction(1, 2)).ball(64)
-    Ball(0.5...)
-    """
-
-    def enclosure() -> arb:
-        return arb_of(probability).beta_lower(count, trials - count + 1, regularized=1)
-
-    return Real(enclosure)
-
-
-def _at_most(level: Fraction, count: int, trials: int, probability: Fraction) -> bool:
-    """Whether P[B >= count] <= level; equality, which no ball decides, is decided by rationals."""
-    if trials > _FEW:
-        tail = binomial_tail(count, trials, probability)
-        try:
-            return refine(lambda precision: tail.ball(precision) <= level, limit=_DECISIVE)
-        except PrecisionExhausted:
-            pass
-    tail_numerator = whole_tail(count, trials, probability)
-    return (
-        tail_numerator * level.denominator
-        <= level.numerator * fmpz(probability.denominator) ** trials
-    )
-
-
-def whole_tail(count: int, trials: int, probability: Fraction) -> fmpz:
-    """The integer P[B >= count] times the denominator of the probability, to the power of trials.
-
-    Theorem  with the probability u/(u+w), it is the sum of C(n, i) u**i w**(n-i) over i >= count.
-             Neighbouring terms have the ratio (n-i) u / ((i+1) w), so it is the first term times
-             1 + a sum of products of ratios, which binary splitting adds up
-
-    >>> whole_tail(2, 3, Fraction(1, 2))
-    4
-    """
-    yes = fmpz(probability.numerator)
-    no = probability.denominator - yes
-    _, below, added = _split(count, trials, trials, yes, no)
-    first = fmpz.bin_uiui(trials, count) * yes**count * no ** (trials - count)
-    return first * (below + added) // below
-
-
-def _split(start: int, stop: int, trials: int, yes: fmpz, no: fmpz) -> tuple[fmpz, fmpz, fmpz]:
-    """Products of the ratios' numerators and denominators; the sum of all partial products."""
-    if stop - start < 1:
-        return fmpz(1), fmpz(1), fmpz(0)
-    if stop - start == 1:
-        above = (trials - start) * yes
-        return above, (start + 1) * no, above
-    middle = (start + stop) // 2
-    above, below, added = _split(start, middle, trials, yes, no)
-    above_then, below_then, added_then = _split(middle, stop, trials, yes, no)
-    return above * above_then, below * below_then, added * below_then + above * added_then

@@ -13,7 +13,7 @@ from math import isfinite
 from flint import arb
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Ball, Number, arb_of, lower, positive, rational, upper, working_precision
+from lastbit.exact import Ball, Number, arb_of, lower, positive, upper, working_precision
 from lastbit.laws import (
     Clamped,
     Ideal,
@@ -125,11 +125,7 @@ def admissible(
     """
     law = noise_law(noise)
     loss = positive(epsilon, "epsilon")
-    part = rational(share, "share")
-    if not 0 < part < 1:
-        raise InvalidParameter(
-            "share", problem="is not strictly between 0 and 1", remedy='pass "1/2"'
-        )
+    part = probability(share, "share", remedy='pass "1/2"')
     sliding, dilation = loss * part, loss * (1 - part)
     chance = _delta(delta, law)
     match law:
@@ -158,16 +154,11 @@ def _delta(delta: Number | None, law: Ideal) -> Fraction:
                 "delta", problem="is needed for this noise", remedy='pass delta="1e-6", or "cauchy"'
             )
         return Fraction(0)
-    chance = rational(delta, "delta")
     if not needs:
         raise InvalidParameter(
             "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
         )
-    if not 0 < chance < 1:
-        raise InvalidParameter(
-            "delta", problem="is not strictly between 0 and 1", remedy='pass, say, "1e-6"'
-        )
-    return chance
+    return probability(delta, "delta", remedy='pass, say, "1e-6"')
 
 
 def _steepest(gamma: Fraction) -> Fraction:

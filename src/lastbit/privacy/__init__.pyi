@@ -6,6 +6,8 @@ from lastbit.privacy.compose import (
     compositions as compositions,
 )
 from lastbit.privacy.convert import (
+    best_order_for_delta as best_order_for_delta,
+    best_order_for_epsilon as best_order_for_epsilon,
     delta_upper as delta_upper,
 )
 from lastbit.privacy.guarantees import (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from lastbit.errors import InvalidParameter
+from lastbit.exact import floor_log2
 
 
 def least_noise(meets: Callable[[Fraction], bool], *, start: Fraction, bits: int = 40) -> Fraction:
@@ -19,8 +20,7 @@ def least_noise(meets: Callable[[Fraction], bool], *, start: Fraction, bits: int
     >>> float(least_noise(lambda noise: noise * noise >= 2, start=Fraction(1)))
     1.4142135623...
     """
-    exponent = _exponent(start)
-    high = Fraction(2) ** exponent
+    high = Fraction(2) ** floor_log2(start)
     for _ in range(4096):
         if meets(high):
             break
@@ -41,7 +41,3 @@ def least_noise(meets: Callable[[Fraction], bool], *, start: Fraction, bits: int
         else:
             low = middle
     return high
-
-
-def _exponent(start: Fraction) -> int:
-    return start.numerator.bit_length() - start.denominator.bit_length()

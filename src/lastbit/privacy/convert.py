@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from flint import arb
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
-from lastbit.exact import arb_of, rational, upper, working_precision
+from lastbit.exact import arb_of, nonnegative, probability, rational, upper, working_precision
 from lastbit.privacy.guarantees import (
     ZCDP,
     ApproxDP,
@@ -127,8 +127,7 @@ def delta_upper(guarantee: Guarantee, epsilon: Fraction) -> Fraction:
              a, and the best of all orders for a concentrated guarantee (CKS20 Prop. 12)
     Checked  tests/privacy/test_convert.py
     """
-    if epsilon < 0:
-        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
+    nonnegative(epsilon, "epsilon")
     match guarantee:
         case PureDP():
             return _worst_case(guarantee.epsilon, Fraction(0), epsilon)
@@ -143,8 +142,7 @@ def delta_upper(guarantee: Guarantee, epsilon: Fraction) -> Fraction:
 
 def epsilon_upper(guarantee: Guarantee, delta: Fraction) -> Loss:
     """The least epsilon known for this delta, rounded up; the inverse of `delta_upper`."""
-    if not 0 <= delta <= 1:
-        raise InvalidParameter("delta", problem="is outside [0, 1]", remedy="pass a probability")
+    probability(delta, "delta")
     match guarantee:
         case PureDP():
             return _worst_case_epsilon(guarantee.epsilon, Fraction(0), delta)
@@ -222,35 +220,45 @@ def _renyi_epsilon(alpha: Fraction, loss: Loss, delta: Fraction) -> Loss:
 
 
 def _concentrated_delta(rho: Loss, epsilon: Fraction) -> Fraction:
-    """At the best order 1 + x: (1 + 2x) rho - ln(1 + 1/x) = epsilon."""
     if rho == 0:
         return Fraction(0)
     if isinstance(rho, float):
         return Fraction(1)
-    density, loss = _float(rho), _float(epsilon)
-    x = _root(lambda x: (1 + 2 * x) * density - math.log1p(1 / x) - loss)
-    order = 1 + x
+    order = best_order_for_epsilon(rho, epsilon)
     return _capped(_renyi_delta(order, order * rho, epsilon))
 
 
 def _concentrated_epsilon(rho: Loss, delta: Fraction) -> Loss:
-    """At the best order 1 + x: rho x**2 + ln(1 + x) = ln(1/delta)."""
     if rho == 0 or delta == 1:
         return Fraction(0)
     if delta == 0 or isinstance(rho, float):
         return math.inf
-    density = _float(rho)
-    need = math.log(delta.denominator) - math.log(delta.numerator)
-    x = _root(lambda x: density * x * x + math.log1p(x) - need)
-    order = 1 + x
+    order = best_order_for_delta(rho, delta)
     return _renyi_epsilon(order, order * rho, delta)
 
 
-def _root(increasing: Callable[[float], float]) -> Fraction:
-    """Where an increasing function of a positive number passes 0, nearly.
+def best_order_for_epsilon(rho: Fraction, epsilon: Fraction) -> Fraction:
+    """About the order 1 + x whose divergence proves the least delta at this epsilon.
 
-    Floats may be careless here: every order gives a true bound, the best one a tight one.
+    Theorem  there (1 + 2x) rho - ln(1 + 1/x) = epsilon. Every order proves a true bound, the best
+             one a tight one, so floats may be careless
     """
+    density, loss = _float(rho), _float(epsilon)
+    return 1 + _root(lambda x: (1 + 2 * x) * density - math.log1p(1 / x) - loss)
+
+
+def best_order_for_delta(rho: Fraction, delta: Fraction) -> Fraction:
+    """About the order 1 + x whose divergence proves the least epsilon at this delta.
+
+    Theorem  there rho x**2 + ln(1 + x) = ln(1/delta); floats may be careless here too
+    """
+    density = _float(rho)
+    need = math.log(delta.denominator) - math.log(delta.numerator)
+    return 1 + _root(lambda x: density * x * x + math.log1p(x) - need)
+
+
+def _root(increasing: Callable[[float], float]) -> Fraction:
+    """Where an increasing function of a positive number passes 0, nearly."""
     low, high = -700.0, 700.0
     for _ in range(80):
         middle = (low + high) / 2

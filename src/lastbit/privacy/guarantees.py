@@ -10,7 +10,7 @@ from html import escape
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
-from lastbit.exact import Number, rational, shown, whole
+from lastbit.exact import Number, nonnegative, probability, rational, shown, whole
 from lastbit.privacy.neighbours import AS_DECLARED, Neighbours, check_neighbours
 
 Loss: TypeAlias = Fraction | float
@@ -42,10 +42,7 @@ def loss_parameter(value: object, name: str = "epsilon") -> Loss:
     """An exact loss from 0 up; infinity means that nothing is promised."""
     if isinstance(value, float) and value == math.inf:
         return math.inf
-    number = _writable(rational(value, name), name)
-    if number < 0:
-        raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
-    return number
+    return _writable(nonnegative(value, name), name)
 
 
 def _writable(number: Fraction, name: str) -> Fraction:
@@ -64,10 +61,7 @@ def _set(guarantee: object, **parameters: object) -> None:
 
 
 def _delta(value: object) -> Fraction:
-    number = _writable(rational(value, "delta"), "delta")
-    if not 0 <= number <= 1:
-        raise InvalidParameter("delta", problem="is outside [0, 1]", remedy="pass a probability")
-    return number
+    return probability(_writable(rational(value, "delta"), "delta"), "delta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,9 +335,7 @@ class MetricDP(_Guarantee):
 
     def at(self, distance: object) -> PureDP:
         """The pure guarantee for inputs so far apart."""
-        far = rational(distance, "distance")
-        if far < 0:
-            raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
+        far = nonnegative(distance, "distance")
         reach = far + self.slack if far else far
         return PureDP(times(reach / self.per, self.epsilon), neighbours=self.neighbours)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import arb_of, lower, rational, upper, working_precision
+from lastbit.exact import arb_of, lower, probability, upper, working_precision
 from lastbit.privacy.guarantees import PureDP
 
 
@@ -23,9 +23,7 @@ def posterior_bounds(prior: object, guarantee: PureDP) -> tuple[float, float]:
     >>> posterior_bounds("0.01", PureDP(1))
     (0.003702..., 0.026723...)
     """
-    p = rational(prior, "prior")
-    if not 0 <= p <= 1:
-        raise InvalidParameter("prior", problem="is outside [0, 1]", remedy="pass a probability")
+    p = probability(prior, "prior")
     if not isinstance(guarantee, PureDP):
         raise InvalidParameter(
             "guarantee", problem="is not pure", remedy="the bound holds for PureDP only"

@@ -1,18 +1,8 @@
-from lastbit.report.answer_plans import (
-    bounding_sentences as bounding_sentences,
-    composition_sentence as composition_sentence,
-    plan_rows as plan_rows,
-)
 from lastbit.report.answer_tables import (
     AnswerTable as AnswerTable,
     shown_cell as shown_cell,
     table_of as table_of,
     totals_of as totals_of,
-)
-from lastbit.report.answer_words import (
-    cost_text as cost_text,
-    printable as printable,
-    title_of as title_of,
 )
 from lastbit.report.answers import (
     page as page,
@@ -31,7 +21,6 @@ from lastbit.report.claims import (
     Claim as Claim,
     claim_of as claim_of,
     only_probed as only_probed,
-    quoted as quoted,
 )
 from lastbit.report.curves import (
     Axis as Axis,
@@ -60,6 +49,16 @@ from lastbit.report.noise_figures import (
     planar_figure as planar_figure,
     smooth_sensitivity_figure as smooth_sensitivity_figure,
 )
+from lastbit.report.plan import (
+    PlanRow as PlanRow,
+    PlanWords as PlanWords,
+    bounding_sentences as bounding_sentences,
+    composition_sentence as composition_sentence,
+    plan_rows as plan_rows,
+    plan_words as plan_words,
+    record_words as record_words,
+    title_of as title_of,
+)
 from lastbit.report.plots import (
     Bars as Bars,
     Panel as Panel,
@@ -70,6 +69,12 @@ from lastbit.report.plots import (
 )
 from lastbit.report.proofs import (
     certificate_latex as certificate_latex,
+)
+from lastbit.report.words import (
+    cost_text as cost_text,
+    price as price,
+    printable as printable,
+    quoted as quoted,
 )
 
 __all__ = [

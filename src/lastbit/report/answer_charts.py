@@ -15,8 +15,9 @@ from html import escape
 from typing import Any
 
 from lastbit.report.answer_tables import shown_cell
-from lastbit.report.answer_words import amount_text, key_text, printable
+from lastbit.report.answer_words import key_text
 from lastbit.report.svg import Scale, line, linear, text
+from lastbit.report.words import amount, printable
 
 WIDTH = 880
 MOST_GROUPS, MOST_HISTOGRAMS, PANELS_A_ROW = 40, 12, 3
@@ -183,7 +184,7 @@ def _histograms(
     """One chart for each group, all to one scale."""
     shown = rows[:MOST_HISTOGRAMS]
     edges = [columns[places[0]]["bin"][0], *(columns[place]["bin"][1] for place in places)]
-    words = [amount_text(Fraction(edge), up=True) for edge in edges]
+    words = [amount(Fraction(edge), up=True) for edge in edges]
     groups = [[row["cells"][place] for place in places] for row in shown]
     tallest = max((float(cell["high"]) for cells in groups for cell in cells), default=1.0)
     lowest = min((float(cell["low"]) for cells in groups for cell in cells), default=0.0)

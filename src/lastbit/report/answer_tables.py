@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
-from lastbit.report.answer_words import key_text, printable
+from lastbit.report.answer_words import key_text
+from lastbit.report.words import printable
 
 _HUGE = 10**15
 _MOST_DIGITS = 9

@@ -12,12 +12,12 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.report.claims import short
+from lastbit.report.plan import unit_word
+from lastbit.report.words import amount, listed, printable
 
 _LONGEST_KEY = 200
 _LARGEST_EXPONENT = 10_000
 _CERTAIN = 40  # beyond this epsilon, 100 % is the honest number
-_LETTERS = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
 _BINDS: Mapping[str, int] = MappingProxyType(
     {"or": 1, "and": 2}
     | dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "like", "ilike"), 3)
@@ -38,16 +38,6 @@ _NOUNS: Mapping[str, str] = MappingProxyType(
 # ---------------------------------------------------------------- single things
 
 
-def printable(text: str, most: int = _LONGEST_KEY) -> str:
-    r"""The text without letters that steer a terminal or turn the reading around; cut if long.
-
-    >>> printable("a\x1b[31mb\u202ec"), printable("abcdef", 4)
-    ('a�[31mb�c', 'abc…')
-    """
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in cut)
-
-
 def key_text(key: Mapping[str, Any], most: int = _LONGEST_KEY) -> str:
     """One key of a row, as people read it."""
     value = key["value"]
@@ -58,42 +48,6 @@ def key_text(key: Mapping[str, Any], most: int = _LONGEST_KEY) -> str:
     if value == "":
         return "(empty text)"
     return printable(str(value), most)
-
-
-def amount_text(number: Fraction, *, up: bool) -> str:
-    """An exact amount, rounded up or down only if it is too long to be written out.
-
-    >>> amount_text(Fraction(1, 10**9), up=True), amount_text(Fraction(1, 3), up=False)
-    ('1e-9', '1/3')
-    """
-    return short(number, up=up).replace("e-0", "e-").replace("e+0", "e+")
-
-
-def cost_text(
-    cost: Mapping[str, str], *, up: bool = True, like: Mapping[str, str] | None = None
-) -> str:
-    """A price: ε 1, δ 1e-9; in the currencies of `like`, also where there is nothing.
-
-    >>> cost_text({"epsilon": "1/2", "delta": "0", "rho": "0"})
-    'ε = 0.5'
-    """
-    kept = cost if like is None else like
-    parts = [
-        f"{letter} = {amount_text(Fraction(cost[name]), up=up)}"
-        for name, letter in _LETTERS
-        if Fraction(kept[name])
-    ]
-    return ", ".join(parts) or "nothing"
-
-
-def unit_word(record: Mapping[str, Any]) -> str:
-    """What one of those is called whom the answer protects.
-
-    >>> unit_word({"plan": {"unit": "patient_id"}}), unit_word({"plan": {"unit": None}})
-    ('patient_id', 'row')
-    """
-    unit = record["plan"]["unit"]
-    return "row" if unit is None else printable(str(unit), 60)
 
 
 # ---------------------------------------------------------------- what was asked
@@ -154,11 +108,7 @@ def measure_words(aggregate: Mapping[str, Any], *, unit: str) -> str:
         return f"the number of rows in each of {len(aggregate['edges']) - 1} ranges of {what}"
     if function == "quantile":
         level = Fraction(aggregate["level"])
-        name = (
-            "median"
-            if level == Fraction(1, 2)
-            else f"{amount_text(100 * level, up=True)} % quantile"
-        )
+        name = "median" if level == Fraction(1, 2) else f"{amount(100 * level, up=True)} % quantile"
         words = f"the {name} of {what}"
     else:
         words = _NOUNS[function].format(what)
@@ -168,15 +118,7 @@ def measure_words(aggregate: Mapping[str, Any], *, unit: str) -> str:
 
 def _number(text: str) -> str:
     number = Fraction(text)
-    return f"{number.numerator:,}" if number.denominator == 1 else amount_text(number, up=True)
-
-
-def title_of(record: Mapping[str, Any]) -> str:
-    """The answer in a line: n, cost by region."""
-    query = record["asked"]["query"]
-    names = ", ".join(printable(part["name"], 60) for part in query["aggregates"])
-    keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
-    return f"{names} by {keys}" if keys else names
+    return f"{number.numerator:,}" if number.denominator == 1 else amount(number, up=True)
 
 
 def measures_asked(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -193,7 +135,7 @@ def question_sentences(record: Mapping[str, Any]) -> list[str]:
     query = record["asked"]["query"]
     sentence = f"Of the table {printable(query['table'], 60)}"
     if query["keys"]:
-        sentence += f", for each {_listed([_key_words(key) for key in query['keys']])}"
+        sentence += f", for each {listed([_key_words(key) for key in query['keys']])}"
     said = [sentence + ":"]
     for join in query["joins"]:
         said.append(f"Joined with the public table {printable(join['table'], 60)}.")
@@ -204,11 +146,11 @@ def question_sentences(record: Mapping[str, Any]) -> list[str]:
         after.append(f"only groups are shown for which {expression_text(query['having'])}")
     if query["order"]:
         names = [f"{printable(n, 60)}{', falling' if falls else ''}" for n, falls in query["order"]]
-        after.append(f"groups are sorted by {_listed(names)}")
+        after.append(f"groups are sorted by {listed(names)}")
     if query["limit"] is not None:
         after.append(f"no more than {query['limit']:,} are shown")
     if after:
-        said.append(f"After the noise, {_listed(after)}.")
+        said.append(f"After the noise, {listed(after)}.")
     return said
 
 
@@ -219,10 +161,6 @@ def _key_words(key: Mapping[str, Any]) -> str:
     values = key["values"]
     how = "keys found privately" if values is None else f"{len(values):,} declared keys"
     return f"{named} ({how})"
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 # ---------------------------------------------------------------- what is promised
@@ -245,7 +183,7 @@ def promise_sentences(record: Mapping[str, Any]) -> list[str]:
     factor = likelihood_factor(cost["epsilon"])
     likely = f"Whatever can be read from it is at most {factor} times as likely {pair}"
     if cost["delta"]:
-        level = amount_text(cost["delta"], up=True)
+        level = amount(cost["delta"], up=True)
         return [first, f"{likely}, but for a probability of {level}."]
     fact = (
         f"the rows of one {unit} say one thing and not another"
@@ -262,7 +200,7 @@ def likelihood_factor(epsilon: Fraction) -> str:
     ('2.72', '1.02')
     """
     if epsilon > _LARGEST_EXPONENT:
-        return f"exp({amount_text(epsilon, up=True)})"
+        return f"exp({amount(epsilon, up=True)})"
     return _rounded_up(_power(epsilon), 3)
 
 

@@ -16,17 +16,10 @@ from typing import Any
 from lastbit.errors import InvalidParameter
 from lastbit.report.answer_charts import MOST_GROUPS, MOST_HISTOGRAMS, answer_charts
 from lastbit.report.answer_look import LOOK
-from lastbit.report.answer_plans import bounding_sentences, composition_sentence, plan_rows
 from lastbit.report.answer_tables import AnswerTable, long_table, shown_cell, totals_of, wide_table
-from lastbit.report.answer_words import (
-    amount_text,
-    cost_text,
-    measures_asked,
-    printable,
-    promise_sentences,
-    question_sentences,
-    title_of,
-)
+from lastbit.report.answer_words import measures_asked, promise_sentences, question_sentences
+from lastbit.report.plan import record_words, title_of
+from lastbit.report.words import amount, price, printable
 
 MOST_ROWS = 1000
 MOST_COLUMNS = 4
@@ -84,9 +77,9 @@ def _head(name: str, records: Sequence[Mapping[str, Any]], *, several: bool) -> 
     if several:
         yield '<ol class="contents">'
         for number, record in enumerate(records, start=1):
-            price = f'<span class="soft">{escape(cost_text(record["cost"]))}</span>'
+            cost = f'<span class="soft">{escape(price(record["cost"]))}</span>'
             words = escape(title_of(record))
-            yield f'<li><a href="#answer{number}">{words}</a> {price}</li>'
+            yield f'<li><a href="#answer{number}">{words}</a> {cost}</li>'
         yield "</ol>"
     else:
         table = escape(printable(records[0]["table"], 60))
@@ -115,7 +108,7 @@ def _answer(record: Mapping[str, Any], *, level: int, number: int | None) -> Ite
 
 def _promise(record: Mapping[str, Any]) -> Iterator[str]:
     yield '<section class="promise">'
-    yield f'<p class="price">{escape(cost_text(record["cost"]))}</p>'
+    yield f'<p class="price">{escape(price(record["cost"]))}</p>'
     first, *others = promise_sentences(record)
     yield f"<p><strong>{escape(first)}</strong> {escape(' '.join(others))}</p>"
     yield f'<p class="soft">{escape(printable(record["guarantee"], 400))}</p>'
@@ -204,15 +197,14 @@ def _cell(words: str, place: int, table: AnswerTable) -> str:
 
 
 def _plan(record: Mapping[str, Any], level: int) -> Iterator[str]:
-    rows = plan_rows(record)
+    words = record_words(record)
     yield f"<h{level}>How it was made</h{level}>"
-    sentences = [*bounding_sentences(record), composition_sentence(record)]
-    yield f"<p>{escape(' '.join(sentences))}</p>"
+    yield f"<p>{escape(words.limits)} {escape(words.composition)}</p>"
     yield '<div class="wide"><table class="plan"><thead><tr><th>what</th><th>one unit moves it by '
     yield "at most</th><th>noise</th><th>95 % within</th><th>price</th><th>share</th></tr></thead>"
     yield "<tbody>"
-    for row in rows:
-        cells = (row.what, row.moved, row.noise, row.error)
+    for row in words.rows:
+        cells = (row.what, row.sensitivity, row.noise, row.error)
         yield "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         yield f'<td class="price-cell">{escape(row.price)}</td><td>{_share(row.share)}</td></tr>'
     yield "</tbody></table></div>"
@@ -233,7 +225,7 @@ def _share(share: float) -> str:
 def _account(account: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield '<section class="budget"><h2>Budget</h2>'
     if account["budget"] is None:
-        total = escape(cost_text(account["spent"]))
+        total = escape(price(account["spent"]))
         yield f"<p>This table has no limit. All its answers together cost {total}.</p></section>"
         return
     yield '<table class="plain">'
@@ -243,7 +235,7 @@ def _account(account: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -
             continue
         spent, left = Fraction(account["spent"][name]), Fraction(account["left"][name])
         here = sum((Fraction(record["cost"][name]) for record in records), Fraction(0))
-        words = f"{amount_text(left, up=False)} left of {amount_text(whole, up=True)}"
+        words = f"{amount(left, up=False)} left of {amount(whole, up=True)}"
         yield (
             f'<tr><th scope="row">{letter}</th><td>{_meter(spent, min(here, spent), whole)}</td>'
             f"<td>{escape(words)}</td></tr>"

@@ -6,17 +6,23 @@ Numbers are rounded the safe way: a bound on a loss up, a probability that refut
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker import Rejected, number
 from lastbit.errors import InvalidParameter
 from lastbit.exact import shown
-from lastbit.verify import decimal, expression_from_json, format_from_json, text as expression_text
+from lastbit.report.plan import natural_unit
+from lastbit.report.words import quoted
+from lastbit.verify import (
+    decimal,
+    expression_from_json,
+    format_from_json,
+    number,
+    text as expression_text,
+)
 
 LONGEST = 24
 LARGEST = 10**1000
@@ -24,7 +30,6 @@ MOST_DIGITS = 24
 SMALL = 10**6
 LOSS_DIGITS = 21
 MOST_CODE = 400
-_WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def claim_of(certificate: Mapping[str, Any]) -> Claim:
     }
     try:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
-    except (Rejected, LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise InvalidParameter(
             "certificate", problem="has no claim that can be read", remedy="write it anew"
         ) from error
@@ -103,27 +108,6 @@ def probability_text(p: Fraction) -> str:
     if len(str(p.numerator)) > MOST_DIGITS or len(below) > MOST_DIGITS:
         return f"{near} (exact in the certificate)"
     return f"{p.numerator}/{below} ({near})"
-
-
-def quoted(name: str, most: int = 2000) -> str:
-    r"""A name that a certificate gives: a plain word as it is, any other in quotes and escaped.
-
-    Nothing in it steers a terminal, turns the reading around, or looks like a number or a sentence
-    of ours: letters other than Latin ones are written by their code.
-
-    >>> print(quoted("visits"), quoted("visits, \u03b5 = 0"), quoted("\u202e\uff11"))
-    visits "visits, \u03b5 = 0" "\u202e\uff11"
-    """
-    text = str(name)
-    if _WORD.fullmatch(text) and len(text) <= most + 8:
-        return text
-    cut = "..." if len(text) > most else ""
-    return f'"{"".join(map(_escaped, text[:most]))}{cut}"'
-
-
-def _escaped(letter: str) -> str:
-    plain = " " <= letter <= "~" or ("\u00c0" <= letter <= "\u024f" and letter not in "×÷")
-    return letter if plain and letter not in '"\\' else f"\\u{ord(letter):04x}"
 
 
 def _above(total: Fraction, ideal: Fraction) -> str:
@@ -259,17 +243,6 @@ def _part_name(part: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
     kinds = {measure["name"]: measure["kind"] for measure in plan["measures"]}
     users = (r["aggregate"] for r in plan["recipes"] if part["measure"] in r["measures"].values())
     return f"{kinds[part['measure']]} for {', '.join(quoted(user, 16) for user in users)}"
-
-
-def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
-    """What 1 in the integers of a measure means in rows, units or amounts of the table.
-
-    >>> natural_unit({"kind": "values", "step": "1/100"}, 1 << 20) == Fraction(1, 100 << 20)
-    True
-    """
-    step = Fraction(measure["step"])
-    factor = {"values": step, "squares": step**2}.get(measure["kind"], Fraction(1))
-    return factor if measure["kind"] == "units" else factor / one
 
 
 def _part_noise(part: Mapping[str, Any], plan: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.checker import number
 from lastbit.report.claims import long, probability_text, short
 from lastbit.verify import (
     Derivation,
@@ -21,6 +20,7 @@ from lastbit.verify import (
     Uniform,
     decimal,
     derivation_from_json,
+    number,
     table,
     text as expression_text,
 )

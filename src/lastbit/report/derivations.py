@@ -14,11 +14,11 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-from lastbit.checker import number
+from lastbit.exact import floor_log2
 from lastbit.report.claims import Claim, claim_of
 from lastbit.report.derivation_trees import Rule, laws_of, proof_of
 from lastbit.report.plots import Panel, Series, Stems, picture
-from lastbit.verify import decimal
+from lastbit.verify import decimal, number
 
 OPEN_DEPTH = 2
 MOST_JSON = 400_000
@@ -208,7 +208,7 @@ def _panel(certificate: Mapping[str, Any]) -> Panel | None:
             return _stems(exact, names, words)
         case "snapping":
             epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
-            step = Fraction(2) ** -_exponent(epsilon)
+            step = Fraction(2) ** -floor_log2(epsilon)
             values = (Fraction(0), Fraction(1))
             ends = (-bound, bound)
             scale = 1 / epsilon
@@ -268,9 +268,3 @@ def _stems(laws: list[dict[float, float]], names: list[str], words: str) -> Pane
         axis="output",
         heights=tuple((tallest * i / 2, f"{tallest * i / 2:.3g}") for i in range(3)),
     )
-
-
-def _exponent(x: Fraction) -> int:
-    """The greatest e with 2**e <= x."""
-    guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= x else guess - 1

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lastbit.checker import number
 from lastbit.report.claims import claim_of
 from lastbit.report.derivation_trees import Rule, error_rule, proof_of
-from lastbit.verify import Derivation, SnappingBound, Step, decimal, derivation_from_json
+from lastbit.verify import Derivation, SnappingBound, Step, decimal, derivation_from_json, number
 
 MOST_ROWS = 40
 MOST_STEPS = 150

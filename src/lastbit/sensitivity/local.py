@@ -13,8 +13,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, rational, whole
+from lastbit.exact import Number, nonnegative, whole
 from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
 from lastbit.sensitivity.statistics import (
     Count,
@@ -305,9 +304,7 @@ def distance_beyond(
     >>> distance_beyond("median", [1, 2, 3, 3, 9], bound=2, lower=0, upper=10)
     1
     """
-    limit = rational(bound, "bound")
-    if limit < 0:
-        raise InvalidParameter("bound", problem="is negative", remedy="pass a number from 0 up")
+    limit = nonnegative(bound, "bound")
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     least, greatest = 0, rows.count + 1
     while least < greatest:

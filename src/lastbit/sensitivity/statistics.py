@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, rational, shown
+from lastbit.exact import Number, probability, rational, shown
 from lastbit.privacy import Neighbours, Relation, check_neighbours
 from lastbit.sensitivity.values import Records, records
 
@@ -68,11 +68,7 @@ class Quantile:
     level: Fraction
 
     def __init__(self, level: Number) -> None:
-        exact = rational(level, "level")
-        if not 0 <= exact <= 1:
-            raise InvalidParameter(
-                "level", problem="lies outside [0, 1]", remedy='pass, say, "1/2" for the median'
-            )
+        exact = probability(level, "level", remedy='pass, say, "1/2" for the median')
         object.__setattr__(self, "level", exact)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import Number, rational
+from lastbit.exact import Number, floor_log2, rational
 
 FINENESS = 40
 _LARGEST = 1 << 62
@@ -50,8 +50,7 @@ class Records:
         return np.concatenate(([self.low], self.steps, [self.high]), dtype=np.int64)
 
     def __repr__(self) -> str:
-        exponent = self.step.numerator.bit_length() - self.step.denominator.bit_length()
-        return f"Records(step=2**{exponent})"  # neither the records nor their number
+        return f"Records(step=2**{floor_log2(self.step)})"  # neither the records nor their number
 
 
 def records(data: object, lower: Number, upper: Number) -> Records:
@@ -109,8 +108,7 @@ def secret_number(number: object, name: str) -> Fraction:
 
 def _grid(lower: Fraction, upper: Fraction) -> tuple[int, int, Fraction]:
     width = (upper - lower) / (1 << FINENESS)
-    step = Fraction(2) ** (width.numerator.bit_length() - width.denominator.bit_length())
-    step = step if step <= width else step / 2
+    step = Fraction(2) ** floor_log2(width)
     if not 1 / _EXTREME <= step <= _EXTREME:
         raise InvalidParameter(
             "upper", problem="lies too near to lower, or too far", remedy="rescale the data"

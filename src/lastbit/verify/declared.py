@@ -8,42 +8,38 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from lastbit.checker import (
-    Interval,
-    Rejected,
-    direction_of_noise,
-    draw_error,
-    quotient_error,
-    written,
-)
 from lastbit.errors import InvalidParameter, NoBound, NotCertified
 from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import certificate
+from lastbit.verify.certificate import certified
 from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Format
+from lastbit.verify.error_bounds.intervals import Interval
 from lastbit.verify.error_bounds.semantics import analyse, error_proof
 from lastbit.verify.language.evaluation import real_value
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
-from lastbit.verify.noise_shape import Generator, check_cell, generator_of, library_grid
+from lastbit.verify.noise_shape import (
+    Generator,
+    Unrecognised,
+    generator_of,
+    library_grid,
+    noise_direction,
+)
 from lastbit.verify.rounding import (
-    ASSUMPTIONS,
     Code,
     Ulps,
-    about_code,
     cell_of,
+    check_cell,
     followed_code,
     general_excess,
     held_code,
+    quotient_error,
     region_of,
 )
+from lastbit.verify.running.uniforms import draw_error
 
 _PRECISION = 192
 _MOST_ROUNDS = 20
-_DECLARED = (
-    "The ideal noise, the code's meaning in the reals at a uniform real, has a density p with "
-    "p(x) <= exp(rate |x - y|) p(y): declared, not proved."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +51,7 @@ class DeclaredAnalysis:
              float sum, so delta_n holds the generator's part too
     Theorem  docs/theory/rounding.md, the general form
     Source   paper 000, Theorem 4.5, corrected
-    Checked  tests/verify/test_declared.py; a second program, `check_declared.py`
+    Checked  tests/verify/test_declared.py; the independent checker, `checker/rounding.py`
     """
 
     program: Expression
@@ -99,7 +95,7 @@ class DeclaredAnalysis:
 
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
-        off = {"u": draw_error(self.uniform.written())}
+        off = {"u": draw_error(self.uniform)}
         proofs = [self._proof(piece, off) for piece in self.pieces]
         claim = {
             "code": [dict(one) for one in self.code],
@@ -107,16 +103,16 @@ class DeclaredAnalysis:
             "format": self.format.json(),
             "ulps": proofs[0]["claim"]["ulps"],
             "uniform": self.uniform.written(),
-            "cell": written(self.cell),
-            "region": [written(end) for end in self.region],
-            "rate": written(self.rate),
-            "sensitivity": written(self.sensitivity),
+            "cell": str(self.cell),
+            "region": [str(end) for end in self.region],
+            "rate": str(self.rate),
+            "sensitivity": str(self.sensitivity),
             "query_error": "0",
-            "epsilon": written(self.epsilon),
+            "epsilon": str(self.epsilon),
         }
         figures = ("delta_n", "delta_round", "delta_t", "excess")
         body = {
-            **{name: written(getattr(self, name)) for name in figures},
+            **{name: str(getattr(self, name)) for name in figures},
             "pieces": [
                 {
                     "u": proof["claim"]["ranges"]["u"],
@@ -135,8 +131,7 @@ class DeclaredAnalysis:
             ],
             "query": None,
         }
-        beliefs = (*ASSUMPTIONS, about_code(self.code), _DECLARED)
-        return certificate("rounding", claim, beliefs, body)
+        return certified("rounding", claim, body)
 
     def _proof(self, derivation: Derivation, errors: Mapping[str, Number]) -> dict[str, Any]:
         ulps = dict(self.ulps)
@@ -182,8 +177,8 @@ def declared_certificate(
     steps = code[0].expression
     program = Add(Variable("value"), steps)
     try:
-        direction = direction_of_noise(expression_to_json(program))
-    except Rejected as problem:
+        direction = noise_direction(steps)
+    except Unrecognised as problem:
         raise NotCertified(f"the code cannot be followed (Condition 2): {problem}") from None
     generator = generator_of(uniform, format, default=library_grid)
     check_cell(format, ends, size)
@@ -223,7 +218,7 @@ class _Search:
 
     @property
     def quotient(self) -> Fraction:
-        return quotient_error(self.format.json(), self.region, self.cell)
+        return quotient_error(self.format, self.region, self.cell)
 
     def stable(self) -> tuple[tuple[Derivation, ...], tuple[Derivation, Derivation]]:
         stray = Fraction(0)
@@ -254,11 +249,11 @@ class _Search:
             value = real_value(self.noise, {"u": t if below else 1 - t}, precision=_PRECISION)
             return (value.ends[0] if sign > 0 else -value.ends[1]) > far
 
-        t = _largest(reaches, draw_error(self.uniform.written()))
+        t = _largest(reaches, draw_error(self.uniform))
         return t if below else 1 - t
 
     def _judged(self, u: Interval, *, draws: bool = False) -> Derivation:
-        errors = {"u": draw_error(self.uniform.written())} if draws else {}
+        errors = {"u": draw_error(self.uniform)} if draws else {}
         ranges = {"u": u, "value": self.region}
         return analyse(self.program, ranges, errors=errors, format=self.format, ulps=self.ulps)
 

@@ -122,7 +122,7 @@ class Moving:
 def direction(expression: Expression, value: float, low: float, high: float) -> int:
     """1, -1 or 0: how the expression's float moves with u from `low` to `high`, at this value.
 
-    >>> from lastbit.verify.trace import trace
+    >>> from lastbit.verify import trace
     >>> noise = trace(lambda value, u: value - 2.0 * math.log(u))
     >>> direction(noise, 1.0, 0.25, 0.75)
     -1

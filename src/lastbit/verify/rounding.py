@@ -8,25 +8,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from lastbit.checker import Interval, draw_error, quotient_error, written
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
-from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
+from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import (
-    BITS_ASSUMPTION,
-    CODE_ASSUMPTION,
-    STEPS_ASSUMPTION,
-    certificate,
-)
+from lastbit.verify.certificate import certified
 from lastbit.verify.error_bounds.derivation import Derivation
-from lastbit.verify.error_bounds.formats import BINARY64, Format
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, power_of_two
+from lastbit.verify.error_bounds.intervals import Interval
 from lastbit.verify.error_bounds.semantics import analyse, error_proof
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (
     Cut,
     Generator,
     Side,
-    check_cell,
     cut_beyond,
     every_float,
     generator_of,
@@ -34,7 +28,7 @@ from lastbit.verify.noise_shape import (
     sides,
 )
 from lastbit.verify.running.code import Code as NamedCode
-from lastbit.verify.running.uniforms import FullPrecision
+from lastbit.verify.running.uniforms import FullPrecision, draw_error
 from lastbit.verify.tracing.agreement import beside, noise_points
 from lastbit.verify.tracing.binding import record
 from lastbit.verify.tracing.trace import Followed, arguments_of, followed
@@ -44,22 +38,6 @@ Ulps: TypeAlias = Mapping[str, Number]
 
 _PRECISION = 192
 _MOST_ROUNDS = 20
-
-ASSUMPTIONS = (
-    "The basic operations are correctly rounded as IEEE 754 says, one by one, without fusing or "
-    "extended precision; the logarithm is within the stated ulps and monotone.",
-    "The code computes the sum, rounds it to the nearest multiple of the cell and then moves what "
-    "lies beyond the region to its nearer end; zero is released without a sign. The values are "
-    "numbers of the format in the region.",
-    "The uniform, and the sign if there is one, are drawn as the model says, independently of the "
-    "value. Where the logarithm of 0 arises the code goes on with an infinity.",
-    BITS_ASSUMPTION,
-)
-
-
-def about_code(code: tuple[Mapping[str, Any], ...]) -> str:
-    """What a certificate assumes of the code that it names, or says if it names none."""
-    return CODE_ASSUMPTION if code else STEPS_ASSUMPTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +74,7 @@ class RoundingAnalysis:
              what is known of code with a name
     Theorem  docs/theory/rounding.md
     Source   paper 000, Theorem 4.5 and section 5, corrected
-    Checked  tests/verify/test_rounding.py; a second program, `check_rounding.py`
+    Checked  tests/verify/test_rounding.py; the independent checker, `checker/rounding.py`
     """
 
     programs: tuple[Expression, ...]
@@ -132,7 +110,7 @@ class RoundingAnalysis:
         """How far a draw is from the real number it stands for; relative for full precision."""
         if isinstance(self.uniform, FullPrecision):
             return Fraction(1, 1 << (self.uniform.significand - 1))
-        return draw_error(self.uniform.written())
+        return draw_error(self.uniform)
 
     @property
     def omega(self) -> Fraction:
@@ -194,27 +172,27 @@ class RoundingAnalysis:
             "format": self.format.json(),
             "ulps": self._proof(self.branches[0].pieces[0])["claim"]["ulps"],
             "uniform": self.uniform.written(),
-            "cell": written(self.cell),
-            "region": [written(end) for end in self.region],
-            "sensitivity": written(self.declared),
-            "query_error": written(self.query_error),
-            "epsilon": written(self.epsilon),
+            "cell": str(self.cell),
+            "region": [str(end) for end in self.region],
+            "sensitivity": str(self.declared),
+            "query_error": str(self.query_error),
+            "epsilon": str(self.epsilon),
         }
         figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
         body = {
-            **{name: written(getattr(self, name)) for name in figures},
+            **{name: str(getattr(self, name)) for name in figures},
             "branches": [self._written(branch) for branch in self.branches],
             "query": None if self.query is None else self._proof(self.query),
         }
-        return certificate("rounding", claim, (*ASSUMPTIONS, about_code(self.named)), body)
+        return certified("rounding", claim, body)
 
     def _written(self, branch: _Branch) -> dict[str, Any]:
         found = [self._proof(piece) for piece in branch.pieces]
         return {
             "program": branch.side.program,
-            "interval": [written(end) for end in branch.side.interval],
-            "cut": written(branch.cut.u),
-            "omega": written(branch.cut.omega),
+            "interval": [str(end) for end in branch.side.interval],
+            "cut": str(branch.cut.u),
+            "omega": str(branch.cut.omega),
             "pieces": [
                 {
                     "u": proof["claim"]["ranges"]["u"],
@@ -323,7 +301,7 @@ def certified_sums(
     generator = generator_of(uniform, format, default=every_float)
     check_cell(format, ends, size)
     accuracy = {name: rational(error, "ulps") for name, error in (ulps or {}).items()}
-    found, scale = sides([expression_to_json(program) for program in programs], ends)
+    found, scale = sides(programs, ends)
     asked, about = (None, ()) if query is None else _query(query, format, accuracy)
     known = _Known(programs, format, accuracy, generator, size, ends)
     analysis = RoundingAnalysis(
@@ -357,7 +335,7 @@ class _Known:
 
     @property
     def quotient(self) -> Fraction:
-        return quotient_error(self.format.json(), self.region, self.cell)
+        return quotient_error(self.format, self.region, self.cell)
 
     def stable(self, found: tuple[Side, ...]) -> tuple[_Branch, _Branch]:
         """The sides cut where everything beyond leads to an end (Condition 3).
@@ -384,8 +362,7 @@ class _Known:
         raise NotCertified("the region grows with its own error (Condition 3); pass a smaller one")
 
     def _branch(self, side: Side, far: Fraction) -> _Branch:
-        form = self.format.json()
-        cut = cut_beyond(side, far, region=self.region, uniform=self.uniform, form=form)
+        cut = cut_beyond(side, far, uniform=self.uniform, format=self.format)
         if cut is None:
             raise NotCertified(
                 "the uniform is too coarse for noise as far as the region is wide; pass a smaller "
@@ -399,11 +376,36 @@ class _Known:
                     format=self.format,
                     ulps=self.ulps,
                 )
-                for part in pieces(side, cut, form)
+                for part in pieces(side, cut, self.format)
             )
         except NoBound as problem:
             raise NotCertified(f"the code has no error bound there: {problem}") from None
         return _Branch(side, cut, parts)
+
+
+def check_cell(format: Format, region: Interval, cell: Fraction) -> None:
+    """Refuse a cell so small that quotients by it overflow, up to a cell beyond the region."""
+    if max(map(abs, region)) / cell + 2 > format.largest:  # the machine's cell may be smaller
+        problem, remedy = "is so small that quotients by it overflow", "pass a larger one"
+        raise InvalidParameter("cell", problem=problem, remedy=remedy)
+
+
+def quotient_error(format: Format, region: Interval, cell: Fraction) -> Fraction:
+    """How far the machine's quotient of a sum by the cell can move the edge of a cell.
+
+    Theorem  the machine divides by the number of its format nearest to the cell. A quotient q times
+             what that differs by is how far its edges move, and q is rounded by its unit
+             round-off: relatively for floats, not at all by a power of two; else absolutely
+    """
+    divisor = format.rounded(cell)
+    if divisor == 0:
+        raise InvalidParameter("cell", problem="is 0 in this format", remedy="pass a larger one")
+    quotient = (max(map(abs, region)) + cell) / divisor
+    moved = quotient * abs(cell - divisor)
+    if not isinstance(format, Binary):
+        return moved + cell * format.unit_roundoff
+    is_power = cell == power_of_two(floor_log2(cell))
+    return moved if is_power else moved + cell * quotient * format.unit_roundoff
 
 
 def general_excess(cell: Fraction, ratio: Fraction) -> Fraction:

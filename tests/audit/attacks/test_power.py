@@ -6,8 +6,8 @@ from math import comb, exp, log
 import pytest
 
 from lastbit.audit.attacks.power import catches, trials_to_catch
-from lastbit.audit.bounds import probability_lower, probability_upper
 from lastbit.errors import InvalidParameter
+from lastbit.exact import probability_lower, probability_upper
 
 ERROR = Fraction(1, 20)
 

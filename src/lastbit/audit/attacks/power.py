@@ -6,12 +6,9 @@ import math
 from fractions import Fraction
 from statistics import NormalDist
 
-from flint import arb
-
-from lastbit.audit.attacks.trial import DEFAULT_ERROR
-from lastbit.audit.bounds import epsilon_lower
+from lastbit.audit.bounds import DEFAULT_ERROR, epsilon_lower
 from lastbit.errors import InvalidParameter
-from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, rational, whole, working_precision
+from lastbit.exact import Number, probability, rational, tail_surely_at_most, whole
 
 MOST_TRIALS = 1 << 32
 START = 0.98  # of what the normal law says
@@ -43,7 +40,7 @@ def trials_to_catch(
         ...
     lastbit.errors.InvalidParameter: likely is not above what the claim allows; ...
     """
-    p, q = _probability(likely, "likely"), _probability(other, "other")
+    p, q = probability(likely, "likely"), probability(other, "other")
     loss, share = rational(claimed, "claimed"), rational(delta, "delta")
     gap = float(p) - math.exp(loss) * float(q) - float(share)
     if not gap > 0:
@@ -87,8 +84,8 @@ def catches(
     (False, True)
     """
     count = whole(trials, "trials", least=1)
-    p, q = _probability(likely, "likely"), _probability(other, "other")
-    half = _probability(miss, "miss") / 2
+    p, q = probability(likely, "likely"), probability(other, "other")
+    half = probability(miss, "miss") / 2
     hits = count - _seldom_above(count, 1 - p, half)
     other_hits = _seldom_above(count, q, half)
     low = epsilon_lower(hits, count, other_hits, count, delta=delta, error=error)
@@ -103,33 +100,11 @@ def _seldom_above(trials: int, p: Fraction, chance: Fraction) -> int:
     far = _normal(chance)
     while True:
         k = min(trials, math.ceil(mean + far * spread + far**2 / 6))
-        if k == trials or _tail_is_at_most(k + 1, trials, p, chance):
+        if k == trials or tail_surely_at_most(k + 1, trials, p, chance):
             return k
         far *= WIDER
-
-
-def _tail_is_at_most(hits: int, trials: int, p: Fraction, chance: Fraction) -> bool:
-    """Whether P[Bin(trials, p) >= hits] <= chance, certainly; by the misses where they are few.
-
-    The tail is I_p(hits, misses + 1) = 1 - I_(1-p)(misses + 1, hits). The rest of a difference
-    loses as many bits as it is small.
-    """
-    lost = chance.denominator.bit_length() if 2 * p > 1 else 0
-    with working_precision(DEFAULT_PRECISION + lost):
-        if 2 * p > 1:
-            tail = 1 - arb_of(1 - p).beta_lower(arb(trials - hits + 1), arb(hits), 1)
-        else:
-            tail = arb_of(p).beta_lower(arb(hits), arb(trials - hits + 1), 1)
-        return bool(tail <= arb_of(chance))
 
 
 def _normal(chance: Fraction) -> float:
     """About how many standard deviations are exceeded with this probability; a guess."""
     return -NormalDist().inv_cdf(max(float(chance), 1e-300))
-
-
-def _probability(value: Number, name: str) -> Fraction:
-    number = rational(value, name)
-    if not 0 <= number <= 1:
-        raise InvalidParameter(name, problem="is outside [0, 1]", remedy="pass a probability")
-    return number

@@ -24,14 +24,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.features import Column, Feature, Rows, features
-from lastbit.audit.event import Condition, Range, RangeEvent, RatioEvent
 from lastbit.audit.inputs import SeededRandom
+from lastbit.audit.result import Condition, Range, RangeEvent, RatioEvent
 
 Bins: TypeAlias = dict[int, NDArray[np.int64]]
 
@@ -42,7 +43,9 @@ _MOST_SHRINK = 4e4
 _EFFORT = 0.001
 _MANY = 8
 _WORTH = 4.0
-_GROUPS = {"entries": "the entries", "differences": "differences of entries"}  # in a sentence
+_GROUPS = MappingProxyType(  # in a sentence
+    {"entries": "the entries", "differences": "differences of entries"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from lastbit.errors import LastbitError, WrongType
-from lastbit.exact import Real, rational, refine
+from lastbit.exact import Real, rational, refine, root_above
 from lastbit.mechanisms import (
     AboveThreshold,
     ByRate,
@@ -121,16 +121,6 @@ def no_more_than(here: Any, there: Any, norm: Norm, limit: Fraction) -> bool:
         return distance(here, there, norm) <= limit
     apart = differences(here, there)
     return apart is not None and sum((d * d for d in apart), Fraction(0)) <= limit * limit
-
-
-def root_above(square: Fraction) -> Fraction:
-    """The square root, rounded up to about 64 bits; exact for squares of rationals."""
-    above, below = math.isqrt(square.numerator), math.isqrt(square.denominator)
-    if above * above == square.numerator and below * below == square.denominator:
-        return Fraction(above, below)
-    # sqrt(p/q) = sqrt(pq)/q
-    scaled = square.numerator * square.denominator * _FINE * _FINE
-    return Fraction(math.isqrt(scaled) + 1, _FINE * square.denominator)
 
 
 def differences(here: Any, there: Any) -> list[Fraction] | None:

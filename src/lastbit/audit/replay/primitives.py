@@ -36,7 +36,7 @@ from lastbit.audit.replay.hooks import Described
 from lastbit.audit.replay.taint import Spread, SpreadRule
 from lastbit.audit.replay.tape import Description, bound
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
+from lastbit.exact import Number, arb_of, positive, rational, root_below, upper, working_precision
 from lastbit.mechanisms import AboveThreshold, AboveThresholdSession
 from lastbit.privacy import ZCDP, ApproxDP, Guarantee, PureDP
 
@@ -185,17 +185,9 @@ def _gaussian(args: tuple[Any, ...], named: dict[str, Any]) -> Description | Non
         # a root rounded down, so that the cost is rounded up
         variance = spread_of("gaussian", given["variance"])
         assert isinstance(variance.scale, Fraction)
-        spread = Spread(law=variance.law, scale=_root_below(variance.scale), whole=True)
+        spread = Spread(law=variance.law, scale=root_below(variance.scale), whole=True)
     parameters = tuple(given.values())
     return Description(kind="discrete_gaussian", value=0, parameters=parameters, taint=spread)
-
-
-def _root_below(square: Fraction) -> Fraction:
-    if square == 0:
-        return square
-    fine = 1 << 64
-    scaled = square.numerator * square.denominator * fine * fine
-    return Fraction(math.isqrt(scaled), fine * square.denominator)
 
 
 def _draw(name: str) -> Described:

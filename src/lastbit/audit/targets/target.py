@@ -20,8 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lastbit.audit.bounds import claimed_epsilon
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, lower, positive, rational, whole
+from lastbit.exact import Number, lower, positive, probability, rational, whole
 
 Bounds: TypeAlias = tuple[Any, Any]
 Release: TypeAlias = Callable[[Any, int], Any]
@@ -81,11 +82,11 @@ class Target:
                 problem="are further apart than the sensitivity",
                 remedy="pass two inputs that the claim is about",
             )
-        object.__setattr__(self, "name", _text(name))
+        object.__setattr__(self, "name", _checked_name(name))
         object.__setattr__(self, "release", as_release(release))
-        object.__setattr__(self, "claimed", _claim(claimed))
+        object.__setattr__(self, "claimed", claimed_epsilon(claimed, "claimed"))
         object.__setattr__(self, "sensitivity", distance)
-        object.__setattr__(self, "delta", _probability(delta))
+        object.__setattr__(self, "delta", _delta(delta))
         object.__setattr__(self, "values", pair)
         object.__setattr__(self, "answers", _answers(pair if answers is None else answers))
         object.__setattr__(self, "scale", None if scale is None else _scale(scale))
@@ -131,10 +132,10 @@ class SumTarget:
             )
         if not callable(release):
             raise WrongType("release", problem="cannot be called", remedy="pass a function")
-        object.__setattr__(self, "name", _text(name))
+        object.__setattr__(self, "name", _checked_name(name))
         object.__setattr__(self, "release", release)
-        object.__setattr__(self, "claimed", _claim(claimed))
-        object.__setattr__(self, "delta", _probability(delta))
+        object.__setattr__(self, "claimed", claimed_epsilon(claimed, "claimed"))
+        object.__setattr__(self, "delta", _delta(delta))
         object.__setattr__(self, "dtype", np.dtype(dtype))
 
     def draw(self, data: NDArray[Any], bounds: Bounds, size: int) -> NDArray[np.float64]:
@@ -250,23 +251,11 @@ def _scale(scale: Number) -> float:
         ) from None
 
 
-def _claim(claimed: Number) -> Fraction:
-    number = rational(claimed, "claimed")
-    if number < 0:
-        raise InvalidParameter("claimed", problem="is negative", remedy="pass an epsilon from 0 up")
-    return number
+def _delta(delta: Number) -> Fraction:
+    return probability(delta, "delta", one=False, remedy="pass 0 if there is none")
 
 
-def _probability(delta: Number) -> Fraction:
-    number = rational(delta, "delta")
-    if not 0 <= number < 1:
-        raise InvalidParameter(
-            "delta", problem="is not in [0, 1)", remedy="pass 0 if there is none"
-        )
-    return number
-
-
-def _text(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise WrongType("name", problem="is no text", remedy="pass a short name")
     return name

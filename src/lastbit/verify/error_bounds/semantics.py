@@ -11,19 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-from lastbit.checker import written
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
-from lastbit.exact import Number, rational, whole
-from lastbit.verify.certificate import certificate
+from lastbit.exact import Number, floor_log2, rational, whole
+from lastbit.verify.certificate import certified
 from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
-from lastbit.verify.error_bounds.formats import (
-    BINARY64,
-    Binary,
-    Fixed,
-    Format,
-    floor_log2,
-    power_of_two,
-)
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import hull
 from lastbit.verify.error_bounds.rules import Machine, input_step, mean_error, step
 from lastbit.verify.language.expressions import (
@@ -177,7 +169,7 @@ def analyse(
     and sqrt may be off (default 1, 1 and 1/2: an assumption on the library, unless 1/2 is what
     correctly rounding code proves). More `pieces` cost time and sharpen the bound.
 
-    >>> from lastbit.verify.trace import trace
+    >>> from lastbit.verify import trace
     >>> area = trace(lambda x, y: x * y + 1.0)
     >>> found = analyse(area, {"x": (1, 2), "y": (-1, 3)})
     >>> print(found.conclusion)
@@ -199,12 +191,7 @@ def error_certificate(
 ) -> dict[str, Any]:
     """A certificate of kind "error-bound", from a derivation made with the same arguments."""
     claim, body = error_proof(derivation, errors=errors, format=format, ulps=ulps)
-    assumptions = [
-        "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
-        "one, without fusing or extended precision; the inputs are numbers of the format.",
-        "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
-    ]
-    return certificate("error-bound", claim, assumptions, body)
+    return certified("error-bound", claim, body)
 
 
 def error_proof(
@@ -220,15 +207,13 @@ def error_proof(
     steps = steps_to_json(derivation)
     claim = {
         "expression": expression_to_json(derivation.expression),
-        "ranges": {name: [written(low), written(high)] for name, low, high in derivation.box},
-        "errors": {
-            name: ROUNDED if error is None else written(error) for name, error in slack.items()
-        },
+        "ranges": {name: [str(low), str(high)] for name, low, high in derivation.box},
+        "errors": {name: ROUNDED if error is None else str(error) for name, error in slack.items()},
         "format": machine.format.json(),
-        "ulps": {name: written(value) for name, value in machine.ulps.items()},
-        "real": [written(end) for end in derivation.conclusion.real],
-        "computed": [written(end) for end in derivation.conclusion.computed],
-        "error": written(derivation.conclusion.error),
+        "ulps": {name: str(value) for name, value in machine.ulps.items()},
+        "real": [str(end) for end in derivation.conclusion.real],
+        "computed": [str(end) for end in derivation.conclusion.computed],
+        "error": str(derivation.conclusion.error),
     }
     return claim, steps
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from flint import arb
 
 from lastbit.errors import InvalidParameter, Overflow, Undecidable
-from lastbit.exact import Ball, arb_of, ends, refine, working_precision
+from lastbit.exact import Ball, arb_of, ends, refine, root_bounds, working_precision
 from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, nearest_whole
 from lastbit.verify.language.expressions import (
     Absolute,
@@ -57,7 +57,7 @@ def machine_value(
     ln, exp and sqrt are correctly rounded too, decided by balls. `Overflow` beyond the largest
     number; an `InvalidParameter` for ln or sqrt outside their domain, and for a division by 0.
 
-    >>> from lastbit.verify.error_bounds.formats import BINARY64
+    >>> from lastbit.verify import BINARY64
     >>> tenth = Divide(Variable("x"), Constant(10))
     >>> machine_value(tenth, {"x": Fraction(1)}, BINARY64) == Fraction(0.1)
     True
@@ -237,14 +237,10 @@ def _correctly_rounded(node: Ln | Exp | Sqrt, x: Fraction, format: Format) -> Fr
 def _rounded_root(x: Fraction, format: Format) -> Fraction:
     if x < 0:
         raise InvalidParameter("argument", problem="of sqrt is below 0", remedy="keep it above 0")
-    if x == 0:
-        return x
-    # enough bits that everything between two halfway points of the format is told apart
-    scale = 4 + 2 * _places(format) + x.denominator.bit_length()
-    root = math.isqrt((x.numerator << (2 * scale)) // x.denominator)
-    low = Fraction(root, 1 << scale)
-    # not exact: a number strictly between the root's neighbours, never a halfway point
-    return format.rounded(low if low * low == x else low + Fraction(1, 1 << (scale + 1)))
+    # neighbours on a grid finer than the format's halfway points: none lies between them, so what
+    # does, the root or the middle, is rounded alike
+    low, high = root_bounds(x, 4 + _places(format) + x.numerator.bit_length())
+    return format.rounded((low + high) / 2)
 
 
 def _places(format: Format) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from lastbit.checker import Rejected, number, written
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, rational
+from lastbit.verify.certificate import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
             places = [built[_place(index, len(built))] for index in row[1 : 1 + count]]
             built.append(_built(kind, places, list(row[1 + count :])))
         return built[-1]
-    except (LookupError, TypeError, ValueError, Rejected) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise InvalidParameter(
             "expression", problem="is not written as a table of steps", remedy="write it anew"
         ) from error
@@ -374,18 +374,18 @@ def _payload(node: Expression) -> tuple[object, ...]:
     """What a step needs besides the steps below it, as JSON values."""
     match node:
         case Constant():
-            return (written(node.value),)
+            return (str(node.value),)
         case Variable():
             return (node.name,)
         case Sample():
-            return (node.name, node.distribution, *map(written, node.parameters))
+            return (node.name, node.distribution, *map(str, node.parameters))
         case Clamp():
-            return tuple(None if end is None else written(end) for end in (node.low, node.high))
+            return tuple(None if end is None else str(end) for end in (node.low, node.high))
         case RoundTo():
-            return (written(node.step),)
+            return (str(node.step),)
         case Piecewise():
             condition = node.condition
-            return (condition.name, condition.relation, written(condition.bound))
+            return (condition.name, condition.relation, str(condition.bound))
     return ()
 
 
