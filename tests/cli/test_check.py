@@ -210,7 +210,7 @@ def test_a_terminal_is_not_steered_by_a_file() -> None:
 def test_what_is_no_json_object_cannot_be_read(folder: Path, content: bytes) -> None:
     (folder / "odd.json").write_bytes(content)
     said = refused("check", "odd.json")
-    assert "odd.json is no JSON object" in said or "odd.json is nested too deeply" in said
+    assert "odd.json is not a JSON object" in said or "odd.json is nested too deeply" in said
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_what_is_no_json_object_cannot_be_read(folder: Path, content: bytes) -> 
         (b'{"claim": [-Infinity]}', "has NaN or an infinity"),
         (b'{"claim": 1e999}', "beyond the largest float"),
         (b'{"a":' * 200_000 + b"1" + b"}" * 200_000, "is nested too deeply"),
-        (b'{"claim": ' + b"9" * 5_000 + b"}", "is no JSON object"),
+        (b'{"claim": ' + b"9" * 5_000 + b"}", "is not a JSON object"),
     ],
 )
 def test_what_two_readers_could_read_differently_is_refused(
