@@ -20,7 +20,7 @@ from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.ledger import Ledger
 from lastbit.places import written_over
 from lastbit.release import Answer, released
-from lastbit.report import cost_text, page, shown_cell
+from lastbit.report import page, price, shown_cell
 from lastbit.tables import parsed, planned, read_card
 from lastbit.verify import read
 
@@ -169,7 +169,7 @@ def _ask(folder: Path, number: int, question: Question) -> Answer:
     answer.save(folder / _saved(number))
     click.echo()
     show(
-        Heading(f"Question {number}", f"{cost_text(answer.record['cost'])}   {took}"),
+        Heading(f"Question {number}", f"{price(answer.record['cost'])}   {took}"),
         Words(question.words),
         Words(_command(folder, question)),
         beside_the_truth(answer.record, true),

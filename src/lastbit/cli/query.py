@@ -11,9 +11,11 @@ from typing import Any, Literal
 
 import click
 
+from lastbit import report as reports
 from lastbit.cli.ledger import account_json, account_of, budget_rows
 from lastbit.cli.options import EXACT, PATH, Command, exact_number, json_option
 from lastbit.cli.output import (
+    WIDTH,
     Columns,
     Facts,
     Heading,
@@ -25,19 +27,10 @@ from lastbit.cli.output import (
     waiting,
 )
 from lastbit.errors import InvalidParameter
-from lastbit.ledger import Account, Ledger, check_output, one_connection, spared_by
+from lastbit.ledger import Account, check_output, one_connection, spared_by
 from lastbit.places import same_place, written_over
 from lastbit.release import Answer, released
-from lastbit.report import (
-    bounding_sentences,
-    composition_sentence,
-    cost_text,
-    page,
-    plan_rows,
-    table_of,
-    title_of,
-    totals_of,
-)
+from lastbit.report import plan_words, price, table_of, title_of, totals_of
 from lastbit.tables import DataCard, Plan, parsed, planned, read_card
 
 KINDS = (".csv", ".parquet", ".json")
@@ -108,13 +101,13 @@ def query(
     if explain or dry_run:
         _show_plan(plan, explain=explain, as_json=as_json)
         return
-    answer, charged = _asked(plan, statement, fresh=fresh, consistent=consistent)
+    answer = _asked(plan, statement, fresh=fresh, consistent=consistent)
     account = account_of(table)[1]
     if as_json:
         state = account_json(account)
-        show_json({"charged": charged, "answer": answer.record, "account": state})
+        show_json({"charged": answer.charged, "answer": answer.record, "account": state})
     else:
-        show(*_answer_page(answer.record, account, charged=charged))
+        show(*_answer_page(answer.record, account, charged=answer.charged))
     _write(answer, account, out=out, report=report)
 
 
@@ -169,7 +162,7 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
         show(*_plan_page(plan))
     else:
         show(
-            Heading("It can be asked", cost_text(plan.cost.to_json())),
+            Heading("It can be asked", price(plan.cost.to_json())),
             Facts([("promise", plan.guarantee), *budget_rows(after)]),
             Words(f"The budget is shown as it would be afterwards. {UNREAD}"),
         )
@@ -177,15 +170,17 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
 
 def _plan_page(plan: Plan) -> tuple[Part, ...]:
     """What will be done, at which price and with which error."""
-    record = {"plan": plan.to_json(), "asked": {"query": plan.query.to_json()}}
-    rows = [(row.what, row.price, row.noise, row.error) for row in plan_rows(record)]
-    facts = (
-        ("promise", plan.guarantee),
-        ("limits", " ".join(bounding_sentences(record))),
-        ("adds up", composition_sentence(record)),
-    )
+    words = plan_words(plan)
+    verdict = f"{words.price}, not yet paid"
+    facts = [
+        ("promise", words.promise),
+        ("limits", words.limits),
+        ("adds up", words.composition),
+        *(("hint", hint) for hint in words.hints),
+    ]
+    rows = [(row.what, row.price, row.noise, row.error) for row in words.rows]
     return (
-        Heading(_title(record, 44), f"{cost_text(plan.cost.to_json())}, not yet paid"),
+        Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict),
         Facts(facts),
         Columns(("what", "price", "noise", "95 % within"), rows),
         Words(UNREAD),
@@ -195,25 +190,15 @@ def _plan_page(plan: Plan) -> tuple[Part, ...]:
 # ---------------------------------------------------------------- the answer
 
 
-def _asked(plan: Plan, sql: str, *, fresh: bool, consistent: bool) -> tuple[Answer, bool]:
-    """The answer, and whether it was charged just now, or earlier."""
-    card = plan.card
-    books = account_of(card)[0]
-    last = 0 if books is None else books.entries(last=1)[0].sequence
+def _asked(plan: Plan, sql: str, *, fresh: bool, consistent: bool) -> Answer:
     try:
         with waiting("asking"):
-            answer = released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=sql)
+            card = plan.card
+            return released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=sql)
     except KeyboardInterrupt:
         words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
         click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
         raise
-    entry = answer.record.get("entry")
-    if entry is None or card.ledger is None:
-        return answer, True
-    if entry["sequence"] <= last:
-        return answer, False
-    books = Ledger.existing(card.ledger)
-    return answer, books.paid_at(books.entry(entry["sequence"])) > last
 
 
 def _write(answer: Answer, account: Account, *, out: Path | None, report: Path | None) -> None:
@@ -225,7 +210,7 @@ def _write(answer: Answer, account: Account, *, out: Path | None, report: Path |
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            written_over(report, page(answer.record, account=account_json(account)))
+            written_over(report, reports.page(answer.record, account=account_json(account)))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         raise InvalidParameter(
@@ -237,9 +222,9 @@ def _write(answer: Answer, account: Account, *, out: Path | None, report: Path |
 
 def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
     """Numbers with their ±, the price, what is left, notes."""
-    price = cost_text(record["cost"])
-    verdict = price if charged else "recorded, no charge"
-    parts: list[Part] = [Heading(_title(record, 78 - len(verdict)), verdict)]
+    paid = price(record["cost"])
+    verdict = paid if charged else "recorded, no charge"
+    parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
     if record["rows"]:
         table = table_of(record, width=ROOM, most=MOST_ROWS)
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
@@ -252,7 +237,7 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
     if not charged:
-        facts.append(("paid", f"{price}, when it was first asked"))
+        facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
     parts.append(Facts([*facts, *budget_rows(account)]))
@@ -261,8 +246,3 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         for note in record["notes"]
     ]
     return [*parts, Words("\n".join(notes))] if notes else parts
-
-
-def _title(record: Mapping[str, Any], most: int) -> str:
-    title = title_of(record)
-    return title if len(title) <= most else title[: max(most - 3, 0)] + "..."

@@ -198,7 +198,7 @@ class Ledger:
                 return earlier
             for paid in chain.open_reservations(account, question):
                 if paid.cost == cost:
-                    return paid
+                    return replace(paid, resumed=True)
             unused_pages_fit(self.path, connection)
             upgraded(connection)
             return _charged(connection, chain, draft)
