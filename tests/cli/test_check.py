@@ -91,7 +91,7 @@ def test_json_and_several_files() -> None:
 
 
 def test_the_code_of_a_certificate_is_found_in_the_current_folder(folder: Path) -> None:
-    from lastbit.cli.verify_loading import current_folder
+    from lastbit.cli.loading import current_folder
     from lastbit.verify.running.code import Code
     from lastbit.verify.running.law import exact_loss
 
@@ -232,6 +232,6 @@ def test_what_two_readers_could_read_differently_is_refused(
 
 
 def test_what_is_not_there_cannot_be_read() -> None:
-    assert "nowhere.json is no file" in refused("check", "nowhere.json")
-    assert "is no file" in refused("check", ".")
+    assert "nowhere.json is not a file" in refused("check", "nowhere.json")
+    assert "is not a file" in refused("check", ".")
     assert "CERTIFICATES" in refused("check")
