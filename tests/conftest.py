@@ -67,6 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"{item.nodeid} names an address: it has another name each time"
             )
+    evidence.thin(items)
     part = config.getoption("lf", default=False) or set(config.args) != set(
         config.getini("testpaths")
     )

@@ -62,6 +62,7 @@ def code(name: str) -> Code:
     return Code(f"kept_code:{name}")
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("name", ["kept", "bump"])
 def test_a_turn_that_probes_miss_convicts_nobody(name):
     """Was: refuted, exactly and without error, for a right claim; and an acquittal as exact."""

@@ -121,6 +121,7 @@ def copied(data):
     return out.getvalue()
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize("edge", [0, 1])
 @pytest.mark.parametrize("around", [b"", b'"'])
 @pytest.mark.parametrize("line_break", [b"\n", b"\r", b"\r\n"])
@@ -135,6 +136,7 @@ def test_no_byte_reaches_into_the_next_record(edge, around, line_break, extent):
         assert copied(data) == wanted
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 8])
 def test_no_byte_reaches_into_the_next_record_over_blocks(monkeypatch, block):
     """The same where every place is a boundary of blocks."""

@@ -200,6 +200,7 @@ def half(bits: int) -> float:
 HALVES = [half(bits) for bits in range(1, 0x3C00)]  # every binary16 in (0, 1)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(
     "noise",
     [
@@ -306,6 +307,7 @@ def resealed(sealed: dict[str, Any]) -> str | None:
     return problem_of(sealed)
 
 
+@pytest.mark.evidence
 def test_certificates_say_whether_monotone_is_proved_or_probed():
     good = exact_loss(ROUNDED, 0.0, 1.0).certificate(ROUNDED)
     assert good["claim"]["monotone"] == "proved" and len(good["body"]["programs"]) == 2
