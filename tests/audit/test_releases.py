@@ -320,17 +320,17 @@ RIGHT: dict[str, tuple[Any, Any]] = {
 @pytest.mark.thinned(one_in=16)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_mechanisms_are_contradicted_no_oftener_than_promised(name):
-    """60 trials with an error of .3: more than 44 have a chance below 1e-12 if it is attained."""
-    assert sum(binomial(60, Fraction(3, 10))[45:]) < Fraction(1, 10**12)
+    """30 trials with an error of .3: more than 27 have a chance below 1e-12 if it is attained."""
+    assert sum(binomial(30, Fraction(3, 10))[28:]) < Fraction(1, 10**12)
     mechanism, pair = RIGHT[name]
     trials = [
         law_trial(
             as_release(mechanism.release), mechanism.law, [pair],
             error=Fraction(3, 10), releases=256,
         )
-        for _ in range(60 if name != "Laplace of scale 1000" else 6)
+        for _ in range(30 if name != "Laplace of scale 1000" else 6)
     ]  # fmt: skip
-    assert sum(trial.contradiction is not None for trial in trials) <= 44
+    assert sum(trial.contradiction is not None for trial in trials) <= 27
 
 
 @pytest.mark.evidence
