@@ -134,7 +134,7 @@ def _check_new(option: str, path: Place) -> None:
     if not os.path.isdir(folder):
         raise InvalidParameter(
             option,
-            problem=f"names the folder {_shown(os.path.dirname(path))}, which does not exist",
+            problem=f"names the folder {_printable(os.path.dirname(path))}, which does not exist",
             remedy="create the folder, or name another",
         )
     if not os.access(folder, os.W_OK):
@@ -156,12 +156,12 @@ def _unwritable(option: str, path: Place, reason: object) -> InvalidParameter:
     said = getattr(reason, "strerror", None) or (reason if isinstance(reason, str) else "no path")
     return InvalidParameter(
         option,
-        problem=f"cannot be written at {_shown(os.fspath(path))} ({said})",
+        problem=f"cannot be written at {_printable(os.fspath(path))} ({said})",
         remedy="name a file in a folder that you may write to",
     )
 
 
-def _shown(path: str) -> str:
+def _printable(path: str) -> str:
     """A path in a message: short, and fit for any terminal."""
     text = "".join(c if c.isprintable() else "?" for c in path)
     return text if len(text) <= 100 else f"{text[:60]}...{text[-30:]}"

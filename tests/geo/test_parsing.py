@@ -95,7 +95,7 @@ def test_a_logarithm_without_brackets_takes_no_quotient():
 
 
 def test_long_numbers_are_shown_by_their_first_digits():
-    assert str(loss_and_distance("ln(1e400)")[0]) == "ln(1.00000e+400...)"
+    assert str(loss_and_distance("ln(1e400)")[0]) == "ln(1e+400...)"
     assert str(ExactLoss(Fraction(10**40 + 1, 3 * 10**40))) == "0.333333..."
 
 

@@ -510,10 +510,15 @@ def test_every_conversion_is_known():
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
-@given(data=st.data())
-def test_no_number_is_rounded_the_unsafe_way(check, data):
-    check.run(data.draw(check.inputs))
+def test_no_number_is_rounded_the_unsafe_way(check, extent):
+    @settings(
+        max_examples=extent.number(15, 60), suppress_health_check=[HealthCheck.filter_too_much]
+    )
+    @given(data=st.data())
+    def holds(data):
+        check.run(data.draw(check.inputs))
+
+    holds()
 
 
 # ---------------------------------------------------------------- the mutants
@@ -565,6 +570,7 @@ def loose(check: Check) -> Callable[..., Fraction]:
     return claim
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("mutant", [wrong_way, to_nearest, loose], ids=lambda m: m.__name__)
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 def test_a_wrong_rounding_is_refused(check, mutant):
@@ -572,6 +578,7 @@ def test_a_wrong_rounding_is_refused(check, mutant):
     find(check.inputs, lambda inputs: refused(check, inputs, claim), settings=SEARCH)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("check", [c for c in CHECKS if c.through], ids=str)
 def test_the_real_code_with_its_door_reversed_is_refused(check, monkeypatch):
     """`upper` rounds down and `lower` up: the walk must notice it in every function."""

@@ -38,6 +38,7 @@ def fit(
     )
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_all_small_databases(statistic: Statistic, relation: Neighbours) -> None:
     for limit in LIMITS:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import Ball, Number, Real, positive, rational, shown
+from lastbit.exact import Ball, Number, Real, exact_text, positive, rational
 from lastbit.mechanisms import array_of
 
 Length: TypeAlias = Number
@@ -42,7 +41,6 @@ _METRES = re.compile(rf"\s*(?P<length>{_NUMBER})\s*(?P<unit>{_UNIT})?\s*", re.AS
 _LONGEST = 100
 _LARGEST_LOSS = 2000
 _UNNAMED = "a real number"
-_MOST_SHOWN = 24
 _EPSILON_REMEDY = 'write a loss and its distance, "ln(4)/200m", "1 per 200 m" or "0.0069/m"'
 _LENGTH_REMEDY = 'pass metres, or a string such as "200 m" or "10 km"'
 
@@ -93,9 +91,9 @@ class ExactLoss:
 
     def __str__(self) -> str:
         if self.factor is None:
-            return _short(self.share)
-        words = f"ln({_short(self.factor)})" if isinstance(self.factor, Fraction) else _UNNAMED
-        return words if self.share == 1 else f"{_short(self.share)} {words}"
+            return exact_text(self.share)
+        words = f"ln({exact_text(self.factor)})" if isinstance(self.factor, Fraction) else _UNNAMED
+        return words if self.share == 1 else f"{exact_text(self.share)} {words}"
 
 
 def parse_epsilon(text: str) -> tuple[Fraction | Real, Fraction]:
@@ -139,15 +137,6 @@ def metres(length: object, name: str) -> Fraction:
     if found is None:
         raise InvalidParameter(name, problem="is not a distance", remedy=_LENGTH_REMEDY)
     return _distance(found, name)
-
-
-def _short(number: Fraction) -> str:
-    """A number in full, or by its first digits where the rest would not be read."""
-    text = shown(number).strip("'")
-    if len(text) <= _MOST_SHOWN:
-        return text
-    digits = Context(prec=6, rounding=ROUND_FLOOR, Emin=-9999, Emax=9999)
-    return f"{digits.divide(Decimal(number.numerator), Decimal(number.denominator)):g}..."
 
 
 def _from_text(text: str) -> tuple[ExactLoss, Fraction | None]:
