@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from .numbers import Rejected, exp_bounds, ln_bounds, number, require, written
+from .numbers import Rejected, exp_bounds, ln_bounds, number, require
 
 _CLAIM = frozenset({"mechanism", "format", "epsilon", "bound", "distance", "loss", "delta"})
 _GUARD, _GROWTH = 24, 40
@@ -173,7 +173,7 @@ def _factors(least: dict[str, Any]) -> tuple[Fraction, Fraction]:
 
 
 def _node(rule: str, premises: list[dict[str, Any]], **values: Fraction) -> dict[str, Any]:
-    texts = {name: written(value) for name, value in values.items()}
+    texts = {name: str(value) for name, value in values.items()}
     return {"rule": rule, "values": texts, "premises": premises}
 
 

@@ -46,7 +46,7 @@ def digest(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def certified(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """A certificate with the assumptions that every proof of its kind rests on, and no others."""
     return certificate(kind, claim, beliefs(kind, claim), body)
 
@@ -89,14 +89,17 @@ def issued(sealed: dict[str, Any]) -> dict[str, Any]:
     return sealed
 
 
-def text_of(sealed: Mapping[str, Any]) -> str:
+def indented(sealed: Mapping[str, Any]) -> str:
     """A certificate as it is written, one number a line where it helps a reader."""
     return json.dumps(issued(dict(sealed)), indent=1, ensure_ascii=False) + "\n"
 
 
+text_of = indented
+
+
 def save(sealed: Mapping[str, Any], path: Path) -> None:
     """Write a certificate that the checker accepts."""
-    written_over(path, text_of(sealed))
+    written_over(path, indented(sealed))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import certified
+from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import Interval
@@ -329,7 +329,7 @@ class RoundingAnalysis(Setting):
             "branches": branches,
             "query": None if self.query is None else self.proof(self.query),
         }
-        return certified("rounding", claim, body)
+        return certify("rounding", claim, body)
 
 
 def rounding_certificate(
