@@ -13,6 +13,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from lastbit.moved import Moved
+
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PUBLIC = re.compile(r"^__all__ = \[([^]]*)\]", re.MULTILINE)
 _NAME = re.compile(r"\w+")
@@ -32,6 +34,8 @@ class _Room(ModuleType):
 
 def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a room, from the list in its `__init__.pyi`."""
+    if not any(isinstance(finder, Moved) for finder in sys.meta_path):
+        sys.meta_path.append(Moved())
     module = sys.modules[room]
     listed = _stub(module)
     places = {}

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 ENTROPY_DOOR = "sampling/bits.py"
@@ -41,7 +42,7 @@ class Module:
 
     @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.source, filename=str(self.path))
+        return _parsed(self.source, str(self.path))
 
     @property
     def is_init(self) -> bool:
@@ -55,6 +56,16 @@ class Module:
     @property
     def package(self) -> str:
         return self.name if self.is_init else self.name.rpartition(".")[0]
+
+
+@lru_cache(maxsize=1)  # for all checks of one module, one after the other
+def _parsed(source: str, name: str) -> ast.Module:
+    return ast.parse(source, filename=name)
+
+
+@lru_cache(maxsize=1)
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    return list(ast.walk(tree))
 
 
 def modules_below(root: Path) -> list[Module]:
@@ -74,7 +85,7 @@ def entropy_outside_its_door(module: Module) -> Iterator[str]:
         return
     tree = module.tree
     docstrings = _docstrings(tree)
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         match node:
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in ENTROPY_CALLS:
                 yield f"line {node.lineno}: {name}"
@@ -99,7 +110,7 @@ def pseudo_randomness(module: Module) -> Iterator[str]:
     numpy_allowed = str(module.path) in NUMPY_NOISE
     numpy_names = {"np", "numpy"} | {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.Import)
         for alias in node.names
         if alias.name == "numpy"
@@ -111,7 +122,7 @@ def pseudo_randomness(module: Module) -> Iterator[str]:
     if numpy_allowed:
         return
     docstrings = _docstrings(tree)
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         match node:
             case ast.Constant(value=str(text)) if f"{text}.".startswith("numpy.random."):
                 if node not in docstrings:
@@ -246,7 +257,7 @@ def borrowed_from_the_checker(module: Module) -> Iterator[str]:
 
 def list_inside_a_room(module: Module) -> Iterator[str]:
     """What a room shows is listed at its door, in `__init__.pyi`; a file inside has no list."""
-    if not module.is_init:
+    if not module.is_init and len(module.path.parts) > 1:
         for node in module.tree.body:
             if isinstance(node, ast.Assign) and _text_of_name(node.targets[0]) == "__all__":
                 yield f"line {node.lineno}: __all__"
@@ -305,7 +316,7 @@ CHECKS = (
 
 def _imports(module: Module) -> Iterator[tuple[int, str]]:
     """Every imported name in full, relative and by-string imports included."""
-    for node in ast.walk(module.tree):
+    for node in _nodes(module.tree):
         match node:
             case ast.Import(names=aliases):
                 for alias in aliases:
@@ -379,7 +390,7 @@ def _docstring(module: Module) -> str:
 
 def _docstrings(tree: ast.Module) -> set[ast.AST]:
     """Strings that stand alone: documentation, which may speak of what code may not do."""
-    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {node.value for node in _nodes(tree) if isinstance(node, ast.Expr)}
 
 
 def _text(node: ast.expr) -> str:

@@ -25,10 +25,20 @@ def test_there_are_sources_to_check():
     }
 
 
+@pytest.fixture(scope="module")
+def found():
+    """What each check finds in all sources, each of which is parsed once."""
+    lines: dict[str, list[str]] = {check.__name__: [] for check in CHECKS}
+    for module in modules_below(SRC):
+        for check in CHECKS:
+            lines[check.__name__] += [f"{module.path}: {line}" for line in check(module)]
+    return lines
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_source_passes(check):
-    found = [f"{module.path}: {line}" for module in modules_below(SRC) for line in check(module)]
-    assert not found, f"{check.__doc__}\n  " + "\n  ".join(found)
+def test_source_passes(check, found):
+    lines = found[check.__name__]
+    assert not lines, f"{check.__doc__}\n  " + "\n  ".join(lines)
 
 
 REJECTED = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.audit.benchmarks import benchmark
+from bench.auditing.benchmarks import benchmark
 from lastbit.audit.blackbox import sampled
 from lastbit.audit.blackbox.distinguish import (
     distinguish,
@@ -19,7 +19,7 @@ from lastbit.audit.blackbox.distinguish import (
 from lastbit.audit.blackbox.events import best_events, epsilon_objective
 from lastbit.audit.blackbox.sampled import ratio_lower
 from lastbit.audit.bounds import epsilon_lower
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import probability_lower
 from lastbit.mechanisms.laplace import Laplace
@@ -183,7 +183,9 @@ def reused(seed: int) -> float:
     x, y = draw(0, 300), draw(1, 300)
     goal = epsilon_objective(300, 0.0)
     # each row thrice, so that the three parts of the search are all alike
-    event = best_events(np.repeat(x, 3, axis=0), np.repeat(y, 3, axis=0), [goal], Choices(0))[0][0]
+    event = best_events(np.repeat(x, 3, axis=0), np.repeat(y, 3, axis=0), [goal], SeededRandom(0))[
+        0
+    ][0]
     sides = (y, x) if event.swapped else (x, y)
     hits, others = (int(event.holds(side).sum()) for side in sides)
     return epsilon_lower(hits, 300, others, 300, error=Fraction(1, 20))

@@ -12,7 +12,7 @@ import pytest
 from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
 from lastbit.audit.blackbox.features import rows
 from lastbit.audit.blackbox.search import Box, Plan, Watch, fitted
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter
 
 MIXED = (
@@ -67,7 +67,7 @@ def test_an_event_decides_about_each_output_alone(width):
     table = box(0.0, 500)
     assert events
     for event in events:
-        order = Choices(1).order(range(500))
+        order = SeededRandom(1).order(range(500))
         alone = np.concatenate([event.holds(table[i : i + 1]) for i in range(500)])
         assert np.array_equal(event.holds(table), alone)
         assert np.array_equal(event.holds(table[order]), alone[order])

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 from flint import arb
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact.ball import ends, working_precision
@@ -112,6 +112,7 @@ LAWS: list[Law] = [
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
+@settings(max_examples=40)
 @given(level=st.fractions(0, 1, max_denominator=10**6).filter(lambda p: 0 < p < 1))
 def test_quantiles_are_the_least(law: Law, level: Fraction) -> None:
     k = law.quantile(level)

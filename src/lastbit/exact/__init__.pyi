@@ -29,9 +29,8 @@ from lastbit.exact.elementary import (
     LARGEST_ARGUMENT as LARGEST_ARGUMENT,
     cos_sin_turn as cos_sin_turn,
     exp_negative as exp_negative,
-    ln as ln,
-    ln_each as ln_each,
 )
+from lastbit.exact.logarithm import ln as ln, ln_each as ln_each
 from lastbit.exact.rational import (
     Number as Number,
     floor_log2 as floor_log2,

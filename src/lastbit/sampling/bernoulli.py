@@ -182,11 +182,7 @@ class Flips:
 
     def _falls(self, bits: Bits, index: int, word: int) -> bool:
         distance = self.rate * (self.greatest - rational(self.exponents[index]))
-
-        def probability() -> arb:
-            return (-arb_of(distance)).exp()
-
-        return LazyUniform(bits, word, 53).below(probability)
+        return LazyUniform(bits, word, 53).below(lambda: arb_of(-distance).exp())
 
 
 def flips(exponents: Exponents, rate: Fraction) -> Flips:

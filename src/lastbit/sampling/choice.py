@@ -9,7 +9,6 @@ from math import lcm
 from typing import Any, TypeAlias, overload
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
@@ -93,7 +92,7 @@ def choice_exp(
     """Exact draws of an index, with probability proportional to exp(rate * exponents[index]).
 
     Law      P[X = i] = exp(rate e_i) / sum(exp(rate e_j)): the exponential mechanism
-    Theorem  see `Majorant`
+    Theorem  see `Rejection`
     Source   McSherry, Talwar 2007, for the law
     Differs  exponents and rate are exact (floats are the dyadic numbers they are); candidates in
              the millions take some tens of nanoseconds each
@@ -157,31 +156,23 @@ def _split(numbers: NDArray[Any], limbs: int) -> list[NDArray[np.int64]]:
     return [numbers.astype(np.int64), *reversed(parts)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Majorant:
-    """Exponential weights, drawn from integer weights that are a trace too large.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Rejection:
+    """Weights that are not rational, drawn from integer weights that are a trace too large.
 
-    Law      P[X = i] proportional to v_i = exp(-d_i), d_i = rate (max e - e_i) >= 0
-    Theorem  Let W_i be integers with W_i >= 2**b v_i (b = 62, or a little less for few candidates).
-             Draw i with probability proportional to W_i (`Wheel`) and accept with probability
-             2**b v_i / W_i, else draw again: each round gives i with probability proportional to
-             v_i. Only the drawn v_i is ever needed exactly; the sum of all is not.
-             W_i comes from floats: y = exp_negative(fl(d_i)). fl(d_i) takes one difference, one
-             product and the rounding of the rate, so with u = 2**-53 it is off by at most 4u d_i,
-             and y relatively by at most s = (8 d_i + 16) u (`exp_negative`: 8u). So W_i =
-             ceil(2**b y (1+s)(1+8u)) is large enough, and the acceptance is at least
-             2**b y (1-s)(1-8u) / W_i. A uniform word below that accepts at once; the others, a
-             share of about 2 (8 d + 16) u + (number of candidates) 2**-b, are decided by balls.
-             Where d_i > 512, W_i is that of 512, which is 1.
+    Law      P[X = i] proportional to v_i = c_i exp(-d_i), c_i a count below 2**53 and d_i >= 0
+    Theorem  Let W_i be integers with W_i >= 2**b v_i. Draw i with probability proportional to W_i
+             (`Wheel`) and accept with probability 2**b v_i / W_i, else draw again: each round gives
+             i with probability proportional to v_i. Only the drawn v_i is ever needed exactly; the
+             sum of all is not. W_i comes from floats (`_weights_above`); a uniform word below
+             2**53 times a lower bound of the acceptance accepts at once, and balls decide the rest
     Source   rejection from a majorant: von Neumann 1951
-    Checked  tests/laws/test_choice.py
+    Checked  tests/laws/test_choice.py, tests/sampling/test_counted.py
     """
 
     wheel: Wheel
     weights: NDArray[np.int64]
     accept_low: NDArray[np.float64]
-    exponents: Exponents
-    greatest: Fraction
     rate: Fraction
     scale_bits: int
 
@@ -200,13 +191,54 @@ class Majorant:
         return out
 
     def _accepts(self, bits: Bits, index: int, word: int) -> bool:
-        distance = self.rate * (self.greatest - rational(self.exponents[index]))
-        weight = int(self.weights[index])
+        count, distance = self._exactly(index)
+        share = Fraction(count << self.scale_bits, int(self.weights[index]))
+        return _falls_below(bits, word, distance, share)
 
-        def probability() -> arb:
-            return (-arb_of(distance)).exp() * arb(2) ** self.scale_bits / weight
+    def _exactly(self, index: int) -> tuple[int, Fraction]:
+        """The count and the exponent of a candidate."""
+        raise NotImplementedError
 
-        return LazyUniform(bits, word, 53).below(probability)
+
+def _falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction) -> bool:
+    """Whether a uniform real that begins with these 53 bits is below share * exp(-distance)."""
+    return LazyUniform(bits, word, 53).below(lambda: (-arb_of(distance)).exp() * arb_of(share))
+
+
+def _weights_above(
+    distance: NDArray[np.float64], scale: NDArray[np.float64] | float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Integer weights not below scale * exp(-d), and words that accept at once.
+
+    Theorem  Write u = 2**-53; scale is exact, or off by u. The float of d takes at most two
+             roundings and that of the rate, so it is off by at most 4u d, and y, the float of
+             scale * exp(-d), relatively by at most s = (8 d + 16) u (`exp_negative`: 8u). So W =
+             ceil(y (1+s)(1+8u)) is large enough, and the acceptance is at least
+             y (1-s)(1-8u) / W. What that leaves to balls is a share of about 2 (8 d + 16) u + 1/y.
+             Where d > 512, W is that of 512, which is larger, and nothing is accepted at once
+    """
+    near = np.minimum(distance, LARGEST_ARGUMENT)
+    slack = (8.0 * near + 24.0) * 2.0**-53  # s and 8u
+    y = exp_negative(near) * scale
+    weight = np.ceil(y * (1.0 + slack))
+    # for comparison with the first 53 bits of a uniform, whose other bits could add one
+    accept = y * (1.0 - slack) / np.maximum(weight, 1.0) * 2.0**53 - 1.0
+    accept[distance > LARGEST_ARGUMENT] = -1.0
+    return weight, accept
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Majorant(Rejection):
+    """P[X = i] proportional to exp(-d_i), d_i = rate (max e - e_i): `Rejection` without counts.
+
+    b is 62, or a little less for few candidates. d_i takes a difference and a product.
+    """
+
+    exponents: Exponents
+    greatest: Fraction
+
+    def _exactly(self, index: int) -> tuple[int, Fraction]:
+        return 1, self.rate * (self.greatest - rational(self.exponents[index]))
 
 
 def wheel(weights: Numbers) -> Wheel:
@@ -265,17 +297,18 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
     accept = np.empty(distances.size, np.float64)
     for start in range(0, distances.size, _CHUNK):
         piece = slice(start, start + _CHUNK)
-        distance = np.minimum(distances[piece], LARGEST_ARGUMENT)
-        slack = (8.0 * distance + 24.0) * 2.0**-53  # s and 8u
-        y = exp_negative(distance) * 2.0**scale_bits
-        weight = np.ceil(y * (1.0 + slack))
-        weights[piece] = weight
-        # for comparison with the first 53 bits of a uniform, whose other bits could add one
-        accept[piece] = y * (1.0 - slack) / weight * 2.0**53 - 1.0
+        weights[piece], accept[piece] = _weights_above(distances[piece], 2.0**scale_bits)
     # the exponents are often the data itself: nothing but their number may show in the work
     public_bits = scale_bits + 1 + weights.size.bit_length()
-    sums = summed(weights, scale_bits + 1, public_bits=public_bits)
-    return Majorant(sums, weights, accept, own, greatest, rate, scale_bits)
+    return Majorant(
+        wheel=summed(weights, scale_bits + 1, public_bits=public_bits),
+        weights=weights,
+        accept_low=accept,
+        exponents=own,
+        greatest=greatest,
+        rate=rate,
+        scale_bits=scale_bits,
+    )
 
 
 def _exact(exponents: Numbers) -> list[Fraction]:
@@ -299,7 +332,7 @@ def _array(values: object, name: str) -> NDArray[Any] | None:
     return values if values.dtype.kind in "iu" else None
 
 
-_SUM_BITS = 61
+_MOST_BITS = 61
 _ENTRIES = 1 << 20
 _MOST_ROWS = 1 << 14
 _BLOCK_BITS = 128
@@ -330,17 +363,11 @@ class RowChoices:
     """Exponential weights of every row, drawn from integer weights that are a trace too large.
 
     Law      P[X = i] proportional to v_i = exp(-rate (d_i - d)), d the least distance of the row
-    Theorem  Let W_i be integers with W_i >= 2**b v_i. In each row draw i in proportion to W_i and
-             accept with probability 2**b v_i/W_i, else draw again: each round gives i with
-             probability proportional to v_i. With u = 2**-53, the float x of rate (d_i - d) takes a
-             conversion, a product and the rounding of the rate, so it is off by at most 4u x, and
-             y = exp_negative(x) relatively by at most s = (8 x + 16) u. So W_i =
-             ceil(2**b y (1+s)(1+8u)) is large enough, a word below 2**b y (1-s)(1-8u)/W_i accepts
-             at once, and balls decide the rest. Beyond x = 512 that of 512 is taken, and is 1.
+    Theorem  as for `Rejection`, in each row; the float of rate (d_i - d) takes a conversion and a
+             product.
              i in proportion to W_i: a uniform integer t below their sum T, and the least i whose
              running sum exceeds t. t = floor(U T/2**128) for U of 128 bits, drawn again if
              U T mod 2**128 < 2**128 mod T: of the U left each t has floor(2**128/T) (Lemire 2019)
-    Source   `choice.Majorant`
     Differs  sums of a row stay below 2**62; a row is drawn again with probability below 2**-38
     Checked  tests/sampling/test_choice_rows.py
     """
@@ -375,25 +402,16 @@ class RowChoices:
         before = int(self.sums[row, index - 1]) if index else 0
         weight = int(self.sums[row, index]) - before
 
-        def probability() -> arb:
-            return (-arb_of(far)).exp() * arb(2) ** self.scale_bits / weight
-
-        return LazyUniform(bits, word, 53).below(probability)
+        return _falls_below(bits, word, far, Fraction(1 << self.scale_bits, weight))
 
 
 def row_choices(distances: NDArray[np.int64], rate: Fraction) -> RowChoices:
     """Integer weights just above the exponential ones, row by row."""
     own = distances - distances.min(axis=1, keepdims=True)
-    scale_bits = _SUM_BITS - own.shape[1].bit_length()
+    scale_bits = _MOST_BITS - own.shape[1].bit_length()
     with np.errstate(over="ignore"):  # a distance too large for a float counts as 512
         far = own.astype(np.float64) * (rate.numerator / rate.denominator)
-    near = np.minimum(far, LARGEST_ARGUMENT)
-    slack = (8.0 * near + 24.0) * 2.0**-53  # s and 8u
-    y = exp_negative(near) * 2.0**scale_bits
-    weight = np.ceil(y * (1.0 + slack))
-    # for comparison with the first 53 bits of a uniform, whose other bits could add one
-    accept = y * (1.0 - slack) / weight * 2.0**53 - 1.0
-    accept[far > LARGEST_ARGUMENT] = -1.0
+    weight, accept = _weights_above(far, 2.0**scale_bits)
     sums = np.cumsum(weight.astype(np.int64), axis=1)
     return RowChoices(sums, accept, own, rate, scale_bits)
 
@@ -417,57 +435,21 @@ def _below(bits: Bits, totals: NDArray[np.int64]) -> NDArray[np.int64]:
     return out
 
 
-_MOST_BITS = 61
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Counted(Rejection):
     """P[X = i] proportional to counts[i] exp(-rate distances[i]), both integers from 0 up.
 
-    Law      exactly that; an index with count 0 is never drawn
-    Theorem  Let v_i = c_i exp(-rate (r_i - r)), r the least distance with a count above 0, and W_i
-             integers, W_i >= 2**b v_i, W_i = 0 where c_i = 0. Draw i in proportion to W_i (`Wheel`)
-             and accept with probability 2**b v_i/W_i, else draw again. W_i comes from floats: with
-             u = 2**-53, d = fl(rate) (r_i - r) is off by at most 2u d, exp_negative by 8u more, the
-             product with c_i < 2**53 by u, so y = fl(c_i exp(-d)) relatively by less than
-             s = (8 d + 16) u, and W_i = ceil(2**b y (1+s)(1+8u)) is large enough. Where d > 512
-             that of 512 is taken, and is larger. A uniform word below 2**b y (1-s)(1-8u)/W_i
-             accepts at once (not where d > 512); what is left is decided by balls
-    Source   as `choice.Majorant`, with counts
+    Law      that of `Rejection`, d_i = rate (r_i - r), r the least distance with a count above 0;
+             an index with count 0 is never drawn
     Checked  tests/sampling/test_counted.py
     """
 
-    wheel: Wheel
-    weights: NDArray[np.int64]
-    accept_low: NDArray[np.float64]
     counts: NDArray[np.int64]
     distances: NDArray[np.int64]
     least: int
-    rate: Fraction
-    scale_bits: int
 
-    def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
-        """`size` independent indices."""
-        out = self.wheel.draw(bits, size)
-        pending = np.arange(size)
-        while pending.size:
-            word = (words(bits, pending.size, np.uint64) >> np.uint64(11)).view(np.int64)
-            open_ = np.flatnonzero(word >= self.accept_low[out[pending]])
-            rejected = [
-                i for i in open_ if not self._accepts(bits, int(out[pending[i]]), int(word[i]))
-            ]
-            pending = pending[rejected]
-            out[pending] = self.wheel.draw(bits, pending.size)
-        return out
-
-    def _accepts(self, bits: Bits, index: int, word: int) -> bool:
-        far = self.rate * (int(self.distances[index]) - self.least)
-        count, weight = int(self.counts[index]), int(self.weights[index])
-
-        def probability() -> arb:
-            return (-arb_of(far)).exp() * count * arb(2) ** self.scale_bits / weight
-
-        return LazyUniform(bits, word, 53).below(probability)
+    def _exactly(self, index: int) -> tuple[int, Fraction]:
+        return int(self.counts[index]), self.rate * (int(self.distances[index]) - self.least)
 
 
 def counted(counts: NDArray[np.int64], distances: NDArray[np.int64], rate: Fraction) -> Counted:
@@ -477,14 +459,16 @@ def counted(counts: NDArray[np.int64], distances: NDArray[np.int64], rate: Fract
     with np.errstate(all="ignore"):  # a distance too large for a float counts as 512
         far = np.maximum(distances - least, 0).astype(np.float64)
         far *= min(rate.numerator / rate.denominator, 2.0**900)
-        near = np.minimum(far, LARGEST_ARGUMENT)
-        slack = (8.0 * near + 24.0) * 2.0**-53  # s and 8u
-        y = exp_negative(near) * counts.astype(np.float64) * 2.0**scale_bits
-        weight = np.ceil(y * (1.0 + slack))
-        # for comparison with the first 53 bits of a uniform, whose other bits could add one
-        accept = y * (1.0 - slack) / np.maximum(weight, 1.0) * 2.0**53 - 1.0
-    accept[far > LARGEST_ARGUMENT] = -1.0
+    weight, accept = _weights_above(far, counts.astype(np.float64) * 2.0**scale_bits)
     weights = weight.astype(np.int64)
     public_bits = _MOST_BITS + 2 + weights.size.bit_length()
-    sums = summed(weights, _MOST_BITS + 1, public_bits=public_bits)
-    return Counted(sums, weights, accept, counts, distances, least, rate, scale_bits)
+    return Counted(
+        wheel=summed(weights, _MOST_BITS + 1, public_bits=public_bits),
+        weights=weights,
+        accept_low=accept,
+        counts=counts,
+        distances=distances,
+        least=least,
+        rate=rate,
+        scale_bits=scale_bits,
+    )

@@ -232,7 +232,8 @@ def _not_monotone(uniform: Uniform, low: int, middle: int, high: int) -> NotMono
     a, b, c = (uniform.point(index) for index in (low, middle, high))
     return NotMonotone(
         f"the output turns between the uniforms {a!r} and {c!r}, see {b!r}; pass pieces= with the "
-        "points between which it rises or falls"
+        "points between which it rises or falls",
+        between=(a, c),
     )
 
 

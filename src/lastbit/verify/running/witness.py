@@ -234,7 +234,8 @@ class _Code:
                     u, v = self.uniform.point(a), self.uniform.point(b)
                     raise NotMonotone(
                         f"the output turns between the uniforms {u!r} and {v!r}; pass pieces= with "
-                        "the points between which it rises or falls"
+                        "the points between which it rises or falls",
+                        between=(u, v),
                     )
 
     def candidates(self, tries: int) -> Iterator[int]:
