@@ -7,7 +7,6 @@ without it either.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from lastbit.canonical import digest_of
 from lastbit.checker import beliefs, problem_of
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.places import content_of, written_over
@@ -42,8 +42,7 @@ def number(text: object) -> Fraction:
 def digest(values: Mapping[str, Any]) -> str:
     """SHA-256 of everything but the digest itself, in one canonical spelling."""
     rest = {name: value for name, value in values.items() if name != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return digest_of(rest)
 
 
 def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,18 +61,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How a sum is computed and rounded: format, library, generator, cells, region."""
+    """How a sum is computed and rounded; `delta_round` is how far that moves the edge of a cell."""
 
     format: Format
     ulps: tuple[tuple[str, Fraction], ...]
     uniform: Generator
     cell: Fraction
     region: Interval
-
-    @property
-    def delta_round(self) -> Fraction:
-        """How far the quotient by the cell can move the edge of a cell."""
-        return quotient_error(self.format, self.region, self.cell)
+    delta_round: Fraction
 
     def analysed(
         self, program: Expression, u: Interval, errors: Mapping[str, Number] | None = None
@@ -191,6 +187,7 @@ def setting_of(
         uniform=generator,
         cell=size,
         region=(low, high),
+        delta_round=quotient_error(format, (low, high), size),
     )
 
 
