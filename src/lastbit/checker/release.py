@@ -58,7 +58,7 @@ _PLAN = frozenset(
     | {"asked", "composition", "conversion", "cost", "measures", "recipes", "parts"}
 )
 _PRICE = ("epsilon", "delta", "rho")
-_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
 
@@ -140,7 +140,7 @@ def _check_names(claim: Mapping[str, Any], body: Mapping[str, Any], plan: Any) -
     require(plan["query"] == digest(body["query"]), "the plan is for another query")
     require(body["plan_digest"] == digest(plan), "the plan was changed after it was written")
     for text in (claim["rows"], *([] if body["ledger"] is None else [body["ledger"]])):
-        require(isinstance(text, str) and bool(_HASH.fullmatch(text)), "a digest is malformed")
+        require(isinstance(text, str) and bool(HASH.fullmatch(text)), "a digest is malformed")
 
 
 def _check_derived(
