@@ -28,7 +28,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.lattice import INTEGERS, Lattice, lattice
+from lastbit.mechanisms.lattice import INTEGERS, Lattice, lattice, numbers_of
 from lastbit.mechanisms.mechanism import Pure, level, set_fields
 from lastbit.mechanisms.selection import check_monotone, moves
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
@@ -241,11 +241,7 @@ class AboveThreshold(Pure):
                 raise WrongType("values", problem="is not one-dimensional", remedy=remedy)
             if values.dtype.kind in "iu" and not self.lattice.rounds:
                 return np.asarray(values)
-        steps = [self.lattice.steps_of(value) for value in values]
-        try:
-            return np.array(steps, np.int64)
-        except OverflowError:
-            return np.array(steps, np.object_)
+        return numbers_of([self.lattice.steps_of(value) for value in values])
 
 
 class AboveThresholdSession:

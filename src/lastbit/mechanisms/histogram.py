@@ -26,7 +26,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import DiscreteLaplace, Shifted, least
-from lastbit.mechanisms.lattice import INTEGERS
+from lastbit.mechanisms.lattice import INTEGERS, numbers_of
 from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP, PureDP
 from lastbit.sampling import laplace_sampler
@@ -63,14 +63,6 @@ def counts_of(counts: Any) -> NDArray[Any]:
     if counts.size and counts.min() < 0:
         raise InvalidParameter("counts", problem="is below 0", remedy="pass counts from 0 up")
     return np.asarray(counts)
-
-
-def numbers_of(values: list[int]) -> NDArray[Any]:
-    """Whole numbers as a vector: int64, or Python integers where one does not fit."""
-    try:
-        return np.array(values, np.int64)
-    except OverflowError:
-        return np.array(values, np.object_)
 
 
 def labels_of(keys: Any) -> NDArray[Any]:

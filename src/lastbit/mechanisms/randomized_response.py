@@ -31,6 +31,7 @@ from lastbit.laws import Weighted, least
 from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, Sampler, UniformBelow, coin, drawn
+from lastbit.sensitivity import masked
 
 # A coin of this denominator is decided by one word: there is never a tie to refine.
 GRID = 1 << WORD_BITS
@@ -271,7 +272,7 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
         raise InvalidParameter(
             name, problem="is ragged", remedy="pass an array of one shape"
         ) from None
-    if _masked(value):
+    if masked(value):
         raise WrongType(name, problem="is masked", remedy="pass what is not masked")
     if not array.size and isinstance(value, list | tuple):
         return array.astype(np.int64)  # numpy makes floats of no numbers
@@ -294,16 +295,6 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
 def _is_integer(value: object) -> TypeGuard[int]:
     """Whether it is a whole number; numpy counts time spans among them, we do not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-
-
-def _masked(value: object) -> bool:
-    """Whether an array in it has a mask, which `np.asarray` drops."""
-    if not isinstance(value, list | tuple):
-        return isinstance(value, np.ma.MaskedArray)
-    kinds = set(map(type, value))
-    return any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in kinds) and any(
-        map(_masked, value)
-    )
 
 
 def _refuse_category(name: str, remedy: str) -> NoReturn:
