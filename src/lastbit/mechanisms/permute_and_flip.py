@@ -104,7 +104,7 @@ class PermuteAndFlip(ByRate):
             return upper(sum(terms, arb(0)))
 
     def expected_error_bound(self, *, candidates: int) -> float:
-        """The mean for the worst utilities of so many candidates is not above this.
+        """The mean for the worst utilities of n candidates is not above this.
 
         Theorem  the integral over all errors of the worst case of `beta`: (H(n) - 1)/rate, H(n) =
                  1 + 1/2 + ... + 1/n; below ln(n)/rate, the bound for `Exponential`

@@ -41,7 +41,7 @@ class SmoothStatistic:
     Theorem  what `SmoothNoise` promises, for the neighbour relation given: `smooth_sensitivity`
              computes a bound that is beta-smooth for that relation
     Differs  values outside [lower, upper] count as the nearer end; how many there were is never
-             told. NaN is refused, and that refusal is no private answer: clean the data first
+             told. NaN is refused, and that refusal is not private: clean the data first
     Checked  tests/mechanisms/test_smooth_statistic.py; proof: docs/theory/smooth-sensitivity.md
 
     >>> median = SmoothStatistic("median", epsilon=1, lower=0, upper=500)

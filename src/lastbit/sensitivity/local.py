@@ -177,7 +177,7 @@ def sensitivity_at(
     upper: Number,
     neighbours: Neighbours = CHANGE_ONE,
 ) -> Fraction:
-    """A bound U_k on the local sensitivity of all databases at most so many steps away.
+    """A bound U_k on the local sensitivity of all databases at most k steps away.
 
     Law      (A) U_k(x) >= LS(y) for every y within k steps of x, in particular U_0 >= LS;
              (B) U_k(x) <= U_(k+1)(x') for neighbours x, x'; and U_k <= U_(k+1)

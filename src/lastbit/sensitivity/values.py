@@ -203,7 +203,7 @@ def exact_array(values: object, name: str, *, remedy: str = "pass numbers") -> N
     """Numbers in an array that holds each of them exactly: as objects, if nothing else does.
 
     numpy would make floats of large integers beside floats, and so move them: what is not an array
-    yet becomes int64 or float64 only if every number in it is one. No message tells a value.
+    yet becomes int64 or float64 only if every number in it is one. No message shows a value.
     """
     if masked(values):
         raise WrongType(name, problem="is masked", remedy="fill or drop what is masked first")
