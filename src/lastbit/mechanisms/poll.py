@@ -29,11 +29,7 @@ from lastbit.exact import (
     whole,
 )
 from lastbit.mechanisms.mechanism import ceiling, exactly_one, level, set_fields
-from lastbit.mechanisms.randomized_response import (
-    RandomizedResponse,
-    categories_in,
-    check_listed,
-)
+from lastbit.mechanisms.randomized_response import RandomizedResponse, categories_in, check_listed
 from lastbit.privacy import PureDP
 
 Method: TypeAlias = Literal["exact", "normal"]

@@ -328,11 +328,7 @@ def _sampler(change: Fraction, categories: int) -> Sampler:
 
 
 def shifts(
-    change: Fraction,
-    categories: int,
-    *,
-    word_bits: int = WORD_BITS,
-    guide_bits: int = GUIDE_BITS,
+    change: Fraction, categories: int, *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS
 ) -> Coin | Shift:
     """The sampler of shifts; words are shorter in tests only."""
     changed = coin(lambda: arb_of(change), word_bits=word_bits, guide_bits=guide_bits)

@@ -77,12 +77,7 @@ class SmoothStatistic:
         if isinstance(grid, str) and grid == "auto":
             grid = _fine(least, most)
         added = SmoothNoise(
-            epsilon=epsilon,
-            delta=delta,
-            noise=noise,
-            share=share,
-            grid=grid,
-            neighbours=neighbours,
+            epsilon=epsilon, delta=delta, noise=noise, share=share, grid=grid, neighbours=neighbours
         )
         steps_between(least, most, added.grid)
         set_fields(self, statistic=chosen, lower=low, upper=high, noise=added)
