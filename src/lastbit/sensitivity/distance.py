@@ -84,7 +84,7 @@ def for_quantile(
     Theorem  v = x_m. Change-one: to raise it, all but m-1 of the records up to v must be raised; to
              lower it, m records must be below v. Each takes one change a record, and is possible
              unless v is the bound. Add-remove: r < n steps reach the ranks low to high of
-             `near.reachable`, and both ends; r = n the empty database as well, whose value is lo,
+             `reachable`, and both ends; r = n the empty database as well, whose value is lo,
              and with a record of hi put for the last one the rank m(2) + n - 1; r = n + 1 a
              database of one record hi alone
     Checked  tests/sensitivity/test_distance.py
