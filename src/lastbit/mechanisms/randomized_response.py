@@ -92,8 +92,7 @@ class RandomizedResponse:
         else:
             loss = positive(epsilon, "epsilon")
             kept = _calibrated(loss, count)
-        values = {"keep": kept, "categories": count, "epsilon": loss, "neighbours": relation}
-        set_fields(self, **values)
+        set_fields(self, keep=kept, categories=count, epsilon=loss, neighbours=relation)
 
     @classmethod
     def from_truth(
