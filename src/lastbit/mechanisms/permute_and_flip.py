@@ -41,7 +41,7 @@ class PermuteAndFlip(ByRate):
              exp(-rate m) P[E >= k], so the loss is at most 2 D rate, or D rate
     Source   McKenna, Sheldon 2020; the race: Ding et al. 2021
     Differs  utilities are exact, floats are the dyadic numbers they are; coins are flipped all at
-             once and exactly (`sampling/flips.py`)
+             once and exactly (`sampling/bernoulli.py`)
     Checked  tests/mechanisms/test_permute_and_flip.py; proof: docs/theory/permute-and-flip.md
 
     >>> pick = PermuteAndFlip(sensitivity=1, epsilon=2)

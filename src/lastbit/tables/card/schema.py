@@ -137,7 +137,7 @@ class Budget:
 class DataCard:
     """A table, as its steward describes it: all that a plan may depend on.
 
-    `unit` names the column that says whose row it is; None means that each row is somebody else's.
+    `unit` names the column that says whose row it is; None: each row is a different person.
     One unit counts for at most `max_rows` rows in all, and can bring at most `max_groups` keys to
     light. Names of columns are compared without regard to case, as SQL does.
     """

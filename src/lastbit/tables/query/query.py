@@ -7,13 +7,12 @@ tables only. Equal questions are equal values with equal `digest`s.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import probability
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, Value, to_json
@@ -172,8 +171,7 @@ class Query:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical text."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self.to_json())
 
 
 def _key(key: GroupKey) -> dict[str, Any]:
