@@ -118,18 +118,23 @@ _READERS: tuple[tuple[ColumnType, Callable[[str], date]], ...] = (
 def _read(expression: Expression, read: Callable[[str], date]) -> Expression:
     match expression:
         case Constant(str(text)):
-            try:
-                found = read(text)
-            except ValueError:
-                found = None
-            if found is None or getattr(found, "tzinfo", None) is not None:
-                raise QueryRefused(
-                    "a date",
-                    problem="is not understood",
-                    remedy="write it as 2026-01-31, a time as 2026-01-31 12:00:00, without a zone",
-                )
-            return Constant(found)
+            return Constant(day_or_time(text, read))
     return expression
+
+
+def day_or_time(text: str, read: Callable[[str], date]) -> date:
+    """The date or time that a text of a question writes; one with a zone is refused."""
+    try:
+        found = read(text)
+    except ValueError:
+        found = None
+    if found is None or getattr(found, "tzinfo", None) is not None:
+        raise QueryRefused(
+            "a date",
+            problem="is not understood",
+            remedy="write it as 2026-01-31, a time as 2026-01-31 12:00:00, without a zone",
+        )
+    return found
 
 
 def value_type(value: Value) -> ColumnType | None:

@@ -17,8 +17,7 @@ from lastbit.tables.query.expression import Call, ColumnName, Expression, call, 
 from lastbit.tables.query.query import PublicJoin
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.sql.aggregates import condition, is_aggregate
-from lastbit.tables.sql.expressions import translated
-from lastbit.tables.sql.names import KNOWN_FUNCTIONS, quoted
+from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
 from lastbit.tables.sql.parse import kind_of, name_of, names, refused, taken
 
 
