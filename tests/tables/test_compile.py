@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.integers import bin_integer, grid_integer, product_type
 from lastbit.tables.compile.literals import (
     double,
     identifier,
@@ -20,7 +19,13 @@ from lastbit.tables.compile.literals import (
     literal,
     text,
 )
-from lastbit.tables.compile.statement import compiled, statement
+from lastbit.tables.compile.statement import (
+    bin_integer,
+    compiled,
+    grid_integer,
+    product_type,
+    statement,
+)
 from lastbit.tables.compile.steps import Typed
 from lastbit.tables.plan.measures import Measure, grid_of, measures_of
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant

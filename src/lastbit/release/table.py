@@ -24,7 +24,7 @@ from lastbit.tables import (
     PublicTable,
     Query,
     Released,
-    Rows,
+    SelectedRows,
     Source,
     aggregate_of,
     all_of,
@@ -207,7 +207,7 @@ class Table:
     Expressions are SQL text.
     """
 
-    rows: Rows
+    rows: SelectedRows
     keys: tuple[GroupKey, ...] = ()
     asked: tuple[tuple[str, AggregateSpec], ...] = ()
     filters: tuple[str, ...] = ()

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, get_args
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rational
 from lastbit.privacy import ADD_REMOVE, Neighbours
-from lastbit.tables.query.expression import Value
+from lastbit.tables.query.expression import ColumnType, Value
 
-ColumnType: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "timestamp"]
-_TYPES = ("integer", "number", "text", "boolean", "date", "timestamp")
+TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 _MOST_ROWS = 1 << 20
 
 
@@ -42,11 +41,11 @@ class Column:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
-        if self.type not in _TYPES:
+        if self.type not in TYPES:
             raise InvalidParameter(
                 f"column {self.name}: type",
                 problem="is unknown",
-                remedy=f"use one of {', '.join(_TYPES)}",
+                remedy=f"use one of {', '.join(TYPES)}",
             )
         if self.bounds is not None:
             low, high = self.bounds

@@ -14,9 +14,10 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Constant, Expression, call
 from lastbit.tables.query.types import day_or_time
-from lastbit.tables.sql.parse import kind_of, number_of, refused, taken
+from lastbit.tables.sql.parse import kind_of, number_of, taken
 
 Resolve = Callable[[Any], Expression]
 """What a column node, or an aggregate in HAVING, stands for."""

@@ -36,6 +36,7 @@ from lastbit.tables.limits import (
     MOST_SUBQUERIES,
     MOST_TOKENS,
     PARSER_STEPS,
+    refused,
 )
 
 _A_FEW_STEPS = 200
@@ -167,7 +168,6 @@ def _check_size(tree: Any) -> None:
         raise refused("query", "has too many sub-queries", "ask several questions")
 
 
-_LONGEST_SHOWN = 60
 _NEAREST: Mapping[str, str] = MappingProxyType(
     {
         "distinct": "GROUP BY the columns instead: SELECT x, COUNT(*) ... GROUP BY x",
@@ -178,11 +178,6 @@ _NEAREST: Mapping[str, str] = MappingProxyType(
         "windows": "GROUP BY instead",
     }
 )
-
-
-def refused(what: str, problem: str, remedy: str) -> QueryRefused:
-    """A refusal; `what` is the analyst's own text, cut."""
-    return QueryRefused(what[:_LONGEST_SHOWN], problem=problem, remedy=remedy)
 
 
 def kind_of(node: Any) -> str:

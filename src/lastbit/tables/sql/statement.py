@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from lastbit.tables.query.types import card_types, known_values, type_of, typed
@@ -26,12 +27,11 @@ from lastbit.tables.sql.parse import (
     kind_of,
     names,
     place_of,
-    refused,
     statement_tree,
     taken,
     too_deep,
 )
-from lastbit.tables.sql.rows import Rows, item_of, rows_from
+from lastbit.tables.sql.rows import SelectedRows, item_of, rows_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Released:
     """The columns of an answer. `selected` are their names in the order of SELECT."""
 
     query: Query
-    rows: Rows
+    rows: SelectedRows
     selected: tuple[str, ...] = ()
 
     def condition(self, node: Any) -> Expression:
@@ -135,19 +135,19 @@ def parsed(text: str, card: DataCard) -> Query:
     return _within_the_stack(read)
 
 
-def expression_of(text: str, rows: Rows) -> Expression:
+def expression_of(text: str, rows: SelectedRows) -> Expression:
     """One expression over a row, as in SELECT."""
     return _within_the_stack(
         lambda: typed(translated(expression_tree(text), rows.resolve), card_types(rows.card))
     )
 
 
-def condition_of(text: str, rows: Rows) -> Expression:
+def condition_of(text: str, rows: SelectedRows) -> Expression:
     """One condition over a row, as in WHERE."""
     return condition(expression_of(text, rows), rows.card, "WHERE")
 
 
-def released_condition(text: str, query: Query, rows: Rows) -> Expression:
+def released_condition(text: str, query: Query, rows: SelectedRows) -> Expression:
     """One condition over the columns of an answer, as in HAVING."""
     return _within_the_stack(lambda: Released(query, rows).condition(expression_tree(text)))
 
@@ -192,7 +192,7 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
 # ---------------------------------------------------------------- SELECT
 
 
-def _query(select: Any, rows: Rows) -> Query:
+def _query(select: Any, rows: SelectedRows) -> Query:
     parts = ("expressions", "group", "having", "order", "limit")
     items, group, having, order, limit = taken(
         select, *parts, ignored=("from_", "joins", "where", "with_")
@@ -249,7 +249,9 @@ def _plain_name(value: Any) -> str:
     return what if column is None else f"{what}_{column.name}"
 
 
-def _split(named: list[tuple[str, Any]], rows: Rows) -> tuple[list[GroupKey], list[Aggregate]]:
+def _split(
+    named: list[tuple[str, Any]], rows: SelectedRows
+) -> tuple[list[GroupKey], list[Aggregate]]:
     keys: list[GroupKey] = []
     aggregates: list[Aggregate] = []
     for name, node in named:
@@ -269,7 +271,7 @@ def _check_aggregates(named: list[tuple[str, Any]]) -> None:
 
 
 def _check_group(
-    group: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: Rows
+    group: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: SelectedRows
 ) -> None:
     """What is selected plainly and what is grouped by must be the same."""
     if group is None:
@@ -296,7 +298,7 @@ def _check_group(
 
 
 def _group_key(
-    node: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: Rows
+    node: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: SelectedRows
 ) -> Expression:
     """What an item of GROUP BY means: a place, a column or, if there is none, an alias."""
     place = place_of(node)

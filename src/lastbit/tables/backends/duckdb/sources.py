@@ -45,9 +45,9 @@ from lastbit.tables.backends.csv_records import (
 )
 from lastbit.tables.backends.duckdb.files import Opened
 from lastbit.tables.backends.duckdb.frames import plain_frame
-from lastbit.tables.card.schema import ColumnType
 from lastbit.tables.compile.expressions import cast_column
 from lastbit.tables.compile.literals import identifier, text
+from lastbit.tables.query.expression import ColumnType
 
 _LONGEST_LINE = 1 << 22
 _PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
