@@ -17,7 +17,7 @@ from lastbit.tables.compile.literals import (
     identifier,
     least_double_from,
     literal,
-    text,
+    string,
 )
 from lastbit.tables.compile.statement import (
     bin_integer,
@@ -85,7 +85,7 @@ def total(name="s", **changes):
 
 @given(st.text().filter(lambda s: "\0" not in s and s.isprintable()))
 def test_texts_and_names_come_back_as_they_were(engine, written):
-    assert engine.execute(f"SELECT {text(written)}").fetchone() == (written,)
+    assert engine.execute(f"SELECT {string(written)}").fetchone() == (written,)
     if written:
         found = engine.execute(f"SELECT 1 AS {identifier(written)}").description
         assert found[0][0] == written
@@ -93,7 +93,7 @@ def test_texts_and_names_come_back_as_they_were(engine, written):
 
 @pytest.mark.parametrize("bad", ["\0", "a\0b", "\ud800"])
 def test_what_cannot_be_written_is_refused(bad):
-    for write in (text, identifier, literal):
+    for write in (string, identifier, literal):
         with pytest.raises(QueryRefused):
             write(bad)
 

@@ -201,7 +201,7 @@ def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection with our settings, closed at the end; what it holds is not looked at."""
     address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
     connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
-    connection.text_factory = _text
+    connection.text_factory = _decoded
     try:
         for setting in _SETTINGS:
             connection.execute(setting).fetchall()
@@ -210,7 +210,7 @@ def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def _text(raw_: bytes) -> str:
+def _decoded(raw_: bytes) -> str:
     """Text of the file; bytes that are no UTF-8 stay recognisable as such, and fit no hash."""
     return raw_.decode("utf-8", "surrogateescape")
 

@@ -14,7 +14,7 @@ exact noise, a choice among public candidates by an exact mechanism, or worked o
 | files | hold |
 |---|---|
 | `expression.py`, `types.py`, `bounds.py` | expressions over one row; what is known of them |
-| `schema.py`, `card.py`, `card_fields.py`, `card_lines.py`, `toml_text.py` | the data card |
+| `schema.py`, `card.py`, `card_fields.py`, `card_lines.py`, `toml_string.py` | the data card |
 | `drafting.py`, `card_source.py` | a card drafted, and held against the table itself |
 | `query.py`, `aggregates.py` | a question as a value; what can be asked |
 | `sql.py`, `sql_text.py`, `sql_tree.py`, `sql_names.py` | SQL in: statements, words, names |

@@ -50,6 +50,7 @@ from lastbit.tables.plan.plan import (
 from lastbit.tables.plan.price import (
     Cost as Cost,
     check_admitted as check_admitted,
+    check_budget as check_budget,
     on_grid as on_grid,
     rounded_up as rounded_up,
     suggested as suggested,

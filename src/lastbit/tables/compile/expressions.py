@@ -35,7 +35,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile.literals import double, least_double_from, literal, text
+from lastbit.tables.compile.literals import double, least_double_from, literal, string
 from lastbit.tables.compile.steps import Steps, Typed
 from lastbit.tables.limits import LONGEST_TEXT, refused
 from lastbit.tables.query.expression import (
@@ -101,10 +101,10 @@ def spelled(expression: Expression, scope: Scope, steps: Steps) -> Typed:
     return _Spelling(scope, steps).settled(expression)
 
 
-def edge_text(edge: Fraction, *, whole: bool) -> str:
+def edge_literal(edge: Fraction, *, whole: bool) -> str:
     """The least whole number, or double, from the edge on: >= it just if >= the edge.
 
-    >>> edge_text(Fraction(1, 2), whole=True), edge_text(Fraction(1, 2), whole=False)
+    >>> edge_literal(Fraction(1, 2), whole=True), edge_literal(Fraction(1, 2), whole=False)
     ('1', '0.5e0')
     """
     return str(ceil(edge)) if whole else double(least_double_from(edge))
@@ -393,10 +393,10 @@ def text_value(function: str, values: list[Typed], steps: Steps) -> Typed:
     raise refused(function[:40], "is no function known here", "leave it out")
 
 
-def pattern_text(pattern: str) -> str:
+def regular_expression(pattern: str) -> str:
     r"""The pattern of LIKE as a regular expression without letters of its own, so in either case.
 
-    >>> pattern_text("50%_a.b")
+    >>> regular_expression("50%_a.b")
     '50.*.a\\.b'
     """
     parts: list[str] = []
@@ -417,7 +417,7 @@ def _matched(function: str, values: list[Typed], steps: Steps) -> Typed:
     if pattern.type is None or pattern.sql.startswith("CAST(NULL"):
         return steps.value("CAST(NULL AS BOOLEAN)", "boolean")
     written = pattern.sql[1:-1].replace("''", "'")
-    wanted = text(pattern_text(written))
+    wanted = string(regular_expression(written))
     if function == "ilike":
         subject = steps.value(f"lower({subject.sql})", "text", subject)
         wanted = f"lower({wanted})"

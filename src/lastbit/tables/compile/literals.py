@@ -26,10 +26,10 @@ def identifier(name: str) -> str:
     return f'"{_plain(name).replace(chr(34), chr(34) * 2)}"'
 
 
-def text(value: str) -> str:
+def string(value: str) -> str:
     """A text.
 
-    >>> text("it's")
+    >>> string("it's")
     "'it''s'"
     """
     return f"'{_plain(value).replace(chr(39), chr(39) * 2)}'"
@@ -82,7 +82,7 @@ def literal(value: Value) -> str:
         case Fraction():
             return double(value)
         case str():
-            return text(value)
+            return string(value)
         case datetime():
             if value.tzinfo is not None:
                 raise refused("a time", "has a time zone", "write it in UTC, without one")

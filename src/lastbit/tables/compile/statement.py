@@ -21,7 +21,8 @@ Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least on
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
 
 Law      the integer of a row is, for values, the one nearest to (x - centre)/step, from lowest to
-         highest, missing if x is; for bins: the i with e_i <= x < e_i+1, decided exactly; the last bin is closed above
+         highest, missing if x is; for bins, the i with e_i <= x < e_i+1, decided exactly, where the
+         last bin is closed above
 Theorem  whatever the doubles do on the way, the integer of `values` is in [lowest, highest]: the
          last operation is a clamp of integers. It depends on x alone. Nothing can raise: the double
          is clamped to abs <= 2**44 before the cast, and NaN is missing already
@@ -45,8 +46,8 @@ from math import floor, inf, nextafter
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import ColumnType, DataCard
-from lastbit.tables.compile.expressions import SQL_TYPES, edge_text
-from lastbit.tables.compile.literals import double, least_double_from, text
+from lastbit.tables.compile.expressions import SQL_TYPES, edge_literal
+from lastbit.tables.compile.literals import double, least_double_from, string
 from lastbit.tables.compile.rows import CompiledRows, key_type
 from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import refused
@@ -169,7 +170,7 @@ def _choice(names: list[str], chosen: int, secret: str) -> Iterator[str]:
 
 def _hash(table: str, names: list[str], secret: str) -> str:
     """Of the secret, the unit and the keys; each with its length before it, so none runs over."""
-    parts = [f"{text(secret + ':')}"]
+    parts = [f"{string(secret + ':')}"]
     for name in ("u", *names):
         value = f"CAST({table}.{name} AS VARCHAR)"
         parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
@@ -286,7 +287,7 @@ def bin_integer(measure: Measure, value: Typed) -> str:
         found = _halved(value.sql, inner, 0, whole=whole)
     if measure.clamped:
         return _present(value.sql, found)
-    inside = f"{value.sql} >= {edge_text(edges[0], whole=whole)}"
+    inside = f"{value.sql} >= {edge_literal(edges[0], whole=whole)}"
     inside += f" AND {value.sql} <= {_last(edges[-1], whole=whole)}"
     return f"CASE WHEN {inside} THEN {found} END"
 
@@ -327,7 +328,7 @@ def _halved(x: str, edges: tuple[Fraction, ...], first: int, *, whole: bool) -> 
     middle = len(edges) // 2
     low = _halved(x, edges[:middle], first, whole=whole)
     high = _halved(x, edges[middle + 1 :], first + middle + 1, whole=whole)
-    return f"CASE WHEN {x} >= {edge_text(edges[middle], whole=whole)} THEN {high} ELSE {low} END"
+    return f"CASE WHEN {x} >= {edge_literal(edges[middle], whole=whole)} THEN {high} ELSE {low} END"
 
 
 def _looked_up(x: str, edges: tuple[Fraction, ...], *, whole: bool) -> str:
@@ -337,7 +338,7 @@ def _looked_up(x: str, edges: tuple[Fraction, ...], *, whole: bool) -> str:
     near = f"least(greatest(floor({quotient}), {double(0)}), {double(last)})"
     guess = f"least(greatest(TRY_CAST({near} AS BIGINT), 0), {last})"
     kind = "BIGINT" if whole else "DOUBLE"
-    inner = ", ".join(edge_text(edge, whole=whole) for edge in edges[1:-1])
+    inner = ", ".join(edge_literal(edge, whole=whole) for edge in edges[1:-1])
     table = f"CAST([{inner}] AS {kind}[])"  # its i-th item is the lower edge of bin i
     step = f"CASE WHEN {x} < {table}[{guess}] THEN -1 WHEN {x} >= {table}[{guess} + 1] THEN 1"
     return f"({guess} + {step} ELSE 0 END)"

@@ -1,8 +1,7 @@
-"""FROM, WITH and WHERE: the rows of a SELECT, row by row sub-queries written out.
+"""FROM, JOIN, WITH and WHERE: the rows that a question looks at, and what their columns mean.
 
-The rows that a question looks at: what their columns mean, and what was asked on the way.
-
-Joins with public tables, on equal columns; a join with anything else is refused.
+Sub-queries that work row by row are written out; a join is with a public table, on equal columns,
+and anything else is refused.
 """
 
 from __future__ import annotations

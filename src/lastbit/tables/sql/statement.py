@@ -3,9 +3,8 @@
 What has a private answer: SELECT keys and aggregates FROM the table [JOIN public tables] [WHERE]
 [GROUP BY] [HAVING] [ORDER BY] [LIMIT], and row by row sub-queries in FROM or WITH, which are
 written out. Everything else is refused with the reason and what comes nearest. The parser is
-sqlglot's; nothing that it understood is overlooked (`sql_tree.py`).
-
-HAVING and ORDER BY: names of what is released, and of nothing else.
+sqlglot's; nothing that it understood is overlooked (`parse.py`). HAVING and ORDER BY name what is
+released, and nothing else (`Released`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+
+from sqlglot import exp
 
 from lastbit.tables.card.schema import ColumnType, DataCard
 from lastbit.tables.limits import refused
@@ -233,8 +234,6 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
 
 
 def _plain_name(value: Any) -> str:
-    from sqlglot import exp
-
     while kind_of(value) in ("Filter", "WithinGroup", "Paren"):
         inner = value.this
         if kind_of(value) == "WithinGroup":
