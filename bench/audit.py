@@ -25,17 +25,13 @@ from typing import Any
 
 import numpy as np
 import report
+from auditing.benchmarks import Benchmark, benchmarks
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lastbit.audit.benchmarks import Benchmark, benchmarks
-from lastbit.audit.blackbox.distinguish import (
-    AuditResult,
-    distinguish_by_law,
-    distinguish_by_sampling,
-)
-from lastbit.sampling.bits import secure_bits, words
+from lastbit.audit import AuditResult, distinguish_by_law, distinguish_by_sampling
+from lastbit.sampling import secure_bits, words
 
 RESULT = report.RESULTS / "audit.json"
 PAGE = report.ROOT / "docs" / "auditing-benchmarks.md"

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lastbit.audit.benchmark_laws import Thresholded, low_tail_loss, pattern_loss
-from lastbit.audit.benchmarks import benchmark
+from bench.auditing.benchmarks import benchmark
+from bench.auditing.laws import Thresholded, low_tail_loss, pattern_loss
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency
 
@@ -48,6 +48,7 @@ def test_moving_everything_moves_nothing():
         assert abs(share.ends[0] - two[pattern].ends[0]) < Fraction(1, 10**20)
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -4,7 +4,7 @@ import numpy as np
 
 from lastbit.audit.blackbox.events import Corners, epsilon_objective, table_of
 from lastbit.audit.blackbox.features import features, rows
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 
 SIZE = 1 << 15
 
@@ -16,7 +16,7 @@ def uniforms(offset: float) -> np.ndarray:
 
 def corners(one: np.ndarray, two: np.ndarray) -> Corners:
     sides = rows(one, SIZE), rows(two, SIZE)
-    found = features(np.concatenate(sides), Choices(0))
+    found = features(np.concatenate(sides), SeededRandom(0))
     tables = [table for f in found if (table := table_of(f, *sides)) is not None]
     built = Corners(tables, sides, ({}, {}))
     built.add(sides, ({}, {}))
@@ -32,7 +32,7 @@ def test_a_corner_is_found_and_told():
     assert event.corner
     assert not event.swapped
     assert event.promise > 3
-    assert " and " in str(event)
+    assert " and " in event.described().sentence
     held = event.holds(rows(one, SIZE))
     assert 0.02 < held.mean() < 0.1
     assert not event.holds(rows(moved, SIZE)).any()

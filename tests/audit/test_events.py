@@ -7,7 +7,7 @@ import pytest
 
 from lastbit.audit.blackbox.events import Tally, best_events, delta_objective, epsilon_objective
 from lastbit.audit.blackbox.features import rows
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 
 SIZE = 60_000
 
@@ -15,7 +15,7 @@ SIZE = 60_000
 def uniforms(seed: int, columns: int = 1) -> np.ndarray:
     """Uniform numbers that repeat: the auditor's own choices will do here."""
     step = math.sqrt(2) if seed else math.sqrt(3)
-    offset = Choices(seed).word() / 2**64
+    offset = SeededRandom(seed).word() / 2**64
     places = np.arange(SIZE * columns).reshape(columns, SIZE).T
     primes = np.sqrt(np.array([2, 3, 5, 7, 11, 13, 17, 19])[:columns])
     return np.modf(offset + places * primes + step * seed)[0]
@@ -23,7 +23,7 @@ def uniforms(seed: int, columns: int = 1) -> np.ndarray:
 
 def best(x, y, objective=None):
     goal = epsilon_objective(1 << 22, 0.0) if objective is None else objective
-    return best_events(rows(x, SIZE), rows(y, SIZE), [goal], Choices(0))[0][0]
+    return best_events(rows(x, SIZE), rows(y, SIZE), [goal], SeededRandom(0))[0][0]
 
 
 def rate(event, outputs):
@@ -38,7 +38,8 @@ def test_a_coin_is_told_by_its_faces():
     assert rate(event, np.array([True])) == 1.0
     assert rate(event, np.array([False])) == 0.0
     assert math.log(2) - 0.1 < event.promise < math.log(2)  # a cautious guess
-    assert str(event) == "the output is 1" or "[1, inf)" in str(event)
+    told = event.described().sentence
+    assert told == "the output is 1" or "[1, inf)" in told
 
 
 def test_laplace_noise_is_told_by_a_half_line():
@@ -57,7 +58,8 @@ def test_last_bits_are_seen():
     whole = np.floor(uniforms(1) * 2**20)
     event = best(whole * 2 * 2.0**-30, (whole * 2 + 1) * 2.0**-30)
     assert event.promise > 5
-    assert "binary place" in str(event) or "modulo" in str(event) or "bits" in str(event)
+    told = event.described().sentence
+    assert "binary place" in told or "modulo" in told or "bits" in told
 
 
 def test_structure_is_seen():
@@ -92,7 +94,7 @@ def test_an_event_is_a_set_of_outputs():
 
 def test_nothing_tells_constants_apart():
     same, goal = np.ones(SIZE), epsilon_objective(9, 0.0)
-    assert best_events(rows(same, SIZE), rows(same, SIZE), [goal], Choices(0)) == [[]]
+    assert best_events(rows(same, SIZE), rows(same, SIZE), [goal], SeededRandom(0)) == [[]]
 
 
 def test_a_threshold_is_refined_on_fresh_scores():

@@ -20,9 +20,11 @@ from lastbit.audit.attacks.precision import precision
 from lastbit.audit.attacks.threshold import threshold
 from lastbit.audit.blackbox import sampled
 from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
-from lastbit.audit.blackbox.spending import readings
+from lastbit.audit.blackbox.sampled import readings
+from lastbit.audit.bounds import exceeds
 from lastbit.audit.targets.target import Target
-from lastbit.audit.verdict import exceeds
+from lastbit.exact import probability_lower
+from tests.evidence import late
 
 ERRORS = (Fraction(1, 3), Fraction(1, 20), Fraction(1, 1000))
 CLAIMS = (Fraction(0), Fraction(1, 10), Fraction(1), Fraction(3))
@@ -92,7 +94,11 @@ def chance(pairs, sizes: tuple[int, int], p: Fraction, q: Fraction) -> Fraction:
 # ---------------------------------------------------------------- one event, one look
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (8, 8), (14, 14), (20, 20), (4, 11), (11, 4)])
+SIZES = [(1, 1), (3, 3), (8, 8), (14, 14), (20, 20), (4, 11), (11, 4)]
+
+
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize("sizes", [late(s) if s[0] > 8 else s for s in SIZES])
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_correct_mechanism_is_accused_with_probability_at_most_the_error(sizes, error):
     """Both statements together, at the greatest P that is allowed and below it, for every claim."""
@@ -120,8 +126,8 @@ def test_mutants_would_accuse_too_often():
         return h > o
 
     def whole_error(h: int, o: int) -> bool:
-        low = bound.probability_lower(h, 14, error=error)
-        return low > 1 - bound.probability_lower(14 - o, 14, error=error)
+        low = probability_lower(h, 14, error=error)
+        return low > 1 - probability_lower(14 - o, 14, error=error)
 
     counts = list(product(range(15), range(15)))
     assert chance([c for c in counts if plain(*c)], sizes, q, q) > error
@@ -302,11 +308,13 @@ def verdicts(seeds: range, error: Fraction):
         yield ATTEMPTS[seed // 3 % 3](target, samples=100 + seed % 100, error=error)
 
 
+@pytest.mark.evidence
 def test_a_thousand_attacks_on_correct_mechanisms_accuse_none():
     """By the sums above an accusation in all of them has probability at most 1000/10**6."""
     assert not [seed for seed, v in enumerate(verdicts(range(1000), ERROR)) if v.broken]
 
 
+@pytest.mark.evidence
 def test_a_thousand_attacks_with_a_large_error_accuse_few():
     """At an error of 1/10 accusations are allowed: as many as 1000 coins of 1/10 may show.
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.audit.blackbox.features import features, last_place, rows
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -35,7 +35,7 @@ def outputs(kind: str, size: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["floats", "truth", "counts", "flags"])
 def test_a_feature_looks_at_one_output_alone(kind):
     table = rows(outputs(kind, 500), 500)
-    found = features(table, Choices(0))
+    found = features(table, SeededRandom(0))
     assert {"entries", "differences", "summary", "projections"} <= {f.group for f in found}
     for feature in found:
         together = feature.of(table)
@@ -47,6 +47,6 @@ def test_a_feature_looks_at_one_output_alone(kind):
 
 
 def test_repeated_values_make_a_pattern():
-    found = {f.name for f in features(rows(outputs("flags", 500), 500), Choices(0))}
+    found = {f.name for f in features(rows(outputs("flags", 500), 500), SeededRandom(0))}
     assert "the pattern of repeated values" in found
     assert "the pattern of repeated values, with the sum of the others" in found

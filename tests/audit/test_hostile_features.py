@@ -12,7 +12,7 @@ import pytest
 from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
 from lastbit.audit.blackbox.features import rows
 from lastbit.audit.blackbox.search import Box, Plan, Watch, fitted
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter
 
 MIXED = (
@@ -37,6 +37,7 @@ def test_a_row_is_the_same_beside_a_complex_number():
     assert np.array_equal(rows([1.0, 2.0], 2, 2), rows([1.0, 2.0, 1j], 3, 2)[:2])
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("rare", [None, "suppressed", [1.0, 2.0], 2**70])
 def test_a_mechanism_that_ignores_its_input_is_not_accused_for_a_rare_kind_of_output(rare):
     """About one batch in two of each input holds a rare output."""
@@ -67,7 +68,7 @@ def test_an_event_decides_about_each_output_alone(width):
     table = box(0.0, 500)
     assert events
     for event in events:
-        order = Choices(1).order(range(500))
+        order = SeededRandom(1).order(range(500))
         alone = np.concatenate([event.holds(table[i : i + 1]) for i in range(500)])
         assert np.array_equal(event.holds(table), alone)
         assert np.array_equal(event.holds(table[order]), alone[order])

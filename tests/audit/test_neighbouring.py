@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.audit.replay.distance import people
+from lastbit.audit.replay.distance import record_distance
 from lastbit.audit.replay.neighbours import neighbours
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE
 
 
 @given(
@@ -17,7 +17,7 @@ from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE
 )
 def test_each_is_one_step_away_and_all_are_there(data, records, relation):
     found = [n.dataset for n in neighbours(data, relation, records=records)]
-    assert all(people(data, other, relation.relation) == 1 for other in found)
+    assert all(record_distance(data, other, relation.relation) == 1 for other in found)
     values = {*data, *records}
     if relation is ADD_REMOVE:
         assert len(found) == len(data) + len(values)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from lastbit.audit.blackbox import events as scores
-from lastbit.audit.blackbox.events import Event, table_of
+from lastbit.audit.blackbox.events import ScoreEvent, table_of
 from lastbit.audit.blackbox.features import Feature, rows
+from lastbit.audit.result import Condition
 
 SIZE = 1 << 16
 
@@ -48,7 +48,8 @@ def test_ranges_in_words():
     assert table is not None
 
     def told(*chosen):
-        return scores._ranges(table, np.array(chosen))
+        condition = Condition(feature=entry(), ranges=table.ranges(np.array(chosen)))
+        return condition.sentence.removeprefix(f"{entry().name} is ")
 
     assert told(True, True, True, True) == "anything"
     assert told(True, True, False, False) == "below 2"
@@ -60,6 +61,6 @@ def test_a_threshold_is_told():
     one, two = rows(uniforms(0.1) < 0.6, SIZE), rows(uniforms(0.7) < 0.3, SIZE)
     table = table_of(entry(), one, two)
     assert table is not None
-    event = Event((table,), float(table.ratios[-1]), False, 0.5)
-    assert str(event) == "the output is 1"
+    event = ScoreEvent((table,), float(table.ratios[-1]), False, 0.5)
+    assert event.described().sentence == "the output is 1"
     assert event.merit < event.promise

@@ -58,6 +58,7 @@ def check_digits(sampler: Digits, scale: Fraction, *, signed: bool) -> None:
         check_inversion(table, law, symbol, cells=None if base is None else factor * base)
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("signed", [False, True])
 def test_tables(scale: Fraction, signed: bool) -> None:

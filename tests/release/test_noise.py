@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.laws.finite import ExpWeighted
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.laws.law import Law
 from lastbit.release.noise import noised, rank_distances
 from lastbit.tables.plan.parts import LaplacePart, RankPart

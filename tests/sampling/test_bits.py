@@ -286,6 +286,7 @@ def test_a_child_of_a_parent_without_a_key(fresh):
     assert distinct(in_child(lambda: scalars(300)), scalars(300))
 
 
+@pytest.mark.evidence
 def test_every_child_draws_its_own(fresh):
     before = scalars(3)
     children = [in_child(lambda: scalars(260)) for _ in range(20)]
@@ -484,7 +485,7 @@ def enter(
 
 @pytest.mark.parametrize("nested", [False, True], ids=["", "and the child draws at once"])
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
-def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested):
+def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested, extent):
     """As if a signal handler forked: nothing the child returns is anything the parent returns.
 
     Only beyond the last look at the stream may both return the draw at hand: it was made before.
@@ -494,7 +495,7 @@ def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested):
     steps = number_of_steps(lambda: scene(sampler), event="line")
     assert steps > 5
     shared = {}
-    for at in range(1, steps + 1):
+    for at in extent.cases(range(1, steps + 1), one_in=6):
         before = enter(monkeypatch, sampler, scene, drawn_before)
         child, parent = forked(lambda: scene(sampler), sampler, at=at, nested=nested)
         common = set(halves(child)) & set(halves([*before, *parent]))
@@ -578,6 +579,7 @@ def test_a_signal_handler_may_draw(fresh):
     assert distinct(drawn, handled)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
 def test_a_handler_may_draw_at_any_step_of_a_draw(monkeypatch, scene, drawn_before):
     """The same without chance: at each single opcode."""
@@ -603,6 +605,7 @@ def test_a_handler_may_draw_at_any_step_of_a_draw(monkeypatch, scene, drawn_befo
         assert distinct(halves([*before, *found, *handled[0], *after])), f"step {at} of {steps}"
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
 def test_a_draw_may_be_interrupted_at_any_step(monkeypatch, scene, drawn_before):
     sampler = Pairs()

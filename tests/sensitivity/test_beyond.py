@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from lastbit.errors import LastbitError
-from lastbit.privacy.neighbours import Neighbours
+from lastbit.privacy.guarantees import Neighbours
 from lastbit.sensitivity.local import distance_beyond, sensitivity_at
 from lastbit.sensitivity.statistics import Statistic
 from tests.sensitivity.databases import (
@@ -38,6 +38,7 @@ def fit(
     )
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_all_small_databases(statistic: Statistic, relation: Neighbours) -> None:
     for limit in LIMITS:

@@ -130,8 +130,11 @@ def caught(engine, case, mutant, by):
         return True
 
 
+@pytest.mark.thinned(one_in=20)
 @pytest.mark.parametrize(
-    ("mutant", "kind", "by"), MUTANTS, ids=[mutant.__name__ for mutant, _, _ in MUTANTS]
+    ("mutant", "kind", "by"),
+    MUTANTS,
+    ids=[mutant.__name__ for mutant, _, _ in MUTANTS],
 )
 def test_is_caught(engine, mutant, kind, by):
     tried = []

@@ -33,7 +33,6 @@ noisy values frozen, and reports what moved that should not have, and the compos
 | `outputs.py`, `features.py`, `scores.py`, `events.py`, `corners.py` | what it looks at |
 | `choices.py` | which inputs it tries |
 | `bound.py` | from counts to certified bounds on epsilon and delta |
-| `benchmarks.py`, `benchmark_laws.py` | mechanisms of the literature, to measure auditors with |
 | `attacks/`, `shelf/`, `target.py`, `verdict.py` | attacks, ready targets, what is told |
 | `replay.py`, `tape.py`, `listening.py`, `patching.py` | running a program twice |
 | `primitives.py`, `numpy_noise.py`, `declared_noise.py` | which calls count as noise |

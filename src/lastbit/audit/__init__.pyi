@@ -7,7 +7,6 @@ from lastbit.audit.attacks.registry import (
 )
 from lastbit.audit.blackbox.distinguish import (
     LAW_SHARE as LAW_SHARE,
-    AuditResult as AuditResult,
     compared as compared,
     confirmed as confirmed,
     contradicted as contradicted,
@@ -31,7 +30,7 @@ from lastbit.audit.bounds import (
 )
 from lastbit.audit.inputs import (
     MOST_PAIRS as MOST_PAIRS,
-    Choices as Choices,
+    SeededRandom as SeededRandom,
     all_may_move as all_may_move,
     one_may_move as one_may_move,
 )
@@ -55,7 +54,16 @@ from lastbit.audit.replay.replay import (
 from lastbit.audit.replay.tape import (
     Tape as Tape,
 )
-from lastbit.audit.targets.catalogue import (
+from lastbit.audit.result import (
+    AuditResult as AuditResult,
+    Condition as Condition,
+    Event as Event,
+    NoEvent as NoEvent,
+    OutputEvent as OutputEvent,
+    RangeEvent as RangeEvent,
+    RatioEvent as RatioEvent,
+)
+from lastbit.audit.targets.libraries import (
     LIBRARIES as LIBRARIES,
     targets as targets,
 )

@@ -1,32 +1,32 @@
 """What two counts prove about privacy: certified lower bounds on epsilon and delta.
 
 An auditor ran a mechanism on two neighbouring inputs and counted how often an event happened. Three
-things must be so. The event and the numbers of runs were fixed before these runs; the event is a
-set of outputs, so that one output decides about itself alone; and the runs on one input are
-independent of one another and of the same law. Then each count is binomial, and the exact interval
-of Clopper and Pearson turns both into a statement about the mechanism that is false with at most
-the probability `error`, whatever the mechanism is. The two samples may depend on each other.
+conditions must hold. The event and the numbers of runs were fixed before these runs; the event is
+a set of outputs, so each output decides by itself; and the runs on one input are independent and
+identically distributed. Then each count is binomial, and the exact interval of Clopper and Pearson
+turns both into a statement about the mechanism that is false with probability at most `error`,
+whatever the mechanism is. The two samples may depend on each other.
 
-Whoever looks more than once, at other events or before all runs are done, divides `error` among
-all the looks planned. The statements about epsilon and delta that are made from the same counts
-with the same `error` rest on the same two ends and are true or false together: they share it.
+Looking more than once, at other events or before all runs are done, takes a share of `error` for
+each planned look. Statements about epsilon and delta from the same counts with the same `error`
+rest on the same two ends and are true or false together: they share it.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
-from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     DEFAULT_PRECISION,
     Number,
     arb_of,
     clopper_pearson,
     lower,
+    nonnegative,
     probability,
     probability_lower,
     probability_upper,
-    rational,
     working_precision,
 )
 
@@ -42,7 +42,7 @@ def epsilon_lower(
     delta: Number = 0,
     error: Number = DEFAULT_ERROR,
 ) -> float:
-    """An epsilon that the mechanism certainly has not got below, rounded down; 0 if none is shown.
+    """A certified lower bound on epsilon, rounded down; 0 if none is shown.
 
     Law      ln((P_low - delta) / Q_high): P_low is the lower end for the event under one input,
              Q_high the upper end under the other, each with half of `error`
@@ -51,23 +51,20 @@ def epsilon_lower(
              at once with that probability (union bound), and privacy says P <= e**epsilon Q + delta
     Source   Clopper, Pearson 1934; Ding et al. 2018; Bichsel et al. 2021 (DP-Sniper)
     Differs  the ends come from balls and are rounded outwards; no normal approximation
-    Checked  tests/audit/test_bound.py, tests/audit/test_false_accusation.py
+    Checked  tests/audit/test_bounds.py, tests/audit/test_false_accusation.py
 
-    >>> epsilon_lower(900, 1000, 100, 1000) < math.log(9)
-    True
     >>> round(epsilon_lower(90_000, 100_000, 10_000, 100_000), 3)
     2.146
     >>> epsilon_lower(5, 1000, 4, 1000)
     0.0
     """
-    share, allowed = probability(delta, "delta"), _error(error) / 2
-    low = probability_lower(hits, trials, error=allowed)
-    high = probability_upper(other_hits, other_trials, error=allowed)
-    rest = Fraction(low) - share
+    share = probability(delta, "delta")
+    low, high = _ends(hits, trials, other_hits, other_trials, error)
+    rest = low - share
     if rest <= 0:
         return 0.0
     with working_precision(DEFAULT_PRECISION):
-        return max(0.0, lower((arb_of(rest) / arb_of(Fraction(high))).log()))
+        return max(0.0, lower((arb_of(rest) / arb_of(high)).log()))
 
 
 def delta_lower(
@@ -79,24 +76,21 @@ def delta_lower(
     epsilon: Number,
     error: Number = DEFAULT_ERROR,
 ) -> float:
-    """A delta that the mechanism certainly has not got below at this epsilon; 0 if none is shown.
+    """A certified lower bound on delta at this epsilon; 0 if none is shown.
 
     Law      P_low - e**epsilon Q_high, rounded down; the ends are those of `epsilon_lower`
     Theorem  as for `epsilon_lower`: delta >= P - e**epsilon Q for every event
-    Checked  tests/audit/test_bound.py, tests/audit/test_false_accusation.py
+    Checked  tests/audit/test_bounds.py, tests/audit/test_false_accusation.py
 
     >>> delta_lower(500, 1000, 0, 1000, epsilon=1) > 0.35
     True
     """
-    loss, allowed = rational(epsilon, "epsilon"), _error(error) / 2
-    if loss < 0:
-        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
-    low = probability_lower(hits, trials, error=allowed)
-    high = probability_upper(other_hits, other_trials, error=allowed)
+    loss = claimed_epsilon(epsilon, "epsilon")
+    low, high = _ends(hits, trials, other_hits, other_trials, error)
     if low <= high:  # also keeps e**epsilon from being formed where it cannot matter
         return 0.0
     with working_precision(DEFAULT_PRECISION):
-        rest = arb_of(Fraction(low)) - arb_of(loss).exp() * arb_of(Fraction(high))
+        rest = arb_of(low) - arb_of(loss).exp() * arb_of(high)
         # an epsilon whose exponential has no ball leaves nothing: high is above 0
         return max(0.0, lower(rest)) if rest.is_finite() else 0.0
 
@@ -110,5 +104,25 @@ def interval(hits: int, trials: int, error: Number = DEFAULT_ERROR) -> tuple[flo
     return clopper_pearson(hits, trials, error=error)
 
 
-def _error(error: Number) -> Fraction:
+def _ends(
+    hits: int, trials: int, other_hits: int, other_trials: int, error: Number
+) -> tuple[Fraction, Fraction]:
+    """The lower end under one input and the upper end under the other, at once but for `error`."""
+    half = error_rate(error) / 2
+    low = probability_lower(hits, trials, error=half)
+    return Fraction(low), Fraction(probability_upper(other_hits, other_trials, error=half))
+
+
+def error_rate(error: Number) -> Fraction:
+    """The rate of false accusations, strictly between 0 and 1."""
     return probability(error, "error", zero=False, one=False, remedy='pass, say, "1e-6"')
+
+
+def claimed_epsilon(epsilon: Number, name: str) -> Fraction:
+    """A claim; one below 0 would be refuted by every mechanism."""
+    return nonnegative(epsilon, name)
+
+
+def exceeds(epsilon_lower: float, claimed: Fraction) -> bool:
+    """Whether a certified float is above the claim; the comparison is exact."""
+    return math.isinf(epsilon_lower) or Fraction(epsilon_lower) > claimed

@@ -23,14 +23,14 @@ MOST_PAIRS = 256
 _FARTHEST = 1 << 52
 
 
-class Choices:
+class SeededRandom:
     """A stream of choices that a seed decides.
 
     Law      block i of the stream is BLAKE2b(seed, label, i); `below` rejects the uneven rest
     Differs  for choices only: whoever knows the seed knows them all
-    Checked  tests/audit/test_choices.py
+    Checked  tests/audit/test_inputs.py
 
-    >>> Choices(7).below(10) == Choices(7).below(10), Choices(7).below(1)
+    >>> SeededRandom(7).below(10) == SeededRandom(7).below(10), SeededRandom(7).below(1)
     (True, 0)
     """
 
@@ -58,7 +58,7 @@ class Choices:
     def order(self, items: Sequence[Item]) -> list[Item]:
         """The items in another order.
 
-        >>> sorted(Choices(1).order("abc"))
+        >>> sorted(SeededRandom(1).order("abc"))
         ['a', 'b', 'c']
         """
         moved = list(items)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from lastbit.audit.bounds import exceeds
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import whole
+from lastbit.exact import exact_text, probability, rounded_down, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Verdict:
     ...     claimed=Fraction(1), error=Fraction(1, 10**6), samples=10_000, seconds=0.1,
     ...     witness="2.5 is no multiple of 3", details={"hits": "27 %, 0 %"}))
     precision on numpy Laplace: BROKEN
-      epsilon is at least 5.25, claimed was 1 (wrong with probability at most 1e-06)
+      epsilon is at least 5.25, claimed was 1 (wrong with probability at most 1e-6)
       2.5 is no multiple of 3
       hits: 27 %, 0 %
       10,000 samples in 0.1 s
@@ -56,10 +57,7 @@ class Verdict:
             raise InvalidParameter(
                 "epsilon_lower", problem="is negative or NaN", remedy="pass 0 if nothing is shown"
             )
-        if not 0 <= self.error < 1:
-            raise InvalidParameter(
-                "error", problem="is not in [0, 1)", remedy="pass the rate of false accusations"
-            )
+        probability(self.error, "error", one=False, remedy="pass the rate of false accusations")
         whole(self.samples, "samples")
         if self.claimed is not None and self.broken != exceeds(self.epsilon_lower, self.claimed):
             raise InvalidParameter(
@@ -71,11 +69,11 @@ class Verdict:
 
     def __str__(self) -> str:
         lines = [f"{self.name} on {self.target}: {'BROKEN' if self.broken else 'resisted'}"]
-        sure = f"(wrong with probability at most {text_above(self.error)})"
+        sure = f"(wrong with probability at most {rounded_up(self.error, 3)})"
         if self.claimed is not None:
             lines.append(
-                f"  epsilon is at least {text_below(self.epsilon_lower)}, "
-                f"claimed was {_shown(self.claimed)} {sure}"
+                f"  epsilon is at least {rounded_down(self.epsilon_lower, 4)}, "
+                f"claimed was {exact_text(self.claimed)} {sure}"
             )
         else:
             lines.append(f"  {'shown' if self.broken else 'nothing shown'} {sure}")
@@ -99,37 +97,3 @@ class Verdict:
             "witness": self.witness,
             "details": dict(self.details),
         }
-
-
-def exceeds(epsilon_lower: float, claimed: Fraction) -> bool:
-    """Whether a certified float is above the claim; the comparison is exact."""
-    return math.isinf(epsilon_lower) or Fraction(epsilon_lower) > claimed
-
-
-def _shown(claimed: Fraction) -> str:
-    """Six digits, where a float can hold the number."""
-    return f"{float(claimed):.6g}" if claimed < 10**300 else "1e+300 or more"
-
-
-def text_above(error: Fraction) -> str:
-    """Three digits or fewer, never less than the number itself."""
-    if error == 0:
-        return "0"
-    if error < Fraction(1, 10**300):
-        return "1e-300"
-    for digits in (3, 2):  # the second time the logarithm cannot have been a digit off
-        step = Fraction(10) ** (math.floor(math.log10(error)) - digits + 1)
-        text = f"{float(math.ceil(error / step) * step):.3g}"
-        if Fraction(text) >= error:
-            return text
-    return "1"
-
-
-def text_below(epsilon: float) -> str:
-    """Four digits, never more than the number itself."""
-    if not 0 < epsilon < math.inf:
-        return f"{epsilon:g}"
-    places = 3 - math.floor(math.log10(epsilon))
-    number = Fraction(epsilon)
-    step = Fraction(10) ** -places
-    return f"{float(number // step * step):.4g}"

@@ -21,6 +21,7 @@ from lastbit.exact import (
     root_bounds,
     working_precision,
 )
+from lastbit.laws.law import quantile_level
 
 _FAR = 10**6  # exp(-exp(_FAR)) is below everything anybody could ask about
 _MOST_STEPS = 200
@@ -36,7 +37,7 @@ class Ideal(ABC):
              each with a small relative error in the tail that it names
     Theorem  both are continuous and monotone in z, so a ball z gives a ball that holds the
              probabilities at every number of it
-    Differs  standardised: location and scale come in where the law is rounded (`laws/rounded.py`)
+    Differs  standardised: location and scale come in where the law is rounded (`Rounded`)
     Checked  tests/laws/test_ideal.py
     """
 
@@ -81,13 +82,7 @@ class Ideal(ABC):
         >>> IdealGaussian().quantile("0.975")
         Ball(1.9599639845400542355 ± 2.46e-20)
         """
-        level = rational(probability, "probability")
-        if not 0 < level < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not strictly between 0 and 1",
-                remedy="pass, say, 0.5 for the median",
-            )
+        level = quantile_level(probability)
         with working_precision(precision + 32):
             return Ball(_certified(self, level, precision))
 

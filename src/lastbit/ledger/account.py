@@ -4,7 +4,7 @@ Theorem  if every entry follows these rules, then at every entry what is spent i
          of all charges so far, and is it exactly if all prices are on the grid of prices; and it
          lies within the budget then in force
 Proof    by induction over the entries: `charged` adds the price, moves the sum up to the grid of
-         `tables/price_grid.py` (which holds every sum of prices that are on it), and refuses one
+         `tables/plan/price.py` (which holds every sum of prices that are on it), and refuses one
          outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
 Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does.
          Prices off the grid are refused; ledgers that were written before there was one may hold

@@ -327,7 +327,7 @@ class Ledger:
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(draft.account, draft.question):
                     if paid.cost == draft.cost:
-                        return paid
+                        return replace(paid, resumed=True)
             unused_pages_fit(self.path, connection)
             if draft.kind == "reserved":
                 upgraded(connection)

@@ -1,8 +1,8 @@
 """HAVING, ORDER BY and LIMIT: on released values, in Python, after the noise.
 
-The expressions are those of `tables/expression.py`, over the columns of the answer instead of the
-table's. They are total: whatever cannot be worked out is missing, and HAVING keeps a row iff its
-condition is true. All of it is post-processing: it sees what everybody may see.
+The expressions are those of `tables/query/expression.py`, over the columns of the answer
+instead of the table's. They are total: what cannot be computed is missing, and HAVING keeps a row
+iff its condition is true. All of it is post-processing: it sees what everybody may see.
 
 It runs on numbers that are not paid for yet. Were there a value that makes it fail, or run for
 hours, then to ask, look and give up would tell something of that number, free of charge. So no
@@ -56,7 +56,7 @@ def _sorted(left: list[int], order: OrderBy, values: list[Any]) -> list[int]:
 def evaluated(expression: Expression, row: Mapping[str, Any]) -> Any:
     """The value of an expression over released columns, named in lower case; None if there is none.
 
-    >>> from lastbit.tables.expression import call
+    >>> from lastbit.tables.query.expression import call
     >>> evaluated(call(">", ColumnName("n"), Constant(100)), {"n": 120})
     True
     >>> evaluated(call("/", ColumnName("n"), Constant(0)), {"n": 120}) is None

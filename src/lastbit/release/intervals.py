@@ -10,7 +10,7 @@ Theorem  each interval holds the bounded, noiseless number with probability at l
            interval arithmetic gives over that box. The true number of rows is not negative, the
            true mean lies within the bounds, the variance between 0 and the square of half the
            range: so the interval is cut there;
-         - quantiles: `tables/ranks.py`, Theorem 3.
+         - quantiles: `tables/plan/ranks.py`, Theorem 3.
          Ends are rounded outwards. Counts are rounded to whole numbers, their ends outwards too
 Differs  the interval covers the noise. It does not cover what bounding, clamping and the grid did
          to the data: nobody may know whether they did anything

@@ -2,7 +2,7 @@
 
 Law      each entry of a measure gets independent noise of the plan's exact law; a key of the data
          is shown iff its noisy number of units reaches the threshold; each quantile's draw is one
-         of the exponential mechanism over the bins of a group (`tables/ranks.py`)
+         of the exponential mechanism over the bins of a group (`tables/plan/ranks.py`)
 Theorem  each part costs what its plan says: the mechanisms are those of `mechanisms/`, their
          parameters come from the plan, which has never seen the data, and each is run once
 Differs  distances of ranks are cut off at a public number, 2**12 times the distance at which a

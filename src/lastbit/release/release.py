@@ -42,7 +42,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lastbit.checker import beliefs, digest
+from lastbit.checker import beliefs
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -77,7 +77,7 @@ from lastbit.tables import (
     to_json,
     unit_name,
 )
-from lastbit.verify import certificate
+from lastbit.verify import certificate, digest
 
 if TYPE_CHECKING:
     from lastbit.ledger import Entry, Ledger
@@ -188,7 +188,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
     spared = spared_by(card, books.path)
     known = None if fresh else books.recorded(card.name, question)
     if known is not None:
-        return Answer(known, spared)
+        return Answer(known, spared, charged=False)
     _check_runnable(plan)
     paid = books.reserve(
         card.name,
@@ -202,7 +202,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         fresh=fresh,
     )
     if paid.record is not None:  # another process was quicker
-        return Answer(dict(paid.record), spared)
+        return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
         record = _made(plan, question=question, sql=sql, head=paid.hash)
@@ -212,7 +212,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
 
     # sealed: its frames hold an answer that is not settled yet
     entry = _charged(settled, lambda: books.holds(paid))
-    return Answer(dict(entry.record or {}), spared)
+    return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
 
 
 def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:

@@ -54,7 +54,7 @@ def test_half_as_many_do_not():
 
 
 def test_a_tenth_more_loss_of_laplace_noise():
-    """Claimed 1, real 1.1: the figure that tests/audit/shelf/test_own.py rests on, at 1e-6."""
+    """Claimed 1, real 1.1: the figure that tests/audit/targets/test_own.py rests on, at 1e-6."""
     q = Fraction(2.718281828**-1.1)
     trials = trials_to_catch(1 / (1 + q), q / (1 + q), claimed=1)
     assert 50_000 < trials < 60_000

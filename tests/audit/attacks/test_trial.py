@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from lastbit.audit.attacks.trial import Tally, judged, tally
+from lastbit.audit.attacks.trial import Tally, Trial, tally
 from lastbit.audit.targets.target import Target
 
 TRIALS = 24
@@ -21,15 +21,8 @@ def bare(claimed, delta=0):
 
 def accused(hits, other_hits, claimed, error=ERROR, delta=0):
     counted = Tally(hits=hits, trials=TRIALS, other_hits=other_hits, other_trials=TRIALS)
-    verdict = judged(
-        bare(claimed, delta),
-        counted,
-        name="any",
-        error=error,
-        witness="",
-        samples=2 * TRIALS,
-        seconds=0.0,
-    )
+    trial = Trial("any", bare(claimed, delta), samples=2 * TRIALS, error=error)
+    verdict = trial.judged(counted, witness="", samples=2 * TRIALS)
     return verdict.broken
 
 
@@ -55,6 +48,7 @@ LIMITS = [
 ]
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(("likely", "other", "epsilon"), LIMITS)
 def test_a_correct_mechanism_is_accused_at_most_at_the_rate(likely, other, epsilon):
     assert rate(likely, other, lambda h, o: accused(h, o, epsilon)) <= ERROR
@@ -81,7 +75,7 @@ def test_groups_are_trials():
     counted = tally(
         bare(1),
         lambda outputs: outputs.reshape(-1, 2).sum(axis=1) == 2,
-        samples=100,
+        trials=25,
         likely=1,
         group=2,
     )
@@ -90,5 +84,5 @@ def test_groups_are_trials():
 
 
 def test_blocks_cover_everything():
-    counted = tally(bare(1), lambda outputs: outputs == 1, samples=300_000, likely=1)
+    counted = tally(bare(1), lambda outputs: outputs == 1, trials=150_000, likely=1)
     assert (counted.hits, counted.trials, counted.other_hits) == (150_000, 150_000, 0)

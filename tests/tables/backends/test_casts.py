@@ -192,6 +192,7 @@ def told(source, name):
 ARRAYS = {str(column.type): column for column in arrays()}
 
 
+@pytest.mark.thinned(one_in=40)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_every_type_of_arrow_in_frames_parquet_and_databases(tmp_path, name):
     column = ARRAYS[name]
@@ -218,6 +219,7 @@ def test_every_type_of_arrow_in_frames_parquet_and_databases(tmp_path, name):
     assert told(Source(kind="duckdb", paths=(str(path),), table="t"), name)
 
 
+@pytest.mark.thinned(one_in=20)
 @pytest.mark.parametrize("kind", STORED)
 def test_every_other_type_of_databases(tmp_path, kind):
     path, copy = tmp_path / "t.db", tmp_path / "t.parquet"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import struct
-import time
 import warnings
 
-from lastbit.audit.attacks.trial import DEFAULT_ERROR, Tally, error_rate, judged, seconds_since
-from lastbit.audit.targets.target import Target, sample_size
+from lastbit.audit.attacks.trial import Tally, Trial
+from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.targets.target import Target
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
@@ -34,20 +34,16 @@ def forked(target: Target, *, samples: int = 200, error: Number = DEFAULT_ERROR)
     >>> forked(same, samples=100).broken
     True
     """
-    count, allowed = sample_size(samples, least=2), error_rate(error)
+    trial = Trial("fork", target, samples=samples, error=error)
     if not hasattr(os, "fork"):
         raise InvalidParameter("target", problem="cannot be forked here", remedy="run it on Linux")
-    start = time.perf_counter()
-    equal = [sum(_repeats(target, world) for _ in range(count // 2)) for world in (0, 1)]
-    counted = Tally(hits=equal[0], trials=count // 2, other_hits=equal[1], other_trials=count // 2)
-    return judged(
-        target,
+    each = trial.samples // 2
+    equal = [sum(_repeats(target, world) for _ in range(each)) for world in (0, 1)]
+    counted = Tally(hits=equal[0], trials=each, other_hits=equal[1], other_trials=each)
+    return trial.judged(
         counted,
-        name="fork",
-        error=allowed,
         witness="a forked process repeats its parent's output if the inputs are equal, else seldom",
-        samples=count // 2 * 2,
-        seconds=seconds_since(start),
+        samples=2 * each,
     )
 
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.attacks.trial import (
-    DEFAULT_ERROR,
-    Floats,
-    error_rate,
-    judged,
-    numbers,
-    seconds_since,
-    tally,
-)
-from lastbit.audit.targets.target import Target, sample_size
+from lastbit.audit.attacks.trial import Floats, Trial
+from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.targets.target import Target
 from lastbit.audit.verdict import Verdict
-from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 
 MOST_BITS = 30
@@ -42,14 +32,9 @@ def low_bits(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_E
     >>> low_bits(even, samples=1000).broken
     True
     """
-    count, allowed = sample_size(samples, least=20), error_rate(error)
-    start = time.perf_counter()
-    if target.step is None:
-        raise InvalidParameter(
-            "target", problem="does not say its grid", remedy="pass Target(..., step=...)"
-        )
-    step, values = float(target.step), numbers(target)
-    train = count // 10
+    trial = Trial("low bits", target, samples=samples, error=error, least=20)
+    step, values = float(trial.knows("step")), trial.knows("answers")
+    train = trial.samples // 10
     drawn = target.draw(0, train), target.draw(1, train)
     options = [(likely, bits) for likely in (0, 1) for bits in range(1, MOST_BITS)]
 
@@ -63,18 +48,15 @@ def low_bits(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_E
     def event(outputs: Floats) -> NDArray[np.bool_]:
         return same_ending(outputs, values[likely], step, bits)
 
-    counted = tally(target, event, samples=count - 2 * train, likely=likely)
-    return judged(
-        target,
-        counted,
-        name="low bits",
-        error=allowed,
-        witness=(
-            f"the output is {values[likely]!r} and a multiple of 2**{bits} steps of {step!r}: "
-            f"its last {bits} bits are the secret's"
-        ),
-        samples=count // 2 * 2,
-        seconds=seconds_since(start),
+    told = (
+        f"the output is {values[likely]!r} and a multiple of 2**{bits} steps of {step!r}: "
+        f"its last {bits} bits are the secret's"
+    )
+    return trial.verdict(
+        event,
+        likely=likely,
+        witness=lambda seen: told,
+        trained=train,
         details={"bits": str(bits)},
     )
 

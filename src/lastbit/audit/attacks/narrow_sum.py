@@ -9,7 +9,8 @@ from types import MappingProxyType
 import numpy as np
 
 from lastbit.audit.attacks.sums import Pair, attacked, needs
-from lastbit.audit.attacks.trial import DEFAULT_ERROR, Floats, error_rate
+from lastbit.audit.attacks.trial import Floats
+from lastbit.audit.bounds import DEFAULT_ERROR, error_rate
 from lastbit.audit.targets.target import SumTarget
 from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number, whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lastbit.audit.attacks.sums import Pair, attacked, needs
-from lastbit.audit.attacks.trial import DEFAULT_ERROR
+from lastbit.audit.bounds import DEFAULT_ERROR
 from lastbit.audit.targets.target import SumTarget
 from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.attacks.trial import (
-    DEFAULT_ERROR,
-    Floats,
-    error_rate,
-    judged,
-    numbers,
-    seconds_since,
-    tally,
-)
-from lastbit.audit.targets.target import Target, sample_size
+from lastbit.audit.attacks.trial import Floats, Trial
+from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.targets.target import Target
 from lastbit.audit.verdict import Verdict
-from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 
 GRID_BITS = 52
@@ -47,35 +38,22 @@ def polar_pairs(target: Target, *, samples: int = 10_000, error: Number = DEFAUL
     >>> polar_pairs(ones, samples=100).epsilon_lower
     0.0
     """
-    count, allowed = sample_size(samples, least=4), error_rate(error)
-    start = time.perf_counter()
-    if target.scale is None:
-        raise InvalidParameter(
-            "target", problem="does not say its scale", remedy="pass Target(..., scale=...)"
-        )
-    scale = target.scale
-    wrong, right = numbers(target)
+    trial = Trial("polar pairs", target, samples=samples, error=error, least=4)
+    scale, (wrong, right) = trial.knows("scale"), trial.knows("answers")
 
     def event(outputs: Floats) -> NDArray[np.bool_]:
         pairs = outputs.reshape(-1, 2)
         others = made_by_polar_method(pairs, wrong, scale)
         return made_by_polar_method(pairs, right, scale) & ~others
 
-    counted = tally(target, event, samples=count, likely=1, group=2)
-    seen = "a pair" if counted.example is None else f"{counted.example!r} and the next output"
-    return judged(
-        target,
-        counted,
-        name="polar pairs",
-        error=allowed,
-        witness=(
-            f"a point of the disc makes {seen} out of {right!r}, "
+    def witness(seen: float | None) -> str:
+        pair = "a pair" if seen is None else f"{seen!r} and the next output"
+        return (
+            f"a point of the disc makes {pair} out of {right!r}, "
             f"and none near the inverse makes them out of {wrong!r}"
-        ),
-        samples=count // 4 * 4,
-        seconds=seconds_since(start),
-        releases=2,
-    )
+        )
+
+    return trial.verdict(event, likely=1, witness=witness, group=2)
 
 
 def made_by_polar_method(pairs: Floats, value: float, scale: float) -> NDArray[np.bool_]:

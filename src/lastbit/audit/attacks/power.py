@@ -6,8 +6,7 @@ import math
 from fractions import Fraction
 from statistics import NormalDist
 
-from lastbit.audit.attacks.trial import DEFAULT_ERROR
-from lastbit.audit.bounds import epsilon_lower
+from lastbit.audit.bounds import DEFAULT_ERROR, epsilon_lower
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, probability, rational, tail_surely_at_most, whole
 

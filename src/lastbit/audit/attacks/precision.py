@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.attacks.trial import (
-    DEFAULT_ERROR,
-    Floats,
-    error_rate,
-    judged,
-    numbers,
-    seconds_since,
-    tally,
-)
-from lastbit.audit.targets.target import Target, sample_size
+from lastbit.audit.attacks.trial import Floats, Trial, example_of
+from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.targets.target import Target
 from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number
 
@@ -43,32 +36,19 @@ def precision(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_
     >>> precision(leaky, samples=1000).broken
     True
     """
-    count, allowed = sample_size(samples, least=2), error_rate(error)
-    start = time.perf_counter()
-    first, second = numbers(target)
+    trial = Trial("precision", target, samples=samples, error=error)
+    first, second = trial.knows("answers")
     likely, large = (0, second) if abs(first) <= abs(second) else (1, first)
     exponent = finest_grid(large)
 
-    def event(outputs: Floats) -> NDArray[np.bool_]:
-        return off_grid(outputs, exponent)
-
-    counted = tally(target, event, samples=count, likely=likely)
-    seen = "an output" if counted.example is None else repr(counted.example)
-    return judged(
-        target,
-        counted,
-        name="precision",
-        error=allowed,
-        witness=f"{seen} is no multiple of 2**{exponent}{_why(large)}",
-        samples=count // 2 * 2,
-        seconds=seconds_since(start),
+    # 0 has no grid, and there it is only an event
+    why = f"; every float sum with {large!r} is one" if large else ""
+    return trial.verdict(
+        partial(off_grid, exponent=exponent),
+        likely=likely,
+        witness=lambda seen: f"{example_of(seen)} is no multiple of 2**{exponent}{why}",
         details={"grid": f"2**{exponent}"},
     )
-
-
-def _why(large: float) -> str:
-    """What the event means; 0 has no grid, and there it is only an event."""
-    return f"; every float sum with {large!r} is one" if large else ""
 
 
 def finest_grid(value: float) -> int:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.attacks.trial import (
-    DEFAULT_ERROR,
-    Floats,
-    error_rate,
-    judged,
-    numbers,
-    seconds_since,
-    tally,
-)
-from lastbit.audit.targets.target import Target, sample_size
+from lastbit.audit.attacks.trial import Floats, Trial, example_of
+from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.targets.target import Target
 from lastbit.audit.verdict import Verdict
-from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 
 GRID_BITS = 53
@@ -51,32 +42,19 @@ def preimage(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_E
     >>> preimage(ours, samples=1000).broken
     False
     """
-    count, allowed = sample_size(samples, least=2), error_rate(error)
-    start = time.perf_counter()
-    if target.scale is None:
-        raise InvalidParameter(
-            "target", problem="does not say its scale", remedy="pass Target(..., scale=...)"
-        )
-    scale = target.scale
-    right, wrong = numbers(target)
+    trial = Trial("preimage", target, samples=samples, error=error)
+    scale, (right, wrong) = trial.knows("scale"), trial.knows("answers")
 
     def event(outputs: Floats) -> NDArray[np.bool_]:
         return has_preimage(outputs, right, scale) & ~has_preimage(outputs, wrong, scale)
 
-    counted = tally(target, event, samples=count, likely=0)
-    seen = "an output" if counted.example is None else repr(counted.example)
-    return judged(
-        target,
-        counted,
-        name="preimage",
-        error=allowed,
-        witness=(
-            f"a 53-bit uniform makes {seen} out of {right!r}, "
+    def witness(seen: float | None) -> str:
+        return (
+            f"a 53-bit uniform makes {example_of(seen)} out of {right!r}, "
             f"and none near the inverse makes it out of {wrong!r}"
-        ),
-        samples=count // 2 * 2,
-        seconds=seconds_since(start),
-    )
+        )
+
+    return trial.verdict(event, likely=0, witness=witness)
 
 
 def has_preimage(outputs: Floats, value: float, scale: float) -> NDArray[np.bool_]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from numpy.typing import NDArray
 
 from lastbit.audit.attacks.threshold import Cut, best_cut
-from lastbit.audit.attacks.trial import Floats, Tally, error_rate, judged, seconds_since
-from lastbit.audit.targets.target import Bounds, SumTarget, checked, sample_size
+from lastbit.audit.attacks.trial import Floats, Tally, Trial
+from lastbit.audit.targets.target import Bounds, SumTarget, checked
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
@@ -50,31 +48,40 @@ def attacked(
     """Choose a pair and a cut on some of the samples, then count on the others.
 
     Theorem  the pair and the cut depend on the training samples alone, so the counts that follow
-             are binomial and the bound is true (`bound.py`)
+             are binomial and the bound is true (`bounds.py`)
 
     A target that raises an error on such data is not broken: it released nothing. The error
     itself may tell its caller something, and the verdict says so. What is no list of numbers was
     no refusal, and is an error here.
     """
-    count, allowed = sample_size(samples, least=40), error_rate(error)
-    start = time.perf_counter()
-    train = max(4, count // (10 * len(pairs)))
-    rest = count // 2 - train * len(pairs)
+    trial = Trial(name, target, samples=samples, error=error, least=40)
+    train = max(4, trial.samples // (10 * len(pairs)))
+    rest = trial.samples // 2 - train * len(pairs)
     try:
-        pair, cut = max(
-            (_trained(target, pair, bounds, train) for pair in pairs), key=lambda found: found[2]
-        )[:2]
+        trained = [_trained(target, pair, bounds, train) for pair in pairs]
+        pair, cut, _ = max(trained, key=lambda found: found[2])
         tried = [_drawn(target, data, bounds, rest) for data in (pair.first, pair.second)]
     except _Refusal as refusal:
-        return _refused(target, refusal, name=name, error=allowed, seconds=seconds_since(start))
-    return judged(
-        target,
-        _tally(cut, tried),
-        name=name,
-        error=allowed,
+        return Verdict(
+            name=name,
+            target=target.name,
+            broken=False,
+            epsilon_lower=0.0,
+            claimed=target.claimed,
+            error=trial.error,
+            samples=0,
+            seconds=trial.seconds,
+            witness=f"the target refuses such data with {refusal}: nothing is released",
+            details={"note": "that it refused is itself an answer; do not publish it"},
+        )
+    hits = [int(cut.event(outputs).sum()) for outputs in tried]
+    counted = Tally(
+        hits=hits[cut.likely], trials=rest, other_hits=hits[1 - cut.likely], other_trials=rest
+    )
+    return trial.judged(
+        counted,
         witness=f"{pair.why}; {cut} tells them apart",
         samples=2 * (rest + train * len(pairs)),
-        seconds=seconds_since(start),
         details=details,
     )
 
@@ -96,30 +103,3 @@ def _trained(target: SumTarget, pair: Pair, bounds: Bounds, train: int) -> tuple
     cut = best_cut(drawn[0], drawn[1], trials=train)
     shares = [float(cut.event(outputs).mean()) for outputs in drawn]
     return pair, cut, shares[cut.likely] - shares[1 - cut.likely]
-
-
-def _tally(cut: Cut, tried: Sequence[Floats]) -> Tally:
-    hits = [int(cut.event(outputs).sum()) for outputs in tried]
-    return Tally(
-        hits=hits[cut.likely],
-        trials=len(tried[cut.likely]),
-        other_hits=hits[1 - cut.likely],
-        other_trials=len(tried[1 - cut.likely]),
-    )
-
-
-def _refused(
-    target: SumTarget, refusal: _Refusal, *, name: str, error: Fraction, seconds: float
-) -> Verdict:
-    return Verdict(
-        name=name,
-        target=target.name,
-        broken=False,
-        epsilon_lower=0.0,
-        claimed=target.claimed,
-        error=error,
-        samples=0,
-        seconds=seconds,
-        witness=f"the target refuses such data with {refusal}: nothing is released",
-        details={"note": "that it refused is itself an answer; do not publish it"},
-    )

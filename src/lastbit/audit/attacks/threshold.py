@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.attacks.trial import (
-    DEFAULT_ERROR,
-    Floats,
-    error_rate,
-    judged,
-    seconds_since,
-    tally,
-)
-from lastbit.audit.targets.target import Target, sample_size
+from lastbit.audit.attacks.trial import Floats, Trial
+from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.targets.target import Target
 from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number
 
@@ -63,21 +56,13 @@ def threshold(
     >>> threshold(bare, samples=1000).broken
     True
     """
-    count, allowed = sample_size(samples, least=20), error_rate(error)
-    start = time.perf_counter()
+    trial = Trial("threshold", target, samples=samples, error=error, least=20)
+    count = trial.samples
     train = 0 if cut is not None else count // 10
     if cut is None:
         cut = best_cut(target.draw(0, train), target.draw(1, train), trials=count // 2 - train)
-    counted = tally(target, cut.event, samples=count - 2 * train, likely=cut.likely)
-    return judged(
-        target,
-        counted,
-        name="threshold",
-        error=allowed,
-        witness=f"{cut} is too much likelier for the {'second' if cut.likely else 'first'} value",
-        samples=count // 2 * 2,
-        seconds=seconds_since(start),
-    )
+    told = f"{cut} is too much likelier for the {'second' if cut.likely else 'first'} value"
+    return trial.verdict(cut.event, likely=cut.likely, witness=lambda seen: told, trained=train)
 
 
 def best_cut(first: Floats, second: Floats, *, trials: int) -> Cut:

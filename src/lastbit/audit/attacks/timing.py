@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,11 +10,12 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.attacks.trial import DEFAULT_ERROR, Floats, error_rate, numbers, seconds_since
-from lastbit.audit.targets.target import Target, checked, sample_size
+from lastbit.audit.attacks.trial import Floats, Trial
+from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.targets.target import Target, checked
 from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number
+from lastbit.exact import Number, rounded_up
 
 WARM_UP = 200
 
@@ -49,44 +49,31 @@ def timing(target: Target, *, samples: int = 10_000, error: Number = DEFAULT_ERR
     >>> timing(bare, samples=100).broken
     False
     """
-    count, allowed = sample_size(samples, least=20), error_rate(error)
-    start = time.perf_counter()
-    value, _ = numbers(target)
-    outputs, times = _clocked(target, count)
+    trial = Trial("timing", target, samples=samples, error=error, least=20)
+    value, _ = trial.knows("answers")
+    outputs, times = _clocked(target, trial.samples)
     sizes = np.abs(outputs - value)
     said = ~np.isnan(sizes)  # a withheld answer has no noise; what remains is exchangeable still
     found = dependence(times[said], sizes[said]) if said.any() else NOTHING_SAID
-    broken = found.chance <= allowed
+    broken = found.chance <= trial.error
     return Verdict(
-        name="timing",
+        name=trial.name,
         target=target.name,
         broken=broken,
         epsilon_lower=0.0,
         claimed=None,
-        error=allowed,
-        samples=count,
-        seconds=seconds_since(start),
+        error=trial.error,
+        samples=trial.samples,
+        seconds=trial.seconds,
         witness=(
             f"time and size of the noise {'go together' if broken else 'show no connection'}: "
             f"Spearman {found.spearman:.2f}"
         ),
         details={
             "Spearman": f"{found.spearman:.3f}",
-            "chance if independent": f"at most {_up(found.chance)}",
+            "chance if independent": f"at most {rounded_up(found.chance, 2)}",
         },
     )
-
-
-def _up(chance: Fraction) -> str:
-    """Two digits, never less than the chance itself.
-
-    >>> _up(Fraction(1, 3)), _up(Fraction(1, 10**400)), _up(Fraction(1))
-    ('0.34', '1e-300', '1')
-    """
-    if chance < Fraction(1, 10**300):
-        return "1e-300"
-    places = 1 - math.floor(math.log10(chance))
-    return f"{float(math.ceil(chance * Fraction(10) ** places) / Fraction(10) ** places):.2g}"
 
 
 def _clocked(target: Target, count: int) -> tuple[Floats, Floats]:

@@ -1,13 +1,12 @@
 """What the attacks share: two worlds, one event fixed beforehand, and exact counting.
 
 An attack on a `Target` fixes an event, a set of outputs, before it draws the samples that count.
-Then it releases both values equally often and bounds epsilon from the two counts. Whatever the
-event is, the bound is true (`bound.py`): a clever event makes it large, a silly one makes it 0, and
-none makes it false. That is why these attacks cannot accuse a correct mechanism except with the
-probability `error`, on any target, also one they were never meant for.
+Then it releases both values equally often and bounds epsilon from the two counts. The bound is true
+whatever the event is (`bounds.py`): a clever event makes it large, a silly one makes it 0. So these
+attacks accuse a correct mechanism with probability at most `error`, on any target.
 
-One premise is the target's own: that its releases are independent. A mechanism that draws its noise
-once and repeats the answer for ever must be made anew for every release.
+One premise is the target's own: its releases are independent. A mechanism that draws its noise once
+and repeats the answer must be made anew for every release.
 """
 
 from __future__ import annotations
@@ -16,21 +15,28 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.bounds import epsilon_lower
-from lastbit.audit.targets.target import SumTarget, Target
-from lastbit.audit.verdict import Verdict, exceeds
+from lastbit.audit.bounds import epsilon_lower, error_rate, exceeds
+from lastbit.audit.targets.target import SumTarget, Target, sample_size
+from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, rational
+from lastbit.exact import Number
 
 Floats: TypeAlias = NDArray[np.float64]
-Event: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
-DEFAULT_ERROR = Fraction(1, 10**6)
+OutputSet: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 BLOCK = 1 << 16
+_KNOWLEDGE = MappingProxyType(
+    {
+        "answers": ("answers without noise", "(first, second)"),
+        "scale": ("scale", "..."),
+        "step": ("grid", "..."),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,108 +49,127 @@ class Tally:
     other_trials: int
     example: float | None = None
 
-    @property
-    def shares(self) -> str:
-        """Both frequencies, for people."""
-        return f"{self.hits / self.trials:.3g} against {self.other_hits / self.other_trials:.3g}"
 
+class Trial:
+    """One attack on one target: its parameters, checked before anything is drawn, and its clock.
 
-def tally(target: Target, event: Event, *, samples: int, likely: int, group: int = 1) -> Tally:
-    """Release both values `samples // 2` times and count the event, block by block.
-
-    With `group` = 2 the event looks at pairs of releases made one after the other, and a pair is
-    one trial.
+    >>> same = Target(name="bare", release=lambda value, size: [value] * size, claimed=1)
+    >>> Trial("equality", same, samples=1000, error="1e-6").verdict(
+    ...     lambda outputs: outputs == 0, likely=0, witness=lambda seen: f"{seen} is 0").broken
+    True
     """
-    each = samples // 2 // group
+
+    def __init__(
+        self,
+        name: str,
+        target: Target | SumTarget,
+        *,
+        samples: int,
+        error: Number,
+        least: int = 2,
+    ) -> None:
+        self.name, self.target = name, target
+        self.samples, self.error = sample_size(samples, least=least), error_rate(error)
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the attack began."""
+        return time.perf_counter() - self._start
+
+    def knows(self, field: str) -> Any:
+        """What the target says of itself, refused if it does not."""
+        known = getattr(self.target, field)
+        if known is None:
+            what, example = _KNOWLEDGE[field]
+            raise InvalidParameter(
+                "target",
+                problem=f"does not say its {what}",
+                remedy=f"pass Target(..., {field}={example})",
+            )
+        return known
+
+    def verdict(
+        self,
+        event: OutputSet,
+        *,
+        likely: int,
+        witness: Callable[[float | None], str],
+        trained: int = 0,
+        group: int = 1,
+        details: Mapping[str, str] | None = None,
+    ) -> Verdict:
+        """Count the event in what is left of the samples, and judge by the counts.
+
+        `trained` releases of each value were drawn to choose the event. With `group` = 2 the event
+        looks at pairs of releases made one after the other, and a pair is one trial.
+        """
+        assert isinstance(self.target, Target)
+        trials = (self.samples - 2 * trained) // 2 // group
+        found = tally(self.target, event, trials=trials, likely=likely, group=group)
+        return self.judged(
+            found,
+            witness=witness(found.example),
+            samples=2 * (trained + group * trials),
+            releases=group,
+            details=details,
+        )
+
+    def judged(
+        self,
+        counted: Tally,
+        *,
+        witness: str,
+        samples: int,
+        releases: int = 1,
+        details: Mapping[str, str] | None = None,
+    ) -> Verdict:
+        """The verdict that these counts prove.
+
+        `releases` is how many releases one trial saw: they compose, and the claim is multiplied:
+        (k epsilon, k delta) for k releases.
+        """
+        delta, claimed = releases * self.target.delta, releases * self.target.claimed
+        counts = (counted.hits, counted.trials, counted.other_hits, counted.other_trials)
+        lower = epsilon_lower(*counts, delta=min(Fraction(1), delta), error=self.error)
+        broken = exceeds(lower, claimed)
+        shares = counted.hits / counted.trials, counted.other_hits / counted.other_trials
+        more = {"event seen": f"{shares[0]:.3g} against {shares[1]:.3g}"} | dict(details or {})
+        if delta:
+            more["delta of the claim"] = f"{float(delta):.3g}"
+        return Verdict(
+            name=self.name,
+            target=self.target.name,
+            broken=broken,
+            epsilon_lower=lower,
+            claimed=claimed,
+            error=self.error,
+            samples=samples,
+            seconds=self.seconds,
+            witness=witness if broken else f"not shown: {witness}",
+            details=more,
+        )
+
+
+def tally(target: Target, event: OutputSet, *, trials: int, likely: int, group: int = 1) -> Tally:
+    """Release both values `trials * group` times and count the event, block by block."""
     counts, example = [0, 0], None
     for world in (likely, 1 - likely):
-        done = 0
-        while done < each:
-            now = min(BLOCK, each - done)
-            drawn = target.draw(world, now * group)
+        for done in range(0, trials, BLOCK):
+            drawn = target.draw(world, min(BLOCK, trials - done) * group)
             met = event(drawn)
             counts[world] += int(met.sum())
             if world == likely and example is None and met.any():
                 example = float(drawn[int(np.argmax(met)) * group])
-            done += now
     return Tally(
         hits=counts[likely],
-        trials=each,
+        trials=trials,
         other_hits=counts[1 - likely],
-        other_trials=each,
+        other_trials=trials,
         example=example,
     )
 
 
-def judged(
-    target: Target | SumTarget,
-    counted: Tally,
-    *,
-    name: str,
-    error: Number,
-    witness: str,
-    samples: int,
-    seconds: float,
-    details: Mapping[str, str] | None = None,
-    releases: int = 1,
-) -> Verdict:
-    """The verdict that these counts prove.
-
-    `releases` is how many releases one trial saw: they compose, and the claim is multiplied. With a
-    delta, k releases have the claim (k epsilon, k delta).
-    """
-    allowed = error_rate(error)
-    lower = epsilon_lower(
-        counted.hits,
-        counted.trials,
-        counted.other_hits,
-        counted.other_trials,
-        delta=min(Fraction(1), releases * target.delta),
-        error=allowed,
-    )
-    claimed = releases * target.claimed
-    more = {"event seen": counted.shares} | dict(details or {})
-    if target.delta:
-        more["delta of the claim"] = f"{float(releases * target.delta):.3g}"
-    return Verdict(
-        name=name,
-        target=target.name,
-        broken=exceeds(lower, claimed),
-        epsilon_lower=lower,
-        claimed=claimed,
-        error=allowed,
-        samples=samples,
-        seconds=seconds,
-        witness=witness if exceeds(lower, claimed) else f"not shown: {witness}",
-        details=more,
-    )
-
-
-def error_rate(error: Number) -> Fraction:
-    """The rate of false accusations, refused before anything is drawn if it is none.
-
-    >>> error_rate("1e-6")
-    Fraction(1, 1000000)
-    """
-    number = rational(error, "error")
-    if not 0 < number < 1:
-        raise InvalidParameter(
-            "error", problem="is not strictly between 0 and 1", remedy='pass, say, "1e-6"'
-        )
-    return number
-
-
-def numbers(target: Target) -> tuple[float, float]:
-    """The two answers without noise, refused if they are no numbers."""
-    if target.answers is None:
-        raise InvalidParameter(
-            "target",
-            problem="does not say its answers without noise",
-            remedy="pass Target(..., answers=(first, second))",
-        )
-    return target.answers
-
-
-def seconds_since(start: float) -> float:
-    """Seconds since a reading of time.perf_counter."""
-    return time.perf_counter() - start
+def example_of(seen: float | None) -> str:
+    """An output in which the event was seen."""
+    return "an output" if seen is None else repr(seen)

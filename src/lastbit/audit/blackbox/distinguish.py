@@ -1,176 +1,37 @@
-"""Given a mechanism and neighbouring inputs: how private is it certainly not?"""
+"""A certified lower bound on the epsilon of a mechanism for neighbouring inputs."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import time
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from multiprocessing.connection import Connection, wait
-from typing import Any, Literal
+from typing import Any
 
-from lastbit.audit.blackbox.exact_laws import ExactFinding, exact_finding, law_of
+from lastbit.audit.blackbox.exact_laws import exact_finding, law_of
 from lastbit.audit.blackbox.probed_code import RUNS, counted, is_proved
+from lastbit.audit.blackbox.processes import explored
 from lastbit.audit.blackbox.releases import law_trial, release_of
-from lastbit.audit.blackbox.sampled import SampledFinding, explore
-from lastbit.audit.blackbox.search import Draw, Plan, Progress
-from lastbit.audit.inputs import Choices, Pair, listed
+from lastbit.audit.blackbox.search import Plan, Progress
+from lastbit.audit.bounds import claimed_epsilon, error_rate
+from lastbit.audit.inputs import Pair, SeededRandom, listed
+from lastbit.audit.result import AuditResult, PairFinding
 from lastbit.audit.targets.target import as_release
-from lastbit.audit.verdict import text_above, text_below
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, rational, shown, whole
+from lastbit.exact import (
+    Number,
+    positive,
+    probability,
+    shown,
+    whole,
+)
 from lastbit.verify import Code
 
 _MOST_SAMPLES = 1 << 32
 LAW_SHARE = Fraction(1, 8)
 """Of the error: for saying wrongly that a law is not that of release."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditResult:
-    """A certified lower bound on the loss of a mechanism for two inputs.
-
-    `epsilon_lower` holds at `delta`; `delta_lower` at the claimed `epsilon`, if one was claimed.
-    Both are rounded down, and together wrong with probability at most `error`, which is 0 where
-    the law was known: then they are true of that law, and `rests_on` says what is known of the law.
-    `monotone` is "proved" or "probed" for code whose law was worked out by running it: that law is
-    the code's if the code is monotone in its uniform. Where that is only probed the law decides
-    nothing: the result is not exact, and `broken` only if samples say so.
-    `contradiction` says why a law that the mechanism stated is not that of its releases; the
-    verdict then rests on samples. `estimate` is where the bound tends to with more runs: no bound,
-    but a reason to run longer if it is above the claim.
-
-    `inputs` are in the order in which the event is likelier under the first: it happened `hits`
-    times in `trials` runs there, and `other_hits` times in `other_trials` runs under the second. A
-    coin decided the input of each run, so the two numbers of runs differ a bit.
-    """
-
-    epsilon_lower: float
-    delta_lower: float | None
-    epsilon: Fraction | None
-    delta: Fraction
-    error: Fraction
-    event: str
-    inputs: tuple[Any, Any]
-    hits: int
-    trials: int
-    other_hits: int
-    other_trials: int
-    samples: int
-    seconds: float
-    again: str
-    estimate: float | None = None
-    basis: Literal["samples", "law", "code"] = "samples"
-    releases: int = 0
-    unheard: str | None = None
-    contradiction: str | None = None
-    monotone: Literal["proved", "probed"] | None = None
-
-    @property
-    def rests_on(self) -> str:
-        """What the verdict is about: a law, and what is known of it, or samples."""
-        match self.basis:
-            case "code" if self.monotone == "proved":
-                return (
-                    "the law of the code itself, worked out by running it; that it is monotone in "
-                    "its uniform is proved from its steps"
-                )
-            case "code":
-                return (
-                    "a law that is the code's only if it is monotone in its uniform, which was "
-                    "probed and not proved: it decides nothing"
-                )
-            case "law" if self.releases:
-                return f"the law, which {self.releases:,} releases do not contradict"
-            case "law":
-                return f"the law alone: {self.unheard or 'no release was compared with it'}"
-            case "samples" if self.monotone == "probed":
-                return (
-                    "samples: its law chose the event, but that the code is monotone in its "
-                    "uniform was only probed, not proved"
-                )
-            case "samples" if self.contradiction is not None:
-                return "samples, since the law is not that of release"
-            case "samples":
-                return "samples"
-
-    @property
-    def undecided(self) -> bool:
-        """Whether the claim stands, and the estimate is above it: more runs may refute it."""
-        if self.epsilon is None or self.broken or self.estimate is None:
-            return False
-        return self.estimate > self.epsilon
-
-    @property
-    def exact(self) -> bool:
-        """Whether the laws decided, and not samples; a law of code that is only probed does not."""
-        return self.error == 0 and not self._only_probed
-
-    @property
-    def _only_probed(self) -> bool:
-        return self.basis == "code" and self.monotone != "proved"
-
-    @property
-    def broken(self) -> bool:
-        """Whether the claim is refuted: epsilon is greater, or delta is at that epsilon."""
-        if self.epsilon is None or self._only_probed:
-            return False
-        return self.epsilon_lower > self.epsilon or (self.delta_lower or 0.0) > self.delta
-
-    def __str__(self) -> str:
-        how = "exact" if self.exact else f"wrong with probability at most {text_above(self.error)}"
-        if self._only_probed:
-            how = "if the code is monotone in its uniform: probed, not proved"
-        bound = text_below(self.epsilon_lower)
-        lines = [f"epsilon >= {bound} at delta = {float(self.delta):.3g} ({how})"]
-        if self.contradiction is not None:
-            lines.insert(0, f"THE LAW IS NOT THAT OF RELEASE: {self.contradiction}")
-        lines.append(f"rests on {self.rests_on}")
-        if self.epsilon is not None:
-            verdict = "REFUTED" if self.broken else "not refuted"
-            lines.append(f"claimed: epsilon = {float(self.epsilon):.6g}: {verdict}")
-            lines.append(f"delta >= {text_below(self.delta_lower or 0.0)} at the claimed epsilon")
-        if self.undecided:
-            lines.append(f"the estimate is {self.estimate:.4g}, above the claim: run it longer")
-        lines.append(f"event: {self.event}")
-        if self.trials:
-            lines.append(
-                f"seen {self.hits} times in {self.trials} runs on {self.inputs[0]}, "
-                f"{self.other_hits} times in {self.other_trials} on {self.inputs[1]}"
-            )
-        else:
-            lines.append(f"inputs: {self.inputs[0]} against {self.inputs[1]}")
-        return "\n".join([*lines, f"again: {self.again}"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as text and numbers, ready for JSON."""
-        return {
-            "epsilon_lower": self.epsilon_lower if self.epsilon_lower != float("inf") else "inf",
-            "delta_lower": self.delta_lower,
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "delta": str(self.delta),
-            "error": str(self.error),
-            "broken": self.broken,
-            "exact": self.exact,
-            "event": self.event,
-            "inputs": [str(value) for value in self.inputs],
-            "hits": self.hits,
-            "trials": self.trials,
-            "other_hits": self.other_hits,
-            "other_trials": self.other_trials,
-            "samples": self.samples,
-            "seconds": self.seconds,
-            "again": self.again,
-            "estimate": "inf" if self.estimate == float("inf") else self.estimate,
-            "undecided": self.undecided,
-            "basis": self.basis,
-            "rests_on": self.rests_on,
-            "contradiction": self.contradiction,
-            "monotone": self.monotone,
-        }
 
 
 def distinguish(
@@ -212,7 +73,7 @@ def distinguish(
     >>> result.rests_on
     'the law, which 4,096 releases do not contradict'
     """
-    given, allowed = listed(pairs), _error(error)
+    given, allowed = listed(pairs), error_rate(error)
     release = release_of(mechanism)
     found = None
     if law_of(mechanism) is not None:
@@ -238,7 +99,7 @@ def distinguish(
     )
     if found is None:
         return sampled
-    return contradicted(sampled, found, _error(error))
+    return contradicted(sampled, found, error_rate(error))
 
 
 def compared(
@@ -278,35 +139,25 @@ def confirmed(
     start = time.perf_counter()
     source = law_of(code)
     assert source is not None
-    one, two = found.inputs
     counts = counted(
         code,
-        (one, two),
-        (source(one), source(two)),
+        found.inputs,
+        (source(found.inputs[0]), source(found.inputs[1])),
         epsilon=found.epsilon,
         delta=found.delta,
         error=error,
         runs=RUNS if samples is None else _tests(samples),
     )
-    inputs = (two, one) if counts.swapped else (one, two)
-    return replace(
-        found,
-        epsilon_lower=counts.epsilon_lower,
-        delta_lower=counts.delta_lower,
+    judged = _result(
+        counts,
+        found.inputs,
+        (found.epsilon, found.delta),
+        start - found.seconds,
         error=error,
-        event=counts.event,
-        inputs=inputs,
-        hits=counts.hits,
-        trials=counts.runs,
-        other_hits=counts.other_hits,
-        other_trials=counts.runs,
-        samples=2 * counts.runs,
-        seconds=found.seconds + time.perf_counter() - start,
-        again=f"distinguish(mechanism, {[inputs]!r}, {_claimed(found.epsilon, found.delta)}, "
-        f"samples={counts.runs}, error={shown(error)})",
-        estimate=counts.estimate(found.delta),
-        basis="samples",
+        function="distinguish",
+        options=f"samples={counts.trials}, error={shown(error)}",
     )
+    return replace(judged, monotone=found.monotone)
 
 
 def contradicted(sampled: AuditResult, by_law: AuditResult, error: Fraction) -> AuditResult:
@@ -339,8 +190,8 @@ def distinguish_by_law(
         raise InvalidParameter(
             "mechanism", problem="has no method law", remedy="pass law=, or audit it by sampling"
         )
-    claim, share = _claim(epsilon), _share(delta)
-    best: tuple[ExactFinding, Pair] | None = None
+    claim, share = _claim(epsilon, delta)
+    best: tuple[PairFinding, Pair] | None = None
     rest = None if claim is None else 0.0
     own = mechanism if law is None and isinstance(mechanism, Code) else None
     proved = own is not None
@@ -351,24 +202,19 @@ def distinguish_by_law(
             return None
         proved = proved and own is not None and is_proved(own, (x, y), laws)
         if best is None or found.epsilon_lower > best[0].epsilon_lower:
-            best = found, (y, x) if found.swapped else (x, y)
+            best = found, (x, y)
         rest = None if rest is None else max(rest, found.delta_lower or 0.0)
     assert best is not None  # there is at least one pair
-    return AuditResult(
-        epsilon_lower=best[0].epsilon_lower,
-        delta_lower=rest,
-        epsilon=claim,
-        delta=share,
-        error=Fraction(0),
-        event=best[0].event,
-        inputs=best[1],
-        hits=0,
-        trials=0,
-        other_hits=0,
-        other_trials=0,
-        samples=0,
-        seconds=time.perf_counter() - start,
-        again=f"distinguish_by_law(mechanism, {[best[1]]!r}, {_claimed(claim, share)})",
+    judged = _result(
+        replace(best[0], delta_lower=rest),
+        best[1],
+        (claim, share),
+        start,
+        function="distinguish_by_law",
+    )
+    return replace(
+        judged,
+        estimate=None,
         basis="law" if own is None else "code",
         monotone=None if own is None else "proved" if proved else "probed",
     )
@@ -399,139 +245,77 @@ def distinguish_by_sampling(
     Checked  tests/audit/test_distinguish.py
     """
     start = time.perf_counter()
-    given = listed(pairs)
+    given, (claim, share) = listed(pairs), _claim(epsilon, delta)
     plan = Plan(
-        epsilon=_claim(epsilon),
-        delta=_share(delta),
-        error=_error(error),
+        epsilon=claim,
+        delta=share,
+        error=error_rate(error),
         seconds=float(positive(seconds, "seconds")),
         samples=None if samples is None else _tests(samples),
         seed=whole(seed, "seed"),
     )
     workers = min(len(given), _processes(processes))
-    order = Choices(plan.seed, "pairs").order(range(len(given)))
+    order = SeededRandom(plan.seed, "pairs").order(range(len(given)))
     hands = [order[i::workers] for i in range(workers)]
-    part = replace(plan, error=plan.error / workers)
-    tell = progress if progress is not None else _silent
-    found = _all(as_release(mechanism), given, hands, part, tell)
+    found = explored(
+        as_release(mechanism),
+        [[given[i] for i in hand] for hand in hands],
+        replace(plan, error=plan.error / workers),
+        progress if progress is not None else _silent,
+    )
     best = max(range(workers), key=lambda i: found[i].epsilon_lower)
-    return _result(given[hands[best][found[best].pair]], found, best, plan, start)
+    finding = replace(
+        found[best],
+        delta_lower=None if claim is None else max(f.delta_lower or 0.0 for f in found),
+        samples=sum(f.samples for f in found),
+    )
+    tests = finding.trials or plan.samples or 1
+    return _result(
+        finding,
+        given[hands[best][finding.pair]],
+        (claim, share),
+        start,
+        error=plan.error,
+        function="distinguish_by_sampling",
+        options=f"samples={tests}, error={shown(plan.error)}, seed={plan.seed}",
+    )
 
 
 def _result(
-    pair: Pair, found: list[SampledFinding], best: int, plan: Plan, start: float
+    found: PairFinding,
+    pair: Pair,
+    claim: tuple[Fraction | None, Fraction],
+    start: float,
+    *,
+    error: Fraction = Fraction(0),
+    function: str,
+    options: str = "",
 ) -> AuditResult:
-    finding = found[best]
-    inputs = (pair[1], pair[0]) if finding.swapped else (pair[0], pair[1])
-    rest = None if plan.epsilon is None else max(f.delta_lower or 0.0 for f in found)
-    number = finding.trials or plan.samples or 1
-    again = (
-        f"distinguish_by_sampling(mechanism, {[inputs]!r}, {_claimed(plan.epsilon, plan.delta)}, "
-        f"samples={number}, error={shown(plan.error)}, seed={plan.seed})"
-    )
+    """The finding with its inputs in the order of the event, and the call that finds it again."""
+    inputs = (pair[1], pair[0]) if found.swapped else (pair[0], pair[1])
+    epsilon = "None" if claim[0] is None else shown(claim[0])
+    claimed = f"epsilon={epsilon}, delta={shown(claim[1])}"
     return AuditResult(
-        epsilon_lower=finding.epsilon_lower,
-        delta_lower=rest,
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-        error=plan.error,
-        event=finding.event,
+        epsilon_lower=found.epsilon_lower,
+        delta_lower=found.delta_lower,
+        epsilon=claim[0],
+        delta=claim[1],
+        error=error,
+        witness=found.event,
         inputs=inputs,
-        hits=finding.hits,
-        trials=finding.trials,
-        other_hits=finding.other_hits,
-        other_trials=finding.other_trials,
-        samples=sum(f.samples for f in found),
+        hits=found.hits,
+        trials=found.trials,
+        other_hits=found.other_hits,
+        other_trials=found.other_trials,
+        samples=found.samples,
         seconds=time.perf_counter() - start,
-        again=again,
-        estimate=finding.estimate(plan.delta),
+        again=f"{function}(mechanism, {[inputs]!r}, {claimed}{', ' * bool(options)}{options})",
+        estimate=found.estimate(claim[1]),
     )
-
-
-# ---------------------------------------------------------------- processes
-
-
-def _all(
-    draw: Draw, pairs: list[Pair], hands: list[list[int]], plan: Plan, tell: Progress
-) -> list[SampledFinding]:
-    """What each hand of pairs gave, in order."""
-    dealt = [[pairs[i] for i in hand] for hand in hands]
-    if len(dealt) == 1:
-        return [explore(draw, dealt[0], plan, tell)]
-    context = multiprocessing.get_context("fork")  # a closure cannot be sent, only inherited
-    running: dict[Connection, tuple[int, Any]] = {}
-    try:
-        for number, hand in enumerate(dealt):
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(theirs, draw, hand, plan), daemon=True)
-            with warnings.catch_warnings():
-                # Python 3.12 warns of forks beside threads; a linear algebra library has some
-                warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-            theirs.close()
-            running[ours] = number, process
-        return _gathered(running, len(dealt), tell)
-    finally:
-        for pipe, (_, process) in running.items():
-            pipe.close()
-            process.terminate()
-            process.join()
-
-
-def _gathered(
-    running: dict[Connection, tuple[int, Any]], count: int, tell: Progress
-) -> list[SampledFinding]:
-    found: dict[int, SampledFinding] = {}
-    shares = [0.0] * count
-    while len(found) < count:
-        for pipe in wait([p for p, (number, _) in running.items() if number not in found]):
-            assert isinstance(pipe, Connection)
-            number = running[pipe][0]
-            try:
-                message = pipe.recv()
-            except EOFError:
-                raise RuntimeError("a process of the audit ended without an answer") from None
-            match message:
-                case SampledFinding():
-                    found[number] = message
-                case str():
-                    raise _failure(pipe, message)
-                case (share, text):
-                    shares[number] = share
-                    tell(min(shares), text)
-    return [found[i] for i in range(count)]
-
-
-def _failure(pipe: Connection, kind: str) -> Exception:
-    """What the mechanism raised, or its kind where that does not survive the way through a pipe."""
-    try:
-        failure = pipe.recv()
-    except Exception:
-        return RuntimeError(kind)
-    return failure if isinstance(failure, Exception) else RuntimeError(kind)
-
-
-def _work(pipe: Connection, draw: Draw, pairs: list[Pair], plan: Plan) -> None:
-    last = 0.0
-
-    def report(share: float, text: str) -> None:
-        nonlocal last
-        if time.perf_counter() - last > 0.1:
-            last = time.perf_counter()
-            pipe.send((share, text))
-
-    try:
-        pipe.send(explore(draw, pairs, plan, report))
-    except Exception as failure:
-        pipe.send(f"the mechanism failed with {type(failure).__name__}")
-        try:
-            pipe.send(failure)
-        except Exception:  # it cannot be sent: the parent has been told its kind
-            pipe.close()
 
 
 def _silent(share: float, text: str) -> None:
-    """Nobody listens."""
+    """Progress that nobody watches."""
 
 
 # ---------------------------------------------------------------- parameters
@@ -553,31 +337,6 @@ def _tests(samples: int) -> int:
     return number
 
 
-def _claim(epsilon: Number | None) -> Fraction | None:
-    if epsilon is None:
-        return None
-    number = rational(epsilon, "epsilon")
-    if number < 0:
-        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
-    return number
-
-
-def _share(delta: Number) -> Fraction:
-    number = rational(delta, "delta")
-    if not 0 <= number < 1:
-        raise InvalidParameter(
-            "delta", problem="is outside [0, 1)", remedy="pass 0 or a small probability"
-        )
-    return number
-
-
-def _error(error: Number) -> Fraction:
-    number = positive(error, "error")
-    if number >= 1:
-        raise InvalidParameter("error", problem="is not below 1", remedy='pass, say, "1e-6"')
-    return number
-
-
-def _claimed(epsilon: Fraction | None, delta: Fraction) -> str:
-    claim = "None" if epsilon is None else shown(epsilon)
-    return f"epsilon={claim}, delta={shown(delta)}"
+def _claim(epsilon: Number | None, delta: Number) -> tuple[Fraction | None, Fraction]:
+    share = probability(delta, "delta", one=False, remedy="pass 0 or a small probability")
+    return None if epsilon is None else claimed_epsilon(epsilon, "epsilon"), share

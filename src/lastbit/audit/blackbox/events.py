@@ -24,13 +24,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.features import Column, Feature, Rows, features
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
+from lastbit.audit.result import Condition, Range, RangeEvent, RatioEvent
 
 Bins: TypeAlias = dict[int, NDArray[np.int64]]
 
@@ -41,6 +43,9 @@ _MOST_SHRINK = 4e4
 _EFFORT = 0.001
 _MANY = 8
 _WORTH = 4.0
+_GROUPS = MappingProxyType(  # in a sentence
+    {"entries": "the entries", "differences": "differences of entries"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +72,19 @@ class Table:
     def score(self, r: Rows, seen: Bins) -> Column:
         return self.ratios[self.bins(r, seen)]
 
+    def ranges(self, chosen: NDArray[np.bool_]) -> tuple[Range, ...]:
+        """The union of the bins chosen; a bin that holds one value is that value."""
+        ends = [-math.inf, *self.edges.tolist(), math.inf]
+        starts = np.flatnonzero(chosen & ~np.concatenate([[False], chosen[:-1]])).tolist()
+        stops = np.flatnonzero(chosen & ~np.concatenate([chosen[1:], [False]])).tolist()
+        return tuple(
+            (ends[a], ends[a] if self.discrete and a == b and a > 0 else ends[b + 1])
+            for a, b in zip(starts, stops, strict=True)
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ScoreEvent:
     """The outputs whose score is at least a threshold.
 
     `swapped` says that the event is likelier under the second input; the score is then negated.
@@ -102,41 +117,21 @@ class Event:
         """
         return total(self.tables, r, seen)
 
-    def __str__(self) -> str:
+    def described(self) -> RangeEvent | RatioEvent:
+        """The event as data that outlives the tables it was made of."""
         if self.corner or len(self.tables) == 1:
             sign, limit = -1.0 if self.swapped else 1.0, 0.5 if self.corner else self.threshold
-            parts = [
-                f"{table.feature.name} is {_ranges(table, sign * table.ratios >= limit)}"
+            conditions = tuple(
+                Condition(feature=table.feature, ranges=table.ranges(sign * table.ratios >= limit))
                 for table in self.tables
-            ]
-            return (" and " if self.threshold > 1 else " or ").join(parts)
-        names = sorted({_group(table) for table in self.tables})
-        return (
-            f"the likelihood ratio estimated from {', '.join(names)} "
-            f"is at least {math.exp(min(self.threshold, 700.0)):.4g}"
+            )
+            return RangeEvent(conditions=conditions, all_hold=self.threshold > 1)
+        groups = {table.feature.group for table in self.tables}
+        return RatioEvent(
+            features=tuple(sorted(_GROUPS.get(group, group) for group in groups)),
+            groups=tuple(sorted(groups)),
+            at_least=math.exp(min(self.threshold, 700.0)),
         )
-
-
-def _group(table: Table) -> str:
-    group = table.feature.group
-    return {"entries": "the entries", "differences": "differences of entries"}.get(group, group)
-
-
-def _ranges(table: Table, chosen: NDArray[np.bool_]) -> str:
-    """The union of the bins chosen, in words."""
-    ends = [-math.inf, *table.edges.tolist(), math.inf]
-    starts = np.flatnonzero(chosen & ~np.concatenate([[False], chosen[:-1]])).tolist()
-    stops = np.flatnonzero(chosen & ~np.concatenate([chosen[1:], [False]])).tolist()
-    texts = []
-    for a, b in zip(starts, stops, strict=True):
-        if a == 0:
-            texts.append("anything" if b + 2 == len(ends) else f"below {ends[b + 1]:.17g}")
-        elif table.discrete and a == b:
-            texts.append(f"{ends[a]:.17g}")
-        else:
-            texts.append(f"in [{ends[a]:.17g}, {ends[b + 1]:.17g})")
-    more = f", or in {len(texts) - 8} more ranges" if len(texts) > 8 else ""
-    return " or ".join(texts[:8]) + more
 
 
 def table_of(feature: Feature, x: Rows, y: Rows) -> Table | None:
@@ -300,8 +295,8 @@ def foreseen_ratio(p: float, q: float, planned: int) -> float:
 
 
 def best_events(
-    x: Rows, y: Rows, objectives: Sequence[Objective], choices: Choices, *, most: int = 1
-) -> list[list[Event]]:
+    x: Rows, y: Rows, objectives: Sequence[Objective], choices: SeededRandom, *, most: int = 1
+) -> list[list[ScoreEvent]]:
     """For each objective so many events of each kind, the most promising first.
 
     Empty if the outputs are all alike.
@@ -320,7 +315,7 @@ class Candidates:
     weights in a logistic regression and the levels of corners. All later outputs are counted.
     """
 
-    def __init__(self, x: Rows, y: Rows, choices: Choices) -> None:
+    def __init__(self, x: Rows, y: Rows, choices: SeededRandom) -> None:
         first, second = (x[::2], y[::2]), (x[1::2], y[1::2])
         found = features(np.concatenate(first), choices)
         self._tables = [table for f in found if (table := table_of(f, *first)) is not None]
@@ -350,7 +345,7 @@ class Candidates:
         self._corners.add((x, y), seen)
         self._trials += len(x)
 
-    def best(self, objective: Objective, most: int) -> list[Event]:
+    def best(self, objective: Objective, most: int) -> list[ScoreEvent]:
         """Of each kind so many events that promise most by these counts.
 
         The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
@@ -375,7 +370,7 @@ class Candidates:
 class Tally:
     """Better thresholds for the score of an event, from many fresh outputs, a few at a time."""
 
-    def __init__(self, event: Event, one: Column, two: Column) -> None:
+    def __init__(self, event: ScoreEvent, one: Column, two: Column) -> None:
         self._event = event
         self._cuts = _cuts(one, two)
         self._reached = [_reached(score, self._cuts) for score in (one, two)]
@@ -387,7 +382,7 @@ class Tally:
             self._reached[side] += _reached(score, self._cuts)
         self._trials += len(one)
 
-    def best(self, objective: Objective) -> Event:
+    def best(self, objective: Objective) -> ScoreEvent:
         """The same score with the best threshold."""
         event = self._event
         one, two = self._reached
@@ -406,7 +401,7 @@ class _Curve:
     others: Counts
     trials: int
 
-    def best(self, objective: Objective) -> list[Event]:
+    def best(self, objective: Objective) -> list[ScoreEvent]:
         """The best event above a threshold, and the best below one for the inputs exchanged."""
         ends = -np.nextafter(self.cuts[1:], -np.inf)  # below a cut, once the score is negated
         beyond = (self.trials - self.others[1:], self.trials - self.hits[1:])
@@ -421,7 +416,7 @@ class _Curve:
                 shares = float(hits[place]) / self.trials, float(others[place]) / self.trials
                 promise = float(promises[place])
                 found.append(
-                    Event(self.tables, float(cuts[place]), swapped, promise, shares=shares)
+                    ScoreEvent(self.tables, float(cuts[place]), swapped, promise, shares=shares)
                 )
         return found
 
@@ -564,7 +559,7 @@ class Corners:
                 grid.counts[side][:] += np.bincount(both, minlength=_SIDE * _SIDE)
         self._trials += len(part[0])
 
-    def best(self, objective: Objective) -> list[Event]:
+    def best(self, objective: Objective) -> list[ScoreEvent]:
         """The few corners that promise most, each of other features."""
         found = [_corner(grid, self._trials, objective) for grid in self._grids]
         return sorted(found, key=lambda event: -event.promise)[:_KEPT]
@@ -590,9 +585,9 @@ def _coarse(table: Table, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> _
     return _Coarse(table, levels, apart)
 
 
-def _corner(grid: _Grid, trials: int, objective: Objective) -> Event:
+def _corner(grid: _Grid, trials: int, objective: Objective) -> ScoreEvent:
     """The best corner of the four kinds, for either order of the inputs."""
-    best: Event | None = None
+    best: ScoreEvent | None = None
     for turn in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         p, q = (
             count.reshape(_SIDE, _SIDE)[:: turn[0], :: turn[1]].cumsum(0).cumsum(1)
@@ -611,7 +606,7 @@ def _corner(grid: _Grid, trials: int, objective: Objective) -> Event:
                         (grid.one, grid.two), divmod(place, _SIDE), turn, strict=True
                     )
                 )
-                best = Event(tables, 2.0, swapped, promise, corner=True)
+                best = ScoreEvent(tables, 2.0, swapped, promise, corner=True)
     assert best is not None  # there are four kinds
     return best
 

@@ -16,26 +16,17 @@ from typing import Any
 
 from flint import arb
 
+from lastbit.audit.bounds import claimed_epsilon
+from lastbit.audit.result import OutputEvent, PairFinding
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Ball, arb_of, lower, rational, working_precision
+from lastbit.exact import Ball, arb_of, lower, probability, rational, working_precision
 from lastbit.laws import Law, OnGrid
 from lastbit.verify import Code, ExactLaw, exact_law
 
 _PRECISION = 256
 _MOST_CELLS = 1 << 13
 _TAIL = Fraction(1, 1 << 60)
-_SHOWN = 6
 _NAN = "NaN"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactFinding:
-    """What two laws prove: no sampling, no error."""
-
-    epsilon_lower: float
-    delta_lower: float | None
-    event: str
-    swapped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +54,7 @@ def law_of(mechanism: Any) -> Callable[[Any], Any] | None:
 
 def exact_finding(
     one: Any, two: Any, *, epsilon: Fraction | None, delta: Fraction
-) -> ExactFinding | None:
+) -> PairFinding | None:
     """What the laws of the outputs of two inputs prove; None for laws of an unknown kind.
 
     Law      the greatest over m of ln((P(S_m) - delta) / Q(S_m)), in both directions; S_m are the m
@@ -73,13 +64,15 @@ def exact_finding(
              is greatest on {P > cQ}. Infinitely many are gathered in finitely many cells, which is
              post-processing: a lower bound still. So is every other doubt decided: outputs that
              may be the same are one, and only a probability that is exactly 0 is
-    Checked  tests/audit/test_exactly.py
+    Checked  tests/audit/test_exact_laws.py
 
     >>> half = Fraction(1, 2)
     >>> exact_finding({0: half, 1: half}, {0: 1}, epsilon=None, delta=Fraction(0)).epsilon_lower
     inf
     """
-    _check(epsilon, delta)
+    if epsilon is not None:
+        claimed_epsilon(epsilon, "epsilon")
+    probability(delta, "delta")
     with working_precision(_PRECISION):
         cells = _cells(one, two)
         if cells is None:
@@ -88,7 +81,7 @@ def exact_finding(
         back = _best([_Cell(c.name, c.q, c.p) for c in cells], epsilon, delta, swapped=True)
     best = back if back.epsilon_lower > there.epsilon_lower else there
     deltas = [d for d in (there.delta_lower, back.delta_lower) if d is not None]
-    return ExactFinding(
+    return PairFinding(
         epsilon_lower=best.epsilon_lower,
         delta_lower=max(deltas, default=None),
         event=best.event,
@@ -98,7 +91,7 @@ def exact_finding(
 
 def _best(
     cells: list[_Cell], epsilon: Fraction | None, delta: Fraction, *, swapped: bool
-) -> ExactFinding:
+) -> PairFinding:
     ordered = sorted(cells, key=_ratio, reverse=True)
     room, factor = arb_of(delta), None if epsilon is None else arb_of(epsilon).exp()
     p, q, loss, excess, length = arb(0), arb(0), 0.0, 0.0, 0
@@ -110,12 +103,10 @@ def _best(
         if factor is not None:
             excess = max(excess, _excess(p, q, factor))
     names = [cell.name for cell in ordered[:length]]
-    more = f" or {length - _SHOWN} more" if length > _SHOWN else ""
-    event = f"the output is {' or '.join(names[:_SHOWN])}{more}" if names else "no output"
-    return ExactFinding(
+    return PairFinding(
         epsilon_lower=loss,
         delta_lower=None if factor is None else excess,
-        event=event,
+        event=OutputEvent.of(names),
         swapped=swapped,
     )
 
@@ -135,14 +126,6 @@ def _excess(p: arb, q: arb, factor: arb) -> float:
         return lower(p)
     rest = p - factor * q
     return lower(rest) if rest.is_finite() else 0.0
-
-
-def _check(epsilon: Fraction | None, delta: Fraction) -> None:
-    """A claim below zero would be refuted by every mechanism."""
-    if epsilon is not None and epsilon < 0:
-        raise InvalidParameter("epsilon", problem="is negative", remedy="pass a number from 0 up")
-    if not 0 <= delta <= 1:
-        raise InvalidParameter("delta", problem="is outside [0, 1]", remedy="pass a probability")
 
 
 def _ratio(cell: _Cell) -> float:

@@ -18,12 +18,13 @@ import numbers
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.inputs import Choices
+from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter, WrongType
 
 Rows: TypeAlias = NDArray[np.float64]
@@ -193,22 +194,24 @@ _PROJECTIONS = 2
 class Feature:
     """A number made of an output; features of one `group` are about different parts of it.
 
-    A hash is not `ordered`: of two of its values neither is more than the other.
+    A hash is not `ordered`: of two of its values neither is more than the other. `last_place_of`
+    names the entry, if this is its last binary place: then "below p" means no multiple of 2**p.
     """
 
     name: str
     group: str
-    of: Callable[[Rows], Column]
+    of: Callable[[Rows], Column]  # no lambda: a feature is sent from process to process
     ordered: bool = True
+    last_place_of: str = ""
 
 
-def features(sample: Rows, choices: Choices) -> list[Feature]:
+def features(sample: Rows, choices: SeededRandom) -> list[Feature]:
     """The features worth looking at for outputs like these."""
     width = sample.shape[1]
     names = ["the output"] if width == 1 else [f"entry {j}" for j in range(width)]
     found: list[Feature] = []
     for j, name in enumerate(names[:MOST_COLUMNS]):
-        found.append(Feature(name, "entries", lambda r, j=j: r[:, j]))  # type: ignore[misc]
+        found.append(Feature(name, "entries", partial(_entry, j)))
         if j < _WITH_BITS:
             found += _bits(name, j, sample[:, j])
     if width > 1:
@@ -241,17 +244,32 @@ def _bits(name: str, j: int, seen: Column) -> Iterator[Feature]:
         return
     grid = float(nonzero.min())
     if np.unique(places).size > 1:
-        yield Feature(f"the last binary place of {name}", "bits", lambda r: last_place(r[:, j]))
+        label = f"the last binary place of {name}"
+        yield Feature(label, "bits", partial(_last_place, j), last_place_of=name)
     if np.unique(nonzero).size > 8:
-        yield Feature(f"the bits that {name} uses", "bits", lambda r: _length(r[:, j]))
+        yield Feature(f"the bits that {name} uses", "bits", partial(_length, j))
     for count in (1, 4, 8):
         if np.unique(_thinned(seen)).size > 1 << count and grid > -1000:
-            unit, whole = 2.0**grid, 2.0 ** (grid + count)
             label = f"{name} / 2**{int(grid)} modulo {1 << count}"
-            yield Feature(label, "bits", lambda r, u=unit, w=whole: np.fmod(r[:, j], w) / u)  # type: ignore[misc]
+            yield Feature(label, "bits", partial(_residue, j, 2.0**grid, 1 << count))
 
 
-def _length(column: Column) -> Column:
+def _entry(j: int, r: Rows) -> Column:
+    return r[:, j]
+
+
+def _last_place(j: int, r: Rows) -> Column:
+    return last_place(r[:, j])
+
+
+def _residue(j: int, unit: float, count: int, r: Rows) -> Column:
+    """In units, modulo a count of them: exact."""
+    residue: Column = np.fmod(r[:, j], unit * count) / unit
+    return residue
+
+
+def _length(j: int, r: Rows) -> Column:
+    column = r[:, j]
     exponent = np.frexp(column)[1].astype(np.float64)
     return np.where(column == 0, 0.0, exponent - last_place(column))
 
@@ -260,32 +278,56 @@ def _length(column: Column) -> Column:
 
 
 def _differences(width: int) -> Iterator[Feature]:
-    yield Feature("entry 0", "differences", lambda r: r[:, 0])
+    yield Feature("entry 0", "differences", partial(_entry, 0))
     for j in range(1, width):
         label = f"entry {j} minus entry {j - 1}"
-        yield Feature(label, "differences", lambda r, j=j: r[:, j] - r[:, j - 1])  # type: ignore[misc]
+        yield Feature(label, "differences", partial(_difference, j))
+
+
+def _difference(j: int, r: Rows) -> Column:
+    difference: Column = r[:, j] - r[:, j - 1]
+    return difference
 
 
 def _summaries() -> Iterator[Feature]:
-    yield Feature("the greatest entry", "summary", lambda r: r.max(axis=1))
-    yield Feature("the least entry", "summary", lambda r: r.min(axis=1))
-    yield Feature(
-        "the place of the greatest entry", "summary", lambda r: _as_float(r.argmax(axis=1))
-    )
-    yield Feature("the sum of the entries", "summary", lambda r: _weighted(r, np.ones(r.shape[1])))
-    yield Feature(
-        "how many entries are above 0", "summary", lambda r: _as_float((r > 0).sum(axis=1))
-    )
-    yield Feature(
-        "how many neighbouring entries are equal",
-        "summary",
-        lambda r: _as_float((r[:, 1:] == r[:, :-1]).sum(axis=1)),
-    )
-    yield Feature(
-        "the first place with an entry above 0",
-        "summary",
-        lambda r: np.where((r > 0).any(axis=1), (r > 0).argmax(axis=1), r.shape[1]).astype(float),
-    )
+    for name, of in (
+        ("the greatest entry", _greatest),
+        ("the least entry", _least),
+        ("the place of the greatest entry", _place_of_greatest),
+        ("the sum of the entries", _sum),
+        ("how many entries are above 0", _positive),
+        ("how many neighbouring entries are equal", _equal_neighbours),
+        ("the first place with an entry above 0", _first_positive),
+    ):
+        yield Feature(name, "summary", of)
+
+
+def _greatest(r: Rows) -> Column:
+    return _as_float(r.max(axis=1))
+
+
+def _least(r: Rows) -> Column:
+    return _as_float(r.min(axis=1))
+
+
+def _place_of_greatest(r: Rows) -> Column:
+    return _as_float(r.argmax(axis=1))
+
+
+def _sum(r: Rows) -> Column:
+    return _weighted(r, np.ones(r.shape[1]))
+
+
+def _positive(r: Rows) -> Column:
+    return _as_float((r > 0).sum(axis=1))
+
+
+def _equal_neighbours(r: Rows) -> Column:
+    return _as_float((r[:, 1:] == r[:, :-1]).sum(axis=1))
+
+
+def _first_positive(r: Rows) -> Column:
+    return _as_float(np.where((r > 0).any(axis=1), (r > 0).argmax(axis=1), r.shape[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +337,11 @@ class _Pattern:
     start: int
     atoms: tuple[tuple[float, ...], ...]
 
-    def code(self, r: Rows) -> NDArray[np.uint64]:
+    def number(self, r: Rows) -> Column:
+        """A number for each pattern: a hash."""
+        return _as_float(self._code(r))
+
+    def _code(self, r: Rows) -> NDArray[np.uint64]:
         code = np.zeros(len(r), dtype=np.uint64)
         for j, values in enumerate(self.atoms, self.start):
             kind = np.zeros(len(r), dtype=np.uint64)
@@ -311,9 +357,10 @@ class _Pattern:
             total += np.where(np.isin(r[:, j], values), 0.0, r[:, j])
         return total
 
-    def with_rest(self, r: Rows, edges: Column) -> Column:
+    def with_rest(self, r: Rows, *, edges: Column) -> Column:
+        """The pattern and the sum of the rest, together: a hash."""
         bins = np.searchsorted(edges, self.rest(r)).astype(np.uint64) + np.uint64(1)
-        return _as_float((self.code(r) + bins * np.uint64(0xD1B54A32D192ED03)) >> np.uint64(11))
+        return _as_float((self._code(r) + bins * np.uint64(0xD1B54A32D192ED03)) >> np.uint64(11))
 
 
 def _patterns(sample: Rows) -> Iterator[Feature]:
@@ -332,14 +379,14 @@ def _pattern_features(
     """The pattern; the sum of the rest, where there is one; both together."""
     few = _thinned(sample)
     pattern = _Pattern(start, tuple(_atoms(few[:, j]) for j in range(start, stop)))
-    yield Feature(label, group, lambda r: _as_float(pattern.code(r)), ordered=False)
+    yield Feature(label, group, pattern.number, ordered=False)
     totals = pattern.rest(few)
     if np.unique(totals).size <= _BINS:
         return
     yield Feature("the sum of the values not repeated", group, pattern.rest)
     edges = np.quantile(totals[totals != 0], np.arange(1, _BINS) / _BINS)
     joined = f"{label}, with the sum of the others"
-    yield Feature(joined, group, lambda r: pattern.with_rest(r, edges), ordered=False)
+    yield Feature(joined, group, partial(pattern.with_rest, edges=edges), ordered=False)
 
 
 def _atoms(column: Column) -> tuple[float, ...]:
@@ -349,13 +396,13 @@ def _atoms(column: Column) -> tuple[float, ...]:
     return tuple(float(value) for value in values[common][order])
 
 
-def _projections(sample: Rows, choices: Choices) -> Iterator[Feature]:
+def _projections(sample: Rows, choices: SeededRandom) -> Iterator[Feature]:
     """A few sums with signs, for what no single entry shows."""
     width = sample.shape[1]
     for number in range(min(_PROJECTIONS, 1 << (width - 1))):
         signs = choices.signs(width)
         label = f"the sum of the entries with signs, choice {number}"
-        yield Feature(label, "projections", lambda r, s=signs: _weighted(r, s))  # type: ignore[misc]
+        yield Feature(label, "projections", partial(_weighted, weights=signs))
 
 
 def _weighted(r: Rows, weights: Column) -> Column:

@@ -80,7 +80,7 @@ def fitted_to_list(shares: Mapping[Any, arb], keys: Sequence[Hashable]) -> list[
     if not keys:
         return []
     seen = Counter(keys)
-    found = [*_top(seen, shares.__getitem__, _text), _again(seen, shares.__getitem__)]
+    found = [*_top(seen, shares.__getitem__, printed), _again(seen, shares.__getitem__)]
     known = {output: float(share.mid()) for output, share in shares.items()}
     pad = _blur(shares.values())
     # looked up, not made anew: equal outputs may be written in two ways
@@ -172,7 +172,7 @@ def _ordered(known: Mapping[Any, float], seen: Counter[Any], pad: Fraction) -> L
     place = int(np.argmax(np.abs(law - drawn)))
     cut, share = outputs[place], Fraction(float(law[place]))
     ends = max(Fraction(0), share - pad), min(Fraction(1), share + pad)
-    return LawEvent(f"at most {_text(cut)}", lambda k: k <= cut, *ends)
+    return LawEvent(f"at most {printed(cut)}", lambda k: k <= cut, *ends)
 
 
 def _furthest(law: Law, ordered: Sequence[int]) -> int:
@@ -196,7 +196,7 @@ def _bucket(output: Any) -> int:
     return hashlib.sha256(repr(output).encode("utf-8", "backslashreplace")).digest()[0] % _BUCKETS
 
 
-def _text(output: Any) -> str:
-    plain = output.item() if isinstance(output, np.generic) else output
-    text = plain if isinstance(plain, str) else repr(plain)
+def printed(output: Any) -> str:
+    """An output as Python prints it, cut to a line."""
+    text = repr(output.item() if isinstance(output, np.generic) else output)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from lastbit.audit.bounds import delta_lower, epsilon_lower
+from lastbit.audit.result import OutputEvent, PairFinding
 from lastbit.errors import NotMonotone
 from lastbit.sampling import secure_bits, uniform_below
 from lastbit.verify import Code, ExactLaw, Uniform, evaluated, input_of, monotone_steps, order
@@ -26,28 +26,7 @@ RUNS = 1 << 16  # of each input
 _BITS = 128
 _FEW = 75  # bits below which a float of full precision is not yet known
 _MORE = 1024
-_SHOWN = 6
 _WIDE, _NONE = 5.0, 15.0  # what an interval costs, about: in standard deviations, and in runs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeCounts:
-    """How often the event happened under each of two inputs, and what that proves."""
-
-    epsilon_lower: float
-    delta_lower: float | None
-    event: str
-    swapped: bool
-    hits: int
-    other_hits: int
-    runs: int
-
-    def estimate(self, delta: Fraction) -> float:
-        """Where the bound tends to with more runs: no bound."""
-        above = self.hits / self.runs - float(delta)
-        if above <= 0:
-            return 0.0
-        return math.log(above * self.runs / self.other_hits) if self.other_hits else math.inf
 
 
 def is_proved(code: Code, pair: tuple[Any, Any], laws: tuple[ExactLaw, ExactLaw]) -> bool:
@@ -65,7 +44,7 @@ def counted(
     delta: Fraction,
     error: Fraction,
     runs: int = RUNS,
-) -> CodeCounts:
+) -> PairFinding:
     """The event that the laws make the most telling in so many runs, counted in fresh ones."""
     shares = [
         {order(r): p for r, p in zip(law.outputs, law.probabilities, strict=True)} for law in laws
@@ -77,16 +56,18 @@ def counted(
         for value, law in zip(pair, laws, strict=True)
     ]
     one, two = reversed(found) if swapped else found
-    return CodeCounts(
+    return PairFinding(
         epsilon_lower=epsilon_lower(one, runs, two, runs, delta=delta, error=error),
         delta_lower=None
         if epsilon is None
         else delta_lower(one, runs, two, runs, epsilon=epsilon, error=error),
-        event=_text([names[key] for key in sorted(event)]),
+        event=OutputEvent.of([str(names[key]) for key in sorted(event)]),
         swapped=swapped,
         hits=one,
+        trials=runs,
         other_hits=two,
-        runs=runs,
+        other_trials=runs,
+        samples=2 * runs,
     )
 
 
@@ -150,8 +131,3 @@ def _uniforms(uniform: Uniform, count: int) -> list[float]:
             k, bits = (k << _MORE) | more, _BITS + _MORE
         found.append(uniform.point(uniform.number(Fraction(k, 1 << bits))))
     return found
-
-
-def _text(outputs: Sequence[float]) -> str:
-    more = f" or {len(outputs) - _SHOWN} more" if len(outputs) > _SHOWN else ""
-    return f"the output is {' or '.join(map(str, outputs[:_SHOWN]))}{more}"

@@ -38,6 +38,7 @@ from lastbit.audit.blackbox.fitted_events import (
     LawEvent,
     fitted_to_list,
     fitted_to_multiples,
+    printed,
     share_ends,
 )
 from lastbit.audit.inputs import Pair
@@ -53,7 +54,6 @@ _MOST_ATOMS = 64
 _MOST_MASSES = 1 << 12
 _TAIL = Fraction(1, 1 << 30)
 _PRECISION = 128
-_LONGEST = 60
 _NEAR = 4.0
 
 
@@ -132,12 +132,11 @@ def _contradiction(
     for output in outputs:
         key = stated.key(output)
         if key is None or not stated.possible(key):
-            return f"{_text(output)} was released, which has the probability 0 by the law"
+            return f"{printed(output)} was released, which has the probability 0 by the law"
         look = looks.setdefault(key, _look(output))
         if look != _look(output):
-            return (
-                f"{_text(output)} and {look.partition(' ')[2]} were released, one output by the law"
-            )
+            other = look.partition(" ")[2]
+            return f"{printed(output)} and {other} were released, one output by the law"
         keys.append(key)
     found = _off(stated.events, keys, error / (4 * max(1, len(stated.events))))
     if found is not None:
@@ -177,11 +176,6 @@ def _look(output: Any) -> str:
     if isinstance(output, np.ndarray):
         output = output.tolist()
     return f"{type(output).__name__} {output!r}"
-
-
-def _text(output: Any) -> str:
-    text = repr(output)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 # ---------------------------------------------------------------- laws as they are stated
@@ -254,7 +248,7 @@ def _listed(law: Any) -> _Stated:
     shares = listed_law(law)
     common = sorted(shares, key=lambda output: -float(shares[output].mid()))[:_MOST_ATOMS]
     events = [
-        LawEvent(_text(output), lambda k, o=output: k == o, *share_ends(shares[output]))  # type: ignore[misc]
+        LawEvent(printed(output), lambda k, o=output: k == o, *share_ends(shares[output]))  # type: ignore[misc]
         for output in common
     ]
 

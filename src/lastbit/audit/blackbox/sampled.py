@@ -2,29 +2,48 @@
 
 One process scouts the pairs of inputs it was given, fits an event to the best of them, and counts
 that event on fresh outputs. Whatever was looked at before the event was fixed costs nothing; the
-counts are read at numbers of runs fixed beforehand, and every reading has its share of the error
-(`spending.py`).
+counts are read at numbers of runs fixed beforehand, and every reading has its share of the error.
 
 With a claim, counting goes on while a refutation is in reach and there is time for the next
 reading. Otherwise it ends when the runs for which there is time are not likely to raise the bound
 by more than a hundredth.
+
+One error budget covers everything that is stated from counts: about each event, by one of two
+methods, at each reading.
+
+Theorem  let every statement (reading i, event j) have the share r_i w_j of the error, where the r_i
+         are constants that sum to 1, and the w_j, the events, their methods and the number of runs
+         at every reading are functions of outputs drawn before the first run that is counted. Then,
+         given those outputs, each count is that of independent runs of a fixed number, so each
+         statement is wrong with probability at most r_i w_j error (`bounds.py`,
+         `ratio_lower`). By the union bound some statement, made or not made, is wrong with
+         probability at most error * sum r_i * sum w_j = error. Hence one may stop at any reading,
+         for any reason, also because of the counts: stopping only leaves statements out. Averaging
+         over what was drawn before changes nothing
+Differs  the readings never end: beyond the planned number of runs each reading has a quarter more
+         runs than the one before, and the shares 1/(k(k+1)) of what is set aside sum to that. So an
+         audit which has time left never has to stop for want of error to spend
+Checked  tests/audit/test_spending.py; tests/audit/test_false_accusation.py sums exactly over all
+         counts
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.blackbox.events import Event
+from lastbit.audit.blackbox.events import ScoreEvent, foreseen_apart, foreseen_ratio
 from lastbit.audit.blackbox.search import Box, Draw, Plan, Progress, Watch, best_pair, fitted
-from lastbit.audit.blackbox.spending import ONE_READING, in_reach, readings, statements
 from lastbit.audit.bounds import delta_lower, epsilon_lower
 from lastbit.audit.inputs import Pair
+from lastbit.audit.result import NoEvent, PairFinding
 from lastbit.exact import DEFAULT_PRECISION, arb_of, lower, probability_lower, working_precision
 
 _MOST_TESTS = 1 << 28
@@ -32,38 +51,18 @@ _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS = 1 << 10
 _TEST_SHARE = 0.95
 _ENOUGH = 0.01
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledFinding:
-    """What the counts prove, and what they were."""
-
-    epsilon_lower: float
-    delta_lower: float | None
-    event: str
-    pair: int
-    swapped: bool
-    hits: int
-    trials: int
-    other_hits: int
-    other_trials: int
-    samples: int
-
-    @property
-    def ratio(self) -> float:
-        """The logarithm of the ratio of both frequencies."""
-        return self.estimate(Fraction(0))
-
-    def estimate(self, delta: Fraction) -> float:
-        """Where the bound tends to with more runs: no bound."""
-        if not self.trials or not self.other_trials:
-            return 0.0
-        above = self.hits / self.trials - float(delta)
-        if above <= 0:
-            return 0.0
-        if not self.other_hits:
-            return math.inf
-        return max(0.0, math.log(above * self.other_trials / self.other_hits))
+_PLANNED = (
+    (Fraction(1, 16), Fraction(1, 64)),
+    (Fraction(1, 4), Fraction(2, 64)),
+    (Fraction(5, 8), Fraction(4, 64)),
+    (Fraction(1), Fraction(52, 64)),
+)
+_BEYOND = Fraction(5, 64)
+_GROWTH = Fraction(5, 4)
+ONE_READING = ((Fraction(1), Fraction(1)),)
+_MAIN = Fraction(7, 8)
+_DEVIATIONS = 3.0
+_CLEARLY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ class _Counts:
         return _Counts(self.hits + more.hits, self.trials + more.trials)
 
 
-def explore(draw: Draw, pairs: list[Pair], plan: Plan, report: Progress) -> SampledFinding:
+def explore(draw: Draw, pairs: list[Pair], plan: Plan, report: Progress) -> PairFinding:
     """The best pair of these and what its counts prove, with the error of the plan.
 
     Theorem  the event is a function of outputs drawn before the test, in this process, and the
              number of tests is fixed before the first of them. Given the event, the counts are
              binomial; each reading i of each event j is wrong with probability at most its share,
-             and the shares sum to plan.error (`spending.py`). That the mechanism's draws are
+             and the shares sum to plan.error (see above). That the mechanism's draws are
              independent of one another is assumed: a mechanism that seeds itself in each call has
              no law to audit
     Checked  tests/audit/test_distinguish.py
@@ -129,7 +128,7 @@ def ratio_lower(hits: int, other_hits: int, *, error: Fraction) -> float:
         return max(0.0, lower((arb_of(share) / arb_of(1 - share)).log()))
 
 
-def _test_size(box: Box, pair: Pair, events: list[Event], watch: Watch) -> int:
+def _test_size(box: Box, pair: Pair, events: list[ScoreEvent], watch: Watch) -> int:
     """How many tests of each input fit into the time left; fixed before the first is counted."""
     size = watch.size(_LEAST_TESTS << 4, watch.share(0.05))
     watch.timed(lambda: _counted(box, pair, events, 2 * size, Coins(0, "pace")), size)
@@ -159,12 +158,12 @@ def _tested(
     box: Box,
     pair: Pair,
     place: int,
-    events: list[Event],
+    events: list[ScoreEvent],
     plan: Plan,
     trials: int,
     watch: Watch,
     report: Progress,
-) -> SampledFinding:
+) -> PairFinding:
     """The best of all readings; which of them is the last may depend on anything."""
     zero = np.zeros((len(events), 2), dtype=np.int64)
     counts, done, best = _Counts(zero, zero), 0, _nothing(place, 0, plan)
@@ -190,7 +189,7 @@ def _tested(
     return best
 
 
-def _over(best: SampledFinding, counts: _Counts, plan: Plan, watch: Watch, room: float) -> bool:
+def _over(best: PairFinding, counts: _Counts, plan: Plan, watch: Watch, room: float) -> bool:
     """Whether to stop at this reading.
 
     Never while the claim stands, an event may yet refute it, and time is left; else if the runs
@@ -205,12 +204,12 @@ def _over(best: SampledFinding, counts: _Counts, plan: Plan, watch: Watch, room:
     return _settled(best, room)
 
 
-def _refuted(best: SampledFinding, plan: Plan) -> bool:
+def _refuted(best: PairFinding, plan: Plan) -> bool:
     assert plan.epsilon is not None
     return best.epsilon_lower > plan.epsilon or (best.delta_lower or 0.0) > plan.delta
 
 
-def _counted(box: Box, pair: Pair, events: list[Event], size: int, coins: Coins) -> _Counts:
+def _counted(box: Box, pair: Pair, events: list[ScoreEvent], size: int, coins: Coins) -> _Counts:
     """Runs of which each is on the one or the other input as a coin decides."""
     heads = coins.heads(size)
     trials = [heads, size - heads]
@@ -226,14 +225,14 @@ def _counted(box: Box, pair: Pair, events: list[Event], size: int, coins: Coins)
 
 
 def _finding(
-    event: Event,
+    event: ScoreEvent,
     hits: NDArray[np.int64],
     trials: NDArray[np.int64],
     place: int,
     plan: Plan,
     error: Fraction,
     by_ratio: bool,
-) -> SampledFinding:
+) -> PairFinding:
     """What these counts prove with this error: by their ratio, or by two intervals."""
     one, two = (int(count) for count in hits)
     first, second = (int(count) for count in trials)
@@ -245,45 +244,131 @@ def _finding(
         loss = epsilon_lower(*counts, delta=plan.delta, error=error)
         if plan.epsilon is not None:  # from the same two ends
             rest = delta_lower(*counts, epsilon=plan.epsilon, error=error)
-    return SampledFinding(
+    return PairFinding(
         epsilon_lower=loss,
         delta_lower=rest,
-        event=str(event),
+        event=event.described(),
         pair=place,
         swapped=event.swapped,
         hits=one,
         trials=first,
         other_hits=two,
         other_trials=second,
-        samples=0,
     )
 
 
-def _better(best: SampledFinding, found: SampledFinding) -> SampledFinding:
+def _better(best: PairFinding, found: PairFinding) -> PairFinding:
     """The finding with the greater epsilon, and the greater delta of both."""
     chosen = found if found.epsilon_lower > best.epsilon_lower or not best.trials else best
     deltas = [d for d in (best.delta_lower, found.delta_lower) if d is not None]
     return replace(chosen, delta_lower=max(deltas, default=None), samples=found.samples)
 
 
-def _settled(best: SampledFinding, room: float) -> bool:
+def _settled(best: PairFinding, room: float) -> bool:
     """Whether so many more runs are likely to raise the bound by no more than a hundredth."""
-    limit, done = best.ratio, best.trials + best.other_trials
+    limit, done = best.estimate(Fraction(0)), best.trials + best.other_trials
     if not best.epsilon_lower or math.isinf(limit):
         return False
     return (limit - best.epsilon_lower) * (1 - math.sqrt(done / (done + room))) < _ENOUGH * limit
 
 
-def _nothing(place: int, drawn: int, plan: Plan) -> SampledFinding:
-    return SampledFinding(
+def _nothing(place: int, drawn: int, plan: Plan) -> PairFinding:
+    return PairFinding(
         epsilon_lower=0.0,
         delta_lower=None if plan.epsilon is None else 0.0,
-        event="none",
+        event=NoEvent(),
         pair=place,
-        swapped=False,
-        hits=0,
-        trials=0,
-        other_hits=0,
-        other_trials=0,
         samples=drawn,
     )
+
+
+# ---------------------------------------------------------------- the error budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What is stated about one event, and its share of the error of a reading.
+
+    By the `ratio` of the hits under both inputs, or else by two intervals, whose ends serve a
+    statement about epsilon and one about delta at once.
+    """
+
+    event: int
+    by_ratio: bool
+    share: Fraction
+
+
+def readings() -> Iterator[tuple[Fraction, Fraction]]:
+    """After which part of the planned runs the counts are read, and that reading's share.
+
+    Law      1/16, 1/4, 5/8 and 1 with 1/64, 2/64, 4/64 and 52/64 of the error; then (5/4)**k with
+             5/64 of it times 1/(k(k+1)), k = 1, 2, ...
+    Theorem  the shares sum to 1: 1/(k(k+1)) = 1/k - 1/(k+1) sums to 1
+
+    >>> [str(part) for part, _ in zip((part for part, _ in readings()), range(6))]
+    ['1/16', '1/4', '5/8', '1', '5/4', '25/16']
+    """
+    yield from _PLANNED
+    part = Fraction(1)
+    for k in count(1):
+        part *= _GROWTH
+        yield part, _BEYOND / (k * (k + 1))
+
+
+def statements(events: Sequence[ScoreEvent], plan: Plan) -> tuple[Statement, ...]:
+    """Which statements to make, from what the events promised in outputs that are not counted.
+
+    Without a claim there is one event, and one statement with the whole error. With a claim the
+    last event was sought for its delta, which takes intervals; it gets most of the error if it is
+    clearly likelier to refute the claim than the first, and else the first gets it.
+    """
+    ratio = [_by_ratio(event, plan) for event in events]
+    if plan.epsilon is not None:
+        ratio[-1] = False
+    if len(events) == 1:
+        return (Statement(event=0, by_ratio=ratio[0], share=Fraction(1)),)
+    margins = [_margin(event, plan, r) for event, r in zip(events, ratio, strict=True)]
+    main = len(events) - 1 if margins[-1] > max(0.0, margins[0]) + _CLEARLY else 0
+    rest = (1 - _MAIN) / (len(events) - 1)
+    return tuple(
+        Statement(event=j, by_ratio=ratio[j], share=_MAIN if j == main else rest)
+        for j in range(len(events))
+    )
+
+
+def in_reach(hits: Sequence[int], trials: Sequence[int], plan: Plan) -> bool:
+    """Whether more runs may yet refute the claim by an event with these counts.
+
+    Whether the estimate of P - e**epsilon Q - delta is above 0, or within three deviations of it.
+    Only a reason to go on: no statement rests on it.
+    """
+    if plan.epsilon is None:
+        return False
+    p, q = ((h + 0.5) / (n + 1) for h, n in zip(hits, trials, strict=True))
+    factor = math.exp(min(float(plan.epsilon), 300.0))
+    spread = math.hypot(_deviation(p, trials[0]), factor * _deviation(q, trials[1]))
+    return p - factor * q - float(plan.delta) + _DEVIATIONS * spread > 0
+
+
+def _deviation(share: float, trials: int) -> float:
+    return math.sqrt(max(share * (1 - share), 0.0) / max(trials, 1))
+
+
+def _by_ratio(event: ScoreEvent, plan: Plan) -> bool:
+    """Whether the ratio of hits promises a greater epsilon than two intervals do."""
+    if plan.delta:
+        return False
+    p, q = event.shares
+    return foreseen_ratio(p, q, plan.tests) >= foreseen_apart(p, q, plan.tests)
+
+
+def _margin(event: ScoreEvent, plan: Plan, by_ratio: bool) -> float:
+    """By how many deviations the event should exceed the claim after the planned runs."""
+    p, q = event.shares
+    assert plan.epsilon is not None
+    factor = math.exp(min(float(plan.epsilon), 300.0))
+    if by_ratio:
+        limit, share = factor / (1 + factor), p / max(p + q, 1e-300)
+        return (share - limit) / (_deviation(share, 1) / math.sqrt(plan.tests * (p + q) + 1) + 1e-9)
+    spread = math.hypot(_deviation(p, plan.tests), factor * _deviation(q, plan.tests))
+    return (p - factor * q - float(plan.delta)) / (spread + 1.0 / plan.tests)

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.events import (
     Candidates,
-    Event,
     Objective,
+    ScoreEvent,
     Tally,
     delta_objective,
     epsilon_objective,
 )
 from lastbit.audit.blackbox.features import Rows, rows
-from lastbit.audit.inputs import Choices, Pair
+from lastbit.audit.inputs import Pair, SeededRandom
 
 Draw: TypeAlias = Callable[[Any, int], Any]
 Progress: TypeAlias = Callable[[float, str], None]
@@ -174,7 +174,7 @@ def best_pair(box: Box, pairs: list[Pair], plan: Plan, watch: Watch, report: Pro
     return left[0]
 
 
-def fitted(box: Box, pair: Pair, plan: Plan, watch: Watch, place: int) -> list[Event]:
+def fitted(box: Box, pair: Pair, plan: Plan, watch: Watch, place: int) -> list[ScoreEvent]:
     """An event for epsilon, and one for delta if there is a claim; none if all outputs are alike.
 
     Candidates come from a fit to some outputs; their thresholds, and which of them is best, from
@@ -208,10 +208,10 @@ def _objectives(plan: Plan, caution: float) -> list[Objective]:
 
 def _candidates(
     box: Box, pair: Pair, plan: Plan, place: int, size: int, goals: list[Objective]
-) -> list[list[Event]]:
+) -> list[list[ScoreEvent]]:
     """For each objective a few events that promise most, of so many outputs of each input."""
     first = min(max(size // 3, 2), _FOR_TABLES)
-    choices = Choices(plan.seed, f"features of pair {place}")
+    choices = SeededRandom(plan.seed, f"features of pair {place}")
     found = Candidates(box(pair[0], first), box(pair[1], first), choices)
     for count in box.chunks(size - first):
         found.add(box(pair[0], count), box(pair[1], count))
@@ -219,8 +219,8 @@ def _candidates(
 
 
 def _refined(
-    box: Box, pair: Pair, found: list[list[Event]], goals: list[Objective], size: int
-) -> list[Event]:
+    box: Box, pair: Pair, found: list[list[ScoreEvent]], goals: list[Objective], size: int
+) -> list[ScoreEvent]:
     """One event for each objective: thresholds anew from fresh outputs, then the best."""
     events = [event for group in found for event in group]
     if not events:
@@ -240,7 +240,7 @@ def _refined(
     return best
 
 
-def _scores(box: Box, value: Any, events: list[Event], size: int) -> NDArray[np.float64]:
+def _scores(box: Box, value: Any, events: list[ScoreEvent], size: int) -> NDArray[np.float64]:
     """A row of scores for each event."""
     parts = []
     for count in box.chunks(size):

@@ -46,7 +46,7 @@ _FINE = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Observed:
     """What one primitive saw move between two neighbours.
 
     `beyond` says that its declaration does not allow that; `costs` is None where nobody knows what
@@ -72,16 +72,16 @@ class Declared:
     sensitivity: Fraction
     guarantee: Guarantee
 
-    def moved(self, here: Any, there: Any) -> Move:
+    def observed(self, here: Any, there: Any) -> Observed:
         far = distance(here, there, self.norm)
         beyond = not no_more_than(here, there, self.norm, self.sensitivity)
         if far == 0:
-            return Move(distance=far)
+            return Observed(distance=far)
         if far == math.inf:
-            return Move(distance=far, beyond=beyond, costs=(PureDP(math.inf),))
+            return Observed(distance=far, beyond=beyond, costs=(PureDP(math.inf),))
         steps = math.ceil(far / Fraction(self.sensitivity)) if beyond else 1
         cost = self.guarantee if steps == 1 else self.guarantee.group(steps)
-        return Move(distance=far, beyond=beyond, costs=priced(cost))
+        return Observed(distance=far, beyond=beyond, costs=priced(cost))
 
 
 def priced(*costs: Guarantee) -> tuple[Guarantee, ...]:
@@ -137,7 +137,7 @@ def differences(here: Any, there: Any) -> list[Fraction] | None:
         return None
     one, other = _array(here), _array(there)
     if one is None or other is None or one.shape != other.shape:
-        return [] if same(here, there) else None
+        return [] if bit_identical(here, there) else None
     if one.dtype.kind != "O" and one.dtype == other.dtype:
         moved = one != other
         one, other = one[moved], other[moved]
@@ -175,7 +175,7 @@ def shifts(here: Any, there: Any, shape: tuple[int, ...]) -> dict[int, Fraction]
         places.tolist(), one[places].tolist(), other[places].tolist(), strict=True
     ):
         try:
-            gap = Fraction(0) if same(a, b) else _number(b) - _number(a)
+            gap = Fraction(0) if bit_identical(a, b) else _number(b) - _number(a)
         except LastbitError:
             return None
         if gap:
@@ -186,7 +186,7 @@ def shifts(here: Any, there: Any, shape: tuple[int, ...]) -> dict[int, Fraction]
 def _apart(pairs: Iterable[tuple[Any, Any]]) -> list[Fraction] | None:
     found = []
     for one, other in pairs:
-        if same(one, other):
+        if bit_identical(one, other):
             continue
         try:
             gap = abs(_number(one) - _number(other))
@@ -215,10 +215,12 @@ def entries_changed(here: Any, there: Any) -> Loss:
             return math.inf
         here, there = list(here.values()), list(there.values())
     if not isinstance(here, list | tuple) or not isinstance(there, list | tuple):
-        return Fraction(int(not same(here, there)))
+        return Fraction(int(not bit_identical(here, there)))
     if len(here) != len(there):
         return math.inf
-    return Fraction(sum(not same(one, other) for one, other in zip(here, there, strict=True)))
+    return Fraction(
+        sum(not bit_identical(one, other) for one, other in zip(here, there, strict=True))
+    )
 
 
 def _records(data: Any) -> Counter[Any]:
@@ -236,7 +238,7 @@ def records_apart(here: Any, there: Any) -> int:
     return sum(_moved_records(here, there))
 
 
-def people(here: Any, there: Any, relation: str) -> Loss:
+def record_distance(here: Any, there: Any, relation: str) -> Loss:
     """How many steps of a relation lead from one collection of records to the other."""
     gone, come = _moved_records(here, there)
     if relation == "add-remove":
@@ -245,7 +247,7 @@ def people(here: Any, there: Any, relation: str) -> Loss:
 
 
 _OURS = "lastbit.mechanisms."
-_NOWHERE = Move(distance=Fraction(0))
+_NOWHERE = Observed(distance=Fraction(0))
 _APART = "its input moves as no neighbours can, by what the mechanism was told"
 
 
@@ -256,14 +258,14 @@ class MechanismRule:
     mechanism: Any
     releases: int = 1
 
-    def moved(self, here: Any, there: Any) -> Move:
+    def observed(self, here: Any, there: Any) -> Observed:
         """The move, measured as the mechanism's theorem measures it.
 
         The theorem is that of our own class: what a subclass says of its guarantee, its sensitivity
         or its distance nobody has proved, so the price of its releases is not known.
         """
         if not type(self.mechanism).__module__.startswith(_OURS):
-            return Move(distance=math.inf, costs=None)
+            return Observed(distance=math.inf, costs=None)
         match self.mechanism:
             case Laplace() | RoundedLaplace():
                 return _by_norm(self.mechanism, here, there, "L1")
@@ -280,17 +282,17 @@ class MechanismRule:
                 return _counted(self.mechanism, changed)
             case SmoothStatistic():
                 relation = self.mechanism.noise.neighbours.relation
-                return _counted(self.mechanism, people(here, there, relation))
+                return _counted(self.mechanism, record_distance(here, there, relation))
             case ExponentialQuantile():
                 relation = self.mechanism.neighbours.relation
-                return _counted(self.mechanism, people(here, there, relation))
+                return _counted(self.mechanism, record_distance(here, there, relation))
             case Snapping():
                 return _each_number(self.mechanism, here, there)
             case PlanarLaplace() | PolarLaplace():
                 return _each_point(self.mechanism, here, there)
             case SmoothNoise() | ProposeTestRelease() | StableValue():
                 return _facts(self.mechanism, here, there)
-        return Move(distance=math.inf, costs=None)  # a mechanism that is not known here yet
+        return Observed(distance=math.inf, costs=None)  # a mechanism that is not known here yet
 
 
 def _cost(mechanism: Any, far: Fraction | float) -> tuple[Guarantee, ...]:
@@ -299,26 +301,26 @@ def _cost(mechanism: Any, far: Fraction | float) -> tuple[Guarantee, ...]:
     return priced(mechanism.guarantee_at(far))
 
 
-def _by_norm(mechanism: Any, here: Any, there: Any, norm: Norm) -> Move:
+def _by_norm(mechanism: Any, here: Any, there: Any, norm: Norm) -> Observed:
     far = distance(here, there, norm)
     if far == 0:
         return _NOWHERE
     beyond = not no_more_than(here, there, norm, Fraction(mechanism.sensitivity))
     at = far if beyond else min(far, Fraction(mechanism.sensitivity))  # L2 was rounded up
     declared = None if beyond else priced(mechanism.guarantee)
-    return Move(distance=far, beyond=beyond, costs=_cost(mechanism, at), declared=declared)
+    return Observed(distance=far, beyond=beyond, costs=_cost(mechanism, at), declared=declared)
 
 
-def _together(mechanism: Any, here: Any, there: Any, releases: int) -> Move:
+def _together(mechanism: Any, here: Any, there: Any, releases: int) -> Observed:
     """Utilities and queries: none moves by more than the sensitivity; monotone ones one way."""
     far = distance(here, there, "Linf")
     if far == 0:
         return _NOWHERE
     if mechanism.monotone and far != math.inf and _both_ways(here, there):
         why = "its values move both ways, and it was told that they move one way (monotone)"
-        return Move(distance=far, beyond=True, costs=(PureDP(math.inf),), why=why)
+        return Observed(distance=far, beyond=True, costs=(PureDP(math.inf),), why=why)
     costs = _cost(mechanism, far) * releases
-    return Move(distance=far, beyond=far > mechanism.sensitivity, costs=costs)
+    return Observed(distance=far, beyond=far > mechanism.sensitivity, costs=costs)
 
 
 def _both_ways(here: Any, there: Any) -> bool:
@@ -326,7 +328,7 @@ def _both_ways(here: Any, there: Any) -> bool:
     return len({rational(one) > rational(other) for one, other in pairs if one != other}) == 2
 
 
-def _keys(mechanism: ThresholdedHistogram, here: Any, there: Any) -> Move:
+def _keys(mechanism: ThresholdedHistogram, here: Any, there: Any) -> Observed:
     """The fewest persons, each with 1 in each of at most so many keys, that make the change."""
     one, other = _counts(here), _counts(there)
     gaps = [other.get(key, 0) - one.get(key, 0) for key in {**one, **other}]
@@ -344,31 +346,31 @@ def _counts(value: Any) -> dict[Any, int]:
     return dict(zip(np.asarray(keys).tolist(), np.asarray(counts).tolist(), strict=True))
 
 
-def _counted(mechanism: Any, number: Fraction | float) -> Move:
+def _counted(mechanism: Any, number: Fraction | float) -> Observed:
     """A distance in persons or records: one is what the guarantee is about."""
     if number == 0:
         return _NOWHERE
     if number == math.inf:
-        return Move(distance=number, beyond=True, costs=(PureDP(math.inf),), why=_APART)
+        return Observed(distance=number, beyond=True, costs=(PureDP(math.inf),), why=_APART)
     steps = int(number)
     cost = mechanism.guarantee if steps == 1 else mechanism.guarantee.group(steps)
-    return Move(distance=number, beyond=steps > 1, costs=priced(cost), why=_APART)
+    return Observed(distance=number, beyond=steps > 1, costs=priced(cost), why=_APART)
 
 
-def _each_number(mechanism: Snapping, here: Any, there: Any) -> Move:
+def _each_number(mechanism: Snapping, here: Any, there: Any) -> Observed:
     apart = differences(here, there)
     if apart is None:
-        return Move(distance=math.inf, beyond=True, costs=(PureDP(math.inf),))
+        return Observed(distance=math.inf, beyond=True, costs=(PureDP(math.inf),))
     costs = tuple(cost for gap in apart for cost in _cost(mechanism, gap))
     far = max(apart, default=Fraction(0))
-    return Move(distance=far, beyond=far > mechanism.sensitivity, costs=costs)
+    return Observed(distance=far, beyond=far > mechanism.sensitivity, costs=costs)
 
 
-def _each_point(mechanism: Any, here: Any, there: Any) -> Move:
+def _each_point(mechanism: Any, here: Any, there: Any) -> Observed:
     """Metric promises hold at every distance: nothing is beyond, everything has its price."""
     one, other = np.asarray(here), np.asarray(there)
     if one.shape != other.shape:
-        return Move(distance=math.inf, beyond=True, costs=(PureDP(math.inf),))
+        return Observed(distance=math.inf, beyond=True, costs=(PureDP(math.inf),))
     pairs = zip(one.reshape(-1, 2).tolist(), other.reshape(-1, 2).tolist(), strict=True)
     gaps = [
         root_above((rational(p[0]) - rational(q[0])) ** 2 + (rational(p[1]) - rational(q[1])) ** 2)
@@ -376,16 +378,16 @@ def _each_point(mechanism: Any, here: Any, there: Any) -> Move:
         if p != q
     ]
     costs = tuple(cost for gap in gaps for cost in _cost(mechanism, gap))
-    return Move(distance=max(gaps, default=Fraction(0)), costs=costs)
+    return Observed(distance=max(gaps, default=Fraction(0)), costs=costs)
 
 
-def _facts(mechanism: Any, here: Any, there: Any) -> Move:
+def _facts(mechanism: Any, here: Any, there: Any) -> Observed:
     """Inputs worked out from data with the distance to others: what neighbours' must fulfil.
 
     Theorem  the conditions that the proofs of `SmoothNoise`, `ProposeTestRelease` and `StableValue`
              use, each checked exactly on the pair
     """
-    if same(here, there):
+    if bit_identical(here, there):
         return _NOWHERE
     match mechanism:
         case SmoothNoise():
@@ -398,12 +400,12 @@ def _facts(mechanism: Any, here: Any, there: Any) -> Move:
             tested = zip(mechanism.bounds, *distances, strict=True)
             allowed = near and all(gap <= bound for bound, a, b in tested if a or b)
         case _:
-            if same(here.answer, there.answer):
+            if bit_identical(here.answer, there.answer):
                 allowed = abs(here.distance - there.distance) <= 1
             else:
                 allowed = here.distance == there.distance == 1
     costs = priced(mechanism.guarantee) if allowed else (PureDP(math.inf),)
-    return Move(
+    return Observed(
         distance=Fraction(1) if allowed else math.inf, beyond=not allowed, costs=costs, why=_APART
     )
 
@@ -423,13 +425,15 @@ def _smooth(here: Any, there: Any) -> bool:
 _DEEPEST = 100
 
 
-def same(one: Any, other: Any, *, depth: int = 0) -> bool:
+def bit_identical(one: Any, other: Any, *, depth: int = 0) -> bool:
     """Whether two values are equal in type, order and last bit; NaN is the same as NaN.
 
     An output that cannot be compared is refused: it would hide a difference, or make one up.
 
-    >>> same([1, 2.0], [1, 2.0]), same(1, 1.0), same(0.0, -0.0), same({1: 2, 3: 4}, {3: 4, 1: 2})
-    (True, False, False, False)
+    >>> bit_identical([1, 2.0], [1, 2.0]), bit_identical(1, 1.0), bit_identical(0.0, -0.0)
+    (True, False, False)
+    >>> bit_identical({1: 2, 3: 4}, {3: 4, 1: 2})
+    False
     """
     if depth > _DEEPEST:
         raise WrongType("output", problem="is nested too deeply", remedy="return something flatter")
@@ -439,7 +443,7 @@ def same(one: Any, other: Any, *, depth: int = 0) -> bool:
         return True
 
     def inner(a: Any, b: Any) -> bool:
-        return same(a, b, depth=depth + 1)
+        return bit_identical(a, b, depth=depth + 1)
 
     match one:
         case float():

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from lastbit.errors import InvalidParameter
 
-_HERE = "the ear of lastbit.audit"
+_HERE = "the hook of lastbit.audit"
 _LISTENING = threading.Lock()
 
 
@@ -30,21 +30,23 @@ class Described(Protocol):
         ...
 
 
-class Hearer(Protocol):
+class Listener(Protocol):
     """Somebody who is told of every call, and answers it."""
 
-    def hear(self, original: Callable[..., Any], describe: Described, args: Any, named: Any) -> Any:
+    def on_call(
+        self, original: Callable[..., Any], describe: Described, args: Any, named: Any
+    ) -> Any:
         """What the caller gets."""
         ...
 
 
-class Ear:
-    """Where calls arrive: at one thread's hearer, or past it."""
+class Hook:
+    """Where calls arrive: at one thread's listener, or past it."""
 
-    __slots__ = ("_depth", "_thread", "elsewhere", "hearer")
+    __slots__ = ("_depth", "_thread", "elsewhere", "listener")
 
     def __init__(self) -> None:
-        self.hearer: Hearer | None = None
+        self.listener: Listener | None = None
         self.elsewhere = 0
         self._thread = threading.get_ident()
         self._depth = 0
@@ -52,15 +54,15 @@ class Ear:
     def called(
         self, original: Callable[..., Any], describe: Described, args: Any, named: Any
     ) -> Any:
-        """Tell the hearer, unless the call is part of one it was told of already."""
+        """Tell the listener, unless the call is part of one it was told of already."""
         if threading.get_ident() != self._thread:
             self.elsewhere += 1
             return original(*args, **named)
-        if self.hearer is None or self._depth:
+        if self.listener is None or self._depth:
             return original(*args, **named)
         self._depth += 1
         try:
-            return self.hearer.hear(original, describe, args, named)
+            return self.listener.on_call(original, describe, args, named)
         finally:
             self._depth -= 1
 
@@ -68,36 +70,38 @@ class Ear:
 class _Tap:
     """One exchanged function; a constant of the code it is exchanged for."""
 
-    __slots__ = ("describe", "ear", "original")
+    __slots__ = ("describe", "hook", "original")
 
-    def __init__(self, original: FunctionType, describe: Described, ear: Ear) -> None:
+    def __init__(self, original: FunctionType, describe: Described, hook: Hook) -> None:
         self.original = original
         self.describe = describe
-        self.ear = ear
+        self.hook = hook
 
 
-def heard(tap: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def dispatched(tap: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Where exchanged code leads."""
-    return tap.ear.called(tap.original, tap.describe, args, named)
+    return tap.hook.called(tap.original, tap.describe, args, named)
 
 
 def _template(*args: Any, **named: Any) -> Any:
+    # inside, since this code runs with the globals of the function that was exchanged
+    from lastbit.audit.replay.hooks import dispatched
 
-    return heard("the ear of lastbit.audit", args, named)
+    return dispatched("the hook of lastbit.audit", args, named)
 
 
 @contextmanager
-def exchanged(function: FunctionType, describe: Described, ear: Ear) -> Iterator[None]:
-    """Lead every call of a function to the ear, inside the `with` block.
+def hooked(function: FunctionType, describe: Described, hook: Hook) -> Iterator[None]:
+    """Lead every call of a function to the hook, inside the `with` block.
 
     >>> def double(x, *, times=2):
     ...     return times * x
     >>> class Loud:
-    ...     def hear(self, original, describe, args, named):
+    ...     def on_call(self, original, describe, args, named):
     ...         return original(*args, **named) + 1000
-    >>> ear, alias = Ear(), double
-    >>> ear.hearer = Loud()
-    >>> with exchanged(double, lambda args, named: None, ear):
+    >>> hook, alias = Hook(), double
+    >>> hook.listener = Loud()
+    >>> with hooked(double, lambda args, named: None, hook):
     ...     alias(21)
     1042
     >>> alias(21)
@@ -110,7 +114,7 @@ def exchanged(function: FunctionType, describe: Described, ear: Ear) -> Iterator
         )
     original = FunctionType(code, function.__globals__, function.__name__, defaults)
     original.__kwdefaults__ = named
-    tap = _Tap(original, describe, ear)
+    tap = _Tap(original, describe, hook)
     try:
         function.__code__ = _leading_to(tap, code)
         yield

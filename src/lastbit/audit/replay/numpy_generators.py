@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from lastbit.audit.replay.hooks import Described, Ear, exchanged
+from lastbit.audit.replay.hooks import Described, Hook, hooked
 from lastbit.audit.replay.primitives import spread_of
 from lastbit.audit.replay.taint import Spread, SpreadRule
 from lastbit.audit.replay.tape import Description, bound
@@ -70,19 +70,19 @@ def numpy_noise_loaded() -> bool:
 
 
 @contextmanager
-def listen_to_numpy(ear: Ear) -> Iterator[None]:
-    """Lead every draw of every numpy generator, old or new, to the ear."""
+def hook_numpy(hook: Hook) -> Iterator[None]:
+    """Lead every draw of every numpy generator, old or new, to the hook."""
     module = sys.modules.get(_MODULE)
     with ExitStack() as stack:
         if module is not None:
             for name in _TYPES:
-                stack.enter_context(_methods(getattr(module, name), ear))
+                stack.enter_context(_methods(getattr(module, name), hook))
             stack.enter_context(_legacy_functions(module))
         yield
 
 
 @contextmanager
-def _methods(kind: type, ear: Ear) -> Iterator[None]:
+def _methods(kind: type, hook: Hook) -> Iterator[None]:
     """Exchange the methods of one type."""
     entries: dict[str, Any] = gc.get_referents(kind.__dict__)[0]
     originals = {
@@ -92,7 +92,7 @@ def _methods(kind: type, ear: Ear) -> Iterator[None]:
     }
     try:
         for name, method in originals.items():
-            entries[name] = _leading(method, _describing(name), ear)
+            entries[name] = _leading(method, _describing(name), hook)
         _changed(kind)
         if any(getattr(kind, name) is not entries[name] for name in originals):
             raise LastbitError("this interpreter hides the methods of numpy's generators")
@@ -107,11 +107,11 @@ def _changed(kind: type) -> None:
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
-def _leading(method: Callable[..., Any], describe: Described, ear: Ear) -> Callable[..., Any]:
-    def method_heard(*args: Any, **named: Any) -> Any:
-        return ear.called(method, describe, args, named)
+def _leading(method: Callable[..., Any], describe: Described, hook: Hook) -> Callable[..., Any]:
+    def hooked_method(*args: Any, **named: Any) -> Any:
+        return hook.called(method, describe, args, named)
 
-    return method_heard
+    return hooked_method
 
 
 @contextmanager
@@ -217,7 +217,7 @@ def _drawn(kind: str, law: str, given: dict[str, Any]) -> Description:
         value=centre,
         parameters=(*given.values(), shape),
         rule=rule,
-        follow=spread if alone else None,
+        taint=spread if alone else None,
     )
 
 
@@ -256,7 +256,7 @@ def set_library_state(state: Any) -> None:
 
 
 @contextmanager
-def listen_to_random(ear: Ear) -> Iterator[None]:
+def hook_random(hook: Hook) -> Iterator[None]:
     """`random.gauss` and its like, of every generator; uniforms are coins, by the state above."""
     module = sys.modules.get("random")
     with ExitStack() as stack:
@@ -268,7 +268,7 @@ def listen_to_random(ear: Ear) -> Iterator[None]:
                 function = module.Random.__dict__[name]
                 if isinstance(function, FunctionType):
                     described = _library(name, law, names)
-                    stack.enter_context(exchanged(function, described, ear))
+                    stack.enter_context(hooked(function, described, hook))
         yield
 
 

@@ -23,7 +23,15 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from lastbit import mechanisms, sampling
-from lastbit.audit.replay.distance import NORMS, Declared, MechanismRule, Move, Norm, distance, same
+from lastbit.audit.replay.distance import (
+    NORMS,
+    Declared,
+    MechanismRule,
+    Norm,
+    Observed,
+    bit_identical,
+    distance,
+)
 from lastbit.audit.replay.hooks import Described
 from lastbit.audit.replay.taint import Spread, SpreadRule
 from lastbit.audit.replay.tape import Description, bound
@@ -162,9 +170,9 @@ def spread_of(law: Any, scale: Any, *, whole: bool = False) -> Spread:
 def _noise(name: str, law: str) -> Described:
     def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
         given = bound({"scale": None, "size": None}, args, named)
-        follow = spread_of(law, given["scale"], whole=True)
+        taint = spread_of(law, given["scale"], whole=True)
         parameters = (given["scale"], given["size"])
-        return Description(kind=name, value=0, parameters=parameters, follow=follow)
+        return Description(kind=name, value=0, parameters=parameters, taint=taint)
 
     return describe
 
@@ -179,7 +187,7 @@ def _gaussian(args: tuple[Any, ...], named: dict[str, Any]) -> Description | Non
         assert isinstance(variance.scale, Fraction)
         spread = Spread(law=variance.law, scale=root_below(variance.scale), whole=True)
     parameters = tuple(given.values())
-    return Description(kind="discrete_gaussian", value=0, parameters=parameters, follow=spread)
+    return Description(kind="discrete_gaussian", value=0, parameters=parameters, taint=spread)
 
 
 def _draw(name: str) -> Described:
@@ -191,8 +199,8 @@ def _draw(name: str) -> Described:
 
 @dataclass(frozen=True, slots=True)
 class _NoPrice:
-    def moved(self, here: Any, there: Any) -> Move:
-        return Move(distance=Fraction(0), costs=() if same(here, there) else None)
+    def observed(self, here: Any, there: Any) -> Observed:
+        return Observed(distance=Fraction(0), costs=() if bit_identical(here, there) else None)
 
 
 def _chance(name: str, first: str) -> Described:
@@ -211,16 +219,16 @@ class _ByProbabilities:
 
     releases: int
 
-    def moved(self, here: Any, there: Any) -> Move:
+    def observed(self, here: Any, there: Any) -> Observed:
         one, other = _probabilities(here), _probabilities(there)
         if one == other:
-            return Move(distance=Fraction(0))
+            return Observed(distance=Fraction(0))
         pairs = [(a, b) for a, b in zip_longest(one, other, fillvalue=Fraction(0)) if a != b]
         if not all(a and b for a, b in pairs):
-            return Move(distance=math.inf, costs=(PureDP(math.inf),))
+            return Observed(distance=math.inf, costs=(PureDP(math.inf),))
         with working_precision(128):
             loss = Fraction(upper(arb_of(max(max(a / b, b / a) for a, b in pairs)).log()))
-        return Move(distance=loss, costs=(PureDP(loss * self.releases),))
+        return Observed(distance=loss, costs=(PureDP(loss * self.releases),))
 
 
 def _probabilities(given: Any) -> list[Fraction]:
@@ -238,12 +246,12 @@ class _ByExponents:
     rate: Any
     releases: int
 
-    def moved(self, here: Any, there: Any) -> Move:
+    def observed(self, here: Any, there: Any) -> Observed:
         far = distance(here, there, "Linf")
         if far == math.inf:
-            return Move(distance=far, costs=(PureDP(math.inf),))
+            return Observed(distance=far, costs=(PureDP(math.inf),))
         loss = 2 * Fraction(far) * rational(self.rate) * self.releases
-        return Move(distance=far, costs=(PureDP(loss),))
+        return Observed(distance=far, costs=(PureDP(loss),))
 
 
 def _choice_exp(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:

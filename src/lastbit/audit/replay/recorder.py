@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.replay.distance import Move, same, shifts
+from lastbit.audit.replay.distance import Observed, bit_identical, shifts
 from lastbit.audit.replay.findings import Finding, Kind, Replay, composed
 from lastbit.audit.replay.hooks import Described
-from lastbit.audit.replay.taint import Source, Spread, followed, plain
+from lastbit.audit.replay.taint import Source, Spread, plain, tainted
 from lastbit.audit.replay.tape import ADDED, Call, Description, Tape, copied, place
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.privacy import Guarantee, PureDP
@@ -40,7 +40,9 @@ class Recorder:
         self.open = True
         self._groups: dict[int, tuple[Any, int]] = {}
 
-    def hear(self, original: Callable[..., Any], describe: Described, args: Any, named: Any) -> Any:
+    def on_call(
+        self, original: Callable[..., Any], describe: Described, args: Any, named: Any
+    ) -> Any:
         """Make the call, note it, hand on what it gave."""
         call: Description | None = describe(args, named)
         if call is None:
@@ -58,7 +60,7 @@ class Recorder:
                 parameters=parameters,
                 output=None if call.coins is not None else copied(output),
                 rule=call.rule,
-                follow=call.follow,
+                taint=call.taint,
                 state=state,
                 group=group,
                 release=call.release,
@@ -66,9 +68,9 @@ class Recorder:
         )
         if call.kind.endswith(".start"):
             self._groups[id(output)] = (output, number)  # kept, so that its id stays its own
-        if call.follow is None:
+        if call.taint is None:
             return output
-        return followed(output, Source(follower=self, draw=number, spread=call.follow))
+        return tainted(output, Source(listener=self, draw=number, spread=call.taint))
 
     def added(self, source: Source, index: Any, value: Any, output: Any) -> Any:
         """Note what noise was added to."""
@@ -114,7 +116,9 @@ class Replayer:
         self._centres: dict[int, dict[int, Fraction] | None] = {}
 
     # -- calls --
-    def hear(self, original: Callable[..., Any], describe: Described, args: Any, named: Any) -> Any:
+    def on_call(
+        self, original: Callable[..., Any], describe: Described, args: Any, named: Any
+    ) -> Any:
         """Let the call be refused if it must be, and else answer from the tape."""
         here: Description | None = describe(args, named)
         if here is None:
@@ -139,16 +143,16 @@ class Replayer:
         except LastbitError as error:
             raise Unmeasurable(error) from None
         answer = copied(self._instead.get(number, call.output))
-        if call.follow is None:
+        if call.taint is None:
             return answer
-        return followed(answer, Source(follower=self, draw=number, spread=call.follow))
+        return tainted(answer, Source(listener=self, draw=number, spread=call.taint))
 
     def _compare_coins(self, call: Call, here: Description) -> None:
         """The same bits fall as other coins, if their number or their law has changed."""
         if not _same_parameters(call.parameters, plain(here.parameters)):
             self._unpriced.append(call.kind)
             self._uncoupled = True
-        elif not same(call.value, plain(here.value)):
+        elif not bit_identical(call.value, plain(here.value)):
             self._uncoupled = True
 
     def _expected(self, kind: str, *, release: bool = False) -> tuple[int, Call]:
@@ -176,12 +180,12 @@ class Replayer:
             before, now = self._asked.setdefault(start, ([], []))
             before.append(call.value)
             now.append(value)
-        elif call.follow is not None:
+        elif call.taint is not None:
             self._centres[number] = shifts(call.value, value, np.shape(call.output))
         elif call.rule is not None:
-            self._note(call, call.rule.moved(call.value, value))
+            self._note(call, call.rule.observed(call.value, value))
 
-    def _note(self, call: Call, move: Move) -> None:
+    def _note(self, call: Call, move: Observed) -> None:
         if move.beyond:
             allowed = getattr(getattr(call.rule, "mechanism", call.rule), "sensitivity", None)
             little = allowed is not None and move.distance <= allowed * (1 + Fraction(1, 1 << 40))
@@ -264,7 +268,7 @@ class Replayer:
         if self._next < len(self.tape):
             call = self.tape[self._next]
             self.find("control flow", call.where, f"{call.kind} is not called any more")
-        if not same(self.tape.output, plain(output)):
+        if not bit_identical(self.tape.output, plain(output)):
             self.find("leak", "the output", "it changes although every noisy value is the same")
         return self.summary()
 
@@ -273,7 +277,7 @@ class Replayer:
         for start, (before, now) in self._asked.items():
             call = self.tape[start]
             if call.rule is not None:
-                self._note(call, call.rule.moved(before, now))
+                self._note(call, call.rule.observed(before, now))
         self._asked.clear()
         for draw, centre in self._centres.items():
             self._settle(draw, centre)
@@ -296,7 +300,7 @@ class Replayer:
         found = {}
         for draw, entries in self._shifts.items():
             call = self.tape[draw]
-            if not entries or self._spreads[draw] != call.follow:  # rounded noise has other units
+            if not entries or self._spreads[draw] != call.taint:  # rounded noise has other units
                 continue
             drawn = np.array(call.output)
             for entry, moved in entries.items():
@@ -325,7 +329,7 @@ class Replayer:
                 self._charge((PureDP(math.inf),))
                 return
             total[entry] = moved.pop()
-        spread: Spread = self._spreads.get(draw, call.follow)
+        spread: Spread = self._spreads.get(draw, call.taint)
         costs = spread.cost(total)
         if costs is None:
             self._unpriced.append(call.kind)
@@ -350,6 +354,6 @@ def _same_parameters(one: Any, other: Any) -> bool:
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return all(map(_same_parameters, one, other))
     try:
-        return same(one, other)
+        return bit_identical(one, other)
     except WrongType:
         return type(one) is type(other)

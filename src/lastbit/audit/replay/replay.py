@@ -25,14 +25,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lastbit.audit.replay.distance import Declared, same
+from lastbit.audit.replay.distance import Declared, bit_identical
 from lastbit.audit.replay.findings import Finding, Replay, a_little_more, claim_of, keeps
-from lastbit.audit.replay.hooks import Ear, exchanged, one_at_a_time
+from lastbit.audit.replay.hooks import Hook, hooked, one_at_a_time
 from lastbit.audit.replay.neighbours import Neighbour, neighbours as neighbours_of
 from lastbit.audit.replay.numpy_generators import (
+    hook_numpy,
+    hook_random,
     library_state,
-    listen_to_numpy,
-    listen_to_random,
     numpy_noise_loaded,
     set_library_state,
 )
@@ -48,15 +48,15 @@ _SHOWN = ("leak", "control flow", "reuse")
 
 
 @contextmanager
-def _listening() -> Iterator[Ear]:
+def _listening() -> Iterator[Hook]:
     """Everything exchanged, nobody told yet."""
-    ear = Ear()
+    hook = Hook()
     with one_at_a_time() as stack:
         for function, describe in (*our_primitives(), *declared_primitives()):
-            stack.enter_context(exchanged(function, describe, ear))
-        stack.enter_context(listen_to_numpy(ear))
-        stack.enter_context(listen_to_random(ear))
-        yield ear
+            stack.enter_context(hooked(function, describe, hook))
+        stack.enter_context(hook_numpy(hook))
+        stack.enter_context(hook_random(hook))
+        yield hook
 
 
 @contextmanager
@@ -77,15 +77,15 @@ def record() -> Iterator[Tape]:
     ['leak']
     """
     before = numpy_noise_loaded()
-    with _listening() as ear:
+    with _listening() as hook:
         tape = Tape()
         tape.library_state = library_state()
         recorder = Recorder(tape)
-        ear.hearer = recorder
+        hook.listener = recorder
         try:
             yield tape
         finally:
-            ear.hearer = None
+            hook.listener = None
             recorder.open = False
             tape.tossed_by_library = library_state() != tape.library_state
     if numpy_noise_loaded() != before:
@@ -94,7 +94,7 @@ def record() -> Iterator[Tape]:
             problem="loaded numpy.random while recording, so that its draws were not heard",
             remedy="import numpy.random before the `with` block",
         )
-    if ear.elsewhere:
+    if hook.elsewhere:
         raise InvalidParameter(
             "program",
             problem="drew noise in another thread, which is not heard",
@@ -112,8 +112,8 @@ def replay(program: Program, neighbour: Any, tape: Tape) -> Replay:
     """
     _check_program(program)
     _check_tape(tape)
-    with _listening() as ear:
-        return _replayed(program, neighbour, tape, ear)
+    with _listening() as hook:
+        return _replayed(program, neighbour, tape, hook)
 
 
 def _check_tape(tape: object) -> None:
@@ -131,13 +131,13 @@ def _check_program(program: object) -> None:
         raise WrongType("program", problem="cannot be called", remedy="pass a function of the data")
 
 
-def _replayed(program: Program, neighbour: Any, tape: Tape, ear: Ear) -> Replay:
+def _replayed(program: Program, neighbour: Any, tape: Tape, hook: Hook) -> Replay:
     """One neighbour, and once more with the draws that hide it."""
     first = Replayer(tape)
-    found = _run(program, neighbour, first, ear)
+    found = _run(program, neighbour, first, hook)
     undone = first.undone()
     if undone and not any(finding.kind in _SHOWN for finding in found.findings):
-        second = _run(program, neighbour, Replayer(tape, undone), ear)
+        second = _run(program, neighbour, Replayer(tape, undone), hook)
         shown = [finding.kind for finding in second.findings if finding.kind in _SHOWN]
         if shown:
             call: Call = tape[min(undone)]
@@ -148,11 +148,11 @@ def _replayed(program: Program, neighbour: Any, tape: Tape, ear: Ear) -> Replay:
     return found
 
 
-def _run(program: Program, neighbour: Any, replayer: Replayer, ear: Ear) -> Replay:
-    before, state = ear.elsewhere, library_state()
+def _run(program: Program, neighbour: Any, replayer: Replayer, hook: Hook) -> Replay:
+    before, state = hook.elsewhere, library_state()
     set_library_state(replayer.tape.library_state)
     ended: Finding | None = None
-    ear.hearer = replayer
+    hook.listener = replayer
     try:
         output: Any = program(copied(neighbour))
         output = list(output) if isinstance(output, Iterator) else output
@@ -167,12 +167,12 @@ def _run(program: Program, neighbour: Any, replayer: Replayer, ear: Ear) -> Repl
         replayer.find("control flow", where, problem)
         found = replayer.summary()
     finally:
-        ear.hearer = None
+        hook.listener = None
         replayer.open = False
         set_library_state(state)
     if found is None:
         found = replayer.finish(output)
-    if ear.elsewhere != before:
+    if hook.elsewhere != before:
         problem = "noise is drawn in another thread"
         ended = Finding(kind="unfollowed", where="another thread", problem=problem, certain=False)
     return found if ended is None else replace(found, findings=(*found.findings, ended))
@@ -259,19 +259,19 @@ def audit_program(
     costliest: tuple[Guarantee, ...] = ()
     unpriced: dict[str, None] = {}
     tried = 0
-    with _listening() as ear:
-        again = _replayed(program, dataset, tape, ear)
+    with _listening() as hook:
+        again = _replayed(program, dataset, tape, hook)
         if not _quiet(again):
             return _not_repeatable(tape, promised, again)
         for neighbour in chosen:
             tried += 1
-            result = _replayed(program, neighbour.dataset, tape, ear)
+            result = _replayed(program, neighbour.dataset, tape, hook)
             unpriced |= dict.fromkeys(result.unpriced)
             costliest = max(costliest, result.cost, key=_size)
             news = [finding for finding in result.findings if finding not in found]
             sure = not news or (
-                _replayed(program, neighbour.dataset, tape, ear).findings == result.findings
-                and _quiet(_replayed(program, dataset, tape, ear))
+                _replayed(program, neighbour.dataset, tape, hook).findings == result.findings
+                and _quiet(_replayed(program, dataset, tape, hook))
             )  # a coin that is not heard need not fall alike twice
             for finding in (*result.findings, *_beyond(promised, result)):
                 _collect(found, finding, neighbour.change, sure=sure)
@@ -338,7 +338,7 @@ def _fixed(tape: Tape, other: Tape) -> Iterator[Finding]:
             continue
         scale = min(spread.scale) if isinstance(spread.scale, tuple) else spread.scale
         fine = np.spacing(np.abs(drawn)).max() <= float(scale) * 2**-30  # else it may be chance
-        if fine and same(one.output, two.output):
+        if fine and bit_identical(one.output, two.output):
             problem = f"{one.kind} draws the same in every run"
             yield Finding(kind="fixed noise", where=one.where, problem=problem)
 

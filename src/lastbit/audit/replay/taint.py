@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.replay.distance import Move, shifts
+from lastbit.audit.replay.distance import Observed, shifts
 from lastbit.errors import LastbitError
 from lastbit.exact import rational
 from lastbit.privacy import ZCDP, Guarantee, PureDP
@@ -73,16 +73,16 @@ class SpreadRule:
     spread: Spread
     shape: tuple[int, ...] = ()
 
-    def moved(self, here: Any, there: Any) -> Move:
+    def observed(self, here: Any, there: Any) -> Observed:
         """No sensitivity was declared, so nothing is beyond it; but everything has its price."""
         apart = shifts(here, there, self.shape)
         if apart is None:
-            return Move(distance=float("inf"), costs=(PureDP(float("inf")),))
+            return Observed(distance=float("inf"), costs=(PureDP(float("inf")),))
         distance = sum(map(abs, apart.values()), Fraction(0))
-        return Move(distance=distance, costs=self.spread.cost(apart))
+        return Observed(distance=distance, costs=self.spread.cost(apart))
 
 
-class Follower(Protocol):
+class TaintListener(Protocol):
     """Somebody who is told when noise meets a value."""
 
     def added(self, source: Source, index: Any, value: Any, output: Any) -> Any:
@@ -97,7 +97,7 @@ class Source:
     `others` are draws that were added to it: they are part of the sum and cover nothing more.
     """
 
-    follower: Follower
+    listener: TaintListener
     draw: int
     spread: Spread
     factor: Fraction = Fraction(1)
@@ -108,7 +108,7 @@ class Source:
         return replace(self, factor=self.factor * factor)
 
 
-def followed(value: Any, source: Source, index: Any = None) -> Any:
+def tainted(value: Any, source: Source, index: Any = None) -> Any:
     """A draw as noise that is followed; `index` counts the entries of its draw."""
     if isinstance(value, np.ndarray) and value.ndim:
         if value.dtype.kind not in "iuf":
@@ -162,7 +162,7 @@ def _added(one: Any, other: Any, operation: Callable[[Any, Any], Any]) -> Any:
     source: Source = noise.source.times(Fraction(sign))
     shape = np.shape(output)
     index = np.broadcast_to(noise.index, shape)
-    return source.follower.added(source, index, np.broadcast_to(plain(value), shape), output)
+    return source.listener.added(source, index, np.broadcast_to(plain(value), shape), output)
 
 
 def _merged(one: Any, other: Any, sign: int, output: Any) -> Any:
@@ -181,7 +181,7 @@ def _merged(one: Any, other: Any, sign: int, output: Any) -> Any:
             chosen, index = second.times(Fraction(sign)), other.index
     both = {first.draw, second.draw, *first.others, *second.others}
     chosen = replace(chosen, others=frozenset(both - {chosen.draw}))
-    return followed(output, chosen, np.broadcast_to(index, np.shape(output)))
+    return tainted(output, chosen, np.broadcast_to(index, np.shape(output)))
 
 
 def _stretched(noise: Any, factor: Any, operation: Callable[[Any, Any], Any]) -> Any:
@@ -196,7 +196,7 @@ def _stretched(noise: Any, factor: Any, operation: Callable[[Any, Any], Any]) ->
     if number == 0:
         return output
     source = noise.source.times(number if operation is operator.mul else 1 / number)
-    return followed(output, source, noise.index)
+    return tainted(output, source, noise.index)
 
 
 def _rounded(noise: Any, output: Any) -> Any:
@@ -205,11 +205,11 @@ def _rounded(noise: Any, output: Any) -> Any:
     if spread.law not in ("laplace", "gaussian") or isinstance(spread.scale, tuple):
         return output
     wide = replace(spread, scale=spread.scale * abs(source.factor), whole=True)
-    return followed(output, replace(source, spread=wide, factor=Fraction(1)), noise.index)
+    return tainted(output, replace(source, spread=wide, factor=Fraction(1)), noise.index)
 
 
 def _is_noise(value: Any) -> bool:
-    return isinstance(value, _Float | _Int) or (isinstance(value, _Array) and value.is_followed())
+    return isinstance(value, _Float | _Int) or (isinstance(value, _Array) and value.is_tainted())
 
 
 class _Scalar:
@@ -293,7 +293,7 @@ class _Array(np.ndarray[Any, Any]):
             np.rint: lambda a: _rounded(a, np.rint(plain(a))),
         }
         into = named.pop("out", None)
-        lost = any(isinstance(item, _Array) and not item.is_followed() for item in inputs)
+        lost = any(isinstance(item, _Array) and not item.is_tainted() for item in inputs)
         if method == "__call__" and ufunc in known and not named and not lost:
             result = known[ufunc](*inputs)
             if into is None:
@@ -307,7 +307,7 @@ class _Array(np.ndarray[Any, Any]):
             named["out"] = tuple(plain_view(item) for item in into)
         return getattr(ufunc, method)(*(plain(item) for item in inputs), **named)
 
-    def is_followed(self) -> bool:
+    def is_tainted(self) -> bool:
         """Whether this is a draw or a part of one, and nothing was written into it since."""
         if getattr(self, "source", None) is None or self.index.shape != self.shape:
             return False
@@ -315,7 +315,7 @@ class _Array(np.ndarray[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         part = np.asarray(self)[key]
-        return followed(part, self.source, self.index[key]) if self.is_followed() else part
+        return tainted(part, self.source, self.index[key]) if self.is_tainted() else part
 
     def __iter__(self) -> Iterator[Any]:
         return (self[entry] for entry in range(len(self)))
@@ -331,15 +331,15 @@ class _Array(np.ndarray[Any, Any]):
     def astype(self, dtype: Any, *args: Any, **named: Any) -> Any:
         """The same in another type; cutting off decimals is no shift any more."""
         part = plain(self).astype(dtype, *args, **named)
-        exact = part.dtype.kind == "f" or (self.is_followed() and self.source.spread.whole)
-        return followed(part, self.source, self.index) if exact and self.is_followed() else part
+        exact = part.dtype.kind == "f" or (self.is_tainted() and self.source.spread.whole)
+        return tainted(part, self.source, self.index) if exact and self.is_tainted() else part
 
     def _arranged(self, method: str, *args: Any, **named: Any) -> Any:
         """The same noise in another order or shape."""
         part = getattr(np.asarray(self), method)(*args, **named)
-        if not self.is_followed():
+        if not self.is_tainted():
             return part
-        return followed(part, self.source, getattr(self.index, method)(*args, **named))
+        return tainted(part, self.source, getattr(self.index, method)(*args, **named))
 
     def copy(self, *args: Any, **named: Any) -> Any:
         return self._arranged("copy", *args, **named)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lastbit.audit.replay.distance import Move
+from lastbit.audit.replay.distance import Observed
 from lastbit.errors import InvalidParameter
 
 _LIBRARIES = frozenset({"lastbit", "numpy", "pandas", "polars", "scipy"})
@@ -26,7 +26,7 @@ ADDED = "added noise"
 class Rule(Protocol):
     """How far two inputs of a primitive are apart, and what that costs."""
 
-    def moved(self, here: Any, there: Any) -> Move:
+    def observed(self, here: Any, there: Any) -> Observed:
         """From the input on one dataset to that on its neighbour."""
         ...
 
@@ -46,7 +46,7 @@ class Description:
     value: Any = field(default=None, repr=False)
     parameters: Any = field(default=None, repr=False)
     rule: Rule | None = None
-    follow: Any = None
+    taint: Any = None
     coins: Any = field(default=None, repr=False)
     group: Any = field(default=None, repr=False)
     instead: Any = None
@@ -63,7 +63,7 @@ class Call:
     parameters: Any = field(repr=False)
     output: Any = field(repr=False)
     rule: Rule | None = field(repr=False)
-    follow: Any = field(default=None, repr=False)
+    taint: Any = field(default=None, repr=False)
     state: Any = field(default=None, repr=False)
     group: int | None = field(default=None, repr=False)
     release: bool = False
@@ -126,7 +126,7 @@ class Tape:
     @property
     def coins(self) -> bool:
         """Whether something was drawn that is no noise to be followed."""
-        followed = all(call.release or call.follow or call.kind == ADDED for call in self._calls)
+        followed = all(call.release or call.taint or call.kind == ADDED for call in self._calls)
         return self.tossed_by_library or not followed
 
     @property

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import rational
+from lastbit.exact import probability, rational
 from lastbit.privacy import ADD_REMOVE, Neighbours
 from lastbit.tables.query.expression import ColumnType, Value
 
@@ -140,10 +140,7 @@ class Budget:
                     problem=f"does not suit a budget of kind {self.kind}",
                     remedy=f"declare {' and '.join(meant[self.kind])}, above 0, and nothing else",
                 )
-        if self.delta >= 1:
-            raise InvalidParameter(
-                "budget: delta", problem="is not below 1", remedy="declare, say, 1e-6"
-            )
+        probability(self.delta, "budget: delta", one=False, remedy="declare, say, 1e-6")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, arb_of, positive, root_below, upper, working_precision
 from lastbit.mechanisms import ThresholdedHistogram
-from lastbit.privacy import ZCDP, delta_upper, least_noise
+from lastbit.privacy import ZCDP, best_order_for_epsilon, delta_upper, least_noise
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.measures import Measure, Recipe
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, PartitionSelection, RankPart
@@ -185,22 +185,11 @@ def conversion_to(epsilon: Fraction, delta: Fraction) -> Conversion:
     start = Fraction(max(1.0, math.log(delta.denominator) - math.log(delta.numerator))) / epsilon
     rho = 1 / (2 * least_noise(meets, start=start, bits=32) ** 2)
     while True:
-        order = _best_order(rho, epsilon)
+        best = best_order_for_epsilon(rho, epsilon) - 1
+        order = 1 + max(best.limit_denominator(1 << 20), Fraction(1, 1 << 20))
         if order_delta(rho, epsilon, order) <= delta:
             return Conversion(rho=rho, epsilon=epsilon, delta=delta, order=order)
         rho *= 1 - Fraction(1, 1 << 24)
-
-
-def _best_order(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """About where delta is least: every order proves a delta, so floats may be careless."""
-    density, loss = float(rho), float(epsilon)
-    low, high = -60.0, 60.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        x = math.exp(middle)
-        below = (1 + 2 * x) * density - math.log1p(1 / x) < loss
-        low, high = (middle, high) if below else (low, middle)
-    return 1 + max(Fraction(math.exp(low)).limit_denominator(1 << 20), Fraction(1, 1 << 20))
 
 
 def demands_of(

@@ -28,7 +28,7 @@ from math import lcm
 from typing import Any
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, rational, shown
+from lastbit.exact import Number, positive, probability, shown
 from lastbit.tables.card.schema import Budget, DataCard
 from lastbit.tables.plan.calibrate import Weights
 
@@ -270,8 +270,6 @@ def _weight(value: Number) -> Fraction:
 
 
 def _level(value: Number) -> Fraction:
-    level = rational(value, "delta")
-    if not 0 <= level < 1:
-        raise InvalidParameter("delta", problem="is not between 0 and 1", remedy="pass, say, 1e-9")
+    level = probability(value, "delta", one=False, remedy="pass, say, 1e-9")
     check_admitted(level, "delta")
     return level

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, rational, shown
+from lastbit.exact import Number, probability, rational, shown
 from lastbit.tables.query.query import Aggregate, Function
 from lastbit.tables.sql.aggregates import bounded, counted
 from lastbit.tables.sql.rows import SelectedRows
@@ -112,11 +112,8 @@ def quantile(
     expression: str, level: Number, low: Number | None = None, high: Number | None = None
 ) -> AggregateSpec:
     """The value below which the share `level` of values lies."""
-    share = rational(level, "level")
-    if not 0 < share < 1:
-        raise InvalidParameter(
-            "level", problem="is not between 0 and 1", remedy='pass, say, "0.9"; or use min and max'
-        )
+    remedy = 'pass, say, "0.9"; or use min and max'
+    share = probability(level, "level", zero=False, one=False, remedy=remedy)
     return AggregateSpec(
         function="quantile", expression=expression, bounds=_bounds(low, high), level=share
     )

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
+from lastbit.exact import probability
 from lastbit.tables.query.expression import (
     ColumnName,
     Constant,
@@ -75,12 +76,10 @@ class Aggregate:
             raise InvalidParameter(
                 f"{self.name}: bounds", problem="do not rise", remedy="pass low < high"
             )
-        if self.function == "quantile" and not (self.level is not None and 0 < self.level < 1):
-            raise InvalidParameter(
-                f"{self.name}: level",
-                problem="is not between 0 and 1",
-                remedy="pass, say, 1/2; for the ends use min and max",
-            )
+        if self.function == "quantile":
+            remedy = "pass, say, 1/2; for the ends use min and max"
+            level = 0 if self.level is None else self.level
+            probability(level, f"{self.name}: level", zero=False, one=False, remedy=remedy)
         if self.function == "histogram" and (
             self.edges is None
             or len(self.edges) < 2

@@ -1,0 +1,8 @@
+"""Mechanisms of the literature with known losses, to measure auditors with: not for use.
+
+| file | holds |
+|---|---|
+| `benchmarks.py` | `benchmark(name)`, `benchmarks()`: claims, pairs and true losses |
+| `laws.py` | exact losses for real noise |
+| `noise.py` | textbook noise in floats, and sparse vectors made of it |
+"""

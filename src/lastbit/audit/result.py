@@ -1,0 +1,323 @@
+"""What a black-box audit found: the event that tells two inputs apart, and what it proves.
+
+An event is a set of outputs. It is data, so that pictures and programs need not read the sentence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from lastbit.audit.blackbox.features import Feature
+from lastbit.exact import exact_text, rounded_down, rounded_up
+
+Range: TypeAlias = tuple[float, float]
+"""From the first number, included, to the second, excluded; a single value if both are equal."""
+_MOST_OUTPUTS = 6
+_MOST_RANGES = 8  # in a sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputEvent:
+    """The output is one of these, as they are printed, or of `others` that are not listed."""
+
+    outputs: tuple[str, ...]
+    others: int = 0
+
+    @classmethod
+    def of(cls, names: Sequence[str], most: int = _MOST_OUTPUTS) -> OutputEvent:
+        """The event of all these outputs, listing at most so many."""
+        return cls(outputs=tuple(names[:most]), others=max(0, len(names) - most))
+
+    @property
+    def sentence(self) -> str:
+        """In words.
+
+        >>> OutputEvent.of("abc", most=2).sentence, OutputEvent.of([]).sentence
+        ('the output is a or b or 1 more', 'no output')
+        """
+        more = f" or {self.others} more" if self.others else ""
+        return f"the output is {' or '.join(self.outputs)}{more}" if self.outputs else "no output"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"kind": "outputs", "outputs": list(self.outputs), "others": self.others}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A feature of the output lies in one of some ranges."""
+
+    feature: Feature
+    ranges: tuple[Range, ...]
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        more = len(self.ranges) - _MOST_RANGES
+        tail = f", or in {more} more ranges" if more > 0 else ""
+        named = " or ".join(map(_within, self.ranges[:_MOST_RANGES]))
+        return f"{self.feature.name} is {named}{tail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeEvent:
+    """All of the conditions hold, or at least one of them."""
+
+    conditions: tuple[Condition, ...]
+    all_hold: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        joined = " and " if self.all_hold else " or "
+        return joined.join(condition.sentence for condition in self.conditions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; infinite ends as text."""
+        return {
+            "kind": "ranges",
+            "all_hold": self.all_hold,
+            "conditions": [
+                {
+                    "feature": condition.feature.name,
+                    "ranges": [[_json(low), _json(high)] for low, high in condition.ranges],
+                }
+                for condition in self.conditions
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioEvent:
+    """The likelihood ratio estimated from several features reaches a limit."""
+
+    features: tuple[str, ...]
+    """Which kinds of features, in words."""
+    groups: tuple[str, ...]
+    """The same by `Feature.group`."""
+    at_least: float
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        names = ", ".join(self.features)
+        return f"the likelihood ratio estimated from {names} is at least {self.at_least:.4g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"kind": "ratio", "features": list(self.features), "at_least": self.at_least}
+
+
+@dataclass(frozen=True, slots=True)
+class NoEvent:
+    """All outputs were alike, so there was nothing to count."""
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        return "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"kind": "none"}
+
+
+Event: TypeAlias = OutputEvent | RangeEvent | RatioEvent | NoEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFinding:
+    """Certified lower bounds for one pair, by the event and, where samples decided, its counts.
+
+    `swapped` says that the event is likelier under the second input; the hits are then in that
+    order: `hits` under the likelier input, `other_hits` under the other.
+    """
+
+    epsilon_lower: float
+    delta_lower: float | None
+    event: Event
+    swapped: bool = False
+    hits: int = 0
+    trials: int = 0
+    other_hits: int = 0
+    other_trials: int = 0
+    samples: int = 0
+    pair: int = 0
+
+    def estimate(self, delta: Fraction) -> float:
+        """Where the bound tends to with more runs: not itself a bound."""
+        above = self.hits / self.trials - float(delta) if self.trials and self.other_trials else 0.0
+        if above <= 0:
+            return 0.0
+        if not self.other_hits:
+            return math.inf
+        return max(0.0, math.log(above * self.other_trials / self.other_hits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """A certified lower bound on the loss of a mechanism for two inputs.
+
+    `epsilon_lower` holds at `delta`; `delta_lower` at the claimed `epsilon`, if one was claimed.
+    Both are rounded down, and together wrong with probability at most `error`, which is 0 where
+    the law was known: then they are true of that law, and `rests_on` says what is known of the law.
+    `monotone` is "proved" or "probed" for code whose law was worked out by running it: that law is
+    the code's if the code is monotone in its uniform. Where that is only probed the law decides
+    nothing: the result is not exact, and `broken` only if samples say so.
+    `contradiction` says why a law that the mechanism stated is not that of its releases; the
+    verdict then rests on samples. `estimate` is where the bound tends to with more runs: no bound,
+    but a reason to run longer if it is above the claim.
+
+    `inputs` are in the order in which the event is likelier under the first: it happened `hits`
+    times in `trials` runs there, and `other_hits` times in `other_trials` runs under the second. A
+    coin decided the input of each run, so the two numbers of runs differ a bit.
+    """
+
+    epsilon_lower: float
+    delta_lower: float | None
+    epsilon: Fraction | None
+    delta: Fraction
+    error: Fraction
+    witness: Event
+    inputs: tuple[Any, Any]
+    hits: int
+    trials: int
+    other_hits: int
+    other_trials: int
+    samples: int
+    seconds: float
+    again: str
+    estimate: float | None = None
+    basis: Literal["samples", "law", "code"] = "samples"
+    releases: int = 0
+    unheard: str | None = None
+    contradiction: str | None = None
+    monotone: Literal["proved", "probed"] | None = None
+
+    @property
+    def event(self) -> str:
+        """The event that tells the inputs apart, in words; `witness` is the same as data."""
+        return self.witness.sentence
+
+    @property
+    def rests_on(self) -> str:
+        """What the verdict is about: a law, and what is known of it, or samples."""
+        match self.basis:
+            case "code" if self.monotone == "proved":
+                return (
+                    "the law of the code itself, worked out by running it; that it is monotone in "
+                    "its uniform is proved from its steps"
+                )
+            case "code":
+                return (
+                    "a law that is the code's only if it is monotone in its uniform, which was "
+                    "probed and not proved: it decides nothing"
+                )
+            case "law" if self.releases:
+                return f"the law, which {self.releases:,} releases do not contradict"
+            case "law":
+                return f"the law alone: {self.unheard or 'no release was compared with it'}"
+            case "samples" if self.monotone == "probed":
+                return (
+                    "samples: its law chose the event, but that the code is monotone in its "
+                    "uniform was only probed, not proved"
+                )
+            case "samples" if self.contradiction is not None:
+                return "samples, since the law is not that of release"
+            case "samples":
+                return "samples"
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the claim stands, and the estimate is above it: more runs may refute it."""
+        if self.epsilon is None or self.broken or self.estimate is None:
+            return False
+        return self.estimate > self.epsilon
+
+    @property
+    def exact(self) -> bool:
+        """Whether the laws decided, and not samples; a law of code that is only probed does not."""
+        return self.error == 0 and not self._only_probed
+
+    @property
+    def _only_probed(self) -> bool:
+        return self.basis == "code" and self.monotone != "proved"
+
+    @property
+    def broken(self) -> bool:
+        """Whether the claim is refuted: epsilon is greater, or delta is at that epsilon."""
+        if self.epsilon is None or self._only_probed:
+            return False
+        return self.epsilon_lower > self.epsilon or (self.delta_lower or 0.0) > self.delta
+
+    def __str__(self) -> str:
+        how = f"wrong with probability at most {rounded_up(self.error, 3)}"
+        if self.exact:
+            how = "exact"
+        elif self._only_probed:
+            how = "if the code is monotone in its uniform: probed, not proved"
+        bound = rounded_down(self.epsilon_lower, 4)
+        lines = [f"epsilon >= {bound} at delta = {exact_text(self.delta)} ({how})"]
+        if self.contradiction is not None:
+            lines.insert(0, f"THE LAW IS NOT THAT OF RELEASE: {self.contradiction}")
+        lines.append(f"rests on {self.rests_on}")
+        if self.epsilon is not None:
+            verdict = "REFUTED" if self.broken else "not refuted"
+            lines.append(f"claimed: epsilon = {exact_text(self.epsilon)}: {verdict}")
+            low = rounded_down(self.delta_lower or 0.0, 4)
+            lines.append(f"delta >= {low} at the claimed epsilon")
+        if self.undecided:
+            lines.append(f"the estimate is {self.estimate:.4g}, above the claim: run it longer")
+        lines.append(f"event: {self.event}")
+        if self.trials:
+            lines.append(
+                f"seen {self.hits} times in {self.trials} runs on {self.inputs[0]}, "
+                f"{self.other_hits} times in {self.other_trials} on {self.inputs[1]}"
+            )
+        else:
+            lines.append(f"inputs: {self.inputs[0]} against {self.inputs[1]}")
+        return "\n".join([*lines, f"again: {self.again}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as text and numbers, ready for JSON."""
+        exact = {name: str(getattr(self, name)) for name in ("delta", "error")}
+        plain = ("hits", "trials", "other_hits", "other_trials", "samples", "seconds", "again")
+        return {
+            "epsilon_lower": _json(self.epsilon_lower),
+            "delta_lower": self.delta_lower,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            **exact,
+            "broken": self.broken,
+            "exact": self.exact,
+            "event": self.event,
+            "witness": self.witness.to_dict(),
+            "inputs": [str(value) for value in self.inputs],
+            **{name: getattr(self, name) for name in plain},
+            "estimate": _json(self.estimate),
+            "undecided": self.undecided,
+            "basis": self.basis,
+            "rests_on": self.rests_on,
+            "contradiction": self.contradiction,
+            "monotone": self.monotone,
+        }
+
+
+# ---------------------------------------------------------------- as text
+
+
+def _within(ends: Range) -> str:
+    low, high = ends
+    if low == high:
+        return f"{low:.17g}"
+    if low == -math.inf:
+        return "anything" if high == math.inf else f"below {high:.17g}"
+    return f"in [{low:.17g}, {high:.17g})"
+
+
+def _json(number: float | None) -> float | str | None:
+    """Infinity as text, which JSON lacks."""
+    return str(number) if number is not None and math.isinf(number) else number
