@@ -17,7 +17,8 @@ from datetime import datetime
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb.engine import columns_of
 from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_string
-from lastbit.tables.card.schema import ColumnType, DataCard, Source
+from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.query.expression import ColumnType
 
 _HEAD = """\
 # A data card: what is publicly known of a table, and what its answers may cost in all.

@@ -28,17 +28,10 @@ from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
 from lastbit.places import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.tables.card.schema import (
-    TYPES,
-    Budget,
-    Column,
-    ColumnType,
-    DataCard,
-    PublicTable,
-    Source,
-)
+from lastbit.tables.card.schema import TYPES, Budget, Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.measures import grid_of
 from lastbit.tables.plan.price import check_budget
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

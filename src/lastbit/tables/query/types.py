@@ -12,11 +12,12 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,
+    ColumnType,
     Constant,
     Expression,
     Value,

@@ -110,7 +110,10 @@ def _parsed(text: str, what: str, remedy: str) -> list[Any]:
     raise too_deep(what) if deep else refused(what, f"is no SQL{where}", remedy)
 
 
-class _Counting(DuckDB.Parser):
+_Parser: Any = DuckDB.Parser  # wherever this version of sqlglot defines it
+
+
+class _Counting(_Parser):  # type: ignore[misc]
     """The parser, but with a number of steps that it may take."""
 
     left = 0

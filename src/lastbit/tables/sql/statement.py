@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call
+from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from lastbit.tables.query.types import card_types, known_values, type_of, typed
 from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit

@@ -31,13 +31,14 @@ from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
 from lastbit.tables.backends.duckdb.sources import check_csv, csv_columns, reading_all, shown
-from lastbit.tables.card.schema import ColumnType, DataCard, Source
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.literals import identifier
 from lastbit.tables.compile.rows import CompiledRows, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import REARRANGING
 from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.plan.measures import Measure
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 from lastbit.tables.sealing import sealed
 
@@ -330,7 +331,7 @@ def _optimizers_off(connection: Any) -> str:
     """What would make one row's meaning, or the work on it, depend on others.
 
     Parquet's least and greatest values leave NaN out; from them DuckDB concludes that isnan() is
-    false. `compile_steps.py` says what the others would do.
+    false. `compile/steps.py` says what the others would do.
     """
     known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
     return ",".join(name for name in (*REARRANGING, "statistics_propagation") if name in known)
