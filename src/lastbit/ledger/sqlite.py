@@ -187,8 +187,6 @@ class Ledger:
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         draft = Entry(
-            sequence=0,
-            when="",
             kind="reserved",
             account=account,
             who=who,
@@ -301,8 +299,6 @@ class Ledger:
         asked = record.get("asked")
         told = asked if isinstance(asked, Mapping) else {}
         draft = Entry(
-            sequence=0,
-            when="",
             kind="charge",
             account=account,
             who=who,
@@ -462,14 +458,12 @@ def _new_ledger(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
         connection.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
         sealed = hashlib.sha256(secret).hexdigest()
-        opening = Entry(sequence=0, when="", kind="opened", secret=sealed)
+        opening = Entry(kind="opened", secret=sealed)
         appended(connection, opening, None, after=(0, FIRST))
 
 
 def _budget_entry(state: Account, *, who: str | None) -> Entry:
     return Entry(
-        sequence=0,
-        when="",
         kind="budget",
         account=state.name,
         who=who,
