@@ -1,8 +1,7 @@
-"""Whether two outputs are the same, to the last bit.
+"""How far apart two inputs or outputs are, exactly; and what that costs at each mechanism.
 
-How far apart two inputs are, exactly, and what that costs.
-
-How far each of our mechanisms lets its input move, and what a move costs there.
+`distance` measures inputs in the norm that a mechanism's theorem uses, `bit_identical` compares
+outputs to the last bit, and `MechanismRule` knows which distance each of our mechanisms allows.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from lastbit.errors import LastbitError, WrongType
-from lastbit.exact import Real, rational, refine
+from lastbit.exact import Real, rational, refine, root_above
 from lastbit.mechanisms import (
     AboveThreshold,
     ByRate,
@@ -42,15 +41,14 @@ from lastbit.privacy import AS_DECLARED, Guarantee, Loss, PureDP
 
 Norm: TypeAlias = Literal["L1", "L2", "Linf", "entries", "records"]
 NORMS = ("L1", "L2", "Linf", "entries", "records")
-_FINE = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What one primitive saw move between two neighbours.
+    """How far the input of one primitive moved between two neighbours, and what that costs.
 
-    `beyond` says that its declaration does not allow that; `costs` is None where nobody knows what
-    it costs. `declared` is a second price for the same, where the mechanism promises one.
+    `beyond` says that its declaration does not allow that; `costs` is None where they are not
+    known. `declared` is a second price for the same, where the mechanism promises one.
     """
 
     distance: Loss
@@ -121,16 +119,6 @@ def no_more_than(here: Any, there: Any, norm: Norm, limit: Fraction) -> bool:
         return distance(here, there, norm) <= limit
     apart = differences(here, there)
     return apart is not None and sum((d * d for d in apart), Fraction(0)) <= limit * limit
-
-
-def root_above(square: Fraction) -> Fraction:
-    """The square root, rounded up to about 64 bits; exact for squares of rationals."""
-    above, below = math.isqrt(square.numerator), math.isqrt(square.denominator)
-    if above * above == square.numerator and below * below == square.denominator:
-        return Fraction(above, below)
-    # sqrt(p/q) = sqrt(pq)/q
-    scaled = square.numerator * square.denominator * _FINE * _FINE
-    return Fraction(math.isqrt(scaled) + 1, _FINE * square.denominator)
 
 
 def differences(here: Any, there: Any) -> list[Fraction] | None:
@@ -269,7 +257,7 @@ class MechanismRule:
     releases: int = 1
 
     def observed(self, here: Any, there: Any) -> Observed:
-        """The move, measured as the mechanism's theorem measures it.
+        """The distance as the mechanism's theorem measures it, and its cost.
 
         The theorem is that of our own class: what a subclass says of its guarantee, its sensitivity
         or its distance nobody has proved, so the price of its releases is not known.

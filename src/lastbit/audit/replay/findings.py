@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from flint import arb
 
 from lastbit.errors import WrongType
-from lastbit.exact import Number, arb_of, shown, working_precision
+from lastbit.exact import Number, arb_of, exact_text, working_precision
 from lastbit.privacy import (
     ZCDP,
     ApproxDP,
@@ -103,8 +103,8 @@ class Finding:
         """The same with what it says of the data: as secret as they are."""
         lines = [str(self)]
         if self.distance is not None:
-            allowed = "" if self.allowed is None else f", {_number(self.allowed)} declared"
-            lines.append(f"  moved by {_number(self.distance)}{allowed}")
+            allowed = "" if self.allowed is None else f", {exact_text(self.allowed)} declared"
+            lines.append(f"  moved by {exact_text(self.distance)}{allowed}")
         if self.neighbour:
             lines.append(f"  seen with {self.neighbour}")
         return "\n".join(lines)
@@ -231,11 +231,3 @@ def _free(part: Guarantee) -> bool:
         case ApproxDP() | ProbabilisticDP():
             return part.epsilon == 0 and part.delta == 0
     return False
-
-
-def _number(number: Loss) -> str:
-    if number == math.inf:
-        return "more than any number"
-    exact = Fraction(number)
-    short = exact.denominator <= 1000
-    return shown(exact).strip("'") if short else f"{float(exact):.17g}"

@@ -205,14 +205,14 @@ class ProgramAudit:
         return any(finding.certain for finding in self.findings)
 
     def __str__(self) -> str:
-        return self._text(str)
+        return self._told(str)
 
     def in_full(self) -> str:
         """With distances, neighbours and costs: as secret as the data."""
         cost = " and ".join(str(part) for part in self.costliest) or "nothing"
-        return self._text(Finding.in_full) + f"\nthe costliest neighbour: {cost}"
+        return self._told(Finding.in_full) + f"\nthe costliest neighbour: {cost}"
 
-    def _text(self, shown: Callable[[Finding], str]) -> str:
+    def _told(self, shown: Callable[[Finding], str]) -> str:
         calls = f"{self.calls} call{'s' * (self.calls != 1)} of noise primitives"
         tried = f"{self.tried} neighbour{'s' * (self.tried != 1)}"
         if self.clean:

@@ -1,4 +1,4 @@
-"""What was heard of a program: every call of a noise primitive, in order.
+"""What was recorded of a program: every call of a noise primitive, in order.
 
 A tape holds the inputs of the primitives, which are as secret as the data: nothing prints them.
 """
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lastbit.audit.replay.distance import Observed
+from lastbit.audit.replay.taint import plain
 from lastbit.errors import InvalidParameter
 
 _LIBRARIES = frozenset({"lastbit", "numpy", "pandas", "polars", "scipy"})
@@ -35,8 +36,8 @@ class Rule(Protocol):
 class Description:
     """A call before it is made: what it protects, and by which parameters.
 
-    `follow` says what becomes of the output: None leaves it as it is, else it is noise to be
-    followed until it is added to something (`following.py`). `coins` holds what draws the same
+    `taint` is the law of a draw that is tracked until it is added to something (`taint.py`), and
+    None for an output that is left as it is. `coins` holds what draws the same
     coins again for another input, where the output is no release. `group` is the session that a
     question belongs to, `instead` what a replay does in place of the call. `release` says that the
     call is a whole mechanism: nothing but its output comes out of it.
@@ -112,8 +113,6 @@ class Tape:
 
     def keep(self, output: Any) -> Any:
         """Note what the program returned, and return it: `replay` compares with it."""
-        from lastbit.audit.replay.taint import plain
-
         shown = plain(list(output) if isinstance(output, Iterator) else output)
         self._output = copied(shown)
         return shown
@@ -125,7 +124,7 @@ class Tape:
 
     @property
     def coins(self) -> bool:
-        """Whether something was drawn that is no noise to be followed."""
+        """Whether something was drawn that is no tracked noise."""
         followed = all(call.release or call.taint or call.kind == ADDED for call in self._calls)
         return self.tossed_by_library or not followed
 
@@ -162,7 +161,7 @@ def place() -> str:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if _foreign(frame):
-            return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno}"
+            return f"{_relative(frame.f_code.co_filename)}:{frame.f_lineno}"
         frame = frame.f_back
     return "unknown place"
 
@@ -172,7 +171,7 @@ def place_of(traceback: TracebackType | None) -> str:
     found = "unknown place"
     while traceback is not None:
         if _foreign(traceback.tb_frame):
-            found = f"{_short(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}"
+            found = f"{_relative(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
 
@@ -185,7 +184,7 @@ def _foreign(frame: FrameType) -> bool:
     return module.partition(".")[0] not in _LIBRARIES
 
 
-def _short(file: str) -> str:
+def _relative(file: str) -> str:
     """Relative to where one stands, if it is below."""
     path = Path(file)
     try:
