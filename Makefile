@@ -6,6 +6,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Two quiets: warnings about a machine's own pip settings are noise here, errors still show.
 PIP    := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
+# Bytecode is kept, also where a machine forbids it: else each of many processes compiles it anew.
+export PYTHONDONTWRITEBYTECODE :=
+# Tests that share a set-up stay with one worker, unless another one is idle.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # Extra arguments: make test ARGS="-k laplace -n 2", make bench ARGS=--no-peers
 ARGS   ?=
 
@@ -24,14 +28,14 @@ demo: $(READY) ## ask a made-up hospital of a million visits, beside the truth (
 leak: $(READY) ## show textbook floating-point noise leaking, and exact noise not
 	@$(BIN)/lastbit leak
 
-test: $(READY) ## run every test, the doc pages and the docstring examples
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+test: $(READY) ## run the tests, the doc pages and the docstring examples (minutes)
+	@$(PYTEST) $(ARGS)
 
-check: lint types contracts docs anchors test ## everything CI runs; the tests come last
+# The pages run once, with the tests.
+check: lint types contracts anchors evidence test ## everything CI runs; the tests come last
 
-evidence: $(READY) ## the long evidence: thousands of files, programs and damaged ledgers (half an hour)
-	@LASTBIT_EVIDENCE=1 $(BIN)/python -m pytest -n auto tests/tables/test_csv_records.py tests/tables/test_parsing.py \
-	    tests/tables/backends/test_csv_engine.py tests/ledger/test_damaged_files.py tests/verify/test_direction.py $(ARGS)
+evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
+	@$(PYTEST) -m evidence tests $(ARGS)
 
 bench: $(READY) ## run the benchmarks
 	@$(BIN)/python bench/run.py $(ARGS)

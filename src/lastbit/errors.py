@@ -26,6 +26,28 @@ parameters named here (scales, weights, sizes) are public by definition, and lon
 
 from __future__ import annotations
 
+__all__ = [
+    "BudgetExceeded",
+    "CardRefused",
+    "EngineFailed",
+    "EntropyUnavailable",
+    "IncompatibleGuarantees",
+    "InvalidParameter",
+    "LastbitError",
+    "LedgerDamaged",
+    "NoBound",
+    "NotAllowed",
+    "NotCertified",
+    "NotMonotone",
+    "Overflow",
+    "PrecisionExhausted",
+    "QueryRefused",
+    "TooManyOutputs",
+    "Undecidable",
+    "Untraceable",
+    "WrongType",
+]
+
 
 class LastbitError(Exception):
     """The root of the tree; catch it to catch everything lastbit raises on purpose."""
@@ -108,7 +130,11 @@ class NoBound(LastbitError, ArithmeticError):
 
 
 class NotMonotone(LastbitError, ValueError):
-    """Code whose output does not rise or fall with its uniform; the message names two uniforms."""
+    """Code whose output does not rise or fall with its uniform, but turns `between` two."""
+
+    def __init__(self, message: str, *, between: tuple[float, float] | None = None) -> None:
+        super().__init__(message)
+        self.between = between
 
 
 class TooManyOutputs(LastbitError, ValueError):

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 ENTROPY_DOOR = "sampling/bits.py"
@@ -24,6 +25,11 @@ MUTABLE_TYPES = frozenset(
 )
 LONGEST_FILE = 1000  # from 700 on ask whether it holds two ideas
 SHORTEST_ROOM_DOCSTRING = 10
+# entry points of the checker, and the sentences that certificates must carry: no logic
+CHECKER_NAMES = frozenset(
+    {"Rejected", "beliefs", "certificate_in", "check", "check_apart_from_code"}
+    | {"names_code", "problem_of"}
+)
 OPENED = "__getattr__, __dir__, __all__ = opened(__name__)"
 
 
@@ -36,7 +42,7 @@ class Module:
 
     @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.source, filename=str(self.path))
+        return _parsed(self.source, str(self.path))
 
     @property
     def is_init(self) -> bool:
@@ -50,6 +56,16 @@ class Module:
     @property
     def package(self) -> str:
         return self.name if self.is_init else self.name.rpartition(".")[0]
+
+
+@lru_cache(maxsize=1)  # for all checks of one module, one after the other
+def _parsed(source: str, name: str) -> ast.Module:
+    return ast.parse(source, filename=name)
+
+
+@lru_cache(maxsize=1)
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    return list(ast.walk(tree))
 
 
 def modules_below(root: Path) -> list[Module]:
@@ -69,7 +85,7 @@ def entropy_outside_its_door(module: Module) -> Iterator[str]:
         return
     tree = module.tree
     docstrings = _docstrings(tree)
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         match node:
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in ENTROPY_CALLS:
                 yield f"line {node.lineno}: {name}"
@@ -94,7 +110,7 @@ def pseudo_randomness(module: Module) -> Iterator[str]:
     numpy_allowed = str(module.path) in NUMPY_NOISE
     numpy_names = {"np", "numpy"} | {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.Import)
         for alias in node.names
         if alias.name == "numpy"
@@ -106,7 +122,7 @@ def pseudo_randomness(module: Module) -> Iterator[str]:
     if numpy_allowed:
         return
     docstrings = _docstrings(tree)
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         match node:
             case ast.Constant(value=str(text)) if f"{text}.".startswith("numpy.random."):
                 if node not in docstrings:
@@ -209,9 +225,39 @@ def past_a_door(module: Module) -> Iterator[str]:
                 yield f"line {node.lineno}: {origin}"
 
 
+def borrowed_from_the_checker(module: Module) -> Iterator[str]:
+    """Nothing that proves shares logic with what checks: a fault of one would be the other's too.
+
+    And the checker works wherever its folder is copied: its own files are named relatively.
+    """
+    inside = module.path.parts[0] == "checker"
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.ImportFrom(module=source, names=aliases, level=level):
+                origin = _absolute(module.package, source or "", level)
+                taken = [f"{origin}.{alias.name}" for alias in aliases]
+                if inside and level == 0 and origin.split(".")[0] == "lastbit":
+                    yield f"line {node.lineno}: {origin} by its full name"
+            case ast.Import(names=aliases):
+                taken = [f"{alias.name}.*" for alias in aliases]
+            case ast.Call(func=function, args=[first, *_]) if _text_of_name(function) in {
+                "import_module",
+                "__import__",
+            }:
+                taken = [f"{_text(first)}.*"]
+            case _:
+                continue
+        for name in taken:
+            top, _, rest = name.partition("lastbit.checker.")
+            if not inside and not top and rest not in CHECKER_NAMES:
+                yield f"line {node.lineno}: {name}"
+            if not inside and name == "lastbit.checker":
+                yield f"line {node.lineno}: the room itself, and so all that is in it"
+
+
 def list_inside_a_room(module: Module) -> Iterator[str]:
     """What a room shows is listed at its door, in `__init__.pyi`; a file inside has no list."""
-    if not module.is_init:
+    if not module.is_init and len(module.path.parts) > 1:
         for node in module.tree.body:
             if isinstance(node, ast.Assign) and _text_of_name(node.targets[0]) == "__all__":
                 yield f"line {node.lineno}: __all__"
@@ -233,6 +279,21 @@ def wrong_exports(module: Module) -> Iterator[str]:
                     yield f"line {node.lineno}: __all__ names {missing}, which does not exist"
 
 
+def name_bound_again(module: Module) -> Iterator[str]:
+    """A constant has one value in a file: what is above would silently get that of below."""
+    seen: dict[str, str] = {}
+    for node in module.tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                pass
+            case _:
+                continue
+        if seen.setdefault(name, ast.dump(value)) != ast.dump(value):
+            yield f"line {node.lineno}: {name} gets another value"
+
+
 CHECKS = (
     entropy_outside_its_door,
     pseudo_randomness,
@@ -243,8 +304,10 @@ CHECKS = (
     mutable_global,
     too_long,
     past_a_door,
+    borrowed_from_the_checker,
     list_inside_a_room,
     wrong_exports,
+    name_bound_again,
 )
 
 
@@ -253,7 +316,7 @@ CHECKS = (
 
 def _imports(module: Module) -> Iterator[tuple[int, str]]:
     """Every imported name in full, relative and by-string imports included."""
-    for node in ast.walk(module.tree):
+    for node in _nodes(module.tree):
         match node:
             case ast.Import(names=aliases):
                 for alias in aliases:
@@ -327,7 +390,7 @@ def _docstring(module: Module) -> str:
 
 def _docstrings(tree: ast.Module) -> set[ast.AST]:
     """Strings that stand alone: documentation, which may speak of what code may not do."""
-    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {node.value for node in _nodes(tree) if isinstance(node, ast.Expr)}
 
 
 def _text(node: ast.expr) -> str:

@@ -116,18 +116,43 @@ def test_the_version_is_said_once():
     assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
-def test_a_shrunken_suite_is_rejected(tmp_path):
-    """The floor in tests/conftest.py, tried on a suite of one test."""
+@pytest.fixture
+def suite(tmp_path):
+    """A suite of its own under the settings of this one: a file with one ordinary test."""
     tests = tmp_path / "tests"
     tests.mkdir()
-    (tests / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text("utf-8"), "utf-8")
+    for name in ("conftest.py", "evidence.py"):
+        (tests / name).write_text((ROOT / "tests" / name).read_text("utf-8"), "utf-8")
     (tests / "test_one.py").write_text("def test_one(): pass\n", "utf-8")
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntestpaths = ["tests"]\n')
-    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-    whole = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    settings = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\npythonpath = ["."]\n'
+    (tmp_path / "pyproject.toml").write_text(settings + 'markers = ["evidence"]\n')
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_a_shrunken_suite_is_rejected(suite):
+    """The floor in tests/conftest.py, tried on a suite of one test."""
+    whole = suite()
     assert whole.returncode != 0
     assert "only 1 tests were collected" in whole.stdout + whole.stderr
-    part = subprocess.run(
-        [*run, "tests/test_one.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    part = suite("tests/test_one.py")
     assert part.returncode == 0, part.stdout
+
+
+def test_what_is_marked_as_evidence_runs_when_it_is_asked_for(suite, tmp_path):
+    file = tmp_path / "tests" / "test_one.py"
+    file.write_text(
+        "import pytest\n"
+        "from tests.evidence import thinned\n"
+        "def test_scale(extent): assert len(extent.cases(range(100), one_in=50)) <= 4\n"
+        "@pytest.mark.parametrize('n', thinned(range(5), one_in=5))\n"
+        "def test_many(n): pass\n"
+    )
+    few, many = suite("tests/test_one.py"), suite("tests/test_one.py", "-m", "evidence")
+    assert few.returncode == 0 and "4 deselected" in few.stdout, few.stdout
+    assert "1 failed" in many.stdout and "3 passed" in many.stdout, many.stdout
+    assert "test_scale[many]" in many.stdout

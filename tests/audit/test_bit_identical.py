@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.audit.replay.distance import bit_identical, distance, key_of, no_more_than, root_above
+from lastbit.audit.replay.distance import bit_identical, distance, key_of, no_more_than
 from lastbit.errors import WrongType
+from lastbit.exact import root_above
 
 NAN = float("nan")
 

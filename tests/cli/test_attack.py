@@ -13,9 +13,9 @@ import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
 from lastbit.audit.targets.target import Target
-from lastbit.cli import attack_run
-from lastbit.cli.attack_run import Told, targets_of, tried
-from lastbit.cli.verify_loading import current_folder
+from lastbit.cli import attack
+from lastbit.cli.attack import targets_of, tried
+from lastbit.cli.loading import current_folder
 from lastbit.errors import InvalidParameter
 from tests.cli.running import lastbit, read, refused, succeeded
 
@@ -64,7 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "targets.py").write_text(CODE, "utf-8")
     monkeypatch.delitem(sys.modules, "targets", raising=False)
-    monkeypatch.setattr(attack_run, "FORKS", 40)
+    monkeypatch.setattr(attack, "FORKS", 40)
     return tmp_path
 
 
@@ -145,7 +145,7 @@ def test_one_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch
             raise RuntimeError("out of luck")
         return run(name, *given, **options)
 
-    monkeypatch.setattr(attack_run, "run_attack", sometimes)
+    monkeypatch.setattr(attack, "run_attack", sometimes)
     options = ("--epsilon", "1", "--samples", "1000")
     out = succeeded("attack", "run", "all", "--target", "targets:honest", *options)
     assert "RuntimeError: out of luck" in out
@@ -192,7 +192,7 @@ def test_a_library_that_is_missing_says_how_to_install_it(monkeypatch: pytest.Mo
 
 
 def test_answers_are_the_two_inputs() -> None:
-    told = Told(**(TOLD | {"epsilon": Fraction(1), "answers": (Fraction(2), Fraction(1, 2))}))
+    told = TOLD | {"epsilon": Fraction(1), "answers": (Fraction(2), Fraction(1, 2))}
     with current_folder():
         (target,) = targets_of("targets:plain", told)
     assert isinstance(target, Target)
@@ -202,4 +202,4 @@ def test_answers_are_the_two_inputs() -> None:
 
 def test_a_claim_that_is_no_target() -> None:
     with pytest.raises(InvalidParameter, match="--target"):
-        targets_of("nobody", Told(**TOLD))
+        targets_of("nobody", TOLD)

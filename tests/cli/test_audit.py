@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from lastbit.audit import AuditResult, Condition, Feature, OutputEvent, RangeEvent, last_place, rows
-from lastbit.cli import audit_run
-from lastbit.cli.audit_answer import LIMIT, in_words, story_of
-from lastbit.cli.audit_evidence import readable
-from lastbit.cli.audit_pairs import pairs_for, pairs_in, whole_numbers
-from lastbit.cli.audit_subject import failures_named, subject_of
+from lastbit.cli import audit
+from lastbit.cli.audit import LIMIT, in_words, pairs_for, pairs_in, story_of, whole_numbers
+from lastbit.cli.audit_picture import readable
+from lastbit.cli.loading import foreign_code, subject_of
 from lastbit.errors import InvalidParameter
 from tests.cli.running import lastbit, refused, succeeded
 
@@ -184,6 +183,7 @@ def test_a_curator_is_caught_by_its_law() -> None:
     assert "the truth" in out
 
 
+@pytest.mark.evidence
 def test_a_law_that_its_releases_contradict_is_not_believed() -> None:
     out = " ".join(certified("mechanisms:bare", "--epsilon", "1", *QUICK).split())
     assert "refuted: ε ≥ " in out and "is not that of its releases" in out
@@ -292,13 +292,13 @@ def test_an_interruption_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(audit_run, "_by_law", interrupted)
+    monkeypatch.setattr(audit, "_by_law", interrupted)
     assert "interrupted" in refused("audit", "mechanisms:plain", "--epsilon", "1")
 
 
 def test_a_failure_is_cut_and_named() -> None:
     expected = pytest.raises(InvalidParameter, match="raises ValueError: aaa")
-    with expected as caught, failures_named("do something"):
+    with expected as caught, foreign_code("do something"):
         raise ValueError("a" * 1000)
     assert len(caught.value.problem) < 300
     assert caught.value.remedy == "do something"
@@ -359,10 +359,10 @@ def test_pairs_of_json_and_csv(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("p.json", "{", "no JSON text"),
-        ("p.json", "[" * 100_000, "no JSON text"),
-        ("p.json", "3", "no list of pairs"),
-        ("p.json", "[[1, 2, 3]]", "no list of pairs"),
+        ("p.json", "{", "not JSON text"),
+        ("p.json", "[" * 100_000, "not JSON text"),
+        ("p.json", "3", "not a list of pairs"),
+        ("p.json", "[[1, 2, 3]]", "not a list of pairs"),
         ("p.json", "[]", "holds 0 pairs"),
         ("p.json", json.dumps([[0, 1]] * 300), "holds 300 pairs"),
         ("p.csv", "x,y\n", "line 1 of --pairs holds no number"),
@@ -404,7 +404,7 @@ def test_events_of_last_bits_in_plain_words() -> None:
     assert in_words(OutputEvent(outputs=("3",))) == "the output is 3"
     name = "the last binary place of entry 2"
     event = about(name, (-inf, -40.0), last_place_of="entry 2")
-    assert in_words(event) == f"{name} is below -40: entry 2 is no multiple of 2**-40"
+    assert in_words(event) == f"{name} is below -40: entry 2 is not a multiple of 2**-40"
     assert in_words(about("entry 2", (-inf, -40.0))) == "entry 2 is below -40"
     assert in_words(about(name, (-inf, inf), last_place_of="entry 2")) == f"{name} is anything"
 

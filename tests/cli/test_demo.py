@@ -9,10 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from lastbit.cli.demo import QUESTIONS
+from lastbit.cli.demo import QUESTIONS, beside_the_truth, coverage, unseen
 from lastbit.cli.demo_data import REGIONS, truth, write_visits
-from lastbit.cli.demo_view import beside_the_truth, coverage, unseen
-from lastbit.cli.page import Columns
+from lastbit.cli.output import Columns
 from lastbit.ledger.sqlite import Ledger
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import refused, succeeded
@@ -36,7 +35,7 @@ def test_the_demo_asks_pays_refuses_and_checks(folder):
         "recorded, no charge",
         "refused",
         "nothing was charged or released",
-        "3 accepted by a second program",
+        "3 accepted by the independent checker",
         "every entry fits",
         "Not shown",
         *REGIONS,
@@ -108,7 +107,7 @@ def test_the_truth_stands_beside_the_answer():
     part = beside_the_truth(RECORD, {("a",): (6,), ("b",): (1,)})
     assert isinstance(part, Columns)
     assert part.headings == ("ward", "n", "± 95 %", "truth")
-    assert part.rows == (("a", "5", "± 2", "6"),)
+    assert part.rows == [("a", "5", "± 2", "6")]
 
 
 def test_what_is_not_shown_is_named_here_only():

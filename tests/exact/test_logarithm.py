@@ -12,9 +12,9 @@ from flint import arb
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import elementary as logarithm
+from lastbit.exact import logarithm as logarithm
 from lastbit.exact.ball import arb_of, ends, working_precision
-from lastbit.exact.elementary import ln, ln_each
+from lastbit.exact.logarithm import ln, ln_each
 
 POSITIVE = st.floats(min_value=5e-324, max_value=1.7976931348623157e308)
 

@@ -1,12 +1,12 @@
 """Really kills processes that use a ledger, and prints what was left as JSON.
 
-    python -m tests.faults.killing system-calls FOLDER
+    python -m tests.faults.killing system-calls FOLDER ONE_IN
     python -m tests.faults.killing at-random FOLDER
 
 A program of its own, so that it forks from a process that has imported everything already and has
 no threads. `system-calls` runs a call under ptrace and kills it (SIGKILL) as it enters its n-th
-system call, for every n. Between two system calls a process changes nothing but its own memory, so
-these are all the instants there are.
+system call, for every n or for one in so many. Between two system calls a process changes nothing
+but its own memory, so these are all the instants there are.
 """
 
 import ctypes
@@ -197,15 +197,15 @@ def _after_reservation(ledger: Ledger, shown: str, *, settling: bool) -> str:
     return kind if kind in ("reserved", "settled") else "not charged"
 
 
-def at_system_calls(folder: Path) -> dict[str, dict[str, int]]:
+def at_system_calls(folder: Path, one_in: int) -> dict[str, dict[str, int]]:
     template(folder)
     secure_bits()
     report = {}
     for name, stride in ROUNDS.items():
         outcomes: Counter[str] = Counter()
-        stop, killed = 1 - stride, True
+        stop, killed = 1 - stride * one_in, True
         while killed:
-            stop += stride
+            stop += stride * one_in
             killed, outcome = one_round(name, folder, stop)
             outcomes[outcome] += killed
         report[name] = dict(outcomes)
@@ -270,8 +270,11 @@ def _charging(path: Path, name: str, writing: int) -> int:
 
 
 if __name__ == "__main__":
-    how = {"system-calls": at_system_calls, "at-random": at_random}[sys.argv[1]]
+    how: dict[str, Callable[..., object]] = {
+        "system-calls": at_system_calls,
+        "at-random": at_random,
+    }
     try:
-        print(json.dumps(how(Path(sys.argv[2]))))
+        print(json.dumps(how[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))))
     except Untraceable:
         print(json.dumps("untraceable"))

@@ -1,11 +1,11 @@
 """Really kills `lastbit query`, and prints what was left as JSON.
 
-    python -m tests.faults.killing_queries FOLDER
+    python -m tests.faults.killing_queries FOLDER few|many
 
 As `killing.py`, whose machinery this uses: the command runs in a fork of a process that has
 imported everything, under ptrace, and is killed (SIGKILL) as its main thread enters its n-th system
-call. There are thousands: some are taken all along the way, and every one near the two commits (of
-the reservation, and of the answer). What it printed by then is in a file.
+call. There are thousands: a few are taken all along the way; or many, and every one near the two
+commits (of the reservation, and of the answer). What it printed by then is in a file.
 """
 
 import json
@@ -18,7 +18,7 @@ from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 
-from lastbit.cli.entry import main
+from lastbit.cli.main import main
 from lastbit.ledger.sqlite import Ledger
 from lastbit.release import release
 from lastbit.release.answer import Answer
@@ -32,6 +32,7 @@ from tests.release.canaries import write_card, write_csv
 SQL = "SELECT region, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY region"
 ALONG, NEAR, STRIDE, LAST = 6, 8, 90, 4
 """Kills before each commit, at each call on both sides of it, one in so many after it, the last."""
+FEW = (1, 40, 1_000, 2_000, 3_000, 4_000, 6_000, 9_000)
 
 
 def command() -> str:
@@ -96,7 +97,7 @@ def heals(head: str, *, settled: bool) -> None:
     assert status == 0, "to ask again does not heal"
 
 
-def killed_all_along() -> dict[str, int]:
+def killed_all_along(*, few: bool) -> dict[str, int]:
     """The two commits are found by halving; then kills all along, and at each call around both."""
     outcomes: Counter[str] = Counter()
 
@@ -117,6 +118,10 @@ def killed_all_along() -> dict[str, int]:
             low, high = (low, middle) if kill(middle)[1] >= number else (middle, high)
         return low
 
+    if few:
+        for stop in FEW:
+            kill(stop)
+        return dict(outcomes)
     first = commit(1, 1)
     second = commit(2, first)
     for stop in range(1, first, max(first // ALONG, 1)):
@@ -169,6 +174,6 @@ def prepared(folder: Path) -> None:
 if __name__ == "__main__":
     prepared(Path(sys.argv[1]))
     try:
-        print(json.dumps(killed_all_along()))
+        print(json.dumps(killed_all_along(few=sys.argv[2] == "few")))
     except Untraceable:
         print(json.dumps("untraceable"))

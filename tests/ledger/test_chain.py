@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from lastbit.canonical import sha256
 from lastbit.errors import LedgerDamaged
-from lastbit.ledger.entry import FIRST, Entry, digest
+from lastbit.ledger.entry import FIRST, Entry
 from lastbit.ledger.sqlite import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
@@ -117,7 +118,7 @@ def forged_chain(ledger: Ledger, entries: list[Entry]) -> None:
         text = None
         if row.record is not None:
             text = json.dumps({**row.record, "entry": None}, sort_keys=True, separators=(",", ":"))
-            assert digest(text) == new.result
+            assert sha256(text) == new.result
         values.append((number, new.account, new.question, new.text, new.hash, text))
         previous = new.hash
     changed(ledger.path, "DELETE FROM entries")

@@ -1,7 +1,6 @@
 """Whatever is done to a ledger's file: errors of ours, with a remedy, and no value of an answer.
 
-By default some places are damaged; with LASTBIT_EVIDENCE=1 every 32nd byte of the file is, and each
-of SQLite's own header.
+Some places are damaged; as evidence every 32nd byte of the file, and each of SQLite's own header.
 """
 
 import os
@@ -20,7 +19,6 @@ from lastbit.ledger.copies import exported, restored
 from lastbit.ledger.sqlite import Ledger
 from tests.ledger.books import CANARY, ONE, charged, price, record, small_ledger
 
-EVIDENCE = os.environ.get("LASTBIT_EVIDENCE") == "1"
 TRIES = 60
 
 
@@ -68,12 +66,12 @@ def used(path: Path) -> str:
     return said
 
 
-def test_flipped_bytes(whole, tmp_path):
+def test_flipped_bytes(whole, tmp_path, extent):
     path = tmp_path / "a.ledger"
     source = random.Random(5)
     every = range(0, len(whole), 32)
-    places = every if EVIDENCE else source.sample(range(len(whole)), TRIES)
-    header = range(0, 100, 1 if EVIDENCE else 5)  # SQLite's own
+    places = every if extent.is_many else source.sample(range(len(whole)), TRIES)
+    header = range(0, 100, extent.number(5, 1))  # SQLite's own
     refused = 0
     for place in (*header, *places):
         for flip in (0xFF, 1 << source.randrange(8)):

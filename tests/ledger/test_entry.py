@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from lastbit.canonical import canonical_json
 from lastbit.errors import WrongType
-from lastbit.ledger.entry import Entry, Malformed, canonical
+from lastbit.ledger.entry import Entry, Malformed
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 
@@ -69,7 +70,7 @@ def test_every_field_is_in_the_hash(name):
 
 
 def spoiled(**changes: object) -> str:
-    return canonical({**json.loads(ENTRY.text), **changes})
+    return canonical_json({**json.loads(ENTRY.text), **changes})
 
 
 @pytest.mark.parametrize(
@@ -107,8 +108,8 @@ def test_any_other_text_is_refused(text):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object(), {"a": b"x"}])
 def test_what_is_no_plain_json_is_refused_without_being_quoted(value):
-    with pytest.raises(WrongType, match="record is no plain JSON; pass") as caught:
-        canonical({"rows": [value]})
+    with pytest.raises(WrongType, match="record is not plain JSON; pass") as caught:
+        canonical_json({"rows": [value]})
     assert caught.value.__cause__ is None
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
+from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
 from lastbit.ledger.sqlite import Ledger
-from lastbit.ledger.storage import SCHEMA, translated
+from lastbit.ledger.storage import SCHEMA, one_connection, translated
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 
 ROOT = Path(__file__).parents[2]
@@ -251,3 +251,72 @@ def test_an_account_of_a_ledger_made_by_two_at_once_is_one(tmp_path, monkeypatch
     ledger = Ledger.open(path)
     assert [account.name for account in ledger.accounts()] == ["visits"]
     assert os.listdir(tmp_path) == ["a.ledger"]
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How often a connection was opened so far."""
+    count = []
+    connect = sqlite3.connect
+
+    def counted(*given, **others):
+        count.append(given)
+        return connect(*given, **others)
+
+    monkeypatch.setattr(sqlite3, "connect", counted)
+    return count
+
+
+def test_calls_share_one_connection_and_hold_no_lock_between_them(tmp_path, opened):
+    ledger = small_ledger(tmp_path)
+    opened.clear()
+    with one_connection():
+        ledger.account("visits", ONE)
+        charged(ledger, "q4", price("1/8"))
+        with one_connection():
+            assert ledger.spent("visits") == price("7/8")
+        with closing(sqlite3.connect(ledger.path, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            other.execute("COMMIT")
+        assert ledger.problems() == []
+        assert len(opened) == 2  # ours, and the other one
+    assert ledger.spent("visits") == price("7/8")
+    assert len(opened) == 3
+
+
+def test_a_kept_connection_is_not_used_for_a_file_that_took_its_place(tmp_path):
+    ledger = small_ledger(tmp_path)
+    (tmp_path / "sub").mkdir()
+    other = small_ledger(tmp_path / "sub")
+    with one_connection():
+        assert ledger.spent("visits") == price("3/4")
+        os.replace(other.path, ledger.path)
+        with pytest.raises(LedgerDamaged, match="was exchanged"):
+            ledger.spent("visits")
+        ledger.path.unlink()
+        with pytest.raises(InvalidParameter, match="is not there"):
+            ledger.spent("visits")
+
+
+def test_a_kept_connection_is_closed_when_a_call_fails(tmp_path, opened):
+    ledger = small_ledger(tmp_path)
+    opened.clear()
+    with one_connection():
+        with pytest.raises(BudgetExceeded):
+            charged(ledger, "q4", price("1/2"))
+        assert ledger.spent("visits") == price("3/4")
+    assert len(opened) == 2
+
+
+def test_a_child_opens_a_connection_of_its_own(tmp_path, opened):
+    ledger = small_ledger(tmp_path)
+    with one_connection():
+        ledger.spent("visits")
+        opened.clear()
+        child = os.fork()
+        if child == 0:
+            fine = ledger.spent("visits") == price("3/4") and len(opened) == 1
+            os._exit(0 if fine else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        charged(ledger, "q4", price("1/8"))
+        assert not opened

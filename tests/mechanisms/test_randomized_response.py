@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.real import Real, refine
+from lastbit.exact.ball import Real, refine
 from lastbit.mechanisms import randomized_response
 from lastbit.mechanisms.randomized_response import (
     GRID,
@@ -22,8 +22,7 @@ from lastbit.mechanisms.randomized_response import (
     moved,
     shifts,
 )
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.sampling.draw import Sampler, drawn_with
@@ -401,7 +400,7 @@ def test_the_law_of_very_many_categories_is_not_listed() -> None:
 
 @pytest.mark.parametrize("probability", [1, -0.1, "1.5"])
 def test_bad_truth(probability: object) -> None:
-    with pytest.raises(InvalidParameter, match="probability is not from 0 to below 1"):
+    with pytest.raises(InvalidParameter, match="probability is not between 0 and 1"):
         RandomizedResponse.from_truth(probability)  # type: ignore[arg-type]
 
 

@@ -21,7 +21,7 @@ from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import Statement, statement
-from lastbit.tables.plan.parts import KeysPart, NoisePart, RankPart
+from lastbit.tables.plan.parts import LaplacePart, NoisePart, PartitionSelection, RankPart
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
@@ -56,7 +56,7 @@ def asked(function: str, name: str, **values: Any) -> Aggregate:
 
 
 def query_of(*parts: Aggregate, keys: tuple[str, ...] | str | None = ()) -> Query:
-    """`keys`: none, those declared, or "found" for those that only the data knows."""
+    """`keys`: none, those declared, or "found" for those that are undeclared."""
     if keys == ():
         return Query(table="t", aggregates=parts)
     values = None if isinstance(keys, str) else keys
@@ -130,10 +130,10 @@ def noise_loss(plan: Plan, first: Aggregates, second: Aggregates) -> tuple[Fract
     for part in plan.parts:
         if isinstance(part, NoisePart):
             for a, b in zip(_entries(part, first), _entries(part, second), strict=True):
-                if part.mechanism == "laplace":
-                    epsilon += abs(a - b) / part.noise
+                if isinstance(part, LaplacePart):
+                    epsilon += abs(a - b) / part.scale
                 else:
-                    rho += (a - b) ** 2 / (2 * part.noise)
+                    rho += (a - b) ** 2 / (2 * part.variance)
     return epsilon, rho
 
 
@@ -162,7 +162,7 @@ def rank_loss(part: RankPart, first: Aggregates, second: Aggregates) -> Fraction
     return total
 
 
-# ---------------------------------------------------------------- keys that only the data knows
+# ---------------------------------------------------------------- undeclared keys
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,9 @@ def key_atoms(plan: Plan, first: Aggregates, second: Aggregates) -> list[list[At
     A key is not shown; or it is shown with a noisy number of units u and, for each noise part, a
     noisy entry y. Beyond the exact numbers the ratio is constant, so tails are one atom.
     """
-    part = plan.keys_part
+    part = plan.partition_selection
     assert part is not None
-    noises = [p for p in plan.parts if isinstance(p, NoisePart)]
+    noises = [p for p in plan.parts if isinstance(p, LaplacePart)]
     found = []
     for key in sorted({*first.keys, *second.keys}, key=repr):
         pairs = [tuple(_at(raw, key, p.measure) for raw in (first, second)) for p in noises]
@@ -191,7 +191,7 @@ def key_atoms(plan: Plan, first: Aggregates, second: Aggregates) -> list[list[At
         if not n or not m:  # nothing is shown of a key that nobody has
             shown = [Atom(a.here if n else arb(0), a.there if m else arb(0)) for a in shown]
         rest = [
-            _laplace_atoms(p.noise, a, b, least=None)
+            _laplace_atoms(p.scale, a, b, least=None)
             for p, (a, b) in zip(noises, pairs, strict=True)
         ]
         found.append([hidden, *map(_both, product(shown, *rest))])
@@ -205,13 +205,13 @@ def _at(raw: Aggregates, key: Any, measure: str | None) -> int:
     return raw.units[place] if measure is None else raw.entries[measure][place]
 
 
-def _hidden(part: KeysPart, count: int) -> arb:
+def _hidden(part: PartitionSelection, count: int) -> arb:
     return part.law.cumulative(part.threshold - 1 - count) if count else arb(1)
 
 
 def _laplace_atoms(scale: Fraction, n: int, m: int, *, least: int | None) -> list[Atom]:
     """All values from `least` up (or all) of n + X and of m + X."""
-    from lastbit.laws.laplace import DiscreteLaplace
+    from lastbit.laws.discrete import DiscreteLaplace
 
     law, low, high = DiscreteLaplace(scale), min(n, m), max(n, m)
     atoms = [] if least is not None else [_tail(law, low - 1 - n, low - 1 - m)]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 from lastbit.mechanisms import lattice
-from lastbit.sampling import choice_rows
+from lastbit.release import release
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
 from lastbit.tables.card.schema import Column, DataCard, Source
@@ -82,13 +81,9 @@ class Engine:
 def plug_in(monkeypatch: pytest.MonkeyPatch, raw: Any) -> Engine:
     """Put an engine in the place of DuckDB."""
     engine = Engine(raw)
-    backend = ModuleType("lastbit.tables.backends.duckdb.engine")
-    backend.aggregates = engine.aggregates  # type: ignore[attr-defined]
-    backend.fingerprint = engine.fingerprint  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb.engine", backend)
-    rehearsal = ModuleType("lastbit.tables.backends.duckdb.engine")
-    rehearsal.rehearse = lambda *_: None  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lastbit.tables.backends.duckdb.engine", rehearsal)
+    monkeypatch.setattr(release, "aggregates", engine.aggregates)
+    monkeypatch.setattr(release, "fingerprint", engine.fingerprint)
+    monkeypatch.setattr(release, "rehearse", lambda *_: None)
     return engine
 
 
@@ -102,4 +97,4 @@ def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         return draws.tolist()[0] if size is None else draws.reshape(shape)
 
     monkeypatch.setattr(lattice, "drawn", drawn)
-    monkeypatch.setattr(choice_rows, "secure_bits", lambda: source)
+    monkeypatch.setattr(import_module("lastbit.sampling.choice"), "secure_bits", lambda: source)

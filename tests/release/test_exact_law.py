@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms.histogram import ThresholdedHistogram
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.parts import KeysPart, NoisePart, RankPart
+from lastbit.tables.plan.parts import LaplacePart, PartitionSelection, RankPart
 from lastbit.tables.plan.plan import Plan, planned
 from tests.release.exactly import (
     Engine,
@@ -110,16 +109,16 @@ def test_mutants_of_noise_cost_more(engine: Engine, relation: Neighbours, name: 
     query = query_of(*QUESTIONS[name], keys=("a", "b"))
     plan = planned(query, card, epsilon=1)
     for place, part in enumerate(plan.parts):
-        assert isinstance(part, NoisePart)
+        assert isinstance(part, LaplacePart)
         parts = list(plan.parts)
-        parts[place] = replace(part, noise=part.noise * len(parts) / (len(parts) + 1))
+        parts[place] = replace(part, scale=part.scale * len(parts) / (len(parts) + 1))
         assert worst(engine, replace(plan, parts=tuple(parts)))[0] > 1  # a share too large
     if name != "units":  # a unit with three rows in place of two
         assert worst(engine, plan, card=replace(card, max_rows=3))[0] > 1
     else:  # L2, of two keys that move by 1, for L1
         (part,) = plan.parts
-        assert isinstance(part, NoisePart) and part.moved == 2
-        mutant = replace(plan, parts=(replace(part, noise=part.noise * Fraction(71, 100)),))
+        assert isinstance(part, LaplacePart) and part.l1_sensitivity == 2
+        mutant = replace(plan, parts=(replace(part, scale=part.scale * Fraction(71, 100)),))
         assert worst(engine, mutant)[0] > 1
 
 
@@ -164,7 +163,7 @@ SINGLE: tuple[Units, ...] = tuple(
 )
 
 
-# ---------------------------------------------------------------- keys that only the data knows
+# ---------------------------------------------------------------- undeclared keys
 
 
 def found_plan(card: DataCard, *parts: Any, epsilon: Any, share: Fraction) -> Plan:
@@ -172,7 +171,7 @@ def found_plan(card: DataCard, *parts: Any, epsilon: Any, share: Fraction) -> Pl
     query = query_of(*parts, keys="found")
     plan = planned(query, card, epsilon=epsilon, delta=share)
     assert plan.composition == "basic"
-    part = plan.keys_part
+    part = plan.partition_selection
     assert part is not None
     needed = ThresholdedHistogram(
         keys_per_person=part.keys_per_person,
@@ -181,7 +180,10 @@ def found_plan(card: DataCard, *parts: Any, epsilon: Any, share: Fraction) -> Pl
         neighbours=card.neighbours,
     ).delta
     tight = planned(query, card, epsilon=epsilon, delta=needed)
-    assert tight.keys_part is not None and tight.keys_part.threshold == part.threshold
+    assert (
+        tight.partition_selection is not None
+        and tight.partition_selection.threshold == part.threshold
+    )
     return tight
 
 
@@ -194,7 +196,8 @@ def worst_delta(engine: Engine, plan: Plan, tables: Any, **given: Any) -> Fracti
 
 def lowered(plan: Plan) -> Plan:
     parts = [
-        replace(p, threshold=p.threshold - 1) if isinstance(p, KeysPart) else p for p in plan.parts
+        replace(p, threshold=p.threshold - 1) if isinstance(p, PartitionSelection) else p
+        for p in plan.parts
     ]
     return replace(plan, parts=tuple(parts))
 
@@ -214,7 +217,7 @@ def test_found_keys_with_two_keys_a_unit(engine: Engine, relation: Neighbours) -
         wider = replace(card, max_groups=3)
         assert worst_delta(engine, plan, tables, secret=secret, card=wider) > claimed
     part = plan.parts[0]
-    assert isinstance(part, KeysPart)
+    assert isinstance(part, PartitionSelection)
     less = replace(plan, parts=(replace(part, scale=part.scale * Fraction(9, 10)),))
     many: list[Units] = [((A, B),) * 9, (*((A, B),) * 8, ())]
     raw = [engine.raw(plan, units) for units in many]
@@ -237,7 +240,7 @@ def test_found_keys_with_counts_of_shown_ones(engine: Engine, relation: Neighbou
     many = ((A,),) * 12 + ((B,),) * 12
     full: list[Units] = [(*many, (A,)), (*many, (B,)), (*many, ())]
     assert worst_delta(engine, plan, full) <= plan.cost.delta
-    less = [replace(p, noise=p.noise / 2) if isinstance(p, NoisePart) else p for p in plan.parts]
+    less = [replace(p, scale=p.scale / 2) if isinstance(p, LaplacePart) else p for p in plan.parts]
     assert worst_delta(engine, replace(plan, parts=tuple(less)), full) > plan.cost.delta
 
 
@@ -285,5 +288,7 @@ def test_ranks_cost_what_they_say(
         assert most >= draw.epsilon / 4
         if function == "quantile" and draw.role == "value":
             assert most >= draw.epsilon * Fraction(9, 10)
-            wrong = replace(draw, moved=draw.moved * 5 // 6)  # so that the rate is too high
+            wrong = replace(  # so that the rate is too high
+                draw, distance_sensitivity=draw.distance_sensitivity * 5 // 6
+            )
             assert any(rank_loss(wrong, *pair) > draw.epsilon for pair in pairs)

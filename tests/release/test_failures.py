@@ -24,6 +24,7 @@ from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.cli.running import lastbit
+from tests.evidence import Extent
 from tests.release import canaries
 from tests.release.canaries import ALL, ask, write_card, write_duckdb
 
@@ -105,11 +106,11 @@ def test_after_a_commit_the_answer_is_there_to_be_asked_for(
     assert (ask().record["entry"]["hash"] == head) == (step == "settle") and spent() == 1
 
 
-def test_killed_at_many_points(memory: Path) -> None:
+def test_killed_at_many_points(memory: Path, extent: Extent) -> None:
     scratch = memory / "scratch"
     scratch.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.faults.killing_queries", str(memory)],
+        [sys.executable, "-m", "tests.faults.killing_queries", str(memory), extent.name],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
         env={**os.environ, "TMPDIR": str(scratch)},
     )  # fmt: skip
@@ -118,7 +119,9 @@ def test_killed_at_many_points(memory: Path) -> None:
     if report == "untraceable":
         pytest.skip("this system does not let a process trace its own child")
     assert set(report) <= {"not charged", "reserved", "settled", "settled, shown", "done"}
-    assert report["not charged"] > 10 and report["reserved"] > 10 and report["settled"] > 10
+    assert report["not charged"] >= 1
+    if extent.is_many:
+        assert report["not charged"] > 10 and report["reserved"] > 10 and report["settled"] > 10
 
 
 # ---------------------------------------------------------------- whose, and where

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.laws.finite import ExpWeighted
-from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.release.noise import rank_distances
 from lastbit.release.table import table
 from lastbit.tables.plan.parts import RankPart
@@ -81,7 +81,7 @@ def test_releases_of_found_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     job = table(rows, unit="who", max_rows=2, max_groups=1, name="t").group_by("g")
     job = job.agg(u=count_units())
     plan = planned(job.query, job.card, epsilon=1, delta="1/10")
-    part = plan.keys_part
+    part = plan.partition_selection
     assert part is not None and part.scale == 1 and part.threshold == 3
     hits = hits_of(job, 20, epsilon=1, delta="1/10")
     assert min(hits)[0] == 3

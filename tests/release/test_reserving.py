@@ -12,6 +12,7 @@ import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError
 from lastbit.ledger.sqlite import Ledger
+from lastbit.release import release
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb import engine
@@ -47,7 +48,7 @@ def test_the_reservation_is_on_the_disk_when_the_engine_starts(
         seen.append((int(paid.cost.epsilon), books().spent("visits").epsilon, books().problems()))
         return real(*given, **named)
 
-    monkeypatch.setattr(engine, "aggregates", aggregates)
+    monkeypatch.setattr(release, "aggregates", aggregates)
     answer = ask()
     assert seen == [(1, Fraction(1), [])]
     assert ask().record == answer.record and len(seen) == 1
@@ -65,7 +66,7 @@ def test_the_engine_never_runs_for_what_the_ledger_refuses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask(epsilon=7)
-    monkeypatch.setattr(engine, "aggregates", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(release, "aggregates", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(BudgetExceeded):
         ask("SELECT COUNT(*) AS n FROM visits", epsilon=2)
 
@@ -74,7 +75,7 @@ def test_a_reservation_is_resumed_though_nothing_is_left(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "aggregates", lambda *_, **__: 1 / 0)
+        patch.setattr(release, "aggregates", lambda *_, **__: 1 / 0)
         with pytest.raises(EngineFailed, match="stays charged"):
             ask(epsilon=8)
     assert books().remaining("visits").epsilon == 0  # type: ignore[union-attr]
@@ -92,7 +93,7 @@ def test_two_at_once_settle_once(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         return real(*given, **named)
 
     ask()  # so that the ledger and the account are there
-    monkeypatch.setattr(engine, "aggregates", aggregates)
+    monkeypatch.setattr(release, "aggregates", aggregates)
     found: list[Any] = []
     sql = "SELECT COUNT(*) AS n FROM visits"
     threads = [threading.Thread(target=lambda: found.append(ask(sql).record)) for _ in range(2)]
@@ -156,7 +157,7 @@ def test_a_plan_that_the_checker_rejects_is_never_charged(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["lastbit.verify.check"], "problem_of", lambda _: "no")
+        patch.setattr(sys.modules["lastbit.verify.certificate"], "problem_of", lambda _: "no")
         with pytest.raises(LastbitError, match="nothing was charged"):
             ask()
     assert books().spent("visits").epsilon == 0
@@ -183,7 +184,7 @@ def test_what_cannot_be_known_of_the_price_is_not_said(
             Path("visits.ledger").touch()
         return real(*given, **named)
 
-    monkeypatch.setattr(engine, "aggregates", aggregates)
+    monkeypatch.setattr(release, "aggregates", aggregates)
     with pytest.raises(LastbitError, match="cannot be told") as caught:
         ask()
     assert "stays charged" not in str(caught.value)

@@ -14,11 +14,10 @@ import pytest
 from lastbit.checker.answer import named, plain
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
-from lastbit.privacy.neighbours import CHANGE_ONE
+from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.release import released
 from lastbit.tables.card.schema import Column
-from lastbit.tables.plan.explaining import guarantee_text, unit_name
-from lastbit.tables.plan.plan import planned
+from lastbit.tables.plan.plan import guarantee_of, planned, unit_name
 from tests.cli.running import lastbit
 from tests.release.pretend import COLUMNS, card_of, plug_in
 from tests.release.test_certificate import DECLARED, FOUND, PEOPLE, raw_for
@@ -218,7 +217,7 @@ def test_both_programs_name_a_unit_alike(unit: str, monkeypatch: pytest.MonkeyPa
     plug_in(monkeypatch, raw_for(DECLARED))
     answer = released(DECLARED, table, planned(DECLARED, table, epsilon=1))
     assert problem_of(answer.record) is None
-    assert guarantee_text(table, answer.cost) == answer.guarantee
+    assert guarantee_of(table, answer.cost) == answer.guarantee
 
 
 def test_both_programs_write_a_number_alike() -> None:

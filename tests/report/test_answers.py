@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.report.answers import MOST_ROWS, page
-from lastbit.report.claims import natural_unit
+from lastbit.report.answer import MOST_ROWS, page
+from lastbit.report.plan import natural_unit
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query
 from tests.report.answer_records import (
@@ -64,7 +64,7 @@ class Reader(HTMLParser):
 
 def read(text: str) -> Reader:
     reader = Reader()
-    reader.feed(text)
+    reader.feed(str(text))
     reader.close()
     assert reader.open == []
     return reader
@@ -241,7 +241,7 @@ def test_concentrated_privacy_is_told_by_what_it_implies():
 
 
 def test_a_changed_row_is_another_promise():
-    from lastbit.privacy.neighbours import CHANGE_ONE
+    from lastbit.privacy.guarantees import CHANGE_ONE
 
     about = card(neighbours=CHANGE_ONE)
     query = Query(table="visits", aggregates=(count(),), keys=(by_region(*REGIONS),))

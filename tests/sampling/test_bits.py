@@ -484,7 +484,7 @@ def enter(
 
 @pytest.mark.parametrize("nested", [False, True], ids=["", "and the child draws at once"])
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
-def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested):
+def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested, extent):
     """As if a signal handler forked: nothing the child returns is anything the parent returns.
 
     Only beyond the last look at the stream may both return the draw at hand: it was made before.
@@ -494,7 +494,7 @@ def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested):
     steps = number_of_steps(lambda: scene(sampler), event="line")
     assert steps > 5
     shared = {}
-    for at in range(1, steps + 1):
+    for at in extent.cases(range(1, steps + 1), one_in=6):
         before = enter(monkeypatch, sampler, scene, drawn_before)
         child, parent = forked(lambda: scene(sampler), sampler, at=at, nested=nested)
         common = set(halves(child)) & set(halves([*before, *parent]))

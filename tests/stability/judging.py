@@ -1,7 +1,7 @@
 """Whether two neighbours are further apart than `stability.moves` says."""
 
 from lastbit.tables.compile.statement import groups_of
-from lastbit.tables.plan.sensitivity import chosen_keys, moves
+from lastbit.tables.plan.sensitivity import chosen_keys, sensitivity_of
 from tests.stability import reference
 from tests.stability.cases import Case, functions_in, typed
 from tests.stability.engine import PUBLIC, SECRET
@@ -31,7 +31,7 @@ def violations(case: Case, base, other):
     groups = groups_of(case.query)
     first, second = vectors(case, base), vectors(case, other)
     for measure in case.measures:
-        limit = moves(measure, case.card, groups=groups)
+        limit = sensitivity_of(measure, case.card, groups=groups)
         steps = moved(first[measure.name], second[measure.name])
         if sum(steps) > limit.l1:
             yield measure.kind, "L1"

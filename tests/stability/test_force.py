@@ -1,9 +1,4 @@
-"""Stability by force: the real statement on the real engine, over neighbours made to break it.
-
-More cases: LASTBIT_FORCE=20000 pytest tests/stability/test_force.py
-"""
-
-import os
+"""Stability by force: the real statement on the real engine, over neighbours made to break it."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,10 +6,6 @@ from hypothesis import HealthCheck, given, settings
 from tests.stability.cases import cases
 from tests.stability.engine import Engine
 from tests.stability.judging import differs, exact, violations
-
-EXAMPLES = int(os.environ.get("LASTBIT_FORCE", "120"))
-SETTINGS = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -43,31 +34,30 @@ def judged(engine, case):
         assert not exact(case) or not differs(case, rows, other)
 
 
-@SETTINGS
-@given(case=cases("declared"))
-def test_declared_keys(engine, case):
-    judged(engine, case)
+def forced(engine, kind, number):
+    @settings(max_examples=number, suppress_health_check=list(HealthCheck))
+    @given(case=cases(kind))
+    def holds(case):
+        judged(engine, case)
+
+    holds()
 
 
-@SETTINGS
-@given(case=cases("found"))
-def test_keys_that_only_the_data_knows(engine, case):
-    judged(engine, case)
+def test_declared_keys(engine, extent):
+    forced(engine, "declared", extent.number(20, 250))
 
 
-@SETTINGS
-@given(case=cases("joined"))
-def test_joined_with_a_public_table(engine, case):
-    judged(engine, case)
+def test_keys_that_only_the_data_knows(engine, extent):
+    forced(engine, "found", extent.number(20, 250))
 
 
-@SETTINGS
-@given(case=cases("rows"))
-def test_each_row_a_unit(engine, case):
-    judged(engine, case)
+def test_joined_with_a_public_table(engine, extent):
+    forced(engine, "joined", extent.number(20, 250))
 
 
-@settings(SETTINGS, max_examples=EXAMPLES // 2)
-@given(case=cases("declared"))
-def test_from_parquet(parquet, case):
-    judged(parquet, case)
+def test_each_row_a_unit(engine, extent):
+    forced(engine, "rows", extent.number(20, 250))
+
+
+def test_from_parquet(parquet, extent):
+    forced(parquet, "declared", extent.number(20, 120))

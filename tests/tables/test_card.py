@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import CardRefused
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.read import card_from, examined, read_card
 from lastbit.tables.card.schema import Budget, Column, PublicTable, Source
 from tests.docs.pages import fences
@@ -257,7 +257,7 @@ def test_the_page_shows_a_card_that_is_read():
             )
         ),
         ("delta = 1e-6", "delta = 0", "line 14: budget.delta does not suit"),
-        ("delta = 1e-6", "delta = 1", "line 14: budget.delta is not below 1"),
+        ("delta = 1e-6", "delta = 1", "line 14: budget.delta is not between 0 and 1"),
         ("delta = 1e-6", "rho = 1", "line 13: budget.epsilon does not suit"),
         # columns
         ('"number"', '"float"', 'columns.cost.type is unknown; write "integer"'),

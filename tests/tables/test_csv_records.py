@@ -3,7 +3,6 @@
 import gzip
 import io
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ def oracle(text, columns=2, delimiter=","):
     return wanted(records, columns)
 
 
-LENGTHS = range(1, 8 if os.environ.get("LASTBIT_EVIDENCE") else 6)
+LENGTHS = [*range(1, 6), *(pytest.param(n, marks=pytest.mark.evidence) for n in (6, 7))]
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -122,18 +121,15 @@ def copied(data):
     return out.getvalue()
 
 
-MOST = 3 if os.environ.get("LASTBIT_EVIDENCE") else 2
-
-
 @pytest.mark.parametrize("edge", [0, 1])
 @pytest.mark.parametrize("around", [b"", b'"'])
 @pytest.mark.parametrize("line_break", [b"\n", b"\r", b"\r\n"])
-def test_no_byte_reaches_into_the_next_record(edge, around, line_break):
+def test_no_byte_reaches_into_the_next_record(edge, around, line_break, extent):
     """Every end of a record before every start of one: up to 3 bytes of each class before up to 2.
 
     As evidence 3 before 3, which are 8,726,116 pairs in each of 12 ways.
     """
-    ends, starts = list(pieces(edge, 3)), list(pieces(edge, MOST))
+    ends, starts = list(pieces(edge, 3)), list(pieces(edge, extent.number(2, 3)))
     for place in range(0, len(ends), 400):
         data, wanted = met(ends[place : place + 400], starts, around, line_break)
         assert copied(data) == wanted
@@ -149,15 +145,15 @@ def test_no_byte_reaches_into_the_next_record_over_blocks(monkeypatch, block):
 
 
 @pytest.mark.parametrize("edge", [0, 1])
-def test_every_short_record_of_every_class_of_bytes(edge):
+def test_every_short_record_of_every_class_of_bytes(edge, extent):
     """Up to 4 bytes (as evidence: 5, which are 579,194 records), against Python's decoder."""
-    texts = list(pieces(edge, MOST + 2))
+    texts = list(pieces(edge, extent.number(4, 5)))
     data = b"".join(b"1,%b\n" % text for text in texts)
     wanted = b"".join(b"1\x1f%b\n" % text for text in texts if is_utf8(text))
     assert copied(data) == b"-\x1f-\n" + wanted
 
 
-@pytest.mark.skipif("LASTBIT_EVIDENCE" not in os.environ, reason="takes a minute; make evidence")
+@pytest.mark.evidence
 def test_every_record_of_up_to_three_bytes():
     """All but those with quotes, delimiters and line breaks, and NUL and the like."""
     some = [bytes([byte]) for byte in range(0x20, 256) if byte not in b'",']

@@ -4,7 +4,6 @@ Work is counted as calls of Python functions, by the interpreter's own profiler:
 tried again and again shows there, whether the parser's steps are counted or not.
 """
 
-import os
 import random
 import sys
 from itertools import product
@@ -21,8 +20,6 @@ from tests.tables.asked import CARD
 CALLS_PER_SIGN = 400
 """Calls for each character of the text, at most; an ordinary question needs about 60."""
 A_FEW_CALLS = 60_000
-
-EVIDENCE = os.environ.get("LASTBIT_EVIDENCE") == "1"
 
 # what opens, what stands inside, what closes
 NESTED = [
@@ -164,10 +161,10 @@ def calls_of(run):
     return found
 
 
-def test_reading_is_linear_work_and_ends_with_a_question_or_a_refusal():
+def test_reading_is_linear_work_and_ends_with_a_question_or_a_refusal(extent):
     worst = (0.0, "")
     parsed("SELECT COUNT(*) FROM visits", CARD)  # loads the parser
-    for text in texts(random.Random(7), 4_000 if EVIDENCE else 100):
+    for text in texts(random.Random(7), extent.number(60, 1_500)):
         calls = calls_of(lambda text=text: parsed(text, CARD))
         assert calls <= CALLS_PER_SIGN * len(text) + A_FEW_CALLS, text
         worst = max(worst, (calls / len(text), text))

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings, strategies as st
 from lastbit.release.noise import rank_distances
 from lastbit.tables.plan.measures import Measure
 from lastbit.tables.plan.parts import RankPart
-from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_moved, rank_part
+from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_part, rank_sensitivity
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate
 
@@ -32,7 +32,7 @@ def part_at(level: Fraction, shift: int = 0, ends: tuple[int, int] = (0, 0)) -> 
         shift=shift,
         ends=ends,
         candidates=2,
-        moved=1,
+        distance_sensitivity=1,
         epsilon=Fraction(1, 10**30),  # so that nothing is cut off
         rho=None,
     )
@@ -73,8 +73,8 @@ def test_distances_move_no_further(
     part = part_at(level, shift, (shift, shift) if ends else (0, 0))
     rest = data.draw(weights(30, groups, bins))
     own, other = (data.draw(weights(total, groups, bins)) for _ in range(2))
-    come = rank_moved(level, total, change_one=False, groups=groups)
-    change = rank_moved(level, total, change_one=True, groups=groups)
+    come = rank_sensitivity(level, total, change_one=False, groups=groups)
+    change = rank_sensitivity(level, total, change_one=True, groups=groups)
     assert moved_by(part, rest, added(rest, own)) <= come
     assert moved_by(part, added(rest, own), added(rest, other)) <= change
 
@@ -85,8 +85,8 @@ def test_changing_a_unit_over_groups_costs_both_ways() -> None:
     rest = [[0, 50, 50], [50, 50, 0]]
     here, there = [[0, 0, total], [0, 0, 0]], [[0, 0, 0], [0, 0, total]]
     moved = moved_by(part_at(level), added(rest, here), added(rest, there))
-    assert moved > rank_moved(level, total, change_one=True, groups=1)
-    assert moved <= rank_moved(level, total, change_one=True, groups=2)
+    assert moved > rank_sensitivity(level, total, change_one=True, groups=1)
+    assert moved <= rank_sensitivity(level, total, change_one=True, groups=2)
 
 
 def law(part: RankPart, rate: float, bins: list[int]) -> list[float]:
@@ -100,7 +100,7 @@ def test_what_the_draws_cost(data: st.DataObject, level: Fraction, change_one: b
     """Pure epsilon, and rho = epsilon**2/8 at several orders, over two groups together."""
     total, epsilon = 5, 1.5
     rest, own, other = (data.draw(weights(w, 2, 3)) for w in (20, total, total))
-    moved = rank_moved(level, total, change_one=change_one, groups=2)
+    moved = rank_sensitivity(level, total, change_one=change_one, groups=2)
     rate = epsilon / (2 * moved)
     before = added(rest, other) if change_one else rest
     after = added(rest, own)
@@ -133,9 +133,9 @@ def parts_of(aggregate: Aggregate, bins: int, epsilon: Fraction) -> dict[str, Ra
     measure = Measure(name="m", kind="bins", expression=ColumnName("x"), edges=edges)
     found: dict[str, RankPart] = {}
     for draw in rank_draws(aggregate):
-        moved = rank_moved(draw.level, 4, change_one=False, groups=None)
+        moved = rank_sensitivity(draw.level, 4, change_one=False, groups=None)
         found[draw.role] = rank_part(
-            aggregate, measure, draw, moved=moved, epsilon=epsilon * draw.share, rho=None
+            aggregate, measure, draw, sensitivity=moved, epsilon=epsilon * draw.share, rho=None
         )
     return found
 
@@ -204,7 +204,7 @@ def test_large_weights_stay_exact() -> None:
 def test_distances_are_cut_at_a_public_number() -> None:
     far = RankPart(
         aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0, ends=(0, 0),
-        candidates=3, moved=1, epsilon=Fraction(2), rho=None,
+        candidates=3, distance_sensitivity=1, epsilon=Fraction(2), rho=None,
     )  # fmt: skip
     assert rank_distances(far, [[10**9, 0, 10**9, 1]]).max() == 1 << 12
     assert rank_accuracy(1, Fraction(2), beta=Fraction(1, 20), candidates=100) == 8

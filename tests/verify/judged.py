@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from lastbit.exact.ball import ends, working_precision
-from lastbit.exact.elementary import ln
+from lastbit.exact.logarithm import ln
 from lastbit.mechanisms.snapping import grid_of, snapped
 
 

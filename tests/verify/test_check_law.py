@@ -1,4 +1,4 @@
-"""The second program accepts every certificate of a law or a refutation, and no mutated one."""
+"""The independent checker accepts certificates of laws and refutations, and no mutated one."""
 
 from __future__ import annotations
 
@@ -191,11 +191,11 @@ def is_another_truth(path: list[Any], mutant: Certificate) -> bool:
 
 
 @pytest.mark.parametrize("made", [*LAWS, *REFUTATIONS])
-def test_every_changed_value_is_rejected(made):
+def test_every_changed_value_is_rejected(made, extent):
     sealed = json.loads(made())
     paths = [*leaves(sealed["claim"], ["claim"]), *leaves(sealed["body"], ["body"])]
     count = 0
-    for path in paths[:80] + paths[80::7]:
+    for path in extent.cases(paths[:80] + paths[80::7], one_in=10):
         place = sealed
         for step in path:
             place = place[step]
@@ -206,7 +206,7 @@ def test_every_changed_value_is_rejected(made):
             count += 1
             rejected = problem(mutant) is not None
             assert rejected or is_another_truth(path, mutant), (path, place, other)
-    assert count >= 60
+    assert count >= extent.number(5, 60)
 
 
 def test_moved_inputs_are_rejected_or_true():

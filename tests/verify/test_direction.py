@@ -6,7 +6,6 @@ run on all uniforms; whatever the producer proves the checker must accept.
 
 import copy
 import math
-import os
 import struct
 from collections.abc import Callable
 from fractions import Fraction
@@ -49,9 +48,6 @@ from lastbit.verify.running.witness import refute
 from lastbit.verify.tracing.trace import trace
 
 U, VALUE = Variable("u"), Variable("value")
-SETTINGS = settings(
-    deadline=None, max_examples=20_000 if os.environ.get("LASTBIT_EVIDENCE") else 300
-)
 
 
 # ---------------------------------------------------------------- running expressions
@@ -161,33 +157,40 @@ def beside(points: list[float]) -> list[float]:
 DENSE = beside([*TINY, *SMALL, 1 / 3, 1 - 2.0**-53])
 
 
-@given(programs, st.sampled_from([-2.5, -0.0, 0.0, 0.3, 1.0, 7.0]))
-@example(Piecewise(Condition("u", "<", Fraction(1, 2)), Ln(U), Negate(Ln(U))), 0.0)
-@example(Clamp(Subtract(U, Constant("1/2")), Fraction(0), None), 0.0)
-@example(Multiply(Subtract(U, Constant("1/2")), VALUE), -0.0)
-@example(Negate(Absolute(Subtract(U, Constant(1)))), 0.0)
-@SETTINGS
-def test_what_is_proved_is_so_and_the_checker_agrees(expression, value):
+def test_what_is_proved_is_so_and_the_checker_agrees(extent):
     """All uniforms of 64 points, and hundreds of doubles beside every edge and down to 2**-1070."""
-    for uniforms in (SMALL, DENSE):
-        low, high = uniforms[0], uniforms[-1]
-        way = proved(expression, value, low, high)
-        if way is not None or accepted(expression, value, low, high):
-            ways = way_of(expression, value, uniforms)
-            assert len(ways) <= 1
-            if way is not None:
-                assert ways <= {way}
-                assert accepted(expression, value, low, high)
+
+    @settings(max_examples=extent.number(100, 5_000))
+    @given(programs, st.sampled_from([-2.5, -0.0, 0.0, 0.3, 1.0, 7.0]))
+    @example(Piecewise(Condition("u", "<", Fraction(1, 2)), Ln(U), Negate(Ln(U))), 0.0)
+    @example(Clamp(Subtract(U, Constant("1/2")), Fraction(0), None), 0.0)
+    @example(Multiply(Subtract(U, Constant("1/2")), VALUE), -0.0)
+    @example(Negate(Absolute(Subtract(U, Constant(1)))), 0.0)
+    def holds(expression, value):
+        for uniforms in (SMALL, DENSE):
+            low, high = uniforms[0], uniforms[-1]
+            way = proved(expression, value, low, high)
+            if way is not None or accepted(expression, value, low, high):
+                ways = way_of(expression, value, uniforms)
+                assert len(ways) <= 1
+                if way is not None:
+                    assert ways <= {way}
+                    assert accepted(expression, value, low, high)
+
+    holds()
 
 
-@given(programs, st.sampled_from([-2.5, 0.3, 7.0]), st.sampled_from(DENSE))
-@SETTINGS
-def test_the_checker_knows_where_a_step_lies(expression, value, u):
-    try:
-        low, high = reaches(expression_to_json(expression), value, u)
-    except (Rejected, ArithmeticError):
-        return
-    assert low <= computed(expression, value, u) <= high
+def test_the_checker_knows_where_a_step_lies(extent):
+    @settings(max_examples=extent.number(100, 5_000))
+    @given(programs, st.sampled_from([-2.5, 0.3, 7.0]), st.sampled_from(DENSE))
+    def holds(expression, value, u):
+        try:
+            low, high = reaches(expression_to_json(expression), value, u)
+        except (Rejected, ArithmeticError):
+            return
+        assert low <= computed(expression, value, u) <= high
+
+    holds()
 
 
 def half(bits: int) -> float:

@@ -20,9 +20,8 @@ from lastbit.verify.running.exhaustive import (
 )
 from lastbit.verify.running.uniforms import FullPrecision
 
-module = importlib.import_module(
-    "lastbit.verify.running.exhaustive"
-)  # the room exports the function
+# the room's name `exhaustive` is the function
+module = importlib.import_module("lastbit.verify.running.exhaustive")
 SMALL = FullPrecision(4, -6)
 
 

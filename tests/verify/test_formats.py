@@ -9,13 +9,13 @@ from hypothesis import example, given, strategies as st
 
 from lastbit.checker.floats import number_format
 from lastbit.errors import LastbitError, Overflow
+from lastbit.exact import floor_log2
 from lastbit.verify.error_bounds.formats import (
     BINARY16,
     BINARY32,
     BINARY64,
     Binary,
     Fixed,
-    floor_log2,
     format_from_json,
     nearest_whole,
 )

@@ -15,7 +15,7 @@ from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongTy
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Fixed
 from lastbit.verify.language.evaluation import machine_value
-from lastbit.verify.language.expressions import Add, Variable, expression_to_json
+from lastbit.verify.language.expressions import Add, Variable
 from lastbit.verify.noise_shape import cut_beyond, sides
 from lastbit.verify.rounding import Query, laplace_excess, rounding_certificate, traced
 from lastbit.verify.running.uniforms import FullPrecision, Grid
@@ -102,10 +102,9 @@ def test_the_modulus_holds_for_every_real_and_its_draw(uniform, noise, far, shar
     """t >= boundary puts the draw inside the cut, and moves ln t by at most omega."""
     region = (Fraction(-4), Fraction(4))
     (program,) = traced(noise, "u")
-    pair, scale = sides([expression_to_json(Add(Variable("value"), program))], region)
-    form = BINARY64.json()
+    pair, scale = sides([Add(Variable("value"), program)], region)
     for side in pair:
-        cut = cut_beyond(side, far, region=region, uniform=uniform, form=form)
+        cut = cut_beyond(side, far, uniform=uniform, format=BINARY64)
         assert cut is not None
         for index in range(uniform.size):
             real = uniform.below(index) + Fraction(share, 1000) / uniform.size

@@ -101,7 +101,7 @@ def unscreened(function: types.FunctionType) -> Screened:
 
 @pytest.mark.parametrize(("module", "name"), WRONG, ids=IDS)
 def test_kept_questions_and_agreement_refuse_it_without_the_screen(module, name, monkeypatch):
-    monkeypatch.setattr(sys.modules["lastbit.verify.trace"], "screened", unscreened)
+    monkeypatch.setattr(sys.modules["lastbit.verify.tracing.trace"], "screened", unscreened)
     with pytest.raises(LastbitError):
         certified_code(getattr(afresh(module), name), sensitivity=1)
 

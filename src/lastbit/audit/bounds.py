@@ -17,17 +17,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     DEFAULT_PRECISION,
     Number,
     arb_of,
     clopper_pearson,
     lower,
+    nonnegative,
     probability,
     probability_lower,
     probability_upper,
-    rational,
     working_precision,
 )
 
@@ -121,10 +120,7 @@ def error_rate(error: Number) -> Fraction:
 
 def claimed_epsilon(epsilon: Number, name: str) -> Fraction:
     """A claim; one below 0 would be refuted by every mechanism."""
-    number = rational(epsilon, name)
-    if number < 0:
-        raise InvalidParameter(name, problem="is negative", remedy="pass an epsilon from 0 up")
-    return number
+    return nonnegative(epsilon, name)
 
 
 def exceeds(epsilon_lower: float, claimed: Fraction) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lastbit.audit.bounds import exceeds
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import exact_text, rounded_down, rounded_up, whole
+from lastbit.exact import exact_text, probability, rounded_down, rounded_up, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,7 @@ class Verdict:
             raise InvalidParameter(
                 "epsilon_lower", problem="is negative or NaN", remedy="pass 0 if nothing is shown"
             )
-        if not 0 <= self.error < 1:
-            raise InvalidParameter(
-                "error", problem="is not in [0, 1)", remedy="pass the rate of false accusations"
-            )
+        probability(self.error, "error", one=False, remedy="pass the rate of false accusations")
         whole(self.samples, "samples")
         if self.claimed is not None and self.broken != exceeds(self.epsilon_lower, self.claimed):
             raise InvalidParameter(

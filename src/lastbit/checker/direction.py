@@ -26,7 +26,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lastbit.checker.numbers import Rejected, number, require
+from .numbers import Rejected, number, require
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 

@@ -23,8 +23,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from lastbit.checker.floats import ONE, ZERO, Interval, exp, inverse, ln, minus, size, sqrt, times
-from lastbit.checker.numbers import Rejected, number, require
+from .floats import ONE, ZERO, Interval, exp, inverse, ln, minus, size, sqrt, times
+from .numbers import Rejected, number, require
 
 _BITS = 256
 _FINE = 32  # every multiple of 1/32

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from lastbit.checker.numbers import Rejected, number, require
+from .numbers import Rejected, number, require
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 Interval: TypeAlias = tuple[Fraction, Fraction]

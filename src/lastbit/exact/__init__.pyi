@@ -1,9 +1,11 @@
 from lastbit.exact.ball import (
     DEFAULT_PRECISION as DEFAULT_PRECISION,
     Ball as Ball,
+    Real as Real,
     arb_of as arb_of,
     ends as ends,
     floor_ceil as floor_ceil,
+    refine as refine,
     working_precision as working_precision,
 )
 from lastbit.exact.binomial import (
@@ -27,12 +29,12 @@ from lastbit.exact.elementary import (
     LARGEST_ARGUMENT as LARGEST_ARGUMENT,
     cos_sin_turn as cos_sin_turn,
     exp_negative as exp_negative,
-    ln as ln,
-    ln_each as ln_each,
 )
+from lastbit.exact.logarithm import ln as ln, ln_each as ln_each
 from lastbit.exact.rational import (
     Number as Number,
     floor_log2 as floor_log2,
+    nonnegative as nonnegative,
     positive as positive,
     probability as probability,
     rational as rational,
@@ -41,10 +43,6 @@ from lastbit.exact.rational import (
     root_bounds as root_bounds,
     shown as shown,
     whole as whole,
-)
-from lastbit.exact.real import (
-    Real as Real,
-    refine as refine,
 )
 from lastbit.exact.rounding import (
     lower as lower,

@@ -91,6 +91,18 @@ def positive(value: object, name: str = "value") -> Fraction:
     return number
 
 
+def nonnegative(value: object, name: str = "value") -> Fraction:
+    """The exact rational that `value` stands for, refused if it is below 0.
+
+    >>> nonnegative(0)
+    Fraction(0, 1)
+    """
+    number = rational(value, name)
+    if number < 0:
+        raise InvalidParameter(name, problem="is negative", remedy="pass a number from 0 up")
+    return number
+
+
 def whole(value: object, name: str = "value", *, least: int = 0) -> int:
     """The integer that `value` is: ints and numpy's integers only, not below `least`.
 

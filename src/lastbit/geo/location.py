@@ -13,6 +13,7 @@ from lastbit.exact import Number, Real, rational, shown, upper, whole
 from lastbit.geo.parsing import ExactLoss, Length, loss_and_distance, metres, places_of
 from lastbit.geo.plane import INPUT_ERROR, LocalMap, local_map
 from lastbit.geo.region import Region
+from lastbit.laws import quantile_level
 from lastbit.mechanisms import PlanarLaplace
 from lastbit.privacy import MetricDP, PureDP, times
 
@@ -182,11 +183,7 @@ class Geo:
                  away; rounding adds `rounding_upper`; the ground is `stretch` times longer, taken
                  over all latitudes that the way between the two can meet
         """
-        share = rational(probability, "probability")
-        if not 0 < share < 1:
-            raise InvalidParameter(
-                "probability", problem="is not between 0 and 1", remedy="pass, say, 0.95"
-            )
+        share = quantile_level(probability, remedy="pass, say, 0.95")
         far = self.mechanism.accuracy(1 - share) + self._rounding()
         return upper(min(self._stretch(far) * far, Fraction(_FARTHEST)))
 

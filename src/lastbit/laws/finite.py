@@ -10,7 +10,7 @@ from itertools import accumulate
 from flint import arb
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, rational, whole
+from lastbit.exact import Number, arb_of, probability, rational, whole
 from lastbit.laws.law import Law
 
 
@@ -61,10 +61,7 @@ class Bernoulli(_Rational):
     p: Fraction
 
     def __init__(self, p: Number) -> None:
-        number = rational(p, "p")
-        if not 0 <= number <= 1:
-            raise InvalidParameter("p", problem="is outside [0, 1]", remedy="pass a probability")
-        object.__setattr__(self, "p", number)
+        object.__setattr__(self, "p", probability(p, "p"))
 
     def exact_cumulative(self, value: int) -> Fraction:
         return Fraction(0) if value < 0 else (1 - self.p if value < 1 else Fraction(1))

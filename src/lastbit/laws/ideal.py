@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, isqrt
+from math import comb
 from typing import ClassVar
 
 from flint import arb, arb_series, ctx
@@ -18,8 +18,10 @@ from lastbit.exact import (
     arb_of,
     positive,
     rational,
+    root_bounds,
     working_precision,
 )
+from lastbit.laws.law import quantile_level
 
 _FAR = 10**6  # exp(-exp(_FAR)) is below everything anybody could ask about
 _MOST_STEPS = 200
@@ -35,7 +37,7 @@ class Ideal(ABC):
              each with a small relative error in the tail that it names
     Theorem  both are continuous and monotone in z, so a ball z gives a ball that holds the
              probabilities at every number of it
-    Differs  standardised: location and scale come in where the law is rounded (`laws/rounded.py`)
+    Differs  standardised: location and scale come in where the law is rounded (`Rounded`)
     Checked  tests/laws/test_ideal.py
     """
 
@@ -80,13 +82,7 @@ class Ideal(ABC):
         >>> IdealGaussian().quantile("0.975")
         Ball(1.9599639845400542355 ± 2.46e-20)
         """
-        level = rational(probability, "probability")
-        if not 0 < level < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not strictly between 0 and 1",
-                remedy="pass, say, 0.5 for the median",
-            )
+        level = quantile_level(probability)
         with working_precision(precision + 32):
             return Ball(_certified(self, level, precision))
 
@@ -403,8 +399,8 @@ def _magnitude(z: arb_series) -> arb_series:
 
 def _rational_root(square: Fraction) -> Fraction | None:
     """The square root of a rational, if it is one."""
-    root = Fraction(isqrt(square.numerator), isqrt(square.denominator))
-    return root if root * root == square else None
+    low, high = root_bounds(square)
+    return low if low == high else None
 
 
 def _hull(law: Ideal, z: arb) -> arb:

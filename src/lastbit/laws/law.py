@@ -8,12 +8,11 @@ from fractions import Fraction
 
 from flint import arb
 
-from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     DEFAULT_PRECISION,
     Ball,
     arb_of,
-    rational,
+    probability,
     refine,
     whole,
     working_precision,
@@ -60,13 +59,7 @@ class Law(ABC):
 
     def quantile(self, probability: object) -> int:
         """The least k with P[X <= k] >= probability, for a probability strictly between 0 and 1."""
-        level = rational(probability, "probability")
-        if not 0 < level < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not strictly between 0 and 1",
-                remedy="pass, say, 0.5 for the median",
-            )
+        level = quantile_level(probability)
         return least(lambda value: self._reaches(value, level), self.support)
 
     def _reaches(self, value: int, level: Fraction) -> bool:
@@ -101,3 +94,8 @@ def least(holds: Callable[[int], bool], support: tuple[int | None, int | None]) 
         else:
             low = middle + 1
     return low
+
+
+def quantile_level(value: object, *, remedy: str = "pass, say, 0.5 for the median") -> Fraction:
+    """A probability that some quantile belongs to: above 0 and below 1."""
+    return probability(value, "probability", zero=False, one=False, remedy=remedy)

@@ -23,7 +23,7 @@ from lastbit.exact import (
     whole,
     working_precision,
 )
-from lastbit.laws.law import least
+from lastbit.laws.law import least, quantile_level
 
 Point = tuple[int, int]
 
@@ -107,13 +107,7 @@ class DiscretePlanarLaplace:
         theorem makes it too large, for levels from 1/2 up by less than 3 steps and 2**-11 of the
         noise 1/rate together.
         """
-        level = rational(probability, "probability")
-        if not 0 < level < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not strictly between 0 and 1",
-                remedy="pass, say, 0.95",
-            )
+        level = quantile_level(probability, remedy="pass, say, 0.95")
         with working_precision(DEFAULT_PRECISION):
             missing = arb_of(1 - level)
             rate = _enclosed(self.rate)

@@ -13,6 +13,9 @@ from lastbit.ledger.entry import (
 from lastbit.ledger.sqlite import (
     Ledger as Ledger,
 )
+from lastbit.ledger.storage import (
+    one_connection as one_connection,
+)
 
 __all__ = [
     "Account",

@@ -18,7 +18,6 @@ total that `chain.py` works out again from the charges alone.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, cast
 
-from lastbit.errors import WrongType
+from lastbit.canonical import canonical_json, sha256
 from lastbit.ledger.account import Account
 from lastbit.tables import Budget, Cost
 
@@ -44,26 +43,6 @@ _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint",
 
 class Malformed(ValueError):
     """A text that is no entry; the message says in what. It never leaves this room."""
-
-
-def canonical(value: object) -> str:
-    """JSON in ASCII with sorted names and no blanks: equal values have equal text.
-
-    >>> canonical({"b": 1, "a": [0.1, None]})
-    '{"a":[0.1,null],"b":1}'
-    """
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        pass  # its message may quote a value
-    raise WrongType(
-        "record", problem="is no plain JSON", remedy="pass dicts, lists, text and finite numbers"
-    )
-
-
-def digest(text: str) -> str:
-    """SHA-256, in hexadecimal."""
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +76,14 @@ class Entry:
     reservation: str | None = None
     """In a settled or voided entry: the hash of the reservation that it answers, or closes."""
     record: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    resumed: bool = field(default=False, repr=False, compare=False)
+    """Of a reservation that `reserve` gives: whether it was charged by an earlier call."""
 
     @property
     def text(self) -> str:
         """The canonical JSON of all fields; the record is in it by its digest."""
         late = {"reservation": self.reservation} if self.kind in _RESERVATIONS else {}
-        return canonical(
+        return canonical_json(
             {
                 "format": _FORMAT_OF_RESERVATIONS if late else _FORMAT,
                 "sequence": self.sequence,
@@ -120,7 +101,7 @@ class Entry:
     @property
     def hash(self) -> str:
         """SHA-256 of the text: what the next entry points to, and what a certificate quotes."""
-        return digest(self.text)
+        return sha256(self.text)
 
     @property
     def state(self) -> Account | None:

@@ -13,10 +13,12 @@ one to open the file rolls back.
 **Made at once.** A new ledger is written under another name and then linked to its own, which fails
 if that is taken. So a ledger that exists is whole, and an empty file is never taken for a new one.
 
-**Alone.** A connection lives for one call, under a lock of the whole process which a fork takes
-too: no child ever inherits a connection, nor SQLite's belief that it holds a lock. Nothing here
-opens the file by other means while it is in use, since closing *any* handle of a file drops the
-POSIX locks that this process holds on it.
+**Alone.** A call has a connection for itself, under a lock of the whole process which a fork takes
+too: no child ever inherits SQLite's belief that it holds a lock. Nothing here opens the file by
+other means while it is in use, since closing *any* handle of a file drops the POSIX locks that this
+process holds on it. Between calls a connection is closed; or, inside `one_connection`, idle: no
+transaction is open, so it holds no lock. It is used again only by the thread and process that
+opened it, and only while the path still leads to the file that it has open.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
@@ -213,14 +215,54 @@ def _text(raw_: bytes) -> str:
     return raw_.decode("utf-8", "surrogateescape")
 
 
+class _Idle(threading.local):
+    """Connections that `one_connection` keeps for the next call, by the file they have open."""
+
+    by_file: dict[tuple[object, ...], tuple[ExitStack, sqlite3.Connection]] | None = None
+
+
+_IDLE = _Idle()
+
+
+@contextmanager
+def one_connection() -> Iterator[None]:
+    """Inside, the calls of this thread use one connection to a ledger again and again."""
+    if _IDLE.by_file is not None:  # the outermost decides when it ends
+        yield
+        return
+    _IDLE.by_file = {}
+    try:
+        yield
+    finally:
+        with _ALONE.lock:
+            for held, _ in _IDLE.by_file.values():
+                held.close()
+            _IDLE.by_file = None
+
+
 @contextmanager
 def connected(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection to a ledger, for one call; whatever is no ledger of this version is refused."""
     with _ALONE.lock, translated(place):
         _check_file(place)
-        with raw(place, patience=patience) as connection:
+        file = (place, patience, os.getpid(), _inode(place))
+        held, connection = (_IDLE.by_file or {}).pop(file, (ExitStack(), None))
+        with held:
+            if connection is None:
+                connection = held.enter_context(raw(place, patience=patience))
             _check_schema(place, connection)
             yield connection
+            # closed if the call failed or left a transaction open, or the file was exchanged
+            idle = not connection.in_transaction and file[-1] == _inode(place) is not None
+            if idle and _IDLE.by_file is not None:
+                _IDLE.by_file[file] = held.pop_all(), connection
+
+
+def _inode(place: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = place.stat()
+        return found.st_dev, found.st_ino
+    return None
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from lastbit.exact import (
     Real,
     arb_of,
     floor_ceil,
+    nonnegative,
     positive,
     probability,
     rational,
@@ -27,6 +28,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import Weighted, least
+from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, Sampler, UniformBelow, coin, drawn
 
@@ -83,10 +85,7 @@ class RandomizedResponse:
         categories: int = 2,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        if (epsilon is None) == (keep is None):
-            raise InvalidParameter(
-                "epsilon", problem="or keep, exactly one, is needed", remedy="pass one of the two"
-            )
+        exactly_one(epsilon=epsilon, keep=keep)
         relation = _relation(neighbours)
         count = _count(categories)
         if keep is not None:
@@ -95,10 +94,8 @@ class RandomizedResponse:
         else:
             loss = positive(epsilon, "epsilon")
             kept = _calibrated(loss, count)
-        object.__setattr__(self, "keep", kept)
-        object.__setattr__(self, "categories", count)
-        object.__setattr__(self, "epsilon", loss)
-        object.__setattr__(self, "neighbours", relation)
+        values = {"keep": kept, "categories": count, "epsilon": loss, "neighbours": relation}
+        set_fields(self, **values)
 
     @classmethod
     def from_truth(
@@ -109,13 +106,7 @@ class RandomizedResponse:
         Theorem  keep = p + (1-p)/k; for two categories epsilon = ln(1 + 2p/(1-p))
         Source   paper 003 (6)-(8), where the other answer is a fair coin
         """
-        truth, count = rational(probability, "probability"), _count(categories)
-        if not 0 <= truth < 1:
-            raise InvalidParameter(
-                "probability",
-                problem="is not from 0 to below 1",
-                remedy="pass, say, 0.5: half of the answers are true, half are drawn by lot",
-            )
+        truth, count = _truth(probability), _count(categories)
         return cls(keep=truth + (1 - truth) / count, categories=count, neighbours=neighbours)
 
     @property
@@ -130,9 +121,7 @@ class RandomizedResponse:
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises if at most so many answers change: they are independent."""
-        answers = rational(distance, "distance")
-        if answers < 0:
-            raise InvalidParameter("distance", problem="is negative", remedy="pass a distance")
+        answers = nonnegative(distance, "distance")
         return PureDP(math.floor(answers) * self.epsilon, neighbours=self.neighbours)
 
     def release(self, value: Any) -> Any:
@@ -161,10 +150,10 @@ class RandomizedResponse:
         Theorem  the number of changed answers is binomial, whatever the answers are
         Differs  what a poll concludes from perturbed answers, and how surely, is `Poll`'s business
         """
-        level = probability(beta, "beta", zero=False, one=False, remedy="pass, say, 0.05")
+        chance = level(beta, "beta")
         trials = whole(answers, "answers", least=1)
         return least(
-            lambda a: a == trials or tail_at_most(a + 1, trials, 1 - self.keep, level), (0, trials)
+            lambda a: a == trials or tail_at_most(a + 1, trials, 1 - self.keep, chance), (0, trials)
         )
 
 
@@ -191,6 +180,11 @@ def check_listed(categories: int) -> None:
             problem="are too many to list them all",
             remedy=f"merge or hash them into at most {MOST_LISTED}",
         )
+
+
+def _truth(value: object) -> Fraction:
+    remedy = "pass, say, 0.5: half of the answers are true, half are drawn by lot"
+    return probability(value, "probability", one=False, remedy=remedy)
 
 
 def _count(categories: object) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from flint import arb
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
-from lastbit.exact import arb_of, rational, upper, working_precision
+from lastbit.exact import arb_of, probability, upper, working_precision
 from lastbit.privacy.convert import PRECISION, epsilon_upper
 from lastbit.privacy.guarantees import (
     ZCDP,
@@ -120,9 +120,7 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
     if not isinstance(guarantees, Iterable):
         raise WrongType("guarantees", problem="are no list", remedy="pass a list of guarantees")
     parts = list(guarantees)
-    level = rational(delta, "delta")
-    if not 0 <= level < 1:
-        raise InvalidParameter("delta", problem="is outside [0, 1)", remedy="pass, say, 1e-9")
+    level = probability(delta, "delta", one=False, remedy="pass, say, 1e-9")
     if not parts:
         raise InvalidParameter("guarantees", problem="are empty", remedy="pass at least one")
     for part in parts:

@@ -1,8 +1,8 @@
 """HAVING, ORDER BY and LIMIT: on released values, in Python, after the noise.
 
-The expressions are those of `tables/query/expression.py`, over the columns of the answer instead of the
-table's. They are total: whatever cannot be worked out is missing, and HAVING keeps a row iff its
-condition is true. All of it is post-processing: it sees what everybody may see.
+The expressions are those of `tables/query/expression.py`, over the columns of the answer
+instead of the table's. They are total: what cannot be computed is missing, and HAVING keeps a row
+iff its condition is true. All of it is post-processing: it sees what everybody may see.
 
 It runs on numbers that are not paid for yet. Were there a value that makes it fail, or run for
 hours, then to ask, look and give up would tell something of that number, free of charge. So no

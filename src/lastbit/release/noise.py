@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from lastbit.mechanisms import Lattice, ThresholdedHistogram, numbers_of
 from lastbit.sampling import choice_exp, choice_exp_rows, gaussian_sampler, laplace_sampler
-from lastbit.tables import KeysPart, NoisePart, Plan, RankPart
+from lastbit.tables import GaussianPart, LaplacePart, NoisePart, PartitionSelection, Plan, RankPart
 
 _CUT = 1 << 12
 _WIDE = 1 << 62
@@ -67,24 +67,24 @@ class Noisy:
 
 def noised(plan: Plan, raw: Raw) -> Noisy:
     """Every mechanism of the plan, run once on the raw aggregates."""
-    keys_part = plan.keys_part
-    shown, counts = _shown(plan, keys_part, raw)
+    selection = plan.partition_selection
+    shown, counts = _shown(plan, selection, raw)
     noisy = Noisy(keys=[tuple(raw.keys[i]) for i in shown])
-    if keys_part is not None and keys_part.measure is not None:
-        noisy.entries[keys_part.measure] = counts
+    if selection is not None and selection.measure is not None:
+        noisy.entries[selection.measure] = counts
     for part in plan.parts:
         match part:
-            case NoisePart():
+            case LaplacePart() | GaussianPart():
                 _add_noise(part, raw, shown, noisy)
             case RankPart():
                 groups = [raw.bins[part.measure][i] for i in shown]
                 noisy.ranks[part.aggregate, part.role] = _candidates(part, groups)
-            case KeysPart():
+            case PartitionSelection():
                 pass  # it went first
     return noisy
 
 
-def _shown(plan: Plan, part: KeysPart | None, raw: Raw) -> tuple[list[int], list[int]]:
+def _shown(plan: Plan, part: PartitionSelection | None, raw: Raw) -> tuple[list[int], list[int]]:
     """Which keys are shown, and the noisy numbers of units where those decided."""
     if part is None:
         return list(range(len(raw.keys))), []
@@ -100,8 +100,11 @@ def _shown(plan: Plan, part: KeysPart | None, raw: Raw) -> tuple[list[int], list
 
 
 def _add_noise(part: NoisePart, raw: Raw, shown: list[int], noisy: Noisy) -> None:
-    laplace = part.mechanism == "laplace"
-    sampler = laplace_sampler(part.noise) if laplace else gaussian_sampler(part.noise)
+    sampler: Any = (
+        laplace_sampler(part.scale)
+        if isinstance(part, LaplacePart)
+        else gaussian_sampler(part.variance)
+    )
     if part.measure in raw.bins:
         groups = [raw.bins[part.measure][i] for i in shown]
         flat = [entry for group in groups for entry in group]
@@ -124,7 +127,8 @@ def rank_distances(part: RankPart, weights: Sequence[Sequence[int]]) -> NDArray[
     `weights` has a row for every group; int64 where that is wide enough, else Python's integers.
 
     >>> part = RankPart(aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0,
-    ...                 ends=(0, 0), candidates=3, moved=1, epsilon=Fraction(1), rho=None)
+    ...                 ends=(0, 0), candidates=3, distance_sensitivity=1,
+    ...                 epsilon=Fraction(1), rho=None)
     >>> rank_distances(part, [[4, 1, 3]]).tolist()     # half of the weight is 4
     [[0, 0, 2]]
     """

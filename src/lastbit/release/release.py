@@ -42,7 +42,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lastbit.checker import beliefs, digest
+from lastbit.checker import beliefs
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -53,7 +53,7 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.ledger import spared_by
+from lastbit.ledger import one_connection, spared_by
 from lastbit.places import same_place
 from lastbit.release.answer import Answer
 from lastbit.release.having import kept
@@ -67,13 +67,17 @@ from lastbit.tables import (
     Measure,
     Plan,
     Query,
+    aggregates,
     columns_in,
-    moves,
+    fingerprint,
+    one_database,
+    rehearse,
     sealed,
+    sensitivity_of,
     to_json,
     unit_name,
 )
-from lastbit.verify import certificate
+from lastbit.verify import certificate, digest
 
 if TYPE_CHECKING:
     from lastbit.ledger import Entry, Ledger
@@ -111,7 +115,7 @@ def certificate_of(
 
 
 def _moves(plan: Plan, measure: Measure) -> dict[str, str]:
-    found = moves(measure, plan.card, groups=plan.groups)
+    found = sensitivity_of(measure, plan.card, groups=plan.groups)
     return {
         "l1": str(found.l1),
         "l2_squared": str(found.l2_squared),
@@ -130,6 +134,8 @@ _UNKNOWN = (
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotCertified)
 
 
+@one_connection()
+@one_database()
 def released(
     query: Query,
     card: DataCard,
@@ -182,7 +188,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
     spared = spared_by(card, books.path)
     known = None if fresh else books.recorded(card.name, question)
     if known is not None:
-        return Answer(known, spared)
+        return Answer(known, spared, charged=False)
     _check_runnable(plan)
     paid = books.reserve(
         card.name,
@@ -196,7 +202,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         fresh=fresh,
     )
     if paid.record is not None:  # another process was quicker
-        return Answer(dict(paid.record), spared)
+        return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
         record = _made(plan, question=question, sql=sql, head=paid.hash)
@@ -206,7 +212,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
 
     # sealed: its frames hold an answer that is not settled yet
     entry = _charged(settled, lambda: books.holds(paid))
-    return Answer(dict(entry.record or {}), spared)
+    return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
 
 
 def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:
@@ -228,8 +234,6 @@ def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:
 
 
 def _fingerprint(books: Ledger, card: DataCard) -> str:
-    from lastbit.tables import fingerprint
-
     return sealed(
         lambda: books.keyed(fingerprint(card)), words="the source could not be read; check it"
     )
@@ -320,7 +324,6 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
     from lastbit.checker import problem_of
-    from lastbit.tables import rehearse
 
     empty = certificate_of(plan, columns=_check_columns(plan), rows=[])
     if problem_of(empty) is not None:
@@ -336,8 +339,6 @@ def _check_runnable(plan: Plan) -> None:
 
 def _noisy(plan: Plan) -> Noisy:
     """Run the statement and add the noise; raw numbers live in here and nowhere else."""
-    from lastbit.tables import aggregates
-
     secret = secure_bits().fill(32).tobytes().hex()
     raw = aggregates(plan.query, plan.card, plan.measures, secret=secret)
 
@@ -442,7 +443,7 @@ def _notes(plan: Plan) -> list[str]:
             f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are "
             "more, all of them count for less."
         )
-    part = plan.keys_part
+    part = plan.partition_selection
     if part is not None:
         notes.append(
             f"A key is shown if about {part.threshold} units or more have it; others are unknown, "

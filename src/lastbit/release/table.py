@@ -15,6 +15,7 @@ from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import Number, whole
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables import (
+    AggregateSpec,
     Budget,
     Column,
     ColumnType,
@@ -25,7 +26,6 @@ from lastbit.tables import (
     Released,
     Rows,
     Source,
-    Wanted,
     aggregate_of,
     all_of,
     check_admitted,
@@ -68,7 +68,7 @@ def card_of(
         raise InvalidParameter(
             "unit",
             problem="is not declared: whose row is whose?",
-            remedy='pass unit="patient_id", or each_row=True if every row is somebody else\'s',
+            remedy='pass unit="patient_id", or each_row=True if each row is a different person',
         )
     if unit is not None and max_rows is None:
         raise InvalidParameter(
@@ -209,7 +209,7 @@ class Table:
 
     rows: Rows
     keys: tuple[GroupKey, ...] = ()
-    asked: tuple[tuple[str, Wanted], ...] = ()
+    asked: tuple[tuple[str, AggregateSpec], ...] = ()
     filters: tuple[str, ...] = ()
     order: tuple[tuple[str, bool], ...] = ()
     most: int | None = None
@@ -266,7 +266,7 @@ class Table:
             raise QueryRefused("group_by", problem="has one key twice", remedy="name it once")
         return replace(self, keys=tuple(keys))
 
-    def agg(self, *unnamed: object, **wanted: Wanted) -> Table:
+    def agg(self, *unnamed: object, **wanted: AggregateSpec) -> Table:
         """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
         self._open("agg")
         if unnamed:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import Number, rational
+from lastbit.exact import Number, floor_log2, rational
 
 FINENESS = 40
 _LARGEST = 1 << 62
@@ -50,8 +50,7 @@ class Records:
         return np.concatenate(([self.low], self.steps, [self.high]), dtype=np.int64)
 
     def __repr__(self) -> str:
-        exponent = self.step.numerator.bit_length() - self.step.denominator.bit_length()
-        return f"Records(step=2**{exponent})"  # neither the records nor their number
+        return f"Records(step=2**{floor_log2(self.step)})"  # neither the records nor their number
 
 
 def records(data: object, lower: Number, upper: Number) -> Records:
@@ -104,13 +103,12 @@ def secret_number(number: object, name: str) -> Fraction:
         return rational(number, name)
     except LastbitError:
         pass
-    raise InvalidParameter(name, problem="is no finite number", remedy="pass one")
+    raise InvalidParameter(name, problem="is not a finite number", remedy="pass one")
 
 
 def _grid(lower: Fraction, upper: Fraction) -> tuple[int, int, Fraction]:
     width = (upper - lower) / (1 << FINENESS)
-    step = Fraction(2) ** (width.numerator.bit_length() - width.denominator.bit_length())
-    step = step if step <= width else step / 2
+    step = Fraction(2) ** floor_log2(width)
     if not 1 / _EXTREME <= step <= _EXTREME:
         raise InvalidParameter(
             "upper", problem="lies too near to lower, or too far", remedy="rescale the data"
@@ -210,9 +208,9 @@ def _array_of(data: object) -> NDArray[Any]:
     elif isinstance(data, Sequence) and not isinstance(data, _BYTES):
         array = _from_items(list(data))
     else:
-        raise WrongType("data", problem="is no list or array", remedy=_REMEDY)
+        raise WrongType("data", problem="is not a list or array", remedy=_REMEDY)
     if array.ndim != 1:
-        raise InvalidParameter("data", problem="has not one dimension", remedy=_REMEDY)
+        raise InvalidParameter("data", problem="is not one-dimensional", remedy=_REMEDY)
     if array.dtype.kind not in "iufO":
         raise _not_numbers()
     return array

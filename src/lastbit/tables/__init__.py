@@ -22,7 +22,7 @@ exact noise, a choice among public candidates by an exact mechanism, or worked o
 | `sql_aggregates.py`, `sql_expression.py` | its aggregates and expressions |
 | `measures.py`, `stability.py` | integer vectors, and how far they move |
 | `plan.py`, `parts.py`, `pricing.py`, `split.py`, `ranks.py`, `asking.py`, `cost.py` | the plan |
-| `explaining.py` | a plan in words |
+| `explaining.py` | the promise in one sentence |
 | `compile.py`, `compile_rows.py`, `compile_integers.py` | SQL out: one statement |
 | `compile_expression.py`, `literals.py` | its expressions and constants |
 | `csv_records.py` | CSV split into records, each by itself |

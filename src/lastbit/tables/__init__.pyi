@@ -6,6 +6,7 @@ from lastbit.tables.backends.duckdb.engine import (
     aggregates as aggregates,
     columns_of as columns_of,
     fingerprint as fingerprint,
+    one_database as one_database,
     rehearse as rehearse,
 )
 from lastbit.tables.card.draft import (
@@ -31,21 +32,21 @@ from lastbit.tables.card.schema import (
     PublicTable as PublicTable,
     Source as Source,
 )
-from lastbit.tables.plan.explaining import (
-    unit_name as unit_name,
-)
 from lastbit.tables.plan.measures import (
     Measure as Measure,
     Recipe as Recipe,
 )
 from lastbit.tables.plan.parts import (
-    KeysPart as KeysPart,
+    GaussianPart as GaussianPart,
+    LaplacePart as LaplacePart,
     NoisePart as NoisePart,
+    PartitionSelection as PartitionSelection,
     RankPart as RankPart,
 )
 from lastbit.tables.plan.plan import (
     Plan as Plan,
     planned as planned,
+    unit_name as unit_name,
 )
 from lastbit.tables.plan.price import (
     Cost as Cost,
@@ -55,10 +56,11 @@ from lastbit.tables.plan.price import (
     suggested as suggested,
 )
 from lastbit.tables.plan.sensitivity import (
-    moves as moves,
+    sensitivity_of as sensitivity_of,
     weight_one as weight_one,
 )
 from lastbit.tables.query.aggregates import (
+    AggregateSpec as AggregateSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
     count as count,

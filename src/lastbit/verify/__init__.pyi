@@ -5,6 +5,8 @@ from lastbit.checker import (
 )
 from lastbit.verify.certificate import (
     certificate as certificate,
+    digest as digest,
+    number as number,
     read as read,
     save as save,
     text_of as text_of,

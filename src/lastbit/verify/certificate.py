@@ -1,4 +1,4 @@
-"""Certificates: what is claimed, on which assumptions, and what a second program needs.
+"""Certificates: what is claimed, on which assumptions, and what the independent checker needs.
 
 `certificate` is the only way to make one, and asks the checker before it returns: what the checker
 rejects does not exist. Analyses make theirs before they return a number, so that no bound leaves
@@ -7,39 +7,48 @@ without it either.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from lastbit.checker import digest, problem_of
+from lastbit.checker import beliefs, problem_of
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.places import content_of, written_over
 
 VERSION = 1
 _LONGEST = 1 << 28
-BITS_ASSUMPTION = (
-    "The random bits are those of a cryptographic generator: the claim is computational, against "
-    "whoever cannot tell them from random ones (paper 003, Definition 4)."
-)
-CODE_ASSUMPTION = (
-    "The code that runs is the code named here, with these constants and on this machine, and is "
-    "called with Python's own floats. Its answer depends on its arguments alone: it was screened "
-    "for anything else and agreed with the steps bit for bit at finitely many points. Python and "
-    "its libraries do at every call what they did there; their functions are within the stated "
-    "ulps at every point, tried or not."
-)
-STEPS_ASSUMPTION = (
-    "The claim is about the steps written in it and names no code: that the code which runs takes "
-    "these steps is not checked."
-)
+_NUMBER = re.compile(r"-?\d{1,4000}(/[1-9]\d{0,3999})?", re.ASCII)
 
-MONOTONE_PROVED = (
-    "The code takes the steps written here for every uniform, each correctly rounded; the checker "
-    "compares it with them at the boundaries. The library's ln and exp are monotone and within "
-    "four ulps. From that it is proved that the code rises or falls with its uniform."
-)
+
+def number(text: object) -> Fraction:
+    """The exact number that `str` of a fraction wrote: "3", "-1/3".
+
+    >>> number("-1/3")
+    Fraction(-1, 3)
+    """
+    found = Fraction(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
+    if found is None or str(found) != text:
+        raise InvalidParameter(
+            "number", problem="is not a ratio in lowest terms", remedy="write it as 3 or -1/3"
+        )
+    return found
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """SHA-256 of everything but the digest itself, in one canonical spelling."""
+    rest = {name: value for name, value in values.items() if name != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def certified(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """A certificate with the assumptions that every proof of its kind rests on, and no others."""
+    return certificate(kind, claim, beliefs(kind, claim), body)
 
 
 def certificate(
@@ -114,7 +123,7 @@ class _Refused(Exception):
 
 def read(path: Path) -> dict[str, Any]:
     """The JSON object in a file: every name once, every number finite, nested within reason."""
-    problem = "is no JSON object"
+    problem = "is not a JSON object"
     value = None
     try:
         text = content_of(path, most=_LONGEST).decode("utf-8")

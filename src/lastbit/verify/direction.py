@@ -29,7 +29,7 @@ Differs  the library's ln and exp are assumed to be monotone and within four ulp
          each certificate says so. A factor that may be 0 and a clamp at 0 are not followed: there
          zeros of two signs come in either order
 Checked  tests/verify/test_direction.py, against all uniforms of small generators; the checker
-         proves it again by code of its own, `check_direction.py`
+         proves it again by code of its own, `checker/direction.py`
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Moving:
 def direction(expression: Expression, value: float, low: float, high: float) -> int:
     """1, -1 or 0: how the expression's float moves with u from `low` to `high`, at this value.
 
-    >>> from lastbit.verify.trace import trace
+    >>> from lastbit.verify import trace
     >>> noise = trace(lambda value, u: value - 2.0 * math.log(u))
     >>> direction(noise, 1.0, 0.25, 0.75)
     -1
@@ -175,7 +175,7 @@ def _followed(code: Code, sign: int | None) -> Expression:
 def _traced(code: Code, sign: float | None) -> Expression:
     function = code.function
     if type(function) is not types.FunctionType:
-        raise NotFollowed("the code is no plain function")
+        raise NotFollowed("the code is not a plain function")
     own = function.__code__
     count = 2 if sign is None else 3
     if own.co_argcount < count:

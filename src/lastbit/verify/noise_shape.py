@@ -1,42 +1,59 @@
-"""The sides of a noise function, where each is cut off, and how far the generator moves it there.
+"""What noise means on each side of its law, and in which direction its floats move.
 
-The noise is followed on intervals of the uniform u until each is `k ln t`, t = alpha + beta u going
-from 0 (far noise) to 1 (none). Between the cut and the middle the code is analysed; beyond the cut
-nothing is known but the direction, which is enough.
+Law      a sum that is built of +, -, factors, absolute values and signs is linear in `value`, u
+         and its logarithms wherever no sign and no case changes: value + k ln(alpha + beta u)
+Theorem  the weight of a step in the sum is the sum over all ways up of the products of the factors
+         on the way (the chain rule, from the sum down). A correctly rounded operation is monotone
+         in each operand and the library's logarithm is assumed to be, so if the products of all
+         ways up from u have one sign, the computed sum moves with u in that direction
+Differs  the checker works forward from the inputs, on tables of steps; nothing here is used there
+Checked  tests/verify/test_rounding.py, tests/verify/test_two_sides.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from lastbit.checker import (
-    Interval,
-    Rejected,
-    Rows,
-    SignChange,
-    check_quotient,
-    check_uniform,
-    holds,
-    shape,
-    spread,
-    steady,
+from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
+from lastbit.exact import arb_of, ends, floor_log2, working_precision
+from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, power_of_two
+from lastbit.verify.error_bounds.intervals import Interval
+from lastbit.verify.language.evaluation import machine_value
+from lastbit.verify.language.expressions import (
+    Absolute,
+    Add,
+    Clamp,
+    Constant,
+    Divide,
+    Exp,
+    Expression,
+    Ln,
+    Multiply,
+    Negate,
+    Piecewise,
+    RoundTo,
+    Sign,
+    Sqrt,
+    Subtract,
+    Table,
+    Variable,
+    table,
 )
-from lastbit.errors import InvalidParameter, NotCertified, WrongType
-from lastbit.exact import arb_of, ends, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, floor_log2, power_of_two
-from lastbit.verify.running.uniforms import FullPrecision, Grid
+from lastbit.verify.running.uniforms import FullPrecision, Grid, draw_error
 
 Generator: TypeAlias = FullPrecision | Grid
 
 _PRECISION = 192
 _BITS = 6  # of a cut: a rounder number costs nothing
 _MOST_PIECES = 5
-_HALF = Fraction(1, 2)
-_SIDES = ((Fraction(0), _HALF), (_HALF, Fraction(1)))
+_ZERO, _HALF, _ONE = Fraction(0), Fraction(1, 2), Fraction(1)
+
+
+# ---------------------------------------------------------------- generators
 
 
 def every_float(format: Format) -> Generator:
@@ -48,7 +65,7 @@ def every_float(format: Format) -> Generator:
 
 def library_grid(format: Format) -> Grid:
     """The grid of most libraries: as many bits as the format's numbers near 1 have."""
-    return Grid(min(_significand(format.json()), 53))
+    return Grid(min(_significand(format), 53))
 
 
 def generator_of(
@@ -56,25 +73,275 @@ def generator_of(
 ) -> Generator:
     """The model that was passed, or the default; refused if the format lacks what it draws."""
     if not isinstance(format, Binary | Fixed):
-        raise WrongType("format", problem="is no number format", remedy="pass BINARY64")
+        raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
     found = default(format) if uniform is None else uniform
     if not isinstance(found, FullPrecision | Grid):
-        raise WrongType("uniform", problem="is no model", remedy="pass FullPrecision() or Grid(53)")
-    try:
-        check_uniform(found.written(), format.json())
-    except Rejected:
+        remedy = "pass FullPrecision() or Grid(53)"
+        raise WrongType("uniform", problem="is not a model of a generator", remedy=remedy)
+    if not _is_held(found, format):
         problem, remedy = "draws numbers that the format lacks", f"pass {default(format)}, say"
-        raise InvalidParameter("uniform", problem=problem, remedy=remedy) from None
+        raise InvalidParameter("uniform", problem=problem, remedy=remedy)
     return found
 
 
-def check_cell(format: Format, region: Interval, cell: Fraction) -> None:
-    """Refuse a cell so small that quotients by it overflow."""
-    try:
-        check_quotient(format.json(), region, cell)
-    except Rejected:
-        problem, remedy = "is so small that quotients by it overflow", "pass a larger one"
-        raise InvalidParameter("cell", problem=problem, remedy=remedy) from None
+def _is_held(uniform: Generator, format: Format) -> bool:
+    """Whether all draws are numbers of the format: its finest are those next to 0 and to 1."""
+    last = uniform.size - 1
+    drawn = {Fraction(uniform.point(k)) for k in (0, min(1, last), max(last - 1, 0), last)}
+    if isinstance(uniform, FullPrecision) and not (
+        isinstance(format, Binary) and min(drawn) >= format.least_normal
+    ):
+        return False
+    return all(format.holds(u) for u in drawn)
+
+
+def _significand(format: Format) -> int:
+    return format.significand if isinstance(format, Binary) else format.fraction_bits
+
+
+# ---------------------------------------------------------------- linear forms
+
+
+class Unrecognised(Exception):
+    """Why a sum is not a value plus noise of a known form."""
+
+
+class _Turn(Exception):
+    """A sign or a case changes inside the interval, at this uniform."""
+
+    def __init__(self, point: Fraction) -> None:
+        super().__init__(point)
+        self.point = point
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """share * value + constant + slope * u + the logarithms, each k ln(alpha + beta u).
+
+    `ways` holds 1 where the computed number rises with u along some way down to u, -1 where it
+    falls; a number that does not depend on u has none.
+    """
+
+    share: Fraction
+    constant: Fraction
+    slope: Fraction
+    logs: tuple[tuple[Fraction, Fraction, Fraction], ...]
+    ways: frozenset[int]
+
+    @property
+    def is_line(self) -> bool:
+        """Whether it is constant + slope * u."""
+        return not self.share and not self.logs
+
+    def at(self, u: Fraction) -> Fraction:
+        """The number on the line."""
+        return self.constant + self.slope * u
+
+
+@dataclass(slots=True)
+class _Weights:
+    """By how much each step counts in one of them, and the signs of the products on the ways."""
+
+    of: dict[int, Fraction]
+    signs: dict[int, set[int]]
+
+    def pass_on(self, place: int, below: int, factor: Fraction) -> None:
+        self.of[below] = self.of.get(below, _ZERO) + self.of[place] * factor
+        turned = {sign * _sign(factor) for sign in self.signs[place]}
+        self.signs.setdefault(below, set()).update(turned)
+
+
+@dataclass(slots=True)
+class Following:
+    """The steps of a sum on one open interval of u, on which no sign and no case changes.
+
+    `turning` holds the operands of absolute values and signs: their own signs must not change.
+    """
+
+    steps: Table
+    interval: Interval
+    region: Interval
+    turning: set[int] = field(default_factory=set)
+    _known: dict[int, Linear] = field(default_factory=dict)
+
+    def whole(self) -> Linear:
+        """The meaning of the last step."""
+        return self.linear(len(self.steps.expressions) - 1)
+
+    def linear(self, root: int) -> Linear:
+        """The meaning of a step, by the weights of all steps below it."""
+        if root not in self._known:
+            self._known[root] = self._weighed(root)
+        return self._known[root]
+
+    def _weighed(self, root: int) -> Linear:
+        weights = _Weights({root: _ONE}, {root: {1}})
+        totals = {"value": _ZERO, "u": _ZERO, "": _ZERO}
+        logs: dict[tuple[Fraction, Fraction], Fraction] = {}
+        ways: set[int] = set()
+        for place in range(root, -1, -1):
+            if place not in weights.of:
+                continue
+            weight, signs = weights.of[place], weights.signs[place]
+            node, below = self.steps.expressions[place], self.steps.below[place]
+            match node:
+                case Constant():
+                    totals[""] += weight * node.value
+                case Variable(name="u" | "value"):
+                    totals[node.name] += weight
+                    ways |= signs if node.name == "u" else set()
+                case Sign():
+                    self.turning.add(below[0])
+                    totals[""] += weight * self._sign_of(below[0])
+                case Ln():
+                    if 0 in signs:
+                        raise Unrecognised("nothing times a logarithm, which may be infinite")
+                    inner = self._argument(below[0])
+                    line = inner.constant, inner.slope
+                    logs[line] = logs.get(line, _ZERO) + weight
+                    ways |= {sign * way for sign in signs for way in inner.ways}
+                case _:
+                    for under, factor in self._factors(node, below):
+                        weights.pass_on(place, under, factor)
+        kept = tuple((weight, *line) for line, weight in logs.items() if weight)
+        return Linear(totals["value"], totals[""], totals["u"], kept, frozenset(ways - {0}))
+
+    def _factors(self, node: Expression, below: tuple[int, ...]) -> Iterable[tuple[int, Fraction]]:
+        """The steps below with the factor by which each enters this one."""
+        match node:
+            case Add():
+                return ((below[0], _ONE), (below[1], _ONE))
+            case Subtract():
+                return ((below[0], _ONE), (below[1], -_ONE))
+            case Negate():
+                return ((below[0], -_ONE),)
+            case Absolute():
+                self.turning.add(below[0])
+                return ((below[0], self._sign_of(below[0])),)
+            case Clamp():
+                return ((self._unclamped(node, below[0]), _ONE),)
+            case Piecewise():
+                return ((below[0] if self._is_taken(node) else below[1], _ONE),)
+            case Multiply():
+                for factor, other in (below, below[::-1]):
+                    fixed = self._fixed(factor)
+                    if fixed is not None:
+                        return ((other, fixed),)
+                raise Unrecognised("a product of two things that both vary")
+            case Divide():
+                divisor = self._fixed(below[1])
+                if not divisor:
+                    raise Unrecognised("a quotient by something that varies")
+                return ((below[0], 1 / divisor),)
+            case RoundTo():
+                raise Unrecognised(
+                    "a part of the sum is rounded; round the whole sum once, at the end"
+                )
+        raise Unrecognised("a step is not of the kind that can be followed")
+
+    def _fixed(self, place: int) -> Fraction | None:
+        """The number that a step is, for every value and u; None if it varies."""
+        found = self.linear(place)
+        return found.constant if found.is_line and not found.slope and not found.ways else None
+
+    def _argument(self, place: int) -> Linear:
+        """The argument of a logarithm: a line above 0."""
+        found = self.linear(place)
+        if not found.is_line:
+            raise Unrecognised("a logarithm of something else than the uniform")
+        if not found.slope or self._sign_of(place) < 0:
+            raise Unrecognised("a logarithm of a number not above 0")
+        return found
+
+    def _unclamped(self, node: Clamp, place: int) -> int:
+        """The value as it is, if the clamp leaves the whole region alone."""
+        if self.linear(place) != Linear(_ONE, _ZERO, _ZERO, (), frozenset()):
+            raise Unrecognised("something else than the value is clamped")
+        low, high = self.region
+        if (node.low is not None and node.low > low) or (
+            node.high is not None and node.high < high
+        ):
+            raise Unrecognised("the value is clamped to less than the region")
+        return place
+
+    def _is_taken(self, node: Piecewise) -> bool:
+        condition = node.condition
+        if condition.name != "u":
+            raise Unrecognised("a case depends on something else than the uniform")
+        low, high = self.interval
+        if low < condition.bound < high:
+            raise _Turn(condition.bound)
+        return condition.holds((low + high) / 2)
+
+    def _sign_of(self, place: int) -> Fraction:
+        """The sign of a step on the interval; of c ln t it is that of c (t - 1)."""
+        found = self.linear(place)
+        if found.share:
+            raise Unrecognised("a sign that depends on the value")
+        line, factor = (found.constant, found.slope), _ONE
+        if found.logs:
+            if len(found.logs) > 1 or found.constant or found.slope:
+                raise Unrecognised("a sign that cannot be seen")
+            factor, alpha, beta = found.logs[0]
+            line = alpha - 1, beta
+        values = [line[0] + line[1] * end for end in self.interval]
+        if not any(values):
+            raise Unrecognised("a step is 0 throughout")
+        if values[0] * values[1] < 0:
+            raise _Turn(-line[0] / line[1])
+        return Fraction(_sign(sum(values) * factor))
+
+
+def _sign(x: Fraction) -> int:
+    return (x > 0) - (x < 0)
+
+
+def noise_direction(noise: Expression) -> int:
+    """1 or -1: how monotone noise of any law moves with u; `Unrecognised` if it may turn.
+
+    The signs of all ways from the noise down to u: increasing functions keep them, a minus and a
+    negative factor turn them.
+    """
+    steps = table(noise)
+    root = len(steps.expressions) - 1
+    weights, ways = _Weights({root: _ONE}, {root: {1}}), set[int]()
+    for place in range(root, -1, -1):
+        if place not in weights.of:
+            continue
+        node, below = steps.expressions[place], steps.below[place]
+        if node == Variable("u"):
+            ways |= weights.signs[place]
+        for under, factor in zip(below, _ways(node), strict=False):
+            weights.pass_on(place, under, factor)
+    ways -= {0}
+    if len(ways) != 1:
+        raise Unrecognised("the noise is not monotone in the uniform")
+    return ways.pop()
+
+
+def _ways(node: Expression) -> tuple[Fraction, ...]:
+    """The signs with which a step passes on the movement of the steps below it."""
+    match node:
+        case Constant() | Variable(name="u"):
+            return ()
+        case Negate():
+            return (-_ONE,)
+        case Ln() | Exp() | Sqrt() | RoundTo() | Clamp():
+            return (_ONE,)
+        case Add():
+            return (_ONE, _ONE)
+        case Subtract():
+            return (_ONE, -_ONE)
+        case Multiply(left=Constant(value=factor)):
+            return (_ZERO, factor)
+        case Multiply(right=Constant(value=factor)) | Divide(right=Constant(value=factor)):
+            return (factor, _ZERO)
+        case Multiply() | Divide():
+            raise Unrecognised("a product of two things that both vary")
+    raise Unrecognised("a step is not of the kind that can be followed")
+
+
+# ---------------------------------------------------------------- the two sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +349,13 @@ class Side:
     """value + k ln(alpha + beta u) for u in the interval: the meaning of a program there."""
 
     program: int
-    rows: Rows
-    interval: Interval
+    following: Following
     log: tuple[Fraction, Fraction, Fraction]
+
+    @property
+    def interval(self) -> Interval:
+        """Where u lies."""
+        return self.following.interval
 
     @property
     def slope(self) -> Fraction:
@@ -98,10 +369,11 @@ class Side:
     @property
     def has_signs(self) -> bool:
         """Whether the code takes an absolute value or a sign."""
-        return any(row[0] in ("ABS", "SGN") for row in self.rows)
+        steps = self.following.steps.expressions
+        return any(isinstance(step, Absolute | Sign) for step in steps)
 
 
-def sides(programs: Sequence[Rows], region: Interval) -> tuple[tuple[Side, ...], Fraction]:
+def sides(programs: Sequence[Expression], region: Interval) -> tuple[tuple[Side, ...], Fraction]:
     """The two sides of the noise and its scale; `NotCertified` unless it is Laplace noise.
 
     Theorem  -ln t is exponential of scale 1 if t is uniform on (0, 1). So value + k ln t with k = b
@@ -110,47 +382,82 @@ def sides(programs: Sequence[Rows], region: Interval) -> tuple[tuple[Side, ...],
              (1/2, 1) for one program, the two signs for two
     Checked  tests/verify/test_rounding.py, tests/verify/test_check_rounding.py
     """
+    halves = ((_ZERO, _HALF), (_HALF, _ONE)) if len(programs) == 1 else ((_ZERO, _ONE),) * 2
     try:
         found = [
-            Side(k, rows, interval, _log(rows, interval, region))
-            for k, rows in enumerate(programs)
-            for interval in _followed(rows, (Fraction(0), Fraction(1)), region)
+            Side(index, following, _log(following))
+            for index, program in enumerate(programs)
+            for following in _followed(table(program), region)
         ]
-    except Rejected as problem:
+    except Unrecognised as problem:
         raise NotCertified(f"the noise cannot be recognised: {problem}") from None
-    wanted = _SIDES if len(programs) == 1 else ((Fraction(0), Fraction(1)),) * 2
     scale = abs(found[0].log[0])
     laplace = sorted(side.log[0] for side in found) == [-scale, scale]
-    if tuple(side.interval for side in found) != wanted or not laplace:
+    if tuple(side.interval for side in found) != halves or not laplace:
         raise NotCertified(
             "the noise cannot be recognised: its two halves are not those of Laplace noise"
         )
     return tuple(found), scale
 
 
-def _followed(rows: Rows, interval: Interval, region: Interval) -> list[Interval]:
-    """The interval, cut wherever a sign or a case changes."""
-    try:
-        shape(rows, interval, region)
-    except SignChange as change:
-        low, high = interval
-        if not low < change.point < high:
-            raise
-        parts = ((low, change.point), (change.point, high))
-        return [piece for part in parts for piece in _followed(rows, part, region)]
-    return [interval]
+def _followed(steps: Table, region: Interval) -> list[Following]:
+    """The steps on (0, 1), cut wherever a sign or a case changes; at most twice."""
+    found: list[Following] = []
+    todo: list[Interval] = [(_ZERO, _ONE)]
+    while todo:
+        low, high = todo.pop()
+        following = Following(steps, (low, high), region)
+        try:
+            following.whole()
+        except _Turn as turn:
+            if not low < turn.point < high or len(found) + len(todo) > 1:
+                raise Unrecognised("its sign or its case changes too often") from None
+            todo += [(turn.point, high), (low, turn.point)]  # what is popped next comes first
+            continue
+        _check_ends(following)
+        found.append(following)
+    return found
 
 
-def _log(rows: Rows, interval: Interval, region: Interval) -> tuple[Fraction, Fraction, Fraction]:
-    whole = shape(rows, interval, region)
-    if whole.log is None or whole.value != 1 or whole.constant or whole.slope:
-        raise Rejected("it is not the value plus a multiple of one logarithm")
-    factor, alpha, beta = whole.log
-    if {alpha + beta * end for end in interval} != {0, 1}:
-        raise Rejected("the argument of its logarithm does not go from 0 to 1")
-    if whole.direction != (1 if factor * beta > 0 else -1):
-        raise Rejected("the computed sum is not monotone in the uniform (Condition 2)")
-    return whole.log
+def _check_ends(following: Following) -> None:
+    """Refuse code that takes other steps at an end of the interval than on either side of it."""
+    steps = following.steps
+    cases = [node for node in steps.expressions if isinstance(node, Piecewise)]
+    marks = {_ZERO, _ONE, *(node.condition.bound for node in cases)}
+    for end in following.interval:
+        below = max((mark for mark in marks if mark < end), default=None)
+        above = min((mark for mark in marks if mark > end), default=None)
+        beside = [(end + mark) / 2 for mark in (below, above) if mark is not None]
+        inside = [u for u in beside if 0 < u < 1]
+        if _taken(steps, end) not in [_taken(steps, u) for u in inside]:
+            raise Unrecognised("the code singles out one uniform")
+
+
+def _taken(steps: Table, u: Fraction) -> set[int]:
+    """The steps that are used at one uniform."""
+    found = {len(steps.expressions) - 1}
+    for place in range(len(steps.expressions) - 1, -1, -1):
+        if place in found:
+            node, below = steps.expressions[place], steps.below[place]
+            if isinstance(node, Piecewise):
+                below = below[:1] if node.condition.holds(u) else below[1:]
+            found.update(below)
+    return found
+
+
+def _log(following: Following) -> tuple[Fraction, Fraction, Fraction]:
+    whole = following.whole()
+    if len(whole.logs) != 1 or whole.share != 1 or whole.constant or whole.slope:
+        raise Unrecognised("it is not the value plus a multiple of one logarithm")
+    factor, alpha, beta = whole.logs[0]
+    if {alpha + beta * end for end in following.interval} != {0, 1}:
+        raise Unrecognised("the argument of its logarithm does not go from 0 to 1")
+    if whole.ways != {_sign(factor * beta)}:
+        raise Unrecognised("the computed sum is not monotone in the uniform (Condition 2)")
+    return whole.logs[0]
+
+
+# ---------------------------------------------------------------- cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,49 +474,61 @@ class Cut:
     omega: Fraction
 
 
-def cut_beyond(
-    side: Side, far: Fraction, *, region: Interval, uniform: Generator, form: Mapping[str, Any]
-) -> Cut | None:
+def cut_beyond(side: Side, far: Fraction, *, uniform: Generator, format: Format) -> Cut | None:
     """A cut beyond which the ideal noise exceeds `far`; None if the generator is too coarse there.
 
     Theorem  let the draw be off by a step s of u. If t is proportional to u and s is relative, the
-             modulus is b ln(1 + 2s) everywhere. Else ln is steepest at the cut c, where t and t'
+             modulus is b ln(1 + s) everywhere. Else ln is steepest at the cut c, where t and t'
              are |beta| s apart: b ln((c + |beta| s)/c), which grows like exp(far/b) s
     """
     factor = abs(side.log[0])
-    model = uniform.written()
     with working_precision(_PRECISION):
         edge = ends((-arb_of(far / factor)).exp())[0]
     if edge <= 0:
         return None
-    one, _ = spread(model, side.log[1], side.slope, Fraction(1))
-    proportional = isinstance(uniform, FullPrecision) and side.log[1] == 0
-    most = edge / one if proportional else edge - (one - 1)
+    grown, moved = _ONE, abs(side.slope) * draw_error(uniform)
+    least = _ZERO
+    if isinstance(uniform, FullPrecision) and side.log[1] == 0:  # t' is relatively near to t
+        lowest = Fraction(uniform.point(0))
+        grown, moved, least = uniform.below(1) / lowest, _ZERO, lowest * side.slope
+    most = (edge - moved) / grown
     if most <= 0:
         return None
     fine = power_of_two(floor_log2(most) - _BITS + 1)
-    coarse = power_of_two(2 - _significand(form))
+    coarse = power_of_two(2 - _significand(format))
     for step in (fine, max(fine, coarse)):
         t = (-(-most // step) - 1) * step  # strictly below
-        if t > 0 and _is_steady(side, side.u(t), region, form):
-            return _cut(side, t, model)
+        if t > 0 and _is_steady(side, side.u(t), format):
+            boundary = t * grown + moved
+            omega = _modulus(factor, boundary / t)
+            # the generator may draw nothing as small as the cut
+            return Cut(side.u(t), t, boundary, omega) if t >= least else None
     return None
 
 
-def _cut(side: Side, t: Fraction, model: Mapping[str, Any]) -> Cut | None:
-    try:
-        boundary, ratio = spread(model, side.log[1], side.slope, t)
-    except Rejected:  # below the least number that the generator draws
-        return None
-    return Cut(side.u(t), t, boundary, _modulus(abs(side.log[0]), ratio))
+def _is_steady(side: Side, u: Fraction, format: Format) -> bool:
+    """Whether the signs that floats have at u stay the same from there to the far end of the side.
 
-
-def _is_steady(side: Side, u: Fraction, region: Interval, form: Mapping[str, Any]) -> bool:
-    try:
-        tail = (u, side.u(Fraction(0)))
-        steady(side.rows, side.interval, region, tail, lambda x: holds(form, x))
-    except Rejected:
-        return False
+    Theorem  if the machine computes the operand of each sign at u without any rounding, and not as
+             0, and the operand is monotone and moves away from 0, then its float keeps that sign
+    """
+    following = side.following
+    far = side.u(_ZERO)
+    for operand in following.turning:
+        line = following.linear(operand)
+        moves_away = line.slope * (far - u) * line.at(u) > 0
+        if not line.is_line or len(line.ways) != 1 or not moves_away:
+            return False
+        for place in following.steps.reached(operand):
+            step = following.steps.expressions[place]
+            if isinstance(step, Piecewise | Sign):
+                return False
+            try:
+                computed = machine_value(step, {"u": u}, format)
+            except LastbitError:
+                return False
+            if computed != following.linear(place).at(u):
+                return False
     return True
 
 
@@ -221,7 +540,7 @@ def _modulus(factor: Fraction, ratio: Fraction) -> Fraction:
     return (high // step + 1) * step
 
 
-def pieces(side: Side, cut: Cut, form: Mapping[str, Any]) -> list[Interval]:
+def pieces(side: Side, cut: Cut, format: Format) -> list[Interval]:
     """The range of the uniform from the cut to the middle, finer where the logarithm is steep."""
     points = [cut.t]
     while len(points) < _MOST_PIECES and points[-1] * 16 < _HALF:
@@ -229,11 +548,6 @@ def pieces(side: Side, cut: Cut, form: Mapping[str, Any]) -> list[Interval]:
     if points[-1] < _HALF:
         points.append(_HALF)
     if side.has_signs:  # next to the middle the code cannot tell the side, nor need it
-        points.append(1 - power_of_two(2 - _significand(form)))
-    ends_of = sorted(side.u(t) for t in (*points, Fraction(1)))
+        points.append(1 - power_of_two(2 - _significand(format)))
+    ends_of = sorted(side.u(t) for t in (*points, _ONE))
     return list(pairwise(ends_of))
-
-
-def _significand(form: Mapping[str, Any]) -> int:
-    bits: int = form["fixed"][0] if "fixed" in form else form["binary"][0]
-    return bits

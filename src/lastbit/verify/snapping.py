@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 
 from flint import arb
 
-from lastbit.checker import written
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, ends, positive, shown, working_precision
+from lastbit.exact import Number, arb_of, ends, floor_log2, positive, shown, working_precision
 from lastbit.privacy import ApproxDP, PureDP
-from lastbit.verify.certificate import BITS_ASSUMPTION, certificate
+from lastbit.verify.certificate import certified
 
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
 FORMATS = MappingProxyType({"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)})
@@ -36,16 +35,6 @@ _PIECES = Fraction(1, 1000)
 
 Values: TypeAlias = tuple[tuple[str, Fraction], ...]
 
-ASSUMPTIONS = (
-    "The mechanism computes clamp(round(clamp(x) + s * (LN(u) / epsilon))) in this format, each "
-    "operation rounded to nearest, ties to even; LN is the correctly rounded logarithm.",
-    "round goes to the nearest multiple of the grid, ties to even; clamp to [-bound, bound].",
-    "The sign s is fair and independent of u; P(u < a) = a for every a of the format between its "
-    "least normal number and 1, and no u is less than that number.",
-    "Neighbouring databases have query values, as computed, at most 1 apart.",
-    BITS_ASSUMPTION,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -63,7 +52,7 @@ class Step:
         """The step and everything below it, as plain JSON values."""
         return {
             "rule": self.rule,
-            "values": {name: written(value) for name, value in self.values},
+            "values": {name: str(value) for name, value in self.values},
             "premises": [premise.as_json() for premise in self.premises],
         }
 
@@ -136,15 +125,13 @@ class SnappingBound:
         claim = {
             "mechanism": "snapping",
             "format": self.format,
-            "epsilon": written(self.epsilon),
-            "bound": written(self.bound),
+            "epsilon": str(self.epsilon),
+            "bound": str(self.bound),
             "distance": "1",
-            "loss": written(self.loss),
-            "delta": written(self.delta),
+            "loss": str(self.loss),
+            "delta": str(self.delta),
         }
-        return certificate(
-            "snapping", claim, ASSUMPTIONS, {"derivation": self.derivation.as_json()}
-        )
+        return certified("snapping", claim, {"derivation": self.derivation.as_json()})
 
 
 def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") -> SnappingBound:
@@ -186,7 +173,7 @@ def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") 
 
 def grid(epsilon: Fraction) -> Fraction:
     """The least power of two that is not below 1/epsilon."""
-    return _power(-_exponent(epsilon))
+    return _power(-floor_log2(epsilon))
 
 
 def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
@@ -198,7 +185,7 @@ def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
         if not (dyadic and odd.bit_length() <= significand and in_range):
             raise InvalidParameter(
                 name,
-                problem=f"is no normal number of {format}, or beyond 2**{-least}",
+                problem=f"is not a normal number of {format}, or beyond 2**{-least}",
                 remedy=f"pass the float that the mechanism computes with, not {shown(number)[:40]}",
             )
     step = grid(epsilon)
@@ -267,7 +254,7 @@ class _Derivation:
 
     def _least_uniform(self, reach: Fraction) -> Step:
         """NEXT: for |c| <= reach, -low <= ln G(c) - epsilon c <= high."""
-        exact_quotient = _power(_exponent(self.epsilon)) == self.epsilon
+        exact_quotient = _power(floor_log2(self.epsilon)) == self.epsilon
         moved = Fraction(0) if exact_quotient else self._half_ulp(reach)
         add = Step("ADD", (("reach", reach),))
         quotient = self.epsilon * moved
@@ -317,11 +304,11 @@ class _Derivation:
             lowest, _ = ends(arb(2).log() * -self.least)
             _, factor = ends(arb_of(self.epsilon + excess).exp())
         reached = self.epsilon * reach + least["low"] < lowest
-        delta = Fraction(0) if reached else _power(_exponent(1 + factor) + 1 + self.least)
+        delta = Fraction(0) if reached else _power(floor_log2(1 + factor) + 1 + self.least)
         return Step("RANGE", (("delta", delta),), (least,))
 
     def _half_ulp(self, number: Fraction) -> Fraction:
-        return _power(_exponent(number) - self.significand)
+        return _power(floor_log2(number) - self.significand)
 
     def _up(self, ball: arb) -> Fraction:
         """The least multiple of 2**-24 unit round-offs that is not below a ball."""
@@ -344,12 +331,6 @@ def _power(exponent: int) -> Fraction:
     return Fraction(2) ** exponent
 
 
-def _exponent(number: Fraction) -> int:
-    """The greatest e with 2**e <= number, for a number above 0."""
-    guess = number.numerator.bit_length() - number.denominator.bit_length()
-    return guess if _power(guess) <= number else guess - 1
-
-
 # ---------------------------------------------------------------- for people
 
 
@@ -370,7 +351,7 @@ def _shown(name: str, value: Fraction, unit: Fraction) -> str:
     if name in {"excess", "up", "down", "low", "high", "error"}:
         return f"<= {float(math.ceil(value / unit / _PIECES) * _PIECES):.3f} eta"
     if name == "delta":
-        return "0" if value == 0 else f"<= 2**{_exponent(value) + 1}"
+        return "0" if value == 0 else f"<= 2**{floor_log2(value) + 1}"
     return f"{float(value):.6g}"
 
 

@@ -21,7 +21,7 @@ from lastbit.audit.targets.lastbit import (
 )
 from lastbit.exact.ball import working_precision
 from lastbit.laws.ideal import IdealCauchy, Logistic, StudentT
-from lastbit.laws.rounded import Rounded
+from lastbit.laws.transformed import Rounded
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.histogram import ThresholdedHistogram
@@ -31,7 +31,7 @@ from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
 from lastbit.mechanisms.propose_test_release import ProposeTestRelease
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.mechanisms.stable_value import StableValue
-from lastbit.privacy.neighbours import ADD_REMOVE
+from lastbit.privacy.guarantees import ADD_REMOVE
 
 MARGIN = Fraction(1, 1000)
 MOST_PLACES = 400

@@ -20,13 +20,13 @@ BROKEN = {
 
 @pytest.mark.parametrize("target", targets("numpy"), ids=lambda target: target.name)
 def test_what_breaks(target):
-    """The chance that a right answer looks wrong here is below 1e-6; see each attack's power."""
+    """The chance that a right answer looks wrong here is below 1e-11; see each attack's power."""
     broken = {
         name
         for name, attack in ATTACKS.items()
         if name not in {"fork", "timing"}
         and attack.suits(target)
-        and run(name, target, samples=20_000 if not attack.sums else 400).broken
+        and run(name, target, samples=20_000 if not attack.sums else 400, error="1e-12").broken
     }
     assert broken == BROKEN[target.name]
 

@@ -36,7 +36,7 @@ from lastbit.audit.targets.lastbit import (
 )
 from lastbit.audit.targets.libraries import targets
 from lastbit.audit.targets.target import SumTarget, Target
-from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.laws.transformed import Shifted
 from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
@@ -44,6 +44,7 @@ from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.smooth_statistic import SmoothStatistic
 from tests.audit.targets.telling import OUTCOMES, cells, discrete, telling
+from tests.evidence import thinned
 
 ERROR = MISS = "1e-9"
 TENTH = Fraction(11, 10)
@@ -77,7 +78,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("target", "name"), CASES)
+@pytest.mark.parametrize(("target", "name"), thinned(CASES, one_in=4))
 def test_ours_resists(target, name):
     verdict = run(name, target, samples=SLOW.get(target.name, ENOUGH), error=ERROR)
     assert not verdict.broken, str(verdict)
@@ -95,7 +96,7 @@ def shows_a_tenth(target, outcomes):
     assert verdict.epsilon_lower > too_small, str(verdict)
 
 
-@pytest.mark.parametrize("name", OUTCOMES)
+@pytest.mark.parametrize("name", thinned(OUTCOMES, one_in=5))
 def test_a_tenth_would_be_caught(name):
     shows_a_tenth(OWN[name], OUTCOMES[name]())
 
@@ -146,7 +147,7 @@ BY_LAW = {
 }
 
 
-@pytest.mark.parametrize("name", BY_LAW)
+@pytest.mark.parametrize("name", thinned(BY_LAW, one_in=3))
 def test_a_tenth_is_caught_by_the_law(name):
     law, pair = BY_LAW[name]
     target = OWN[name]

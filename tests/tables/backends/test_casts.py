@@ -24,6 +24,7 @@ from lastbit.tables.compile.expressions import SQL_TYPES, cast_column, checked
 from lastbit.tables.plan.measures import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
+from tests.evidence import thinned
 
 _DAY = 86_400
 _MARKS = [0, 2**62, 2**63, 10**12, 10**15, 10**18, 9_223_372_022_400_000_000]
@@ -192,7 +193,7 @@ def told(source, name):
 ARRAYS = {str(column.type): column for column in arrays()}
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("name", thinned(ARRAYS, one_in=4))
 def test_every_type_of_arrow_in_frames_parquet_and_databases(tmp_path, name):
     column = ARRAYS[name]
     table = six(column)
@@ -218,7 +219,7 @@ def test_every_type_of_arrow_in_frames_parquet_and_databases(tmp_path, name):
     assert told(Source(kind="duckdb", paths=(str(path),), table="t"), name)
 
 
-@pytest.mark.parametrize("kind", STORED)
+@pytest.mark.parametrize("kind", thinned(STORED, one_in=4))
 def test_every_other_type_of_databases(tmp_path, kind):
     path, copy = tmp_path / "t.db", tmp_path / "t.parquet"
     with duckdb.connect(str(path)) as connection:

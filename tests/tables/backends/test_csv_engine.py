@@ -1,11 +1,10 @@
 """CSV on the real engine: every record as Python's csv reads it, at every boundary.
 
-With LASTBIT_EVIDENCE=1 over 2,000 files, some of 40 MB.
+As evidence over 672 files, some of 40 MB.
 """
 
 import csv
 import gzip
-import os
 from collections import Counter
 
 import pytest
@@ -19,9 +18,9 @@ from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.measures import measures_of
 from lastbit.tables.query.query import Aggregate, Query
+from tests.evidence import thinned
 from tests.tables.csv_oracles import by_python, chances, encoded, file_text, record, wanted
 
-EVIDENCE = bool(os.environ.get("LASTBIT_EVIDENCE"))
 COUNT = Aggregate(name="n", function="count")
 
 
@@ -61,7 +60,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(csv_records, "_BLOCK", 777)
 
 
-@pytest.mark.parametrize("seed", range(1800 if EVIDENCE else 25))
+@pytest.mark.parametrize("seed", thinned(range(600), one_in=25))
 def test_generated_files_with_boundaries_everywhere(tmp_path, tiny, seed):
     chance = chances(seed)
     columns, delimiter = chance.choice([1, 2, 3, 7, 40]), chance.choice(",,,;\t|")
@@ -126,7 +125,8 @@ BOUNDARIES = [8 * MB, 16 * MB, 24 * MB, 32 * MB, 1 << 20, 1 << 22, 1 << 23, 1 <<
 BOUNDARIES += [1 << 25, 2 * MB, 4_194_304 * 3, 33_554_432, 10**5, 1 << 16]
 
 
-@pytest.mark.parametrize("seed", range(225 if EVIDENCE else 0))
+@pytest.mark.evidence
+@pytest.mark.parametrize("seed", range(60))
 def test_files_of_real_sizes(tmp_path, seed):
     chance = chances(10_000 + seed)
     at = BOUNDARIES[seed % len(BOUNDARIES)] + chance.randrange(-3, 4)
@@ -140,7 +140,8 @@ def test_files_of_real_sizes(tmp_path, seed):
     assert found == Counter(wanted(by_python(special.decode()), 2) if fits else [])
 
 
-@pytest.mark.parametrize("seed", range(25 if EVIDENCE else 0))
+@pytest.mark.evidence
+@pytest.mark.parametrize("seed", range(12))
 def test_random_files_of_megabytes(tmp_path, seed):
     chance = chances(20_000 + seed)
     columns = chance.choice([1, 2, 5, 30])

@@ -203,3 +203,39 @@ def test_what_is_prepared_outlives_the_files_and_has_no_private_row(tmp_path, ki
         assert connection.execute("SELECT * FROM lastbit_table").fetchall() == []
         assert [row[0] for row in connection.execute("DESCRIBE lastbit_table").fetchall()] == ["id"]
         assert connection.execute('SELECT count(*) FROM "lastbit_public p"').fetchall() == [(3,)]
+
+
+def test_calls_share_one_database_and_see_each_file_as_it_is_then(tmp_path, monkeypatch):
+    connects = []
+    connect = duckdb.connect
+    monkeypatch.setattr(
+        duckdb,
+        "connect",
+        lambda *given, **others: connects.append(given) or connect(*given, **others),
+    )
+
+    def stored(rows):
+        new = tmp_path / "new.db"
+        with connect(str(new)) as connection:
+            connection.execute(f"CREATE TABLE t AS SELECT range AS id FROM range({rows})")
+        os.replace(new, tmp_path / "a.db")
+
+    plain = tmp_path / "a.parquet"
+    cards = [
+        card_of(Source(kind="duckdb", paths=(str(tmp_path / "a.db"),), table="t")),
+        card_of(Source(kind="parquet", paths=(str(plain),))),
+        card_of(Source(kind="frame", frame=polars.DataFrame({"id": [1, 2]}))),
+    ]
+    with backend.one_database():
+        for rows in (3, 5, 4):
+            stored(rows)
+            polars.DataFrame({"id": range(rows)}).write_parquet(plain)
+            fingerprints = [fingerprint(card) for card in cards]
+            for card in cards:
+                rehearsed = Query(table="t", aggregates=(COUNT,))
+                backend.rehearse(rehearsed, card, measures_of(rehearsed)[0])
+            assert [ask(card) for card in cards] == [rows, rows, 2]
+            assert [fingerprint(card) for card in cards] == fingerprints
+        assert len(connects) == 1
+    ask(cards[0])
+    assert len(connects) == 2

@@ -17,7 +17,7 @@ from lastbit.tables.query.query import Query
 class Bins(Sequence[Sequence[int]]):
     """For every key the weights of its bins. Only those above 0 are kept.
 
-    Of keys that only the data knows there may be a hundred thousand with a thousand bins each, most
+    Of undeclared keys there may be a hundred thousand with a thousand bins each, most
     of them empty and never shown.
 
     >>> weights = Bins(keys=2, size=3)
@@ -60,7 +60,7 @@ class Aggregates:
     """The measures of a query, before noise. Everything here is secret, the keys too.
 
     `keys` are all declared ones, in the order of declaration (the last column changes fastest),
-    or, where only the data knows them, those that occur, sorted by value so that their order tells
+    or, where they are undeclared, those that occur, sorted by value so that their order tells
     nothing more. `entries` has one integer a key for each measure of kind rows, values, squares and
     units; `bins` one list of integers a key for each measure of kind bins; `units` the number of
     units of each key, where keys are not declared, and is empty otherwise.

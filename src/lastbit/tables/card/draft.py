@@ -31,12 +31,12 @@ neighbours = "decide"
 
 [unit]
 # Whose row is it? The column that names the person, patient or household.
-# If every row is somebody else's, write  each_row = true  instead of column and max_rows.
+# If each row is a different person, write  each_row = true  instead of column and max_rows.
 column = "decide"
-# So many rows of one unit count in full; of a unit with more, each counts for less.
+# The contribution bound: this many rows of one unit count in full; of more, each counts for less.
 # Small: little noise, but heavy units count for less. Take it from what everybody knows.
 max_rows = "decide"
-# So many groups of one unit are shown where keys are not declared below. Drop it if all are.
+# The most groups that one unit contributes to where keys are undeclared. Drop it if none are.
 # max_groups = 3
 
 [budget]

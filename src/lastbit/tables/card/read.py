@@ -591,7 +591,7 @@ class _Reader(Fields):
         return column, rows, groups
 
     def _unit_column(self, fields: Mapping[str, Any], columns: Mapping[str, Column]) -> str | None:
-        remedy = 'write column = "patient_id", or each_row = true if each row is somebody else\'s'
+        remedy = 'write column = "patient_id", or each_row = true if each row is a different person'
         path = ("unit", "column")
         if "each_row" in fields:
             if "column" in fields:

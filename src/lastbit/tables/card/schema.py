@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import rational
+from lastbit.exact import probability, rational
 from lastbit.privacy import ADD_REMOVE, Neighbours
 from lastbit.tables.query.expression import Value
 
@@ -130,17 +130,14 @@ class Budget:
                     problem=f"does not suit a budget of kind {self.kind}",
                     remedy=f"declare {' and '.join(meant[self.kind])}, above 0, and nothing else",
                 )
-        if self.delta >= 1:
-            raise InvalidParameter(
-                "budget: delta", problem="is not below 1", remedy="declare, say, 1e-6"
-            )
+        probability(self.delta, "budget: delta", one=False, remedy="declare, say, 1e-6")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCard:
     """A table, as its steward describes it: all that a plan may depend on.
 
-    `unit` names the column that says whose row it is; None means that each row is somebody else's.
+    `unit` names the column that says whose row it is; None: each row is a different person.
     One unit counts for at most `max_rows` rows in all, and can bring at most `max_groups` keys to
     light. Names of columns are compared without regard to case, as SQL does.
     """

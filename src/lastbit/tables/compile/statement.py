@@ -101,7 +101,7 @@ def statement(
 
 
 def groups_of(query: Query) -> int | None:
-    """The number of all possible keys, 1 without GROUP BY, None if only the data knows."""
+    """The number of all possible keys, 1 without GROUP BY, None if undeclared."""
     sizes = [None if key.values is None else len(key.values) for key in query.keys]
     return None if None in sizes else prod(size for size in sizes if size is not None)
 

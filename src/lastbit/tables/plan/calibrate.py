@@ -1,9 +1,7 @@
-"""From demands and a price to parts with exact noise.
-
-How the price of a job is shared out among its parts, and what each share buys.
+"""How the price of an answer is shared out among its parts, and what noise each share buys.
 
 A *demand* is one thing that must be paid for: noise on a measure, the draws of a quantile, the
-discovery of keys. Its error at the price 1 is known before anything is read:
+selection of partitions. Its error at the price 1 is known before anything is read:
 
 | mechanism | error at a price | in concentrated privacy |
 |---|---|---|
@@ -23,24 +21,30 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, positive, upper, working_precision
+from lastbit.exact import Number, arb_of, positive, root_below, upper, working_precision
 from lastbit.mechanisms import ThresholdedHistogram
-from lastbit.privacy import ZCDP, delta_upper, least_noise
+from lastbit.privacy import ZCDP, best_order_for_epsilon, delta_upper, least_noise
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.measures import Measure, Recipe
-from lastbit.tables.plan.parts import KeysPart, NoisePart, Part
-from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_moved, rank_part
-from lastbit.tables.plan.sensitivity import Moves, chosen_keys, moves, weight_one
+from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, PartitionSelection, RankPart
+from lastbit.tables.plan.ranks import (
+    RankDraw,
+    rank_accuracy,
+    rank_draws,
+    rank_part,
+    rank_sensitivity,
+)
+from lastbit.tables.plan.sensitivity import Sensitivity, chosen_keys, sensitivity_of, weight_one
 from lastbit.tables.query.query import Aggregate
 
 Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
 
 _ROOT_TWO = Fraction(99, 70)
 _FINENESS = 64
+_ROOT_BITS = 43
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,31 +53,19 @@ class Demand:
 
     kind: Literal["noise", "keys", "rank"]
     wanted_by: tuple[str, ...]
-    moves: Moves
+    sensitivity: Sensitivity
     full: int
     """What one row adds at most: its error in full rows is the error divided by this."""
     measure: Measure | None = None
     aggregate: Aggregate | None = None
-    rank_moved: int = 0
-
-
-def root_below(number: Fraction) -> Fraction:
-    """A rational not above the square root, and short of it by less than one part in 2**40.
-
-    >>> root_below(Fraction(9, 4)), root_below(Fraction(2))**2 < 2
-    (Fraction(3, 2), True)
-    """
-    size = number.numerator.bit_length() - number.denominator.bit_length()
-    shift = 88 - size + (size & 1)  # even, so that its half is whole
-    scaled = number * Fraction(2) ** shift
-    return Fraction(isqrt(scaled.numerator // scaled.denominator)) / Fraction(2) ** (shift // 2)
+    rank_sensitivity: int = 0
 
 
 def pure_error(demand: Demand) -> Fraction:
     """The error at epsilon = 1, in full rows, nearly."""
     if demand.kind == "rank":
         return _rank_error(demand)
-    return _ROOT_TWO * demand.moves.l1 / demand.full
+    return _ROOT_TWO * demand.sensitivity.l1 / demand.full
 
 
 def concentrated_error(demand: Demand) -> Fraction:
@@ -81,8 +73,8 @@ def concentrated_error(demand: Demand) -> Fraction:
     if demand.kind == "rank":
         assert demand.aggregate is not None
         share = rank_draws(demand.aggregate)[0].share  # buys epsilon * share, or sqrt(8 rho share)
-        return _rank_error(demand) * root_below(share / 8)
-    return root_below(Fraction(demand.moves.l2_squared, 2)) / demand.full
+        return _rank_error(demand) * root_below(share / 8, _ROOT_BITS)
+    return root_below(Fraction(demand.sensitivity.l2_squared, 2), _ROOT_BITS) / demand.full
 
 
 def _rank_error(demand: Demand) -> Fraction:
@@ -91,7 +83,7 @@ def _rank_error(demand: Demand) -> Fraction:
     draw = rank_draws(demand.aggregate)[0]
     bins = len(demand.measure.edges) - 1
     far = rank_accuracy(
-        demand.rank_moved, draw.share, beta=Fraction(1, 20), candidates=max(bins, 2)
+        demand.rank_sensitivity, draw.share, beta=Fraction(1, 20), candidates=max(bins, 2)
     )
     return Fraction(far, 2 * draw.level.denominator * demand.full)
 
@@ -104,8 +96,8 @@ def shares(
     Equal by default. By name, a demand has the greatest weight among those it is wanted by (1
     unless given). Balanced: the worst error in full rows is least when all errors are equal;
     errors fall like 1/epsilon and like 1/sqrt(rho), so shares are in proportion to `pure_error`,
-    or to the square of `concentrated_error`. The discovery of keys always counts as an average
-    one, since its error is no error of a number.
+    or to the square of `concentrated_error`. Partition selection always counts as an average one,
+    since its error is not an error of a number.
     """
     if weights is None:
         raw = [Fraction(1)] * len(demands)
@@ -193,22 +185,11 @@ def conversion_to(epsilon: Fraction, delta: Fraction) -> Conversion:
     start = Fraction(max(1.0, math.log(delta.denominator) - math.log(delta.numerator))) / epsilon
     rho = 1 / (2 * least_noise(meets, start=start, bits=32) ** 2)
     while True:
-        order = _best_order(rho, epsilon)
+        best = best_order_for_epsilon(rho, epsilon) - 1
+        order = 1 + max(best.limit_denominator(1 << 20), Fraction(1, 1 << 20))
         if order_delta(rho, epsilon, order) <= delta:
             return Conversion(rho=rho, epsilon=epsilon, delta=delta, order=order)
         rho *= 1 - Fraction(1, 1 << 24)
-
-
-def _best_order(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """About where delta is least: every order proves a delta, so floats may be careless."""
-    density, loss = float(rho), float(epsilon)
-    low, high = -60.0, 60.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        x = math.exp(middle)
-        below = (1 + 2 * x) * density - math.log1p(1 / x) < loss
-        low, high = (middle, high) if below else (low, middle)
-    return 1 + max(Fraction(math.exp(low)).limit_denominator(1 << 20), Fraction(1, 1 << 20))
 
 
 def demands_of(
@@ -234,9 +215,14 @@ def demands_of(
     if groups is None:
         units = next((m for m in measures if m.kind == "units"), None)
         counted = () if units is None else tuple(wanted[units.name])
-        moved = moves(Measure(name="", kind="units"), card, groups=None)
         found.append(
-            Demand(kind="keys", wanted_by=(*keys, *counted), moves=moved, full=1, measure=units)
+            Demand(
+                kind="keys",
+                wanted_by=(*keys, *counted),
+                sensitivity=sensitivity_of(Measure(name="", kind="units"), card, groups=None),
+                full=1,
+                measure=units,
+            )
         )
     for measure in measures:
         if measure.name in taken or (measure.kind == "units" and groups is None):
@@ -246,7 +232,7 @@ def demands_of(
             Demand(
                 kind="noise",
                 wanted_by=tuple(wanted[measure.name]),
-                moves=moves(measure, card, groups=groups),
+                sensitivity=sensitivity_of(measure, card, groups=groups),
                 full=full,
                 measure=measure,
             )
@@ -278,11 +264,11 @@ def _rank_demands(
         yield Demand(
             kind="rank",
             wanted_by=(recipe.aggregate.name,),
-            moves=Moves(l1=total, l2_squared=total**2, linf=total),
+            sensitivity=Sensitivity(l1=total, l2_squared=total**2, linf=total),
             full=weight_one(card),
             measure=measure,
             aggregate=recipe.aggregate,
-            rank_moved=rank_moved(level, total, change_one=change_one, groups=groups),
+            rank_sensitivity=rank_sensitivity(level, total, change_one=change_one, groups=groups),
         )
 
 
@@ -293,27 +279,18 @@ def basic_parts(
     for demand, epsilon in zip(demands, prices, strict=True):
         match demand.kind:
             case "keys":
-                yield _keys_part(card, demand, epsilon, delta)
+                yield _partition_selection(card, demand, epsilon, delta)
             case "noise":
                 assert demand.measure is not None
-                yield NoisePart(
+                yield LaplacePart(
                     measure=demand.measure.name,
-                    mechanism="laplace",
-                    moved=demand.moves.l1,
-                    noise=demand.moves.l1 / epsilon,
+                    l1_sensitivity=demand.sensitivity.l1,
+                    scale=demand.sensitivity.l1 / epsilon,
                     epsilon=epsilon,
-                    rho=None,
                 )
             case "rank":
-                for draw, measure, aggregate in _draws(demand):
-                    yield rank_part(
-                        aggregate,
-                        measure,
-                        draw,
-                        moved=demand.rank_moved,
-                        epsilon=epsilon * draw.share,
-                        rho=None,
-                    )
+                for draw in _draws(demand):
+                    yield _rank_part(demand, draw, epsilon * draw.share, None)
 
 
 def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
@@ -321,41 +298,47 @@ def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) ->
     for demand, rho in zip(demands, prices, strict=True):
         if demand.kind == "noise":
             assert demand.measure is not None
-            yield NoisePart(
+            yield GaussianPart(
                 measure=demand.measure.name,
-                mechanism="gaussian",
-                moved=demand.moves.l2_squared,
-                noise=demand.moves.l2_squared / (2 * rho),
-                epsilon=None,
+                squared_l2_sensitivity=demand.sensitivity.l2_squared,
+                variance=demand.sensitivity.l2_squared / (2 * rho),
                 rho=rho,
             )
             continue
-        assert demand.kind == "rank"  # the discovery of keys has no rho
-        for draw, measure, aggregate in _draws(demand):
-            epsilon = root_below(8 * rho * draw.share)
-            yield rank_part(
-                aggregate,
-                measure,
-                draw,
-                moved=demand.rank_moved,
-                epsilon=epsilon,
-                rho=epsilon**2 / 8,
-            )
+        assert demand.kind == "rank"  # the selection of partitions has no rho
+        for draw in _draws(demand):
+            epsilon = root_below(8 * rho * draw.share, _ROOT_BITS)
+            yield _rank_part(demand, draw, epsilon, epsilon**2 / 8)
 
 
-def _draws(demand: Demand) -> Iterator[tuple[Any, Measure, Any]]:
+def _draws(demand: Demand) -> tuple[RankDraw, ...]:
+    assert demand.aggregate is not None
+    return rank_draws(demand.aggregate)
+
+
+def _rank_part(demand: Demand, draw: RankDraw, epsilon: Fraction, rho: Fraction | None) -> RankPart:
     assert demand.aggregate is not None and demand.measure is not None
-    for draw in rank_draws(demand.aggregate):
-        yield draw, demand.measure, demand.aggregate
+    return rank_part(
+        demand.aggregate,
+        demand.measure,
+        draw,
+        sensitivity=demand.rank_sensitivity,
+        epsilon=epsilon,
+        rho=rho,
+    )
 
 
-def _keys_part(card: DataCard, demand: Demand, epsilon: Fraction, delta: Fraction) -> KeysPart:
+def _partition_selection(
+    card: DataCard, demand: Demand, epsilon: Fraction, delta: Fraction
+) -> PartitionSelection:
     own = 1 if card.unit is None else chosen_keys(card, groups=None, needs_choice=True)
-    assert own is not None  # chosen_keys refuses where a unit could bring any number of keys
+    assert (
+        own is not None
+    )  # chosen_keys refuses where a unit could contribute to any number of groups
     found = ThresholdedHistogram(
         keys_per_person=own, epsilon=epsilon, delta=delta, neighbours=card.neighbours
     )
-    return KeysPart(
+    return PartitionSelection(
         measure=None if demand.measure is None else demand.measure.name,
         keys_per_person=own,
         scale=found.scale,

@@ -2,7 +2,7 @@
 
 An aggregate is a formula over measures; a measure that two aggregates need is computed, and paid
 for, once. Every measure is a sum over rows of (weight of the unit) * (integer of the row), so that
-no order of rows, no rounding and no engine can change it (`stability.py` says how far it moves).
+no order of rows, no rounding and no engine can change it (`sensitivity.py` says how far it moves).
 
 | kind | integer of a row | entries |
 |---|---|---|

@@ -1,12 +1,14 @@
 """The parts of a plan: one for every mechanism that will run, with its exact parameters.
 
-| part | mechanism | what its sensitivity counts |
+| part | mechanism | its sensitivity |
 |---|---|---|
-| `NoisePart` | discrete Laplace or Gaussian noise on a measure | L1, or the square of L2 |
-| `KeysPart` | thresholded histogram of units: which keys are shown | keys a unit can bring |
+| `LaplacePart` | discrete Laplace noise on a measure | in the L1 norm |
+| `GaussianPart` | discrete Gaussian noise on a measure | the square of that in the L2 norm |
+| `PartitionSelection` | thresholded histogram of units: which keys are shown | keys of a unit |
 | `RankPart` | exponential mechanism over bins: a quantile, min or max | `ranks.py` |
 
-A part pays in epsilon (and delta), or in rho where the plan adds up concentrated privacy.
+A part pays in epsilon (and delta), or in rho where the plan adds up concentrated privacy. The names
+in the JSON are those of certificates, and stay.
 """
 
 from __future__ import annotations
@@ -21,47 +23,71 @@ Role: TypeAlias = Literal["value", "low", "high"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisePart:
-    """Noise on every entry of one measure.
+class LaplacePart:
+    """Laplace noise on every entry of one measure.
 
-    Theorem  Laplace of scale s on integers that move by at most d in the L1 norm costs
-             epsilon = d/s, and rho = epsilon**2/2. Gaussian of variance v on integers whose
-             squared L2 norm moves by at most d costs rho = d/(2v)
-    Source   `mechanisms/laplace.py`, `mechanisms/gaussian.py`
+    Theorem  noise of scale s on integers that move by at most d in the L1 norm costs epsilon = d/s
+    Source   `mechanisms/laplace.py`
     """
 
     measure: str
-    mechanism: Literal["laplace", "gaussian"]
-    moved: int
-    """The L1 sensitivity for Laplace noise, the squared L2 sensitivity for Gaussian noise."""
-    noise: Fraction
-    """The scale of Laplace noise, the variance of Gaussian noise."""
-    epsilon: Fraction | None
-    rho: Fraction | None
+    l1_sensitivity: int
+    scale: Fraction
+    epsilon: Fraction
 
     @property
-    def law(self) -> DiscreteLaplace | DiscreteGaussian:
+    def law(self) -> DiscreteLaplace:
         """The exact law of the noise on one entry."""
-        if self.mechanism == "laplace":
-            return DiscreteLaplace(self.noise)
-        return DiscreteGaussian(self.noise)
+        return DiscreteLaplace(self.scale)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; fractions as text."""
-        norm, noise = ("l1", "scale") if self.mechanism == "laplace" else ("l2_squared", "variance")
         return {
             "part": "noise",
             "measure": self.measure,
-            "mechanism": self.mechanism,
-            "sensitivity": {norm: str(self.moved)},
-            noise: str(self.noise),
-            **_price(self.epsilon, self.rho),
+            "mechanism": "laplace",
+            "sensitivity": {"l1": str(self.l1_sensitivity)},
+            "scale": str(self.scale),
+            "epsilon": str(self.epsilon),
+            "rho": None,
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeysPart:
-    """Which keys of the data are shown: those whose noisy number of units reaches a threshold.
+class GaussianPart:
+    """Gaussian noise on every entry of one measure.
+
+    Theorem  noise of variance v on integers whose squared L2 norm moves by at most d costs
+             rho = d/(2v)
+    Source   `mechanisms/gaussian.py`
+    """
+
+    measure: str
+    squared_l2_sensitivity: int
+    variance: Fraction
+    rho: Fraction
+
+    @property
+    def law(self) -> DiscreteGaussian:
+        """The exact law of the noise on one entry."""
+        return DiscreteGaussian(self.variance)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        return {
+            "part": "noise",
+            "measure": self.measure,
+            "mechanism": "gaussian",
+            "sensitivity": {"l2_squared": str(self.squared_l2_sensitivity)},
+            "variance": str(self.variance),
+            "epsilon": None,
+            "rho": str(self.rho),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSelection:
+    """Which undeclared keys are shown: those whose noisy number of units reaches a threshold.
 
     `measure` is the one whose noisy counts are those of this part, if units are asked for.
     Theorem  `mechanisms/histogram.py`: (epsilon, delta), epsilon = people keys_per_person/scale
@@ -97,8 +123,7 @@ class KeysPart:
 class RankPart:
     """One draw a group of the exponential mechanism over the bins of a measure; see `ranks.py`.
 
-    Distances are counted in parts of the weight: 1/level.denominator of it is one. `moved` is how
-    far the distances of all groups together can move, and `rate` = epsilon/(2 moved).
+    Distances are counted in parts of the weight: 1/level.denominator of it is one.
     """
 
     aggregate: str
@@ -110,14 +135,15 @@ class RankPart:
     ends: tuple[int, int]
     """Public weights put before the first and behind the last bin, so that the rank exists."""
     candidates: int
-    moved: int
+    distance_sensitivity: int
+    """How far the distances of all groups together can move."""
     epsilon: Fraction
     rho: Fraction | None
 
     @property
     def rate(self) -> Fraction:
         """What one unit of distance costs a candidate, in the exponent."""
-        return self.epsilon / (2 * self.moved)
+        return self.epsilon / (2 * self.distance_sensitivity)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; fractions as text."""
@@ -131,18 +157,12 @@ class RankPart:
             "shift": str(self.shift),
             "ends": [str(end) for end in self.ends],
             "candidates": self.candidates,
-            "sensitivity": {"distance": str(self.moved)},
+            "sensitivity": {"distance": str(self.distance_sensitivity)},
             "rate": str(self.rate),
             "epsilon": str(self.epsilon),
             "rho": None if self.rho is None else str(self.rho),
         }
 
 
-Part: TypeAlias = NoisePart | KeysPart | RankPart
-
-
-def _price(epsilon: Fraction | None, rho: Fraction | None) -> dict[str, str | None]:
-    return {
-        "epsilon": None if epsilon is None else str(epsilon),
-        "rho": None if rho is None else str(rho),
-    }
+NoisePart: TypeAlias = LaplacePart | GaussianPart
+Part: TypeAlias = NoisePart | PartitionSelection | RankPart

@@ -7,8 +7,8 @@ Theorem  the answer costs no more than `cost`. The parts run one after another o
          - *basic*: their epsilons add up to at most the epsilon asked, their deltas to the delta;
          - *concentrated*: the rhos of noise and of ranks add up to at most rho. Where epsilon and
            delta were asked, rho is such that rho-zCDP implies (epsilon', delta') by the order on
-           record (`pricing.Conversion`), and the discovery of keys adds its own epsilon and delta.
-         Each part's price follows from its sensitivity (`stability.py`, `ranks.py`). Measures of
+           record (`calibrate.Conversion`), and partition selection adds its own epsilon and delta.
+         Each part's price follows from its sensitivity (`sensitivity.py`, `ranks.py`). Measures of
          keys that are not shown are not released, and a part of a vector moves no further than the
          whole. What is done with noisy numbers afterwards is free
 Source   basic composition: paper 003 Prop. 8; zCDP: Bun, Steinke 2016; to (epsilon, delta): CKS20
@@ -16,20 +16,21 @@ Source   basic composition: paper 003 Prop. 8; zCDP: Bun, Steinke 2016; to (epsi
 Checked  tests/tables/test_plan.py
 
 Which noise. Where rho is asked: Gaussian. Where delta is 0: Laplace. Otherwise both are worked out
-in full, and the one is taken whose worst error in full rows (`split.py`) is smaller.
+in full, and the one is taken whose worst error in full rows (`calibrate.py`) is smaller.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import re
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from math import prod
 from typing import Any, Literal
 
+from lastbit.canonical import digest_of
 from lastbit.errors import QueryRefused
-from lastbit.exact import Number
+from lastbit.exact import Number, root_below
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.calibrate import (
     Conversion,
@@ -41,13 +42,11 @@ from lastbit.tables.plan.calibrate import (
     conversion_to,
     demands_of,
     pure_error,
-    root_below,
     shares,
 )
-from lastbit.tables.plan.explaining import explained, guarantee_text
 from lastbit.tables.plan.measures import Measure, Recipe, measures_of
-from lastbit.tables.plan.parts import KeysPart, Part
-from lastbit.tables.plan.price import Asked, Cost, asked_price
+from lastbit.tables.plan.parts import Part, PartitionSelection
+from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.sensitivity import weight_one
 from lastbit.tables.query.expression import columns_in, to_json
 from lastbit.tables.query.query import Query
@@ -55,6 +54,7 @@ from lastbit.tables.query.query import Query
 _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
 _GREATEST = 1 << 250
+_WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +63,9 @@ class Plan:
 
     query: Query
     card: DataCard
-    asked: Asked
+    asked: PriceRequest
     groups: int | None
-    """How many keys there are: 1 without GROUP BY, None where only the data knows."""
+    """How many keys there are: 1 without GROUP BY, None where they are undeclared."""
     measures: tuple[Measure, ...]
     recipes: tuple[Recipe, ...]
     parts: tuple[Part, ...]
@@ -74,18 +74,19 @@ class Plan:
     cost: Cost
 
     @property
-    def keys_part(self) -> KeysPart | None:
-        """The discovery of keys, where the data alone knows them."""
-        return next((part for part in self.parts if isinstance(part, KeysPart)), None)
+    def partition_selection(self) -> PartitionSelection | None:
+        """The part that finds undeclared keys."""
+        return next((part for part in self.parts if isinstance(part, PartitionSelection)), None)
 
     @property
     def guarantee(self) -> str:
         """What is promised, in words."""
-        return guarantee_text(self.card, self.cost)
+        return guarantee_of(self.card, self.cost)
 
     def explain(self) -> str:
         """What will be done, at which price and with which error: for people, before it is done."""
-        return explained(self)
+        # found by name: sentences are the business of a room above this one
+        return str(import_module("lastbit.report").plan_words(self))
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain JSON: what a second program needs to check the price."""
@@ -110,8 +111,7 @@ class Plan:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical text."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self.to_json())
 
 
 def planned(
@@ -175,7 +175,7 @@ def _check(
     if groups is None and not delta:
         raise QueryRefused(
             "GROUP BY",
-            problem="has keys that only the data knows, and to find them privately takes a delta",
+            problem="has undeclared keys, and to find them privately takes a delta",
             remedy="pass delta=, or declare the keys",
         )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
@@ -210,7 +210,7 @@ def _by_rho(demands: list[Demand], rho: Fraction, weights: Weights) -> list[Part
     if any(demand.kind == "keys" for demand in demands):
         raise QueryRefused(
             "GROUP BY",
-            problem="has keys that only the data knows, and rho cannot pay for finding them",
+            problem="has undeclared keys, and rho cannot pay for finding them",
             remedy="declare the keys, or use a table with a budget of epsilon and delta",
         )
     parts = shares(demands, weights, concentrated=True)
@@ -218,7 +218,7 @@ def _by_rho(demands: list[Demand], rho: Fraction, weights: Weights) -> list[Part
 
 
 def _by_epsilon(
-    card: DataCard, demands: list[Demand], asked: Asked, weights: Weights
+    card: DataCard, demands: list[Demand], asked: PriceRequest, weights: Weights
 ) -> tuple[list[Part], Conversion | None]:
     """Laplace throughout, or Gaussian through rho, whichever has the smaller worst error."""
     assert asked.epsilon is not None
@@ -240,8 +240,10 @@ class _Found:
     error: Fraction
 
 
-def _concentrated(card: DataCard, demands: list[Demand], asked: Asked, weights: Weights) -> _Found:
-    """The discovery of keys at its share of epsilon and half of delta, all else by rho."""
+def _concentrated(
+    card: DataCard, demands: list[Demand], asked: PriceRequest, weights: Weights
+) -> _Found:
+    """Partition selection at its share of epsilon and half of delta, all else by rho."""
     assert asked.epsilon is not None
     split = shares(demands, weights, concentrated=True)
     keys = [i for i, demand in enumerate(demands) if demand.kind == "keys"]
@@ -265,6 +267,39 @@ def _concentrated(card: DataCard, demands: list[Demand], asked: Asked, weights: 
         for demand, rho in zip(wanted, rhos, strict=True)
     )
     return _Found(parts=parts, conversion=conversion, error=error)
+
+
+# ---------------------------------------------------------------- the promise
+
+
+def guarantee_of(card: DataCard, cost: Cost) -> str:
+    """The promise in one sentence.
+
+    >>> from lastbit.tables.card.schema import Source
+    >>> card = DataCard(name="t", source=Source(kind="csv"), unit=None, max_rows=1, columns={})
+    >>> guarantee_of(card, Cost(epsilon=Fraction(1)))
+    'epsilon = 1 differential privacy for one row more or less'
+    """
+    kind = "zero-concentrated differential privacy" if cost.rho else "differential privacy"
+    return f"{str(cost).replace(chr(39), '')} {kind} for {_neighbours(card)}"
+
+
+def unit_name(name: str) -> str:
+    """A column's name in a sentence: one that is no plain word is quoted, odd letters escaped.
+
+    >>> unit_name("patient_id"), unit_name("row, or none")
+    ('patient_id', '"row, or none"')
+    """
+    if _WORD.fullmatch(name):
+        return name
+    letters = [c if c.isprintable() and c not in '"\\' else f"\\u{ord(c):04x}" for c in name]
+    return '"' + "".join(letters) + '"'
+
+
+def _neighbours(card: DataCard) -> str:
+    """By the column that the card names, and by nothing else: the checker writes the same."""
+    unit = "row" if card.unit is None else unit_name(card.unit)
+    return str(card.neighbours.by(unit))
 
 
 # ---------------------------------------------------------------- plain JSON

@@ -28,7 +28,7 @@ from math import lcm
 from typing import Any
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, rational, shown
+from lastbit.exact import Number, positive, probability, shown
 from lastbit.tables.card.schema import Budget, DataCard
 from lastbit.tables.plan.calibrate import Weights
 
@@ -175,7 +175,7 @@ _EXTREME = Fraction(1 << 30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PriceRequest:
     """What the whole job may cost: epsilon (and delta), or rho; and how it is to be shared out."""
 
     epsilon: Fraction | None = None
@@ -203,7 +203,7 @@ def asked_price(
     delta: Number | None,
     rho: Number | None,
     weights: Weights,
-) -> Asked:
+) -> PriceRequest:
     """The price as exact numbers of the public grid, in the currency of the card's budget.
 
     There is no default: a price that nobody named is no price.
@@ -217,7 +217,7 @@ def asked_price(
     named: Any = weights
     if not isinstance(weights, str) and weights is not None:
         named = tuple(sorted((name, _weight(weights[name])) for name in weights))
-    asked = Asked(
+    asked = PriceRequest(
         epsilon=None if epsilon is None else _price(epsilon, "epsilon"),
         delta=Fraction(0) if delta is None else _level(delta),
         rho=None if rho is None else _price(rho, "rho"),
@@ -263,8 +263,6 @@ def _weight(value: Number) -> Fraction:
 
 
 def _level(value: Number) -> Fraction:
-    level = rational(value, "delta")
-    if not 0 <= level < 1:
-        raise InvalidParameter("delta", problem="is not between 0 and 1", remedy="pass, say, 1e-9")
+    level = probability(value, "delta", one=False, remedy="pass, say, 1e-9")
     check_admitted(level, "delta")
     return level

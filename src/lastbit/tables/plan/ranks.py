@@ -10,7 +10,7 @@ aimed at is T = q N + s, and the distance of a candidate is
 Law      candidate i with probability proportional to exp(-rate D_i), in each group on its own
 
 Theorem 1 (how far distances move). Let one unit have the weights A_g >= 0 in group g, adding up to
-at most S = k W (`stability.py`). When it comes or goes, B_i - q N moves by x - q A_g for some x
+at most S = k W (`sensitivity.py`). When it comes or goes, B_i - q N moves by x - q A_g for some x
 between 0 and A_g, and q N - U_i by q A_g - x: both by at most max(q, 1-q) A_g. The maximum of
 numbers moves no further than the one that moves most, the ends are public, so D_i moves by at most
 max(a, d-a) A_g, and over all groups these add up to at most M = max(a, d-a) S.
@@ -90,12 +90,12 @@ def rank_draws(part: Aggregate) -> tuple[RankDraw, ...]:
     )
 
 
-def rank_moved(level: Fraction, total: int, *, change_one: bool, groups: int | None) -> int:
+def rank_sensitivity(level: Fraction, total: int, *, change_one: bool, groups: int | None) -> int:
     """How far the distances of all groups together can move: Theorem 1.
 
-    >>> rank_moved(Fraction(9, 10), 1, change_one=False, groups=None)
+    >>> rank_sensitivity(Fraction(9, 10), 1, change_one=False, groups=None)
     9
-    >>> [rank_moved(Fraction(9, 10), 1, change_one=True, groups=n) for n in (1, 2)]
+    >>> [rank_sensitivity(Fraction(9, 10), 1, change_one=True, groups=n) for n in (1, 2)]
     [10, 18]
     """
     a, d = level.numerator, level.denominator
@@ -104,9 +104,9 @@ def rank_moved(level: Fraction, total: int, *, change_one: bool, groups: int | N
     return d * total if groups == 1 else 2 * max(a, d - a) * total
 
 
-def rank_accuracy(moved: int, epsilon: Fraction, *, beta: Fraction, candidates: int) -> int:
+def rank_accuracy(sensitivity: int, epsilon: Fraction, *, beta: Fraction, candidates: int) -> int:
     """The least whole distance t with P[D >= t] <= beta, or a trace more."""
-    pick = Exponential(sensitivity=moved, epsilon=epsilon)
+    pick = Exponential(sensitivity=sensitivity, epsilon=epsilon)
     return max(1, ceil(Fraction(pick.accuracy(beta, candidates=candidates))))
 
 
@@ -115,7 +115,7 @@ def rank_part(
     measure: Measure,
     draw: RankDraw,
     *,
-    moved: int,
+    sensitivity: int,
     epsilon: Fraction,
     rho: Fraction | None,
 ) -> RankPart:
@@ -125,7 +125,7 @@ def rank_part(
     ends = 1 if extreme else 2
     inside = 0
     if extreme or draw.role != "value":
-        far = rank_accuracy(moved, epsilon, beta=draw.beta, candidates=bins + ends)
+        far = rank_accuracy(sensitivity, epsilon, beta=draw.beta, candidates=bins + ends)
         inside = ceil(Fraction(far, draw.level.denominator))
     match aggregate.function, draw.role:
         case "min", _:
@@ -146,7 +146,7 @@ def rank_part(
         shift=shift,
         ends=pair,
         candidates=bins + sum(end > 0 for end in pair),
-        moved=moved,
+        distance_sensitivity=sensitivity,
         epsilon=epsilon,
         rho=rho,
     )

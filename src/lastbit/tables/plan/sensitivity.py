@@ -28,7 +28,7 @@ Entries. With d groups in all, no more than d entries of `units` move.
 Choice of keys. A unit keeps at most c keys: those whose keyed hash (of unit, key and a secret drawn
 afresh) are least among its own. That is a function of the unit's own rows and of the secret; for
 every secret the above holds, so it holds on average. It is needed only where the *number* of keys
-counts: for `units`, and for keys that only the data knows.
+counts: for `units`, and for undeclared keys.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from lastbit.tables.plan.measures import WEIGHT_ONE, Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class Sensitivity:
     """How far a vector of integers can move between neighbours, in three norms.
 
-    >>> Moves(l1=6, l2_squared=12, linf=2)
-    Moves(l1=6, l2_squared=12, linf=2)
+    >>> Sensitivity(l1=6, l2_squared=12, linf=2)
+    Sensitivity(l1=6, l2_squared=12, linf=2)
     """
 
     l1: int
@@ -61,7 +61,7 @@ def weight_one(card: DataCard) -> int:
 def chosen_keys(card: DataCard, *, groups: int | None, needs_choice: bool) -> int | None:
     """To how many keys a unit is limited by choice; None where no choice is made.
 
-    `groups` is the number of all possible keys where it is public, None where only the data knows.
+    `groups` is the number of all possible keys where they are declared, else None.
     """
     if card.unit is None or not needs_choice:
         return None
@@ -70,16 +70,16 @@ def chosen_keys(card: DataCard, *, groups: int | None, needs_choice: bool) -> in
     if card.max_groups is None:
         raise InvalidParameter(
             "max_groups",
-            problem="is not declared, and one unit could bring any number of keys to light",
+            problem="is not declared, and one unit could contribute to any number of groups",
             remedy="declare max_groups, or the keys",
         )
     return card.max_groups
 
 
-def moves(measure: Measure, card: DataCard, *, groups: int | None) -> Moves:
+def sensitivity_of(measure: Measure, card: DataCard, *, groups: int | None) -> Sensitivity:
     """The most by which the measure can move between neighbours: the table above.
 
-    `groups` is the number of all possible keys, 1 without GROUP BY, None if only the data knows.
+    `groups` is the number of all possible keys, 1 without GROUP BY, None if undeclared.
     """
     both = card.neighbours.relation == "change-one"
     if measure.kind == "units":
@@ -89,10 +89,10 @@ def moves(measure: Measure, card: DataCard, *, groups: int | None) -> Moves:
         moved = 2 * own if both else own
         if groups is not None:
             moved = min(moved, groups)
-        return Moves(l1=moved, l2_squared=moved, linf=1)
+        return Sensitivity(l1=moved, l2_squared=moved, linf=1)
     total = card.max_rows * weight_one(card) * measure.largest
     if not both:
-        return Moves(l1=total, l2_squared=total**2, linf=total)
+        return Sensitivity(l1=total, l2_squared=total**2, linf=total)
     if measure.signed:
-        return Moves(l1=2 * total, l2_squared=4 * total**2, linf=2 * total)
-    return Moves(l1=2 * total, l2_squared=2 * total**2, linf=total)
+        return Sensitivity(l1=2 * total, l2_squared=4 * total**2, linf=2 * total)
+    return Sensitivity(l1=2 * total, l2_squared=2 * total**2, linf=total)

@@ -1,7 +1,7 @@
 """What can be asked of a column, in Python: `lb.mean("cost", 0, 500)` and its like.
 
-Each gives a `Wanted`: what is asked for, with the expression as SQL text. It becomes an aggregate
-of a query when a table's card is known (`aggregate_of`), by the same rules as SQL.
+Each gives an `AggregateSpec`: what is asked for, with SQL text for the expression. A table's
+card makes an `Aggregate` of it (`aggregate_of`), by the same rules as SQL.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, rational, shown
+from lastbit.exact import Number, probability, rational, shown
 from lastbit.tables.query.query import Aggregate, Function
 from lastbit.tables.sql.aggregates import bounded, counted
 from lastbit.tables.sql.rows import Rows
@@ -21,7 +21,7 @@ Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class AggregateSpec:
     """Something to release for every group; made by the functions of this file."""
 
     function: Function
@@ -38,18 +38,21 @@ class Wanted:
         return f"{self.function}({', '.join(part for part in parts if part is not None)})"
 
 
-def count(expression: str | None = None) -> Wanted:
+Wanted = AggregateSpec  # its first name, which programs may use
+
+
+def count(expression: str | None = None) -> AggregateSpec:
     """How many rows there are, or how many have a value.
 
     >>> count()
-    Wanted(function='count', expression=None, bounds=None, nullable=None, level=None, edges=None)
+    AggregateSpec(function='count', expression=None, bounds=None, nullable=None, ...)
     """
-    return Wanted(function="count", expression=expression)
+    return AggregateSpec(function="count", expression=expression)
 
 
-def count_units() -> Wanted:
+def count_units() -> AggregateSpec:
     """How many different units (patients, households) have a row."""
-    return Wanted(function="count_units")
+    return AggregateSpec(function="count_units")
 
 
 def sum(
@@ -58,7 +61,7 @@ def sum(
     high: Number | None = None,
     *,
     nullable: bool | None = None,
-) -> Wanted:
+) -> AggregateSpec:
     """The sum of values, each clamped to [low, high]; without bounds, the card's hold."""
     return _number("sum", expression, low, high, nullable)
 
@@ -69,7 +72,7 @@ def mean(
     high: Number | None = None,
     *,
     nullable: bool | None = None,
-) -> Wanted:
+) -> AggregateSpec:
     """The mean of the values that are there. With nullable=False the count of rows is shared.
 
     >>> mean("cost", 0, 500).bounds
@@ -84,7 +87,7 @@ def variance(
     high: Number | None = None,
     *,
     nullable: bool | None = None,
-) -> Wanted:
+) -> AggregateSpec:
     """The variance of the values themselves (divided by n, not by n - 1)."""
     return _number("variance", expression, low, high, nullable)
 
@@ -95,41 +98,38 @@ def std(
     high: Number | None = None,
     *,
     nullable: bool | None = None,
-) -> Wanted:
+) -> AggregateSpec:
     """The standard deviation of the values themselves: the root of the variance."""
     return _number("std", expression, low, high, nullable)
 
 
-def median(expression: str, low: Number | None = None, high: Number | None = None) -> Wanted:
+def median(expression: str, low: Number | None = None, high: Number | None = None) -> AggregateSpec:
     """The value in the middle."""
     return quantile(expression, "1/2", low, high)
 
 
 def quantile(
     expression: str, level: Number, low: Number | None = None, high: Number | None = None
-) -> Wanted:
+) -> AggregateSpec:
     """The value below which the share `level` of values lies."""
-    share = rational(level, "level")
-    if not 0 < share < 1:
-        raise InvalidParameter(
-            "level", problem="is not between 0 and 1", remedy='pass, say, "0.9"; or use min and max'
-        )
-    return Wanted(
+    remedy = 'pass, say, "0.9"; or use min and max'
+    share = probability(level, "level", zero=False, one=False, remedy=remedy)
+    return AggregateSpec(
         function="quantile", expression=expression, bounds=_bounds(low, high), level=share
     )
 
 
-def min(expression: str, low: Number | None = None, high: Number | None = None) -> Wanted:
+def min(expression: str, low: Number | None = None, high: Number | None = None) -> AggregateSpec:
     """A value near the least: private, so some rows lie below it."""
-    return Wanted(function="min", expression=expression, bounds=_bounds(low, high))
+    return AggregateSpec(function="min", expression=expression, bounds=_bounds(low, high))
 
 
-def max(expression: str, low: Number | None = None, high: Number | None = None) -> Wanted:
+def max(expression: str, low: Number | None = None, high: Number | None = None) -> AggregateSpec:
     """A value near the greatest: private, so some rows lie above it."""
-    return Wanted(function="max", expression=expression, bounds=_bounds(low, high))
+    return AggregateSpec(function="max", expression=expression, bounds=_bounds(low, high))
 
 
-def histogram(expression: str, edges: Iterable[Number]) -> Wanted:
+def histogram(expression: str, edges: Iterable[Number]) -> AggregateSpec:
     """How many values lie in each bin [e_0, e_1), [e_1, e_2) ...; the last is closed.
 
     >>> histogram("age", [0, 18, 65]).edges
@@ -137,17 +137,17 @@ def histogram(expression: str, edges: Iterable[Number]) -> Wanted:
     """
     if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise WrongType("edges", problem="are no list", remedy="pass, say, [0, 18, 65]")
-    return Wanted(
+    return AggregateSpec(
         function="histogram",
         expression=expression,
         edges=tuple(rational(edge, "edges") for edge in edges),
     )
 
 
-def aggregate_of(name: str, wanted: Wanted, rows: Rows) -> Aggregate:
+def aggregate_of(name: str, wanted: AggregateSpec, rows: Rows) -> Aggregate:
     """What was asked, under this name, of the card's table."""
     card = rows.card
-    if not isinstance(wanted, Wanted):
+    if not isinstance(wanted, AggregateSpec):
         raise InvalidParameter(
             name,
             problem="is nothing that can be asked",
@@ -184,8 +184,8 @@ def _number(
     low: Number | None,
     high: Number | None,
     nullable: bool | None,
-) -> Wanted:
-    return Wanted(
+) -> AggregateSpec:
+    return AggregateSpec(
         function=function, expression=expression, bounds=_bounds(low, high), nullable=nullable
     )
 

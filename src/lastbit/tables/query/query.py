@@ -7,14 +7,14 @@ tables only. Equal questions are equal values with equal `digest`s.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
+from lastbit.exact import probability
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, Value, to_json
 from lastbit.tables.query.size import check_parts
 
@@ -69,12 +69,10 @@ class Aggregate:
             raise InvalidParameter(
                 f"{self.name}: bounds", problem="do not rise", remedy="pass low < high"
             )
-        if self.function == "quantile" and not (self.level is not None and 0 < self.level < 1):
-            raise InvalidParameter(
-                f"{self.name}: level",
-                problem="is not between 0 and 1",
-                remedy="pass, say, 1/2; for the ends use min and max",
-            )
+        if self.function == "quantile":
+            remedy = "pass, say, 1/2; for the ends use min and max"
+            level = 0 if self.level is None else self.level
+            probability(level, f"{self.name}: level", zero=False, one=False, remedy=remedy)
         if self.function == "histogram" and (
             self.edges is None
             or len(self.edges) < 2
@@ -173,8 +171,7 @@ class Query:
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical text."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self.to_json())
 
 
 def _key(key: GroupKey) -> dict[str, Any]:

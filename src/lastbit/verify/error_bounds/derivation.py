@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.checker import Rejected, number, written
 from lastbit.errors import InvalidParameter
+from lastbit.verify.certificate import number
 from lastbit.verify.error_bounds.intervals import Interval
 from lastbit.verify.language.expressions import Expression, expression_from_json, table
 from lastbit.verify.language.notation import decimal, latex, text
@@ -110,15 +110,13 @@ def steps_to_json(derivation: Derivation) -> dict[str, Any]:
                 "expression": places[id(node.expression)],
                 "box": boxes.setdefault(node.box, len(boxes)),
                 "premises": [done[id(premise)] for premise in node.premises],
-                "real": [written(end) for end in node.conclusion.real],
-                "computed": [written(end) for end in node.conclusion.computed],
-                "error": written(node.conclusion.error),
+                "real": [str(end) for end in node.conclusion.real],
+                "computed": [str(end) for end in node.conclusion.computed],
+                "error": str(node.conclusion.error),
             }
         )
     return {
-        "boxes": [
-            {name: [written(low), written(high)] for name, low, high in box} for box in boxes
-        ],
+        "boxes": [{name: [str(low), str(high)] for name, low, high in box} for box in boxes],
         "steps": steps,
     }
 
@@ -142,7 +140,7 @@ def derivation_from_json(
             place, box = parts[step["expression"]], boxes[step["box"]]
             built.append(Derivation(step["rule"], place, judgement, premises, box))
         return built[-1]
-    except (LookupError, TypeError, ValueError, AttributeError, Rejected) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise InvalidParameter(
             "body", problem="is not written as a derivation", remedy="write it anew"
         ) from error

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, Overflow, WrongType
-from lastbit.exact import whole
+from lastbit.exact import floor_log2, whole
 
 
 def power_of_two(exponent: int) -> Fraction:
@@ -18,18 +18,6 @@ def power_of_two(exponent: int) -> Fraction:
     Fraction(1, 8)
     """
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
-
-
-def floor_log2(x: Fraction) -> int:
-    """The exponent e with 2**e <= abs(x) < 2**(e+1), for x other than 0.
-
-    >>> floor_log2(Fraction(1, 3)), floor_log2(Fraction(4))
-    (-2, 2)
-    """
-    top, bottom = abs(x.numerator), x.denominator
-    guess = top.bit_length() - bottom.bit_length()  # off by at most one, and then too large
-    low = (top >= bottom << guess) if guess >= 0 else (top << -guess >= bottom)
-    return guess if low else guess - 1
 
 
 def nearest_whole(x: Fraction) -> int:

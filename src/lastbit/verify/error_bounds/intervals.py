@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import TypeAlias
 
-from lastbit.exact import arb_of, ends, working_precision
-from lastbit.verify.error_bounds.formats import floor_log2, power_of_two
+from lastbit.exact import arb_of, ends, floor_log2, root_above, root_below, working_precision
+from lastbit.verify.error_bounds.formats import power_of_two
 
 Interval: TypeAlias = tuple[Fraction, Fraction]
 
 RANGE_BITS = 64
 ERROR_BITS = 32
 _PRECISION = 160
-# A second program must find its own, slightly wider enclosures inside ours.
+# The independent checker must find its own, slightly wider enclosures inside ours.
 _MARGIN = power_of_two(-120)
 _LEAST_EXPONENT = Fraction(-1400)  # e**-1400 < 2**-2000: smaller than anything that matters
 
@@ -115,13 +114,4 @@ def _monotone(x: Interval, name: str, *, exact: Fraction, value: Fraction) -> In
 
 def sqrt_interval(x: Interval) -> Interval:
     """All square roots, rounded outward, exact where rational; x must not go below 0."""
-    return outward((_root(x[0])[0], _root(x[1])[1]))
-
-
-def _root(x: Fraction) -> Interval:
-    top, bottom = math.isqrt(x.numerator), math.isqrt(x.denominator)
-    if top * top == x.numerator and bottom * bottom == x.denominator:
-        return Fraction(top, bottom), Fraction(top, bottom)
-    shift = max(0, 160 + x.denominator.bit_length() - x.numerator.bit_length())
-    root = math.isqrt((x.numerator << (2 * shift)) // x.denominator)
-    return Fraction(root, 1 << shift), Fraction(root + 1, 1 << shift)
+    return outward((root_below(x[0], _PRECISION), root_above(x[1], _PRECISION)))

@@ -9,21 +9,14 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from lastbit.checker import written
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
-from lastbit.exact import Number, rational, whole
-from lastbit.verify.certificate import certificate
+from lastbit.exact import Number, floor_log2, rational, whole
+from lastbit.verify.certificate import certified
 from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
-from lastbit.verify.error_bounds.formats import (
-    BINARY64,
-    Binary,
-    Fixed,
-    Format,
-    floor_log2,
-    power_of_two,
-)
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import hull
 from lastbit.verify.error_bounds.rules import Machine, input_step, mean_error, step
 from lastbit.verify.language.expressions import (
@@ -146,7 +139,9 @@ def _split(low: Derivation, high: Derivation, box: Box) -> Derivation:
 ROUNDED: Final = "rounded"
 """The error of an input that is a real number rounded to the nearest of the format."""
 
-DEFAULT_ULPS: Final = (("exp", Fraction(1)), ("ln", Fraction(1)), ("sqrt", Fraction(1, 2)))
+DEFAULT_ULPS: Final = MappingProxyType(
+    {"exp": Fraction(1), "ln": Fraction(1), "sqrt": Fraction(1, 2)}
+)
 
 
 def analyse(
@@ -170,14 +165,14 @@ def analyse(
     Differs  rules for operands of any sign (the paper divides negative bounds the wrong way), with
              underflow, and refusing overflow, division by 0 and ln of what may not be above 0;
              steps of the format instead of a relative error
-    Checked  tests/verify/test_semantics.py; a second program re-derives every number,
-             `check_errors.py`; proof: docs/theory/error-semantics.md
+    Checked  tests/verify/test_semantics.py; the checker re-derives every number;
+             proof: docs/theory/error-semantics.md
 
     Inputs are exact unless `errors` says otherwise: a bound, or ROUNDED. `ulps` is how far ln, exp
     and sqrt may be off (default 1, 1 and 1/2: an assumption on the library, unless 1/2 is what
     correctly rounding code proves). More `pieces` cost time and sharpen the bound.
 
-    >>> from lastbit.verify.trace import trace
+    >>> from lastbit.verify import trace
     >>> area = trace(lambda x, y: x * y + 1.0)
     >>> found = analyse(area, {"x": (1, 2), "y": (-1, 3)})
     >>> print(found.conclusion)
@@ -199,12 +194,7 @@ def error_certificate(
 ) -> dict[str, Any]:
     """A certificate of kind "error-bound", from a derivation made with the same arguments."""
     claim, body = error_proof(derivation, errors=errors, format=format, ulps=ulps)
-    assumptions = [
-        "Sums, products and quotients are correctly rounded to the nearest, ties to even, one by "
-        "one, without fusing or extended precision; the inputs are numbers of the format.",
-        "The library's ln, exp and sqrt are within the stated number of ulps of the true value.",
-    ]
-    return certificate("error-bound", claim, assumptions, body)
+    return certified("error-bound", claim, body)
 
 
 def error_proof(
@@ -220,15 +210,13 @@ def error_proof(
     steps = steps_to_json(derivation)
     claim = {
         "expression": expression_to_json(derivation.expression),
-        "ranges": {name: [written(low), written(high)] for name, low, high in derivation.box},
-        "errors": {
-            name: ROUNDED if error is None else written(error) for name, error in slack.items()
-        },
+        "ranges": {name: [str(low), str(high)] for name, low, high in derivation.box},
+        "errors": {name: ROUNDED if error is None else str(error) for name, error in slack.items()},
         "format": machine.format.json(),
-        "ulps": {name: written(value) for name, value in machine.ulps.items()},
-        "real": [written(end) for end in derivation.conclusion.real],
-        "computed": [written(end) for end in derivation.conclusion.computed],
-        "error": written(derivation.conclusion.error),
+        "ulps": {name: str(value) for name, value in machine.ulps.items()},
+        "real": [str(end) for end in derivation.conclusion.real],
+        "computed": [str(end) for end in derivation.conclusion.computed],
+        "error": str(derivation.conclusion.error),
     }
     return claim, steps
 
@@ -338,7 +326,7 @@ def _union(parts: tuple[Derivation, ...]) -> Judgement:
 
 def _format(format: object) -> Format:
     if not isinstance(format, Binary | Fixed):
-        raise WrongType("format", problem="is no number format", remedy="pass BINARY64")
+        raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
     return format
 
 

@@ -9,11 +9,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from lastbit.checker import written
 from lastbit.errors import InvalidParameter, NotMonotone, TooManyOutputs, WrongType
 from lastbit.exact import Ball, Number, arb_of, ends, rational, whole, working_precision
 from lastbit.sampling import uniform_below
-from lastbit.verify.certificate import BITS_ASSUMPTION, MONOTONE_PROVED, certificate
+from lastbit.verify.certificate import certified
 from lastbit.verify.direction import followed_steps
 from lastbit.verify.running.code import Calls, Code, Function, input_of, order
 from lastbit.verify.running.uniforms import Uniform, index_of, model_of, stratified
@@ -144,7 +143,7 @@ def branches_of(
         problem = "are neither None nor -1 and 1"
         raise InvalidParameter("signs", problem=problem, remedy="pass (-1, 1), or None")
     if isinstance(pieces, str) or not isinstance(pieces, Sequence):
-        raise WrongType("pieces", problem="are no list", remedy="pass, say, [0.5]")
+        raise WrongType("pieces", problem="are not a list", remedy="pass, say, [0.5]")
     places = [rational(u, "pieces") for u in pieces]
     if not all(0 < u < 1 for u in places):
         problem = "are not all between 0 and 1"
@@ -233,7 +232,8 @@ def _not_monotone(uniform: Uniform, low: int, middle: int, high: int) -> NotMono
     a, b, c = (uniform.point(index) for index in (low, middle, high))
     return NotMonotone(
         f"the output turns between the uniforms {a!r} and {c!r}, see {b!r}; pass pieces= with the "
-        "points between which it rises or falls"
+        "points between which it rises or falls",
+        between=(a, c),
     )
 
 
@@ -339,12 +339,12 @@ class ExactLoss:
             return Ball(sums[0].max(sums[1]))
 
     def certificate(self, code: Code) -> dict[str, Any]:
-        """What a second program needs to find the same loss; `code` is what was analysed."""
+        """What the checker needs to find the same loss; `code` is what was analysed."""
         one, two = self.laws
         worst = self.worst
         loss: Any = "infinite"
         if worst.loss is not None:
-            loss = [written(end) for end in _outward(worst.loss)]
+            loss = [str(end) for end in _outward(worst.loss)]
         claim = {
             "function": code.name,
             "code": running_code(code.function),
@@ -358,13 +358,12 @@ class ExactLoss:
             "loss": loss,
             "direction": self.direction,
             "output": worst.output.hex(),
-            "probabilities": [written(worst.probability), written(worst.other)],
+            "probabilities": [str(worst.probability), str(worst.other)],
         }
         steps = self._steps(code)
         claim["monotone"] = "probed" if steps is None else "proved"
         body = {"laws": [_written_law(law) for law in (one, two)], "programs": steps or []}
-        why = _PROBED if steps is None else MONOTONE_PROVED
-        return certificate("law", claim, (why, *_ASSUMPTIONS), body)
+        return certified("law", claim, body)
 
     @property
     def monotone(self) -> str:
@@ -410,17 +409,6 @@ def monotone_steps(
         for index in (cell.first, cell.last)
     )
     return followed_steps(code, inputs, signs, stretches, seen)
-
-
-_PROBED = (
-    "Between two boundaries the output neither rises nor falls: the code is monotone in its "
-    "uniform there. The producer probed it; the checker runs the code at the boundaries only."
-)
-_ASSUMPTIONS = (
-    "The code draws its uniform as the model says, and its sign, if any, fairly and apart from it.",
-    "The floats of the machine that checks are those of the machine that runs the code.",
-    BITS_ASSUMPTION,
-)
 
 
 def exact_loss(

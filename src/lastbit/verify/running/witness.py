@@ -9,11 +9,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from lastbit.checker import written
 from lastbit.errors import InvalidParameter, NotMonotone
 from lastbit.exact import Ball, arb_of, ends, whole, working_precision
 from lastbit.sampling import uniform_below
-from lastbit.verify.certificate import BITS_ASSUMPTION, MONOTONE_PROVED, certificate
+from lastbit.verify.certificate import certified
 from lastbit.verify.direction import followed_steps
 from lastbit.verify.running.code import Calls, Code, Function, evaluated, input_of, order
 from lastbit.verify.running.law import branches_of, if_monotone
@@ -76,11 +75,11 @@ class Refutation:
             return Ball(arb_of(self.probabilities[0] / self.probabilities[1]).log())
 
     def certificate(self, code: Code) -> dict[str, Any]:
-        """What a second program needs to find the same probabilities."""
+        """What the checker needs to find the same probabilities."""
         loss = self.loss
         if loss is not None:
             scale = 1 << 180
-            stated = written(Fraction(int(ends(loss.enclosure)[0] * scale) - 1, scale))
+            stated = str(Fraction(int(ends(loss.enclosure)[0] * scale) - 1, scale))
         claim = {
             "function": code.name,
             "code": running_code(code.function),
@@ -91,7 +90,7 @@ class Refutation:
             "inputs": [value.hex() for value in self.inputs],
             "outputs": [self.low.hex(), self.high.hex()],
             "loss": "infinite" if loss is None else stated,
-            "probabilities": [written(share) for share in self.probabilities],
+            "probabilities": [str(share) for share in self.probabilities],
         }
         body = {
             "preimages": [
@@ -101,10 +100,7 @@ class Refutation:
         }
         steps = self._steps(code)
         claim["monotone"] = "probed" if steps is None else "proved"
-        why = _PROBED if steps is None else MONOTONE_PROVED
-        return certificate(
-            "refutation", claim, (why, *_ASSUMPTIONS), {**body, "programs": steps or []}
-        )
+        return certified("refutation", claim, {**body, "programs": steps or []})
 
     def _steps(self, code: Code) -> list[list[list[object]]] | None:
         """Steps that prove the code monotone between the splits, for both inputs; None if none."""
@@ -139,17 +135,6 @@ class Refutation:
             f"outputs from {self.low!r} to {self.high!r}, inputs {self.inputs[0]!r} and "
             f"{self.inputs[1]!r}"
         )
-
-
-_PROBED = (
-    "The code is monotone in its uniform between the splits named; the checker runs it at the ends "
-    "of the preimages only."
-)
-_ASSUMPTIONS = (
-    "The code draws its uniform as the model says, and its sign, if any, fairly and apart from it.",
-    "The floats of the machine that checks are those of the machine that runs the code.",
-    BITS_ASSUMPTION,
-)
 
 
 def refute(
@@ -256,7 +241,8 @@ class _Code:
                     u, v = self.uniform.point(a), self.uniform.point(b)
                     raise NotMonotone(
                         f"the output turns between the uniforms {u!r} and {v!r}; pass pieces= with "
-                        "the points between which it rises or falls"
+                        "the points between which it rises or falls",
+                        between=(u, v),
                     )
 
     def candidates(self, tries: int) -> Iterator[int]:
@@ -335,6 +321,6 @@ def _float(key: int) -> float:
     """The inverse of `order`."""
     pattern = key if key >= 0 else (-(key + 1)) | -(1 << 63)
     if not -_INFINITY - 1 <= key <= _INFINITY:
-        raise InvalidParameter("key", problem="is no float", remedy="pass an ordered float")
+        raise InvalidParameter("key", problem="is not a float", remedy="pass an ordered float")
     value: float = struct.unpack("<d", struct.pack("<q", pattern))[0]
     return value

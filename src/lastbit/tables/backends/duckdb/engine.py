@@ -1,13 +1,14 @@
 """DuckDB runs the statement: in this process, on all cores, bigger than memory.
 
-Every call has a connection of its own, in memory, that is closed at its end. Nothing is installed,
-loaded or fetched; what does not fit into memory is spilled to a folder that only this user can
-read, and that is removed. A file that changes while it is read is noticed, and nothing is released.
+Every call is a session of a database in memory, which the calls of one question may share
+(`one_database`) and which knows nothing of the session before. Nothing is installed, loaded or
+fetched; what does not fit into memory is spilled to a folder that only this user can read, and that
+is removed. A file that changes while it is read is noticed, and nothing is released.
 
-The statement run once on tables without rows: what must fail, fails before anything is paid.
+`rehearse` runs the statement on a table without rows: what must fail, fails before it is paid for.
 
-Theorem  whether `rehearse` raises does not depend on a row: it reads names and types of columns,
-         and runs the statement on empty tables of those types
+Theorem  whether `rehearse` raises does not depend on a row of the table: it reads the names and
+         types of its columns, and runs the statement on an empty table of those types
 Checked  tests/release/test_reserving.py
 """
 
@@ -16,12 +17,15 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from math import prod
 from typing import Any, TypeVar, cast
+
+import duckdb
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError, QueryRefused
 from lastbit.tables.backends.aggregated import Aggregates, assembled
@@ -42,25 +46,15 @@ _NO_SECRET = "0" * 64
 
 def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
     """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
-    names = [relation(), *(relation(join.table) for join in query.joins)]
     wanted = statement(query, card, measures, secret=_NO_SECRET)
 
     def run() -> None:
         with connected() as connection:
             prepared(connection, query, card)
-            columns = {name: _described(connection, name) for name in names}
-        with connected() as empty:
-            for name, typed in columns.items():
-                empty.execute(f"CREATE TABLE {identifier(name)} ({typed})")
-            empty.execute(wanted.sql).fetchone()
+            connection.execute(wanted.sql).fetchall()
 
     words = "the source could not be read, or the database cannot run this statement"
     sealed(run, words=f"{words}; check the source; nothing was charged")
-
-
-def _described(connection: Any, name: str) -> str:
-    found = connection.execute(f"DESCRIBE {identifier(name)}").fetchall()
-    return ", ".join(f"{identifier(column)} {kind}" for column, kind, *_ in found)
 
 
 Result = TypeVar("Result")
@@ -69,6 +63,12 @@ _A_MOMENT = 0.1
 _CHECKED = "lastbit checked"
 _MOST_MEMORY = 6 * 10**9
 _SHARE_OF_MEMORY = 0.6
+_SETTINGS = (
+    "TimeZone = 'UTC'",
+    "ieee_floating_point_ops = true",
+    "pandas_analyze_sample = 0",  # else types would depend on a sample of values
+    "python_enable_replacements = false",
+)
 _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
 
 
@@ -255,33 +255,75 @@ def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> s
 # ---------------------------------------------------------------- connections and failures
 
 
+class _Kept(threading.local):
+    """What `one_database` keeps for the calls of its thread."""
+
+    until: ExitStack | None = None
+    database: Any = None
+
+
+_KEPT = _Kept()
+
+
+@contextmanager
+def one_database() -> Iterator[None]:
+    """Inside, the calls of this thread share one database, made when it is first needed."""
+    if _KEPT.until is not None:  # the outermost decides when it ends
+        yield
+        return
+    with ExitStack() as until:
+        _KEPT.until = until
+        try:
+            yield
+        finally:
+            _KEPT.until = _KEPT.database = None
+
+
 @contextmanager
 def connected() -> Iterator[Any]:
-    """A connection of its own: in memory, with nothing from elsewhere, and a private spill."""
-    import duckdb
+    """A session with views, temporary tables and attached files of its own, gone at its end."""
+    with ExitStack() as held:
+        if _KEPT.until is None:
+            database = held.enter_context(_database())
+        elif _KEPT.database is None:
+            database = _KEPT.database = _KEPT.until.enter_context(_database())
+        else:
+            database = _KEPT.database
+        before = _attached_to(database)
+        session = database.cursor()
+        try:
+            for setting in _SETTINGS:
+                session.execute(f"SET {setting}")
+            yield session
+        finally:
+            session.close()
+            for name in _attached_to(database) - before:  # a file may be another one next time
+                database.execute(f"DETACH {identifier(name)}")
 
+
+def _attached_to(database: Any) -> set[str]:
+    return {name for (name,) in database.execute("SHOW DATABASES").fetchall()}
+
+
+@contextmanager
+def _database() -> Iterator[Any]:
+    """A database in memory, with nothing from elsewhere, and a private spill."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with tempfile.TemporaryDirectory(prefix="lastbit-", ignore_cleanup_errors=True) as folder:
         settings: dict[str, Any] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
+            "enable_external_file_cache": False,  # what is read is the file, whatever was before
             "memory_limit": f"{int(min(_MOST_MEMORY, _SHARE_OF_MEMORY * memory))}B",
             "preserve_insertion_order": False,
             "temp_directory": folder,
         }
-        connection = duckdb.connect(":memory:", config=settings)
+        database = duckdb.connect(":memory:", config=settings)
         try:
-            for setting in (
-                "TimeZone = 'UTC'",
-                f"disabled_optimizers = '{_optimizers_off(connection)}'",
-                "ieee_floating_point_ops = true",
-                "pandas_analyze_sample = 0",  # else types would depend on a sample of values
-                "python_enable_replacements = false",
-            ):
-                connection.execute(f"SET {setting}")
-            yield connection
+            database.execute(f"SET disabled_optimizers = '{_optimizers_off(database)}'")
+            yield database
         finally:
-            connection.close()
+            database.close()
 
 
 def _optimizers_off(connection: Any) -> str:

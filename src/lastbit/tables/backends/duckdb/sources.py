@@ -315,8 +315,12 @@ def _letter(letter: str) -> str:
 
 def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str], dict[str, str]]:
     (path,) = there.paths
-    database = f"lastbit {len(connection.execute('SHOW DATABASES').fetchall())}"
-    connection.execute(f"ATTACH {text(path)} AS {identifier(database)} (READ_ONLY)")
+    already = dict(
+        connection.execute("SELECT path, database_name FROM duckdb_databases()").fetchall()
+    )
+    database = already.get(path) or f"lastbit {len(already)}"
+    if path not in already:  # a file can be attached once; whoever did so reads the same one
+        connection.execute(f"ATTACH {text(path)} AS {identifier(database)} (READ_ONLY)")
     wanted = there.source.table or ""
     found = connection.execute(
         "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = ?",

@@ -1,0 +1,41 @@
+"""Check certificate files: `python -m checker certificate.json ...` in the folder of a copy.
+
+Each file is a certificate or a saved answer. Code that a certificate names is imported and called.
+The exit status is 0 if all are accepted, 1 if one is refused, 2 if a file cannot be read.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from .dispatch import problem_of
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose names are all different: two readers might take different ones."""
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
+def main(paths: list[str]) -> int:
+    """Say of each file whether it is accepted, and why not."""
+    status = 0 if paths else 2
+    for path in paths:
+        try:
+            found = json.loads(Path(path).read_text("utf-8"), object_pairs_hook=_object)
+        except (OSError, ValueError, RecursionError):
+            sys.stdout.write(f"{path}: not a readable JSON file\n")
+            status = 2
+            continue
+        problem = problem_of(found) if isinstance(found, dict) else "it is not a JSON object"
+        sys.stdout.write(
+            f"{path}: {'accepted' if problem is None else f'REFUSED: {problem}'}" + "\n"
+        )
+        status = max(status, 0 if problem is None else 1)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

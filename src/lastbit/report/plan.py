@@ -1,0 +1,325 @@
+"""A plan in words, for every screen: what protects whom, each mechanism, its error and its price.
+
+`Plan.explain()`, `lastbit query --explain` and the page of an answer all say what is written here,
+from the plan's JSON, which a saved answer has too. Numbers are rounded to the safe side: errors,
+sensitivities and prices up, the width of noise down.
+
+Checked  tests/report/test_plan.py
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from lastbit.exact import Ball, rounded_down, rounded_up
+from lastbit.laws import DiscreteGaussian, DiscreteLaplace
+from lastbit.mechanisms import Exponential
+from lastbit.report.words import amount, grouped, price, printable
+from lastbit.tables import Plan
+
+_TAIL = Fraction(1, 20)
+_DIGITS = 4
+_SHORT = 6  # letters of a price that is written exactly
+_WIDTH = 100
+_ROLES: Mapping[str, str] = MappingProxyType(
+    {"value": "", "low": ", lower end", "high": ", upper end"}
+)
+_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "rows": "number of rows",
+        "values": "sum of values",
+        "squares": "sum of squares",
+        "bins": "rows in each range",
+        "units": "number of units",
+    }
+)
+UNTOUCHED = "Nothing has been read or charged."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """One mechanism; `share` is its part of what is paid in its currency, from 0 to 1."""
+
+    what: str
+    sensitivity: str
+    noise: str
+    error: str
+    price: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanWords:
+    """A plan as people read it."""
+
+    title: str
+    price: str
+    promise: str
+    limits: str
+    composition: str
+    rows: tuple[PlanRow, ...]
+    hints: tuple[str, ...]
+
+    def __str__(self) -> str:
+        facts = (
+            ("price", f"{self.price} for the whole answer"),
+            ("promise", self.promise),
+            ("limits", self.limits),
+            ("adds up", self.composition),
+            *(("hint", hint) for hint in self.hints),
+        )
+        table = [("what", "price", "noise", "95 % within")]
+        table += [(row.what, row.price, row.noise, row.error) for row in self.rows]
+        widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+        lines = [self.title]
+        for name, words in facts:
+            lines += textwrap.wrap(f"{name:9} {words}", _WIDTH, subsequent_indent=" " * 10)
+        for row in table:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  " + "   ".join(cells).rstrip())
+        return "\n".join([*lines, UNTOUCHED])
+
+
+def plan_words(plan: Plan) -> PlanWords:
+    """The words for a plan that was just made."""
+    return record_words(
+        {
+            "plan": plan.to_json(),
+            "asked": {"query": plan.query.to_json()},
+            "guarantee": plan.guarantee,
+        }
+    )
+
+
+def record_words(record: Mapping[str, Any]) -> PlanWords:
+    """The words for the plan in the record of an answer."""
+    plan = record["plan"]
+    return PlanWords(
+        title=f"{title_of(record)}, from {printable(plan['table'], 60)}{_groups(record)}",
+        price=price(plan["cost"]),
+        promise=str(record["guarantee"]),
+        limits=" ".join(bounding_sentences(record)),
+        composition=composition_sentence(record),
+        rows=tuple(plan_rows(record)),
+        hints=tuple(_hints(plan)),
+    )
+
+
+def title_of(record: Mapping[str, Any]) -> str:
+    """The question in a line: n, cost by region."""
+    query = record["asked"]["query"]
+    names = ", ".join(printable(part["name"], 60) for part in query["aggregates"])
+    keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
+    return f"{names} by {keys}" if keys else names
+
+
+def _groups(record: Mapping[str, Any]) -> str:
+    if not record["asked"]["query"]["keys"]:
+        return ""
+    groups = record["plan"]["groups"]
+    return f" ({'keys found privately' if groups is None else _many(groups, 'declared key')})"
+
+
+def unit_word(record: Mapping[str, Any]) -> str:
+    """What the privacy unit is called.
+
+    >>> unit_word({"plan": {"unit": "patient_id"}}), unit_word({"plan": {"unit": None}})
+    ('patient_id', 'row')
+    """
+    unit = record["plan"]["unit"]
+    return "row" if unit is None else printable(unit, 60)
+
+
+def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
+    """The contribution bounds: what one privacy unit may count for."""
+    plan, unit = record["plan"], unit_word(record)
+    if plan["unit"] is None:
+        return ["Each row is a different person."]
+    sentences = [
+        f"One {unit} counts for at most {_many(plan['max_rows'], 'row')} in all; where there are "
+        "more, each counts for less."
+    ]
+    if plan["max_groups"] is not None and plan["groups"] is None:
+        sentences.append(
+            f"For partition selection, one {unit} contributes to at most "
+            f"{_many(plan['max_groups'], 'group')}."
+        )
+    return sentences
+
+
+def composition_sentence(record: Mapping[str, Any]) -> str:
+    """How the prices of the mechanisms add up to that of the answer."""
+    plan = record["plan"]
+    conversion = plan["conversion"]
+    if plan["composition"] == "basic":
+        return "The ε of all mechanisms add up to the ε of the answer, and so do the δ."
+    if conversion is None:
+        return "The ρ of all mechanisms add up to the ρ of the answer."
+    rho, epsilon, delta = (Fraction(conversion[name]) for name in ("rho", "epsilon", "delta"))
+    selection = any(part["part"] == "keys" for part in plan["parts"])
+    return (
+        f"The ρ of all mechanisms add up to {_up(rho)}, which implies "
+        f"ε = {amount(epsilon, up=True)} at δ = {amount(delta, up=True)}"
+        + ("; the price of partition selection is added." if selection else ".")
+    )
+
+
+def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
+    """What would make the answer cheaper without asking for less."""
+    counts = [measure for measure in plan["measures"] if measure["kind"] == "rows"]
+    apart = [measure["name"] for measure in counts if measure["expression"] is not None]
+    if len(counts) > 1 and apart:
+        users = _users(plan)
+        names = ", ".join(users[name] for name in apart)
+        yield f"{names}: with nullable=False one count would serve all"
+
+
+# ---------------------------------------------------------------- one row a mechanism
+
+
+def plan_rows(
+    record: Mapping[str, Any], *, named: Callable[[object, int], str] = printable
+) -> list[PlanRow]:
+    """The mechanisms in the order in which they run; `named` makes names fit to print."""
+    plan = record["plan"]
+    measures = {measure["name"]: measure for measure in plan["measures"]}
+    users, one = _users(plan, named), plan["weight_one"]
+    paid = [_paid(part) for part in plan["parts"]]
+    rows = []
+    for part, (letter, number) in zip(plan["parts"], paid, strict=True):
+        match part["part"]:
+            case "noise":
+                unit = natural_unit(measures[part["measure"]], one)
+                name = f"{_KINDS[measures[part['measure']]['kind']]} ({users[part['measure']]})"
+                words = (name, *_noise(part, unit))
+            case "keys":
+                words = _selection(part, users.get(part["measure"]))
+            case _:
+                name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
+                words = (name, *_rank(part, one))
+        total = sum((other for currency, other in paid if currency == letter), Fraction(0))
+        delta = f", δ = {_exact_or_up(Fraction(part['delta']))}" if part.get("delta") else ""
+        what, sensitivity, noise, error = words
+        rows.append(
+            PlanRow(
+                what=what,
+                sensitivity=sensitivity,
+                noise=noise,
+                error=error,
+                price=f"{letter} = {_exact_or_up(number)}{delta}",
+                share=float(number / total) if total else 0.0,
+            )
+        )
+    return rows
+
+
+def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
+    """What 1 in the integers of a measure means in rows, units or amounts of the table.
+
+    >>> natural_unit({"kind": "values", "step": "1/100"}, 1 << 20) == Fraction(1, 100 << 20)
+    True
+    """
+    step = Fraction(measure["step"])
+    factor = {"values": step, "squares": step**2}.get(measure["kind"], Fraction(1))
+    return factor if measure["kind"] == "units" else factor / one
+
+
+def _users(
+    plan: Mapping[str, Any], named: Callable[[object, int], str] = printable
+) -> dict[str | None, str]:
+    """By measure, the columns of the answer that are made of it."""
+    users: dict[str | None, list[str]] = {}
+    for recipe in plan["recipes"]:
+        for name in recipe["measures"].values():
+            users.setdefault(name, []).append(named(recipe["aggregate"], 40))
+    return {name: ", ".join(columns) for name, columns in users.items()}
+
+
+def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
+    law: DiscreteLaplace | DiscreteGaussian
+    if part["mechanism"] == "laplace":
+        law = DiscreteLaplace(Fraction(part["scale"]))
+        sensitivity = f"{_up(Fraction(part['sensitivity']['l1']) * unit)} in all groups together"
+        noise = f"Laplace, scale {_down(law.scale * unit)}"
+    else:
+        law = DiscreteGaussian(Fraction(part["variance"]))
+        squared = Fraction(part["sensitivity"]["l2_squared"])
+        sensitivity = f"{_up(_root(squared * unit**2)[1])} (Euclidean)"
+        noise = f"Gaussian, deviation {_down(_root(law.variance * unit**2)[0])}"
+    return sensitivity, noise, f"± {_up(law.quantile(1 - _TAIL / 2) * unit)}"
+
+
+def _selection(part: Mapping[str, Any], users: str | None) -> tuple[str, str, str, str]:
+    return (
+        "which keys are shown" if users is None else f"keys, and their units ({users})",
+        f"{_many(part['keys_per_person'], 'key')}, by 1 each",
+        f"Laplace, scale {_down(Fraction(part['scale']))}",
+        f"shown from about {part['threshold']:,} units on",
+    )
+
+
+def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
+    row = one * Fraction(part["level"]).denominator
+    distance = Fraction(part["sensitivity"]["distance"])
+    draw = Exponential(sensitivity=distance, epsilon=Fraction(part["epsilon"]))
+    far = math.ceil(draw.accuracy(_TAIL, candidates=max(part["candidates"], 2)))
+    return (
+        f"{_up(distance / row)} in rank",
+        f"exponential, {part['candidates']:,} candidates",
+        f"within {_up(Fraction(max(far, 1)) / row)} rows of the rank",
+    )
+
+
+def _paid(part: Mapping[str, Any]) -> tuple[str, Fraction]:
+    """The currency in which a part is paid, and how much."""
+    if part.get("rho") is not None:
+        return "ρ", Fraction(part["rho"])
+    return "ε", Fraction(part["epsilon"])
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def _exact_or_up(number: Fraction) -> str:
+    """Exact if that is short, so that three thirds are seen to be one; else rounded up.
+
+    >>> _exact_or_up(Fraction(1, 3)), _exact_or_up(Fraction(2, 3_000_001))
+    ('1/3', '6.667e-7')
+    """
+    exact = amount(number, up=True)
+    return exact if len(exact) <= _SHORT else _up(number)
+
+
+def _up(number: Fraction) -> str:
+    """Four digits, or all digits of a whole number, not below the truth.
+
+    >>> _up(Fraction(1, 3)), _up(Fraction(59914_6, 10))
+    ('0.3334', '59,915')
+    """
+    whole = Fraction(math.ceil(number))
+    return grouped(rounded_up(whole if number >= 10**_DIGITS else number, _DIGITS))
+
+
+def _down(number: Fraction) -> str:
+    whole = Fraction(math.floor(number))
+    return grouped(rounded_down(whole if number >= 10**_DIGITS else number, _DIGITS))
+
+
+def _root(number: Fraction) -> tuple[Fraction, Fraction]:
+    """Numbers around the square root; both are the root where it is rational.
+
+    >>> _root(Fraction(9, 4))
+    (Fraction(3, 2), Fraction(3, 2))
+    """
+    near = Fraction(math.isqrt(number.numerator), math.isqrt(number.denominator))
+    return (near, near) if near**2 == number else Ball.of(number).sqrt().ends
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

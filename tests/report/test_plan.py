@@ -1,0 +1,101 @@
+"""A plan in words: one wording, one set of numbers on every screen, rounded to the safe side."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from lastbit.cli.query_view import plan_parts
+from lastbit.report.answer import page
+from lastbit.report.plan import _down, _root, _up, plan_words, record_words
+from lastbit.tables.plan.parts import NoisePart
+from lastbit.tables.plan.plan import Plan, planned
+from lastbit.tables.plan.sensitivity import weight_one
+from lastbit.tables.query.query import Query
+from tests.report.answer_records import by_region, card, cell, count, mean, record
+
+PRICES: tuple[dict[str, Any], ...] = (
+    {"epsilon": 1},
+    {"epsilon": "1/7", "delta": "1e-9"},
+    {"rho": "1/3"},
+    {"epsilon": 1, "delta": "1e-6"},
+)
+
+
+def asked(*keys: str) -> Query:
+    parts = (
+        count(),
+        mean(),
+        mean("spread", "std"),
+        mean("middle", "quantile", level=Fraction(1, 2)),
+    )
+    return Query(table="visits", aggregates=parts, keys=(by_region(*keys),))
+
+
+def plans() -> list[Plan]:
+    found = [planned(asked("North", "East"), card(), **price) for price in PRICES]
+    return [*found, planned(asked(), card(), epsilon=1, delta="1e-9")]
+
+
+@pytest.mark.parametrize("plan", plans(), ids=range(len(PRICES) + 1))
+def test_every_screen_says_the_same(plan: Plan) -> None:
+    words = plan_words(plan)
+    saved = {"plan": plan.to_json(), "asked": {"query": plan.query.to_json()}}
+    assert record_words(saved | {"guarantee": plan.guarantee}) == words
+    text, terminal = plan.explain(), repr(plan_parts(plan))
+    for row in words.rows:
+        for words_of_row in (row.what, row.noise, row.error, row.price):
+            assert words_of_row in text and words_of_row in terminal
+
+
+def test_the_page_has_the_numbers_of_the_explanation() -> None:
+    price: dict[str, Any] = {"epsilon": "1/7", "delta": "1e-9"}
+    rows = [((key,), [cell(5), cell(1.5), cell(1.5), cell(1.5)]) for key in ("North", "East")]
+    html = page(record(asked("North", "East"), rows, **price))
+    for row in plan_words(planned(asked("North", "East"), card(), **price)).rows:
+        assert row.error in html and row.noise in html and row.sensitivity in html
+
+
+@pytest.mark.parametrize("plan", plans(), ids=range(len(PRICES) + 1))
+def test_errors_are_not_below_the_exact_ones(plan: Plan) -> None:
+    measures = {measure.name: measure for measure in plan.measures}
+    for part, row in zip(plan.parts, plan_words(plan).rows, strict=True):
+        if not isinstance(part, NoisePart):
+            continue
+        measure = measures[part.measure]
+        step = {"values": measure.step, "squares": measure.step**2}.get(measure.kind, Fraction(1))
+        exact = part.law.quantile(Fraction(39, 40)) * step / weight_one(plan.card)
+        error = Fraction(row.error.removeprefix("± ").replace(",", ""))
+        assert exact <= error <= exact * Fraction(1001, 1000)
+
+
+@given(st.fractions(min_value=0, max_value=10**18))
+def test_numbers_are_rounded_to_their_side(number: Fraction) -> None:
+    low, high = (Fraction(Decimal(f(number).replace(",", ""))) for f in (_down, _up))
+    assert low <= number <= high
+    below, above = _root(number)
+    assert below**2 <= number <= above**2
+
+
+def test_an_explanation_fits_a_terminal_and_steers_none() -> None:
+    query = Query(table="visits", aggregates=(count("a\x1b[2J"),), keys=(by_region(),))
+    text = planned(query, card(), epsilon=1, delta="1e-9").explain()
+    assert "\x1b" not in text and max(map(len, text.splitlines())) < 120
+    assert re.search(r"^price +ε = 1, δ = 1e-9 for the whole answer$", text, re.M)
+
+
+def test_a_hint_saves_a_second_count() -> None:
+    nullable = Query(
+        table="visits",
+        aggregates=(count(), replace(mean("a"), nullable=True), mean("b")),
+        keys=(by_region("North"),),
+    )
+    assert plan_words(planned(nullable, card(), epsilon=1)).hints == (
+        "a: with nullable=False one count would serve all",
+    )
