@@ -172,6 +172,7 @@ class AuditResult:
     verdict then rests on samples. `estimate` is where the bound tends to with more runs: no bound,
     but a reason to run longer if it is above the claim.
 
+    `witness` is the event that tells the inputs apart, as data, and `event` the sentence of it.
     `inputs` are in the order in which the event is likelier under the first: it happened `hits`
     times in `trials` runs there, and `other_hits` times in `other_trials` runs under the second. A
     coin decided the input of each run, so the two numbers of runs differ a bit.
@@ -182,7 +183,7 @@ class AuditResult:
     epsilon: Fraction | None
     delta: Fraction
     error: Fraction
-    witness: Event
+    event: str = ""
     inputs: tuple[Any, Any]
     hits: int
     trials: int
@@ -197,11 +198,11 @@ class AuditResult:
     unheard: str | None = None
     contradiction: str | None = None
     monotone: Literal["proved", "probed"] | None = None
+    witness: Event = NoEvent()
 
-    @property
-    def event(self) -> str:
-        """The event that tells the inputs apart, in words; `witness` is the same as data."""
-        return self.witness.sentence
+    def __post_init__(self) -> None:
+        if self.witness != NoEvent() or not self.event:
+            object.__setattr__(self, "event", self.witness.sentence)
 
     @property
     def rests_on(self) -> str:

@@ -65,7 +65,8 @@ _DRAWS = ("bernoulli_exp", "planar_laplace", "uniform_below")
 def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
     """Every function to hook, with what describes its calls."""
     found: list[tuple[Any, Described]] = [
-        *((getattr(mechanisms, name).release, _release(name)) for name in _MECHANISMS),
+        # kinds that share one function are hooked once: the call says which it is
+        *dict.fromkeys((getattr(mechanisms, name).release, _release) for name in _MECHANISMS),
         (mechanisms.ThresholdedHistogram.release_arrays, _RELEASE_ARRAYS),
         (AboveThreshold.start, _start),
         (AboveThresholdSession.ask, _by_name(_ask, self=None, value=None)),
@@ -94,21 +95,19 @@ def _by_name(make: Callable[[dict[str, Any]], Description], **names: Any) -> Des
 # ---------------------------------------------------------------- mechanisms
 
 
-def _release(name: str) -> Described:
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-        size = args[2] if len(args) > 2 else named.get("size")
-        values = [*args[1:2], *(value for key, value in named.items() if key != "size")]
-        if not args or not values:
-            return None  # the mechanism itself will refuse it
-        return Description(
-            kind=f"{name}.release",
-            value=values[0],
-            parameters=(args[0], size),
-            rule=MechanismRule(args[0], _count(size)),
-            release=True,
-        )
-
-    return describe
+def _release(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    size = args[2] if len(args) > 2 else named.get("size")
+    values = [*args[1:2], *(value for key, value in named.items() if key != "size")]
+    if not args or not values:
+        return None  # the mechanism itself will refuse it
+    kinds = (kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in _MECHANISMS)
+    return Description(
+        kind=f"{next(kinds, 'mechanism')}.release",
+        value=values[0],
+        parameters=(args[0], size),
+        rule=MechanismRule(args[0], _count(size)),
+        release=True,
+    )
 
 
 def _count(size: Any) -> int:
