@@ -8,8 +8,8 @@ import warnings
 
 from lastbit.audit.attacks.trial import Tally, Trial
 from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import Target
-from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 

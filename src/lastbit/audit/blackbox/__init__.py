@@ -5,8 +5,7 @@
 | `distinguish.py` | `distinguish`, by law or by samples; one result of all |
 | `exact_laws.py` | the exact loss of two known laws |
 | `probed_code.py` | code whose law only chooses the event, and runs decide |
-| `releases.py`, `fitted_events.py` | whether releases follow the law that a mechanism states |
+| `releases.py` | whether releases follow the law that a mechanism states |
 | `search.py`, `events.py`, `features.py` | which pair and which event: features, scores, corners |
-| `sampled.py` | counting the event, and one error budget for all that is stated |
-| `processes.py` | several processes at once |
+| `sampled.py` | counting the event, in several processes, with one error budget for all |
 """

@@ -1,21 +1,15 @@
-"""Events that tell two inputs apart, found by likelihood ratios.
+"""Events that tell two inputs apart: found by likelihood ratios, as tables, mixtures and corners.
 
 By Neyman and Pearson the best event of its probability is a set where the likelihood ratio is
-large. The ratio is not known; it is estimated from one half of the outputs, and the event is fixed
-before the other half is counted. Any set of outputs is a valid event: a poor estimate costs power,
-never truth. So plain floats will do here.
+large. The ratio is not known; it is estimated from some outputs, and the event is fixed before
+others are counted. Any set of outputs is a valid event: a poor estimate costs power, never truth.
+So plain floats will do, elementwise: the same output has the same score in every sample.
 
-Scores of outputs, tables of them, and the events that they make.
-
-A table gives each bin of a feature a number; the score of an output is the sum over some tables. An
-event is where the score is large. Only floats, and only elementwise: the same output has the same
-score in every sample.
-
-Events of two features at once: rare, and worth most where privacy fails in a corner.
-
-"Nine answers below, then a low number" may be a hundred times rarer than either half of it, and
-tells the inputs apart far better. No sum of single features finds it. So every corner of every two
-features is counted, on coarse levels that are fine in the tails.
+A `Table` gives each bin of a feature a number; the score of an output is the sum over some tables,
+and an event is where the score is large. A corner is where two features are extreme at once: "nine
+answers below, then a low number" may be a hundred times rarer than either half of it, and tells the
+inputs apart far better. No sum of single features finds it, so every corner of every two features
+is counted, on coarse levels that are fine in the tails.
 """
 
 from __future__ import annotations
@@ -35,7 +29,11 @@ from lastbit.audit.inputs import SeededRandom
 from lastbit.audit.result import Condition, Range, RangeEvent, RatioEvent
 
 Bins: TypeAlias = dict[int, NDArray[np.int64]]
+Counts: TypeAlias = NDArray[np.float64]
+Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
+"""From the hits under one input, the hits under the other and the trials: what a test promises."""
 
+# tables
 _MOST_VALUES = 4096
 _BINS = 256
 _SHRINK = 8.0
@@ -46,6 +44,23 @@ _WORTH = 4.0
 _GROUPS = MappingProxyType(  # in a sentence
     {"entries": "the entries", "differences": "differences of entries"}
 )
+
+
+# objectives and mixtures
+CAUTION = 3.0
+_TEST = 5.3
+_RIDGE = 1e-3
+_NEWTON = 5
+_MOST_ROWS = 1 << 14
+_LEAST_ROWS = 1 << 13
+_MOST_TERMS = 12
+# corners
+_MOST_TABLES = 8
+_OF_PARTS = ("entries", "differences", "bits")
+_KEPT = 3
+_TAILS = 2.0 ** -np.arange(1, 13)
+_LEVELS = np.unique(np.concatenate([_TAILS, 1 - _TAILS]))
+_SIDE = len(_LEVELS) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +235,6 @@ def total(tables: Sequence[Table], r: Rows, seen: Bins) -> Column:
     return score
 
 
-_RIDGE = 1e-3
-_NEWTON = 5
-CAUTION = 3.0
-_TEST = 5.3
-_MOST_ROWS = 1 << 14
-_LEAST_ROWS = 1 << 13
-_MANY = 8
-_MOST_TERMS = 12
-
-
 # ---------------------------------------------------------------- the best event
 
 
@@ -292,20 +297,6 @@ def foreseen_ratio(p: float, q: float, planned: int) -> float:
     """The epsilon that the ratio of hits will give after `planned` runs of each input."""
     hits, others = np.array([p * planned]), np.array([q * planned])
     return float(_odds(hits, others, planned, planned, 0.0)[0])
-
-
-def best_events(
-    x: Rows, y: Rows, objectives: Sequence[Objective], choices: SeededRandom, *, most: int = 1
-) -> list[list[ScoreEvent]]:
-    """For each objective so many events of each kind, the most promising first.
-
-    Empty if the outputs are all alike.
-    """
-    # every third: parts alike even if the mechanism drifts
-    kept = np.arange(len(x)) % 3 < 2
-    candidates = Candidates(x[kept], y[kept], choices)
-    candidates.add(x[~kept], y[~kept])
-    return [candidates.best(objective, most) for objective in objectives]
 
 
 class Candidates:
@@ -503,16 +494,7 @@ def _reached(score: Column, cuts: Column) -> Counts:
     return (len(score) - np.cumsum(below)[:-1]).astype(np.float64)
 
 
-Counts: TypeAlias = NDArray[np.float64]
-Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
-"""From the hits under one input, the hits under the other and the trials: what a test promises."""
-
-_MOST_TABLES = 8
-_OF_PARTS = ("entries", "differences", "bits")
-_KEPT = 3
-_TAILS = 2.0 ** -np.arange(1, 13)
-_LEVELS = np.unique(np.concatenate([_TAILS, 1 - _TAILS]))
-_SIDE = len(_LEVELS) + 1
+# ---------------------------------------------------------------- corners
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 | file | holds |
 |---|---|
 | `replay.py` | `record`, `replay`, `audit_program` |
-| `tape.py` | the calls of one run, and where the program made them |
-| `recorder.py` | `Recorder` writes a tape, `Replayer` answers from it and compares |
+| `recorder.py` | `Tape`: the calls of one run; who writes it, and who answers from it |
 | `hooks.py`, `numpy_generators.py` | how calls are intercepted: Python functions; numpy's types |
 | `primitives.py` | which functions draw noise, and what a call protects; `noise` declares one |
 | `taint.py` | draws that are tracked until they are added to a value |

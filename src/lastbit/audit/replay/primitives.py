@@ -31,8 +31,8 @@ from lastbit.audit.replay.distance import (
     distance,
 )
 from lastbit.audit.replay.hooks import Described
+from lastbit.audit.replay.recorder import Description, bound
 from lastbit.audit.replay.taint import Spread, SpreadRule
-from lastbit.audit.replay.tape import Description, bound
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, arb_of, positive, rational, root_below, upper, working_precision
 from lastbit.mechanisms import AboveThreshold, AboveThresholdSession

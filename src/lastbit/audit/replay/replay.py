@@ -37,8 +37,16 @@ from lastbit.audit.replay.numpy_generators import (
     set_library_state,
 )
 from lastbit.audit.replay.primitives import declared_primitives, our_primitives
-from lastbit.audit.replay.recorder import Diverged, Recorder, Replayer, Unmeasurable
-from lastbit.audit.replay.tape import Call, Tape, copied, place_of
+from lastbit.audit.replay.recorder import (
+    Call,
+    Diverged,
+    Recorder,
+    Replayer,
+    Tape,
+    Unmeasurable,
+    copied,
+    place_of,
+)
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number
 from lastbit.privacy import ADD_REMOVE, ZCDP, Guarantee, Loss, Neighbours, PureDP, plus
@@ -49,7 +57,7 @@ _SHOWN = ("leak", "control flow", "reuse")
 
 @contextmanager
 def _listening() -> Iterator[Hook]:
-    """Everything exchanged, nobody told yet."""
+    """All hooks in place, and no listener yet."""
     hook = Hook()
     with one_at_a_time() as stack:
         for function, describe in (*our_primitives(), *declared_primitives()):
@@ -63,7 +71,7 @@ def _listening() -> Iterator[Hook]:
 def record() -> Iterator[Tape]:
     """Write down every call of a noise primitive made in the `with` block, in this thread.
 
-    Heard are the mechanisms and samplers of lastbit, the generators of numpy (also those made
+    Recorded are the mechanisms and samplers of lastbit, the generators of numpy (also those made
     before), `random.gauss`, and functions declared with `noise`. Other threads draw as always and
     are not recorded; that they drew is noticed. Blocks do not nest, and whatever happens inside,
     everything is as it was afterwards.

@@ -1,10 +1,10 @@
-"""Noise on its way: a draw that is followed until it is added to something.
+"""Taint tracking of noise: from the draw until it is added to a value.
 
 Most code does not call a mechanism: it writes `total + rng.laplace(0, scale)`. The draw itself has
-no input. So while a program is listened to, such a draw is a number (or an array) that can do
-everything a number can, and tells when it is added to, or subtracted from, a value: then that value
-is the input, and the sum is the release. Multiplied or divided by a constant it remains noise, with
-another scale; any other use makes it a plain number again, and from there it is not followed.
+no input. So while a program is recorded, such a draw is a number (or an array) that can do all that
+a number can, and reports when it is added to, or subtracted from, a value: then that value is the
+input, and the sum is the release. Multiplied or divided by a constant it remains noise, with
+another scale; any other use makes it a plain number again, and it is no longer tracked.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Source:
 
 
 def tainted(value: Any, source: Source, index: Any = None) -> Any:
-    """A draw as noise that is followed; `index` counts the entries of its draw."""
+    """A draw that is tracked; `index` counts the entries of its draw."""
     if isinstance(value, np.ndarray) and value.ndim:
         if value.dtype.kind not in "iuf":
             return value
@@ -129,7 +129,7 @@ def tainted(value: Any, source: Source, index: Any = None) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value without anything that is followed, inside containers too."""
+    """A value without anything that is tracked, inside containers too."""
     match value:
         case _Float():
             return float(value)
@@ -277,7 +277,7 @@ class _Array(np.ndarray[Any, Any]):
     drawn: NDArray[Any]
 
     def __array_finalize__(self, origin: Any) -> None:
-        """Views made by numpy itself are not followed unless `__getitem__` made them."""
+        """Views made by numpy itself are not tracked unless `__getitem__` made them."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         known: dict[Any, Callable[..., Any]] = {
@@ -321,7 +321,7 @@ class _Array(np.ndarray[Any, Any]):
         return (self[entry] for entry in range(len(self)))
 
     def tolist(self) -> Any:
-        """Lists of followed numbers."""
+        """Lists of tracked numbers."""
         return [part.tolist() if isinstance(part, _Array) else part for part in self]
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:
@@ -368,7 +368,7 @@ class _Array(np.ndarray[Any, Any]):
 
 
 def plain_view(value: Any) -> Any:
-    """The same memory, without being followed."""
+    """The same memory, without being tracked."""
     return value.view(np.ndarray) if isinstance(value, _Array) else value
 
 
