@@ -31,7 +31,7 @@ class OutputEvent:
 
     @classmethod
     def of(cls, names: Sequence[str], most: int = _MOST_OUTPUTS) -> OutputEvent:
-        """The event of all these outputs, listing at most so many."""
+        """The event of all these outputs, of which the first `most` are listed."""
         return cls(outputs=tuple(names[:most]), others=max(0, len(names) - most))
 
     @property
@@ -332,11 +332,11 @@ class Verdict:
 
     `broken` means: certified to be above the claim, except with probability `error`. It never means
     "probably". The other way round nothing is proved: a target that is not broken resisted this
-    attack, on these inputs, with so many samples.
+    attack, on these inputs, with this number of samples.
 
     `epsilon_lower` is certified too, and rounded down: with probability 1 - error the mechanism is
     not epsilon-private for any smaller epsilon (with the claim's own delta, if it has one).
-    `claimed` is None where the claim is no epsilon, as for the time a draw takes.
+    `claimed` is None where the claim is not an epsilon, as for the time a draw takes.
 
     >>> print(Verdict(
     ...     name="precision", target="numpy Laplace", broken=True, epsilon_lower=5.25,
@@ -363,9 +363,9 @@ class Verdict:
     def __post_init__(self) -> None:
         for name in ("name", "target", "witness"):
             if not isinstance(getattr(self, name), str):
-                raise WrongType(name, problem="is no text", remedy="pass a string")
+                raise WrongType(name, problem="is not text", remedy="pass a string")
         if not isinstance(self.broken, bool):
-            raise WrongType("broken", problem="is no truth value", remedy="pass True or False")
+            raise WrongType("broken", problem="is not a truth value", remedy="pass True or False")
         if not self.epsilon_lower >= 0:
             raise InvalidParameter(
                 "epsilon_lower", problem="is negative or NaN", remedy="pass 0 if nothing is shown"

@@ -195,7 +195,7 @@ def trials_to_catch(
     error: Number = DEFAULT_ERROR,
     miss: Number = DEFAULT_ERROR,
 ) -> int:
-    """So many trials of each value that a mechanism which breaks its claim is accused.
+    """How many trials of each value suffice to accuse a mechanism that breaks its claim.
 
     Law      the event has probability `likely` under one value and `other` under the other, and
              breaks the claim: likely > e**claimed other + delta. The answer is proved to do
@@ -241,7 +241,7 @@ def catches(
     error: Number = DEFAULT_ERROR,
     miss: Number = DEFAULT_ERROR,
 ) -> bool:
-    """Whether so many trials of each value accuse, except with probability `miss`, certainly.
+    """Whether `trials` trials of each value certainly accuse, except with probability `miss`.
 
     Law      h hits with P[Bin(trials, likely) < h] <= miss/2, o hits with
              P[Bin(trials, other) > o] <= miss/2, and then the bound from h and o is above the claim

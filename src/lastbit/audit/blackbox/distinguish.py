@@ -315,7 +315,7 @@ def _result(
 
 
 def _silent(share: float, text: str) -> None:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
 
 # ---------------------------------------------------------------- parameters

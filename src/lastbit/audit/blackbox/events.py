@@ -178,7 +178,7 @@ def _shrunk(p: Column, q: Column) -> Column:
 def _steps(p: Column, q: Column) -> Column:
     """The ratios of two rows of counts in few steps, split where it pays most."""
     one, two = (np.concatenate([[0.0], np.cumsum(counts)]) for counts in (p, q))
-    worth = _WORTH + math.log(len(p))  # the best of so many places gains something by chance
+    worth = _WORTH + math.log(len(p))  # the best of many places gains something by chance
     ratios, left = np.empty(len(p)), [(0, len(p))]
     while left:
         low, high = left.pop()
@@ -194,7 +194,7 @@ def _steps(p: Column, q: Column) -> Column:
 
 
 def _fit(p: Column, q: Column) -> Column:
-    """The logarithm of the likelihood of so many of either input among p + q outputs."""
+    """The logarithm of the likelihood that p and q of p + q outputs are of either input."""
     total = np.maximum(p + q, 1e-9)
     return p * np.log(np.maximum(p / total, 1e-9)) + q * np.log(np.maximum(q / total, 1e-9))
 
@@ -266,7 +266,7 @@ def _foreseen(
 ) -> tuple[Counts, Counts]:
     """Ends of the intervals that a test will give, from cautious guesses at the probabilities.
 
-    The best of thousands of thresholds looks better than it is: by so many deviations.
+    The best of thousands of thresholds looks better than it is: by `caution` deviations.
     """
     p = _wilson(hits / trials, trials, -caution)
     q = _wilson(others / trials, trials, caution)
@@ -337,7 +337,7 @@ class Candidates:
         self._trials += len(x)
 
     def best(self, objective: Objective, most: int) -> list[ScoreEvent]:
-        """Of each kind so many events that promise most by these counts.
+        """The `most` events of each kind that promise most by these counts.
 
         The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
         luckiest promises more than it keeps; fresh outputs will tell, if others are still there.

@@ -100,7 +100,7 @@ def _finite(table: Rows) -> Rows:
 
 
 def _wide(table: Rows, width: int | None) -> Rows:
-    """The table with so many columns, each row by itself."""
+    """The table with `width` columns, each row by itself."""
     wanted = max(1, table.shape[1]) if width is None else width
     if table.shape[1] < wanted:
         missing = np.full((len(table), wanted - table.shape[1]), _ABSENT)

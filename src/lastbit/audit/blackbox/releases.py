@@ -175,7 +175,7 @@ def _chosen(
     classed: Callable[[Any], int],
     classes: tuple[int, str, Fraction],
 ) -> LawEvent:
-    """The classes of which more were seen than the law says: of so many, by a name."""
+    """The classes of which more were seen than the law says."""
     count, name, pad = classes
     shares, counts = np.zeros(count), np.zeros(count)
     for output, share in known.items():
@@ -240,7 +240,7 @@ def printed(output: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawTrial:
-    """So many releases were held against the law, and what contradicts it, if anything does.
+    """How many releases were compared with the law, and what contradicts it, if anything does.
 
     `unheard` says why nothing could be released.
     """
@@ -353,7 +353,7 @@ def _far(hits: int, trials: int, event: LawEvent) -> bool:
 
 
 def _look(output: Any) -> str:
-    """What whoever sees the output sees: its type and how it is written."""
+    """What is visible of an output: its type and how it is printed."""
     if isinstance(output, np.ndarray):
         output = output.tolist()
     return f"{type(output).__name__} {output!r}"

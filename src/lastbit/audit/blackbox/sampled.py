@@ -153,7 +153,7 @@ class Coins:
         self._count = 0
 
     def heads(self, coins: int) -> int:
-        """How many of so many coins show heads."""
+        """How many of the coins show heads."""
         self._count += 1
         text = hashlib.shake_128(self._key + str(self._count).encode()).digest(-(-coins // 8))
         return (int.from_bytes(text, "big") >> (-coins % 8)).bit_count()
@@ -270,7 +270,7 @@ def _better(best: PairFinding, found: PairFinding) -> PairFinding:
 
 
 def _settled(best: PairFinding, room: float) -> bool:
-    """Whether so many more runs are likely to raise the bound by no more than a hundredth."""
+    """Whether `room` more runs are likely to raise the bound by no more than a hundredth."""
     limit, done = best.estimate(Fraction(0)), best.trials + best.other_trials
     if not best.epsilon_lower or math.isinf(limit):
         return False

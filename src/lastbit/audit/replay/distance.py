@@ -260,7 +260,7 @@ class MechanismRule:
         """The distance as the mechanism's theorem measures it, and its cost.
 
         The theorem is that of our own class: what a subclass says of its guarantee, its sensitivity
-        or its distance nobody has proved, so the price of its releases is not known.
+        or its distance is not proved, so the price of its releases is not known.
         """
         if not type(self.mechanism).__module__.startswith(_OURS):
             return Observed(distance=math.inf, costs=None)
@@ -327,7 +327,7 @@ def _both_ways(here: Any, there: Any) -> bool:
 
 
 def _keys(mechanism: ThresholdedHistogram, here: Any, there: Any) -> Observed:
-    """The fewest persons, each with 1 in each of at most so many keys, that make the change."""
+    """The fewest people, each contributing 1 to at most `keys_per_person` keys, for the change."""
     one, other = _counts(here), _counts(there)
     gaps = [other.get(key, 0) - one.get(key, 0) for key in {**one, **other}]
     up, down = [gap for gap in gaps if gap > 0], [-gap for gap in gaps if gap < 0]

@@ -117,7 +117,7 @@ class Replay:
     `cost` holds one guarantee of each kind, composed; it is worked out from data and so is secret.
     `declared` is the same with what mechanisms promise, whatever the distance. `gaussian` says that
     all of the cost is that of real Gaussian noise. `unpriced` names primitives that moved and whose
-    cost nobody knows.
+    cost is not known.
     """
 
     findings: tuple[Finding, ...]

@@ -243,7 +243,7 @@ def _geometric(p: Any) -> Spread:
 
 
 def library_state() -> Any:
-    """Where the generator behind `random.random` stands; None if nobody has loaded it."""
+    """Where the generator behind `random.random` stands; None if it is not loaded."""
     module = sys.modules.get("random")
     return None if module is None else module.getstate()
 

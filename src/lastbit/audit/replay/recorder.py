@@ -348,7 +348,7 @@ class Replayer:
     def _expected(self, kind: str, *, release: bool = False) -> tuple[int, Call]:
         number = self._next
         matches = number < len(self.tape) and self.tape[number].kind == kind
-        self._uncoupled |= not matches and not release  # how often coins fall is shown to nobody
+        self._uncoupled |= not matches and not release  # how often coins fall is not shown
         if number >= len(self.tape):
             self._diverge(f"{kind} is called once more than on the first dataset")
         call = self.tape[number]

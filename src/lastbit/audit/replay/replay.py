@@ -126,7 +126,7 @@ def replay(program: Program, neighbour: Any, tape: Tape) -> Replay:
 
 def _check_tape(tape: object) -> None:
     if not isinstance(tape, Tape):
-        raise WrongType("tape", problem="is no tape", remedy="pass what record() gave")
+        raise WrongType("tape", problem="is not a tape", remedy="pass what record() gave")
     if not tape.complete:
         raise InvalidParameter(
             "tape", problem="is not complete", remedy="end its `with` block without an error first"
@@ -191,7 +191,7 @@ class ProgramAudit:
     """What all neighbours together showed of a program.
 
     `replays` and `neighbours` are as secret as the data; str() tells nothing of them but how many.
-    `believed` names noise whose guarantee was taken from its declaration and tried by nobody.
+    `believed` names noise whose guarantee was taken from its declaration and not tested.
     """
 
     findings: tuple[Finding, ...]
@@ -366,7 +366,7 @@ def _chosen(
         )
     if isinstance(neighbours, bool) or not isinstance(neighbours, Iterable):
         raise WrongType(
-            "neighbours", problem="are no datasets", remedy='pass "all", a number or datasets'
+            "neighbours", problem="are not datasets", remedy='pass "all", a number or datasets'
         )
     return (
         Neighbour(dataset=given, change=f"given neighbour {number}")

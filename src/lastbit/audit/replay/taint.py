@@ -48,7 +48,7 @@ class Spread:
         return self.scale[index] if isinstance(self.scale, tuple) else self.scale
 
     def cost(self, shifts: Mapping[int, Fraction]) -> tuple[Guarantee, ...] | None:
-        """What it costs that entries are shifted by so much; None if nobody knows."""
+        """What these shifts of entries cost; None if that is not known."""
         moved = {index: abs(shift) for index, shift in shifts.items() if shift}
         if not moved:
             return ()

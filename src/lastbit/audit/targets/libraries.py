@@ -146,7 +146,7 @@ def opendp_targets() -> Iterator[Target | SumTarget]:
     yield target("Gaussian", noise, float, claimed, delta=DELTA, scale=DEVIATION)
 
     def summed(kind: str) -> ReleaseOfSums:
-        """Of so many records, a changed record being one removed and one added."""
+        """With a known number of records: a changed record is one removed and one added."""
         options = {"T": kind} if kind else {"T": float, "nan": False}
         number = int if kind else float
 
