@@ -136,7 +136,7 @@ def listed(pairs: Any) -> list[Pair]:
     if one and all(isinstance(part, tuple) and len(part) == 2 for part in pairs):
         raise InvalidParameter(
             "pairs",
-            problem="may be read as one pair or as two",
+            problem="may be one pair or two",
             remedy="pass a list: [(a, b), (c, d)] for two pairs, [((a, b), (c, d))] for one",
         )
     given = [pairs] if one else _some(pairs)

@@ -44,10 +44,10 @@ class Description:
     """A call before it is made: what it protects, and by which parameters.
 
     `taint` is the law of a draw that is tracked until it is added to something (`taint.py`), and
-    None for an output that is left as it is. `coins` holds what draws the same
-    coins again for another input, where the output is no release. `group` is the session that a
-    question belongs to, `instead` what a replay does in place of the call. `release` says that the
-    call is a whole mechanism: nothing but its output comes out of it.
+    None for an output that is left as it is. `coins` draws the same coins again for another input,
+    where the output is not a release. `group` is the session that a question belongs to, `instead`
+    what a replay does in place of the call. `release` says that the call is a whole mechanism:
+    only its output leaves it.
     """
 
     kind: str
