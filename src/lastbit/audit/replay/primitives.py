@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import zip_longest
@@ -262,55 +262,44 @@ def _rounded(given: dict[str, Any]) -> Description:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Declaration:
-    """What was declared, and how to find it in a call."""
+    """What was declared of a function, and how to find it in a call."""
 
     name: str
     signature: inspect.Signature
     protected: str
     public: frozenset[str]
     norm: Norm
-    sensitivity: Number
-    epsilon: Number | None
-    delta: Number | None
-    rho: Number | None
+    numbers: Mapping[str, Number]
+    """Sensitivity, and epsilon (and delta) or rho; a name stands for the argument of that name."""
 
     def described(self, args: tuple[Any, ...], named: dict[str, Any]) -> Description:
         given = self.signature.bind(*args, **named)
         given.apply_defaults()
         values = dict(given.arguments)
-        parameters = {
-            name: value
-            for name, value in values.items()
-            if name not in self.public and name not in (self.protected, "self", "cls")
+        hidden = {*self.public, self.protected, "self", "cls"}
+        numbers = {
+            name: positive(values[str(of)] if _is_name(of) else of, name)
+            for name, of in self.numbers.items()
         }
+        sensitivity = numbers.pop("sensitivity")
         return Description(
             kind=self.name,
             value=values[self.protected],
-            parameters=parameters,
-            rule=self.rule(values),
+            parameters={name: value for name, value in values.items() if name not in hidden},
+            rule=Declared(norm=self.norm, sensitivity=sensitivity, guarantee=_guarantee(**numbers)),
             release=True,
         )
 
-    def rule(self, values: dict[str, Any]) -> Declared:
-        """The rule of one call; a name stands for the argument of that name."""
 
-        def number(of: Number, name: str) -> Fraction:
-            return positive(values[of] if _is_name(of) else of, name)  # type: ignore[index]
-
-        guarantee: Guarantee
-        if self.rho is not None:
-            guarantee = ZCDP(number(self.rho, "rho"))
-        elif self.delta is not None:
-            assert self.epsilon is not None
-            epsilon = number(self.epsilon, "epsilon")
-            guarantee = ApproxDP(epsilon, number(self.delta, "delta"))
-        else:
-            assert self.epsilon is not None
-            guarantee = PureDP(number(self.epsilon, "epsilon"))
-        sensitivity = number(self.sensitivity, "sensitivity")
-        return Declared(norm=self.norm, sensitivity=sensitivity, guarantee=guarantee)
+def _guarantee(
+    epsilon: Fraction | None = None, delta: Fraction | None = None, rho: Fraction | None = None
+) -> Guarantee:
+    if rho is not None:
+        return ZCDP(rho)
+    assert epsilon is not None  # `noise` refuses neither
+    return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
 def noise(
@@ -344,23 +333,30 @@ def noise(
             "epsilon", problem="or rho, exactly one, is needed", remedy="pass one of the two"
         )
     numbers = {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta, "rho": rho}
-    for name, given in numbers.items():
-        if given is not None and not _is_name(given):
-            positive(given, name)
+    given = {name: number for name, number in numbers.items() if number is not None}
+    for name, number in given.items():
+        if not _is_name(number):
+            positive(number, name)
 
     def decorate(function: Function) -> Function:
+        if not callable(function):
+            raise WrongType("function", problem="cannot be called", remedy="decorate a function")
+        signature = inspect.signature(function)
         declaration = _Declaration(
             name=getattr(function, "__qualname__", "noise"),
-            signature=_signature(function),
-            protected=_protected(function, of),
+            signature=signature,
+            protected=_protected(signature, of),
             public=frozenset(public),
             norm=norm,
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
+            numbers=given,
         )
-        _check_names(declaration)
+        named_arguments = {str(number) for number in given.values() if _is_name(number)}
+        if not named_arguments | declaration.public <= set(signature.parameters):
+            raise InvalidParameter(
+                "sensitivity, epsilon, delta, rho or public",
+                problem="names an argument that the function does not have",
+                remedy="pass a number, or the name of an argument",
+            )
 
         @functools.wraps(function)
         def declared(*args: Any, **named: Any) -> Any:
@@ -375,14 +371,8 @@ def _is_name(given: object) -> bool:
     return isinstance(given, str) and given.isidentifier()
 
 
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    if not callable(function):
-        raise WrongType("function", problem="cannot be called", remedy="decorate a function")
-    return inspect.signature(function)
-
-
-def _protected(function: Callable[..., Any], of: str | None) -> str:
-    names = [name for name in _signature(function).parameters if name not in ("self", "cls")]
+def _protected(signature: inspect.Signature, of: str | None) -> str:
+    names = [name for name in signature.parameters if name not in ("self", "cls")]
     if of is None and names:
         return names[0]
     if of not in names:
@@ -390,17 +380,6 @@ def _protected(function: Callable[..., Any], of: str | None) -> str:
             "of", problem="names no argument", remedy="pass the name of the protected argument"
         )
     return of
-
-
-def _check_names(declaration: _Declaration) -> None:
-    numbers = declaration.sensitivity, declaration.epsilon, declaration.delta, declaration.rho
-    wanted = {str(number) for number in numbers if _is_name(number)} | declaration.public
-    if not wanted <= set(declaration.signature.parameters):
-        raise InvalidParameter(
-            "sensitivity, epsilon, delta, rho or public",
-            problem="names an argument that the function does not have",
-            remedy="pass a number, or the name of an argument",
-        )
 
 
 def _through(

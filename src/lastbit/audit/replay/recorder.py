@@ -131,9 +131,9 @@ class Tape:
 
     @property
     def coins(self) -> bool:
-        """Whether something was drawn that is no tracked noise."""
-        followed = all(call.release or call.taint or call.kind == ADDED for call in self._calls)
-        return self.tossed_by_library or not followed
+        """Whether something was drawn that is not tracked noise."""
+        tracked = all(call.release or call.taint or call.kind == ADDED for call in self._calls)
+        return self.tossed_by_library or not tracked
 
     @property
     def output(self) -> Any:

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partialmethod
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -341,23 +342,12 @@ class _Array(np.ndarray[Any, Any]):
             return part
         return tainted(part, self.source, getattr(self.index, method)(*args, **named))
 
-    def copy(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("copy", *args, **named)
-
-    def flatten(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("flatten", *args, **named)
-
-    def ravel(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("ravel", *args, **named)
-
-    def reshape(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("reshape", *args, **named)
-
-    def squeeze(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("squeeze", *args, **named)
-
-    def transpose(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("transpose", *args, **named)
+    copy = partialmethod(_arranged, "copy")
+    flatten = partialmethod(_arranged, "flatten")
+    ravel = partialmethod(_arranged, "ravel")
+    reshape = partialmethod(_arranged, "reshape")
+    squeeze = partialmethod(_arranged, "squeeze")
+    transpose = partialmethod(_arranged, "transpose")
 
     @property
     def T(self) -> Any:  # noqa: N802 (numpy's name)
