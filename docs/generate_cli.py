@@ -40,7 +40,7 @@ def reference(root: click.Command, name: str) -> str:
 
 def main() -> None:
     """Write the page."""
-    from lastbit.cli.entry import main as root
+    from lastbit.cli.main import main as root
 
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(reference(root, "lastbit"), encoding="utf-8")

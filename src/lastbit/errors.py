@@ -130,7 +130,11 @@ class NoBound(LastbitError, ArithmeticError):
 
 
 class NotMonotone(LastbitError, ValueError):
-    """Code whose output does not rise or fall with its uniform; the message names two uniforms."""
+    """Code whose output does not rise or fall with its uniform, but turns `between` two."""
+
+    def __init__(self, message: str, *, between: tuple[float, float] | None = None) -> None:
+        super().__init__(message)
+        self.between = between
 
 
 class TooManyOutputs(LastbitError, ValueError):

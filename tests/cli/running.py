@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner, Result
 
-from lastbit.cli.entry import main
+from lastbit.cli.main import main
 
 
 def lastbit(*arguments: str, given: str | None = None) -> Result:

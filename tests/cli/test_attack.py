@@ -13,9 +13,9 @@ import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
 from lastbit.audit.targets.target import Target
-from lastbit.cli import attack_run
-from lastbit.cli.attack_run import Told, targets_of, tried
-from lastbit.cli.verify_loading import current_folder
+from lastbit.cli import attack
+from lastbit.cli.attack import targets_of, tried
+from lastbit.cli.loading import current_folder
 from lastbit.errors import InvalidParameter
 from tests.cli.running import lastbit, read, refused, succeeded
 
@@ -64,7 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "targets.py").write_text(CODE, "utf-8")
     monkeypatch.delitem(sys.modules, "targets", raising=False)
-    monkeypatch.setattr(attack_run, "FORKS", 40)
+    monkeypatch.setattr(attack, "FORKS", 40)
     return tmp_path
 
 
@@ -99,6 +99,7 @@ def test_a_function_is_attacked_with_what_is_said_of_it() -> None:
     assert float(out.split("ε at least")[1].split(",")[0]) > 5
 
 
+@pytest.mark.evidence
 def test_honest_noise_resists_all_that_suits() -> None:
     options = ("--epsilon", "1", "--step", "1", "--scale", "1", "--samples", "2000")
     out = succeeded("attack", "run", "all", "--target", "targets:honest", *options)
@@ -120,6 +121,7 @@ def test_targets_of_ones_own() -> None:
     assert "total" in out
 
 
+@pytest.mark.evidence
 def test_json_holds_every_verdict() -> None:
     out = json.loads(
         broken("all", "--target", "targets:bare", "--epsilon", "1", "--samples", "1000", "--json")
@@ -130,6 +132,7 @@ def test_json_holds_every_verdict() -> None:
     assert {entry["attack"] for entry in out["not_tried"]} >= {"preimage", "nan"}
 
 
+@pytest.mark.evidence
 def test_the_error_is_shared_by_all_verdicts() -> None:
     """The mutant that gives each the whole error accuses too often when there are many."""
     quiet = Target(name="quiet", release=lambda value, size: np.zeros(size), claimed=1)
@@ -139,13 +142,14 @@ def test_the_error_is_shared_by_all_verdicts() -> None:
     assert not outcome.broken
 
 
+@pytest.mark.evidence
 def test_one_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def sometimes(name: str, *given: Any, **options: Any) -> Any:
         if name == "precision":
             raise RuntimeError("out of luck")
         return run(name, *given, **options)
 
-    monkeypatch.setattr(attack_run, "run_attack", sometimes)
+    monkeypatch.setattr(attack, "run_attack", sometimes)
     options = ("--epsilon", "1", "--samples", "1000")
     out = succeeded("attack", "run", "all", "--target", "targets:honest", *options)
     assert "RuntimeError: out of luck" in out
@@ -192,7 +196,7 @@ def test_a_library_that_is_missing_says_how_to_install_it(monkeypatch: pytest.Mo
 
 
 def test_answers_are_the_two_inputs() -> None:
-    told = Told(**(TOLD | {"epsilon": Fraction(1), "answers": (Fraction(2), Fraction(1, 2))}))
+    told = TOLD | {"epsilon": Fraction(1), "answers": (Fraction(2), Fraction(1, 2))}
     with current_folder():
         (target,) = targets_of("targets:plain", told)
     assert isinstance(target, Target)
@@ -202,4 +206,4 @@ def test_answers_are_the_two_inputs() -> None:
 
 def test_a_claim_that_is_no_target() -> None:
     with pytest.raises(InvalidParameter, match="--target"):
-        targets_of("nobody", Told(**TOLD))
+        targets_of("nobody", TOLD)

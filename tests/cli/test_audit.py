@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from lastbit.audit import AuditResult, Condition, Feature, OutputEvent, RangeEvent, last_place, rows
-from lastbit.cli import audit_run
-from lastbit.cli.audit_answer import LIMIT, in_words, story_of
-from lastbit.cli.audit_evidence import readable
-from lastbit.cli.audit_pairs import pairs_for, pairs_in, whole_numbers
-from lastbit.cli.audit_subject import failures_named, subject_of
+from lastbit.cli import audit
+from lastbit.cli.audit import LIMIT, in_words, pairs_for, pairs_in, story_of, whole_numbers
+from lastbit.cli.audit_picture import readable
+from lastbit.cli.loading import foreign_code, subject_of
 from lastbit.errors import InvalidParameter
 from tests.cli.running import lastbit, refused, succeeded
 
@@ -217,6 +216,7 @@ def test_code_of_one_uniform_is_judged_by_its_law() -> None:
     assert "nothing found" in succeeded("audit", "mechanisms:coin_code", "--epsilon", "1.1")
 
 
+@pytest.mark.evidence
 def test_code_that_is_only_probed_to_be_monotone_is_judged_by_samples() -> None:
     """Its law chooses the event; nothing is called exact, and the first line says so."""
     asked = ("mechanisms:floored_code", "--samples", "9000")
@@ -230,6 +230,7 @@ def test_code_that_is_only_probed_to_be_monotone_is_judged_by_samples() -> None:
     assert "none: exact laws" in succeeded("audit", "mechanisms:coin_code", "--epsilon", "2")
 
 
+@pytest.mark.evidence
 def test_vectors_are_made_up_and_one_entry_moves_unless_told() -> None:
     asked = ("mechanisms:vector", "--epsilon", "1", "--dimension", "2")
     assert "nothing found" in succeeded("audit", *asked, "--samples", "500")
@@ -293,13 +294,13 @@ def test_an_interruption_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(audit_run, "_by_law", interrupted)
+    monkeypatch.setattr(audit, "_by_law", interrupted)
     assert "interrupted" in refused("audit", "mechanisms:plain", "--epsilon", "1")
 
 
 def test_a_failure_is_cut_and_named() -> None:
     expected = pytest.raises(InvalidParameter, match="raises ValueError: aaa")
-    with expected as caught, failures_named("do something"):
+    with expected as caught, foreign_code("do something"):
         raise ValueError("a" * 1000)
     assert len(caught.value.problem) < 300
     assert caught.value.remedy == "do something"
@@ -360,10 +361,10 @@ def test_pairs_of_json_and_csv(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("p.json", "{", "no JSON text"),
-        ("p.json", "[" * 100_000, "no JSON text"),
-        ("p.json", "3", "no list of pairs"),
-        ("p.json", "[[1, 2, 3]]", "no list of pairs"),
+        ("p.json", "{", "not JSON text"),
+        ("p.json", "[" * 100_000, "not JSON text"),
+        ("p.json", "3", "not a list of pairs"),
+        ("p.json", "[[1, 2, 3]]", "not a list of pairs"),
         ("p.json", "[]", "holds 0 pairs"),
         ("p.json", json.dumps([[0, 1]] * 300), "holds 300 pairs"),
         ("p.csv", "x,y\n", "line 1 of --pairs holds no number"),
@@ -405,7 +406,7 @@ def test_events_of_last_bits_in_plain_words() -> None:
     assert in_words(OutputEvent(outputs=("3",))) == "the output is 3"
     name = "the last binary place of entry 2"
     event = about(name, (-inf, -40.0), last_place_of="entry 2")
-    assert in_words(event) == f"{name} is below -40: entry 2 is no multiple of 2**-40"
+    assert in_words(event) == f"{name} is below -40: entry 2 is not a multiple of 2**-40"
     assert in_words(about("entry 2", (-inf, -40.0))) == "entry 2 is below -40"
     assert in_words(about(name, (-inf, inf), last_place_of="entry 2")) == f"{name} is anything"
 
@@ -450,6 +451,7 @@ def test_words_in_events_are_found_by_their_codes() -> None:
     assert readable(lambda value, size: np.zeros((size, 2)), numbers).sentence == "entry 0 is 3"
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(
     ("name", "options", "marks"),
     [

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.cli.ledger_view import BAR, account_parts
-from lastbit.cli.page import Facts
+from lastbit.cli.ledger import BAR, account_heading, budget_rows
 from lastbit.ledger.account import Account
 from lastbit.ledger.sqlite import Ledger
 from lastbit.tables.card.schema import Budget
@@ -49,9 +48,7 @@ def bar(spent: Fraction, whole: Fraction = Fraction(1)) -> str:
     account = Account(
         name="a", budget=Budget(kind="pure", epsilon=whole), spent=Cost(epsilon=spent)
     )
-    facts = account_parts(account)[1]
-    assert isinstance(facts, Facts)
-    return facts.rows[0][1]
+    return budget_rows(account)[0][1]
 
 
 def test_a_ledger_shows_every_account(folder):
@@ -148,13 +145,14 @@ def test_a_plain_terminal_gets_plain_letters(folder, monkeypatch):
 
     from rich.console import Console
 
-    from lastbit.cli.page import page
+    from lastbit.cli.output import Facts, page
 
     class Ascii(io.StringIO):
         encoding = "ascii"
 
     account = small_ledger(folder).accounts()[0]
-    text = page(Console(file=Ascii(), width=80), account_parts(account))
+    parts = [account_heading(account), Facts(budget_rows(account))]
+    text = page(Console(file=Ascii(), width=80), parts)
     assert "epsilon  " + "#" * 24 + "." * 8 in text and text.isascii()
 
 

@@ -91,7 +91,7 @@ def test_json_and_several_files() -> None:
 
 
 def test_the_code_of_a_certificate_is_found_in_the_current_folder(folder: Path) -> None:
-    from lastbit.cli.verify_loading import current_folder
+    from lastbit.cli.loading import current_folder
     from lastbit.verify.running.code import Code
     from lastbit.verify.running.law import exact_loss
 
@@ -210,7 +210,7 @@ def test_a_terminal_is_not_steered_by_a_file() -> None:
 def test_what_is_no_json_object_cannot_be_read(folder: Path, content: bytes) -> None:
     (folder / "odd.json").write_bytes(content)
     said = refused("check", "odd.json")
-    assert "odd.json is no JSON object" in said or "odd.json is nested too deeply" in said
+    assert "odd.json is not a JSON object" in said or "odd.json is nested too deeply" in said
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_what_is_no_json_object_cannot_be_read(folder: Path, content: bytes) -> 
         (b'{"claim": [-Infinity]}', "has NaN or an infinity"),
         (b'{"claim": 1e999}', "beyond the largest float"),
         (b'{"a":' * 200_000 + b"1" + b"}" * 200_000, "is nested too deeply"),
-        (b'{"claim": ' + b"9" * 5_000 + b"}", "is no JSON object"),
+        (b'{"claim": ' + b"9" * 5_000 + b"}", "is not a JSON object"),
     ],
 )
 def test_what_two_readers_could_read_differently_is_refused(
@@ -232,6 +232,6 @@ def test_what_two_readers_could_read_differently_is_refused(
 
 
 def test_what_is_not_there_cannot_be_read() -> None:
-    assert "nowhere.json is no file" in refused("check", "nowhere.json")
-    assert "is no file" in refused("check", ".")
+    assert "nowhere.json is not a file" in refused("check", "nowhere.json")
+    assert "is not a file" in refused("check", ".")
     assert "CERTIFICATES" in refused("check")

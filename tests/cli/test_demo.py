@@ -9,10 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from lastbit.cli.demo import QUESTIONS
+from lastbit.cli.demo import QUESTIONS, beside_the_truth, coverage, unseen
 from lastbit.cli.demo_data import REGIONS, truth, write_visits
-from lastbit.cli.demo_view import beside_the_truth, coverage, unseen
-from lastbit.cli.page import Columns
+from lastbit.cli.output import Columns
 from lastbit.ledger.sqlite import Ledger
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import refused, succeeded
@@ -36,7 +35,7 @@ def test_the_demo_asks_pays_refuses_and_checks(folder):
         "recorded, no charge",
         "refused",
         "nothing was charged or released",
-        "3 accepted by a second program",
+        "3 accepted by the independent checker",
         "every entry fits",
         "Not shown",
         *REGIONS,
@@ -50,6 +49,7 @@ def test_the_demo_asks_pays_refuses_and_checks(folder):
     assert {"answer-1.json", "answer-2.json", "answer-3.json", "visits.toml"} <= names
 
 
+@pytest.mark.evidence
 def test_a_second_demo_begins_anew_and_spares_other_files(folder):
     (folder / "here").mkdir()
     (folder / "here/notes.txt").write_text("mine", "utf-8")
@@ -75,6 +75,7 @@ def test_the_hospital_is_the_same_everywhere(folder):
     assert hashlib.sha256(repr(rows).encode()).hexdigest() == FINGERPRINT
 
 
+@pytest.mark.evidence
 def test_the_hospital_is_within_its_card(folder):
     write_visits(folder / "v.parquet", 50_000)
     found = truth(
@@ -108,7 +109,7 @@ def test_the_truth_stands_beside_the_answer():
     part = beside_the_truth(RECORD, {("a",): (6,), ("b",): (1,)})
     assert isinstance(part, Columns)
     assert part.headings == ("ward", "n", "± 95 %", "truth")
-    assert part.rows == (("a", "5", "± 2", "6"),)
+    assert part.rows == [("a", "5", "± 2", "6")]
 
 
 def test_what_is_not_shown_is_named_here_only():

@@ -1,10 +1,14 @@
 """The group: version, help, and errors that end in a paragraph."""
 
+import subprocess
+import sys
+
+import click
 import pytest
 from click.testing import CliRunner
 
 import lastbit
-from lastbit.cli.entry import Commands, main
+from lastbit.cli.main import COMMANDS, Commands, main
 from lastbit.errors import InvalidParameter, LastbitError, Undecidable
 
 
@@ -22,9 +26,35 @@ def test_every_help_has_an_example(arguments):
 
 
 def test_no_help_line_is_wider_than_a_terminal():
-    for arguments in (["--help"], *([name, "--help"] for name in main.commands)):
+    for arguments in (["--help"], *([name, "--help"] for name in COMMANDS)):
         output = CliRunner().invoke(main, arguments).output
         assert max(len(line) for line in output.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_says_of_a_command_what_it_says_of_itself(name):
+    context = click.Context(main)
+    command = main.get_command(context, name)
+    room = 80 - 6 - max(map(len, COMMANDS))  # what click leaves beside the names
+    assert command is not None and command.name == name
+    assert COMMANDS[name] == command.get_short_help_str(room)
+
+
+def test_help_imports_no_command_and_nothing_heavy():
+    code = """
+import sys
+from lastbit.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    print(*sorted(sys.modules), sep="\\n")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = run.stdout.splitlines()
+    assert "  demo       Ask a made-up hospital" in run.stdout
+    assert not {"numpy", "flint", "duckdb", "sqlglot", "rich", "ssl"} & set(loaded)
+    assert not {f"lastbit.cli.{name}" for name in COMMANDS} & set(loaded)
+    assert sum(name.partition(".")[0] == "lastbit" for name in loaded) <= 40
 
 
 def failing(error: Exception) -> Commands:

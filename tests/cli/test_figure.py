@@ -1,12 +1,11 @@
 """`lastbit figure`: pictures that are well formed, complete in themselves, and refused in time."""
 
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from lastbit.cli import files
+from lastbit.cli import figure as figures
 from tests.cli.running import refused, succeeded
 
 NAMES = (
@@ -48,6 +47,7 @@ def test_the_figures_in_the_docs_are_up_to_date(name, tmp_path, monkeypatch):
     assert fresh == (DOCS / f"{name}.svg").read_text("utf-8"), f"run lastbit figure {name}"
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -119,11 +119,11 @@ def test_pixels(tmp_path, monkeypatch):
     """PNG where the library and a font are there; a font is needed for the words only."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "fonts").mkdir()
-    monkeypatch.setattr(files, "FONTS", (str(tmp_path / "fonts"),))
+    monkeypatch.setattr(figures, "FONTS", (str(tmp_path / "fonts"),))
     assert "no font to draw the words with" in refused("figure", "posterior", "--out", "p.png")
     (tmp_path / "fonts" / "any.ttf").touch()
     succeeded("figure", "posterior", "--out", "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n")
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    monkeypatch.setattr(figures, "svg_to_bytes", None)
     assert "or pass q.svg" in refused("figure", "posterior", "--out", "q.png")
     assert not (tmp_path / "q.png").exists()

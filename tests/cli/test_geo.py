@@ -133,7 +133,7 @@ BAD_FILES = [
     ("lat,b\n52.5,13.4\n", "--lon is needed"),
     ("lat,lat,lon\n1,2,3\n", "--lat is needed"),
     ("52.5,13.4\n52.6,13.5\n", "--lat is needed"),
-    ("lat,lon\n52.5,73211x\n", "line 2 of the points has a coordinate that is no finite number"),
+    ("lat,lon\n52.5,73211x\n", "line 2 of the points has a coordinate that is not a finite number"),
     ("lat,lon\n52.5,13.4\n52.5,\n", "line 3 of the points has a coordinate"),
     ("lat,lon\nnan,13.4\n", "line 2"),
     ("lat,lon\n1e999,13.4\n", "line 2"),
@@ -218,7 +218,7 @@ def test_nothing_is_written_if_a_picture_cannot_be_drawn(folder, monkeypatch):
     def broken(picture):
         raise InvalidParameter("--map", problem="cannot be drawn", remedy="leave it out")
 
-    monkeypatch.setattr("lastbit.report.place_map", broken)
+    monkeypatch.setattr("lastbit.cli.geo.place_map", broken)
     arguments = (*LOSS, *REGION, "--out", "n.csv", "--map", "m.svg")
     assert "cannot be drawn" in refused("geo", "points.csv", *arguments)
     assert sorted(path.name for path in folder.iterdir()) == ["points.csv"]
@@ -262,4 +262,4 @@ def test_a_picture_of_a_large_region_says_that_it_is_not_flat(folder):
 def test_a_file_that_is_not_there_and_one_that_is_no_text(folder):
     assert "cannot be read" in refused("geo", "none.csv", *LOSS, *REGION, "--out", "n.csv")
     (folder / "raw.csv").write_bytes(b"lat,lon\n\xff\xfe\n")
-    assert "no CSV text" in refused("geo", "raw.csv", *LOSS, *REGION, "--out", "n.csv")
+    assert "not CSV text" in refused("geo", "raw.csv", *LOSS, *REGION, "--out", "n.csv")

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from lastbit.cli.entry import main
+from lastbit.cli.main import main
 
 
 def leak(*arguments: str) -> Result:

@@ -57,7 +57,7 @@ def test_an_older_copy_is_rejected_by_the_hash_of_a_newer_answer(ledger):
 
 @pytest.mark.parametrize("head", ["", "xyz", "A" * 64, "0" * 63])
 def test_what_is_no_hash_is_refused(head):
-    assert "--head is no hash" in refused("ledger", "verify", "a.ledger", "--head", head)
+    assert "--head is not a hash" in refused("ledger", "verify", "a.ledger", "--head", head)
 
 
 def test_log_lists_the_last_entries(ledger):

@@ -6,12 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from lastbit.cli.mechanism_input import number_on
+from lastbit.cli.mechanism import number_on
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP, from_json
-from lastbit.privacy.neighbours import ADD_REMOVE
+from lastbit.privacy.guarantees import ADD_REMOVE, ZCDP, ApproxDP, PureDP, from_json
 from lastbit.sampling import bits
 from tests.cli.running import lastbit, read, refused, succeeded
 
@@ -274,12 +273,12 @@ def test_refused_files(tmp_path, no_bits):
         b"yes,1\nno\n": "line 2 of --file has 1 column; write 2 in every line",
         b"yes,1,7\nno,2,7\n": "line 1 of --file has 3 columns",
         b"yes,1\nno,2,9\n": "line 2 of --file has 3 columns",
-        b"yes,1\nno,1.5\n": "line 2 of --file has a count that is no whole number",
-        b"yes,1\nno,-731777\n": "line 2 of --file has a count that is no whole number",
-        b"yes,1\nno,nan\n": "line 2 of --file has a count that is no whole number",
+        b"yes,1\nno,1.5\n": "line 2 of --file has a count that is not a whole number",
+        b"yes,1\nno,-731777\n": "line 2 of --file has a count that is not a whole number",
+        b"yes,1\nno,nan\n": "line 2 of --file has a count that is not a whole number",
         b"yes,1\nno," + b"9" * 2000 + b"\n": "line 2 of --file has a count",
         b"yes,1\nyes,2\n": "line 2 of --file has a key for the second time",
-        b"yes,\xff\xfe\n": "no CSV text in UTF-8",
+        b"yes,\xff\xfe\n": "not CSV text in UTF-8",
         b"yes,1\nmaybe,2\n": "key that was not declared",
     }
     for content, words in contents.items():
@@ -349,13 +348,13 @@ def test_absurd_sizes_never_end_in_a_traceback(name, size):
 def test_a_terminal_without_unicode_gets_ascii():
     from rich.console import Console
 
-    from lastbit.cli.mechanism_explained import laplace, page_of
-    from lastbit.cli.page import page
+    from lastbit.cli.mechanism_explained import laplace
+    from lastbit.cli.output import page
 
     class Dumb(Console):
         encoding = "ascii"
 
-    parts = page_of(laplace(Laplace(sensitivity=1, epsilon=1)), drawn=False)
+    parts = laplace(Laplace(sensitivity=1, epsilon=1)).page(drawn=False)
     text = page(Dumb(highlight=False, width=80), parts)
     assert text.isascii()
     assert "epsilon = 1" in text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.cli.columns import numbers_of
+from lastbit.cli.files import numbers_of
 from tests.cli.running import refused, succeeded
 
 ROWS = "\n".join(f"{i},{20 + i % 30}.5,secret" for i in range(300))

@@ -11,10 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from lastbit.checker.dispatch import problem_of
-from lastbit.cli import verify_shipped
-from lastbit.cli.verify import UNIFORMS
-from lastbit.cli.verify_code import UNIFORMS as KNOWN_UNIFORMS, pairs_of
-from lastbit.cli.verify_loading import Loaded, current_folder, loaded
+from lastbit.cli.loading import Loaded, current_folder, loaded
+from lastbit.cli.verify import STANDS_FOR, pairs_of
 from lastbit.errors import InvalidParameter
 from lastbit.mechanisms.rounded_laplace import rounded_bounds
 from tests.cli.running import lastbit, refused, succeeded
@@ -94,6 +92,7 @@ def read(name: str) -> dict:
 # ---------------------------------------------------------------- somebody's function
 
 
+@pytest.mark.evidence
 def test_naive_laplace_is_refuted_by_a_concrete_witness() -> None:
     files = ("--certificate", "out.json", "--html", "out.html", "--latex", "out.tex")
     words = judged(1, "sketches:naive", "--epsilon", "1", "--inputs", "0", "1", *files)
@@ -125,6 +124,7 @@ def test_a_proof_that_does_not_reach_epsilon_says_so() -> None:
     assert problem_of(read("out.json")) is None
 
 
+@pytest.mark.evidence
 def test_code_that_rounds_is_taken_as_it_is() -> None:
     promise = ("sketches:rounded", "--epsilon", "1.0001", "--region", "-4", "4")
     words = judged(0, *promise, "--grid", "0.25")
@@ -186,7 +186,6 @@ def test_generators_and_splits() -> None:
         "verify", "sketches:signed", "--epsilon", "1", "--inputs", "0", "1", "--uniform", "grid53"
     )
     assert "fails at the uniform 0.0" in message and "--uniform grid53-open" in message
-    assert UNIFORMS == KNOWN_UNIFORMS
 
 
 def test_json() -> None:
@@ -218,7 +217,7 @@ def test_a_shipped_function_with_its_parameters() -> None:
         (("sketches:four", "--epsilon", "1"), "does not take a value and a uniform"),
         (("sketches:demanding", "--epsilon", "1"), "needs a value for epsilon"),
         (("sketches:impure", "--epsilon", "1"), "two outputs for the same arguments"),
-        (("sketches:whole", "--epsilon", "1"), "returns int, no float"),
+        (("sketches:whole", "--epsilon", "1"), "returns int, not a float"),
         (("sketches:raises", "--epsilon", "1"), "raises IndexError"),
         (("sketches:coin", "--epsilon", "nan"), "--epsilon"),
         (("sketches:coin", "--epsilon", "0"), "--epsilon"),
@@ -274,6 +273,7 @@ def test_code_that_cannot_be_imported(folder: Path) -> None:
         assert "whose code raises" in message and "secret" not in message
 
 
+@pytest.mark.evidence
 def test_nothing_found_proves_nothing() -> None:
     message = refused("verify", "sketches:blind", "--epsilon", "1", "--inputs", "0", "1")
     assert "nothing is proved" in message and "--grid and --region" in message
@@ -352,7 +352,7 @@ def test_rounding() -> None:
     words = judged(0, *NOISE, *arguments)
     assert "CERTIFIED ε ≤ 0.5 +" in words and "RoundedLaplace(sensitivity=1" in words
     whole = read("r.json")
-    assert whole["assumptions"][-1] == verify_shipped.STANDS_FOR
+    assert whole["assumptions"][-1] == STANDS_FOR
     assert problem_of(whole) is None
     own = rounded_bounds(scale=Fraction(2), cell=Fraction(1, 16), bound=Fraction(100))
     assert own is not None
@@ -361,6 +361,7 @@ def test_rounding() -> None:
     assert own.excess / 3 < proved < 3 * own.excess
 
 
+@pytest.mark.evidence
 def test_the_least_grid_and_the_largest_region() -> None:
     target = ("--target", "0.500001", "--certificate", "r.json")
     judged(0, *NOISE, "--region", "-100", "100", *target)
@@ -381,7 +382,7 @@ def test_the_least_grid_and_the_largest_region() -> None:
         (("--grid", "1/16"), "are not both given"),
         (("--target", "1"), "are not both given"),
         (("--grid", "0", "--region", "-1", "1"), "without rounding"),
-        (("--grid", "1/10", "--region", "-1", "1"), "--grid is no power of two"),
+        (("--grid", "1/10", "--region", "-1", "1"), "--grid is not a power of two"),
         (("--grid", "1/16", "--region", "0", "1"), "--region is not symmetric"),
         (("--grid", "1/16", "--region", "1", "-1"), "--region"),
         (("--grid", "1/16", "--region", "-1", "1", "--target", "0"), "--target"),

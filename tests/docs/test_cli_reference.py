@@ -3,7 +3,7 @@
 import click
 
 from docs.generate_cli import PAGE, commands, reference
-from lastbit.cli.entry import main
+from lastbit.cli.main import main
 
 
 def without_example(root: click.Command, name: str) -> list[str]:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 
-from lastbit.cli.entry import main
+from lastbit.cli.main import main
 from lastbit.ledger.sqlite import Ledger
 from lastbit.release import release
 from lastbit.release.answer import Answer

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from lastbit.exact.rounding import upper
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, Geometric
 from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.laplace import DiscreteLaplace, Geometric
 from lastbit.laws.law import Law
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.choice import majorant, wheel
@@ -44,6 +43,7 @@ CASES: dict[str, tuple[Sampler, Law]] = {
 }
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("name", CASES)
 def test_frequencies(name: str) -> None:
     """Every value, the two tails, and the even numbers; a one per cent error would be seen."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.gaussian import Cells, _proposals, cells, direct, gaussian
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, gaussian_pmf
@@ -37,6 +37,7 @@ def direct_cumulative(pmf: Callable[[int], Decimal]) -> Callable[[int], Decimal]
 DIRECT = [Fraction(1, 10**6), Fraction(1, 4), Fraction(1), Fraction(22, 7), Fraction(400)]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("variance", DIRECT, ids=str)
 def test_direct_tables(variance: Fraction) -> None:
     with decimals():

@@ -14,8 +14,7 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.laws.finite import ExpWeighted
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.selection import exact_utilities, utilities_of
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.choice import majorant
 from tests.laws.oracle import decimal, decimals, exp
@@ -33,6 +32,7 @@ from tests.mechanisms.selection import (
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(6)]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize(("sensitivity", "top"), [(1, 3), (2, 2)])
 @pytest.mark.parametrize("monotone", [False, True])

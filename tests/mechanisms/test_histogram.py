@@ -25,8 +25,15 @@ from lastbit.exact.ball import arb_of, working_precision
 from lastbit.exact.rounding import upper
 from lastbit.mechanisms import histogram, lattice
 from lastbit.mechanisms.histogram import Histogram, ThresholdedHistogram
-from lastbit.privacy.guarantees import ApproxDP, ProbabilisticDP, PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.guarantees import (
+    ADD_REMOVE,
+    AS_DECLARED,
+    CHANGE_ONE,
+    ApproxDP,
+    Neighbours,
+    ProbabilisticDP,
+    PureDP,
+)
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import Sampler, drawn_with
 from tests.laws.frequency import assert_frequency, suspicious
@@ -173,6 +180,7 @@ def judge_of(mechanism: ThresholdedHistogram) -> Judge:
 TARGETS = [("1", "1/5"), ("2", "1/100"), ("1/2", "1e-6"), ("7/5", "0.9"), ("1/10", "0.9")]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, CHANGE_ONE], ids=["add-remove", "change-one"])
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
@@ -474,6 +482,7 @@ def nested(depth: int) -> tuple[Any, ...]:
     return key
 
 
+@pytest.mark.evidence
 def test_deep_keys() -> None:
     assert certain().release_arrays([nested(32)], [900])[0].tolist() == [nested(32)]
     for depth in (33, 1000, 300_000):

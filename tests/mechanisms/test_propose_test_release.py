@@ -14,7 +14,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.propose_test_release import Passed, ProposeTestRelease
 from lastbit.mechanisms.stable_value import BOTTOM
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity.proposal import Proposal, propose
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import decimal, decimals, exp
@@ -74,6 +74,7 @@ def worst_excess(ask: ProposeTestRelease, threshold: int) -> Decimal:
         )
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("bounds", [[1], [1, 2]])
 def test_the_promise_holds_for_all_neighbours_and_outputs(bounds: list[int]) -> None:
     ask = ProposeTestRelease(

@@ -19,8 +19,7 @@ import pytest
 import lastbit
 from lastbit import verify
 from lastbit.checker.dispatch import KINDS, beliefs, problem_of
-from lastbit.cli import verify_shipped
-from lastbit.cli.verify_answer import Files
+from lastbit.cli.verify import rounding_outcome, write_files
 from lastbit.errors import LastbitError, NotCertified
 from lastbit.release.release import certificate_of
 from lastbit.tables.plan.plan import planned
@@ -65,7 +64,7 @@ def plan_of():
 
 
 def shipped_rounding() -> Any:
-    return verify_shipped.rounding_outcome(
+    return rounding_outcome(
         Fraction("1"),
         Fraction("1"),
         cell=Fraction("1/4"),
@@ -108,7 +107,7 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
         "release",
         lambda: certificate_of(plan_of(), columns=[], rows=[]),
     ),
-    "cli/verify_shipped.py:_sealed": ("rounding", shipped_rounding),
+    "cli/verify.py:_sealed": ("rounding", shipped_rounding),
 }
 # public functions that return a bound which has a certificate
 BOUNDS: dict[str, Callable[[], Any]] = {
@@ -201,6 +200,7 @@ def test_every_kind_has_a_way():
         assert beliefs(kind, {"code": []})
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", WAYS)
 def test_what_leaves_is_accepted_and_of_its_kind(name):
     kind, way = WAYS[name]
@@ -211,6 +211,7 @@ def test_what_leaves_is_accepted_and_of_its_kind(name):
     assert problem_of(made) is None
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", [*WAYS, *BOUNDS])
 def test_nothing_leaves_that_the_checker_rejects(name, monkeypatch):
     way = WAYS[name][1] if name in WAYS else BOUNDS[name]
@@ -242,7 +243,7 @@ def test_nothing_rejected_is_written(tmp_path):
     with pytest.raises(NotCertified):
         text_of(bad)
     with pytest.raises(NotCertified):
-        Files(tmp_path / "bad.json", None, None).write(bad)
+        write_files(bad, {"certificate": tmp_path / "bad.json"})
     assert not (tmp_path / "bad.json").exists()
     assert issued(good) is good
 

@@ -1,4 +1,4 @@
-from lastbit.cli.entry import (
+from lastbit.cli.main import (
     main as main,
 )
 

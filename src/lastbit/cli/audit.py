@@ -1,36 +1,85 @@
-"""`lastbit audit`: how private is somebody's mechanism certainly not?"""
+"""`lastbit audit`: a certified lower bound on the ε of somebody's mechanism."""
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
+import json
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import click
+import numpy as np
 
-from lastbit.cli.files import check_folder, save
-from lastbit.cli.numbers import EXACT
-from lastbit.cli.refusals import option_names, said_of
-from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text
+from lastbit.audit import (
+    LAW_SHARE,
+    MOST_PAIRS,
+    AuditResult,
+    Condition,
+    Event,
+    RangeEvent,
+    all_may_move,
+    compared,
+    confirmed,
+    contradicted,
+    distinguish_by_law,
+    distinguish_by_sampling,
+    law_of,
+    one_may_move,
+)
+from lastbit.cli.audit_picture import evidence_of, readable
+from lastbit.cli.files import check_folder, rows_of, save
+from lastbit.cli.loading import Subject, foreign_code, named, subject_of
+from lastbit.cli.options import EXACT, FILE, Command, json_option
+from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
+from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.places import content_of
+from lastbit.report import AuditStory, audit_page
+from lastbit.verify import Code
 
-if TYPE_CHECKING:
-    from lastbit.audit import AuditResult
-    from lastbit.cli.audit_subject import Subject
-    from lastbit.report import AuditStory
-
+Pairs: TypeAlias = list[tuple[Any, Any]]
 LEAST_SECONDS, MOST_SECONDS = Fraction(1, 10), Fraction(10**6)
 MOST_SAMPLES = 1 << 32
 MOST_ENTRIES = 1000
+HARDLY = Fraction(1, 10**9)
+SHAPE = "write a list of pairs, such as [[0, 1], [[3, 1], [3, 2]]]"
 TAKES = (
     "make it take the inputs of the audit: 0 and 1, with --dimension vectors, with --pairs your own"
 )
-FILE = click.Path(dir_okay=False, path_type=Path)
+
+LIMIT = "Sampling cannot see what hardly ever happens: a leak of probability 1e-9."
+NOT_A_PROOF = "Nothing found is not a proof: other inputs, events or more runs may show more."
+ONLY_THESE = "Only these inputs were compared; about other neighbours this says nothing."
+NEIGHBOURS = "That the two inputs are neighbours is taken from the person who ran the audit."
+INDEPENDENT = "Runs of the mechanism are taken to be independent of one another."
+BY_LAW = "The verdict rests on {}."
+FALSE_LAW = (
+    "The law that it states is not that of its releases: {}. So the verdict rests on samples. "
+    "Correct the law, or release by it."
+)
+LONGER = "The estimate is ε = {}, above the claim, and not proved: pass more --seconds."
+DIFFERS = "The mechanism draws its own randomness, so its counts will differ a little."
 
 
-@click.command(epilog="Example: lastbit audit module:function --epsilon 1 --html report.html")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The claim, and how long and how surely to look."""
+
+    epsilon: Fraction
+    delta: Fraction
+    seconds: Fraction
+    samples: int | None
+    error: Fraction
+    seed: int
+
+
+@click.command(
+    cls=Command, epilog="Example: lastbit audit module:function --epsilon 1 --html report.html"
+)
 @click.argument("mechanism", metavar="MODULE:FUNCTION")
 @click.option("--epsilon", type=EXACT, required=True, help="The loss that is claimed.")
 @click.option("--delta", type=EXACT, default="0", show_default=True, help="The claimed delta.")
@@ -73,22 +122,20 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     help="What the auditor looks at; the mechanism draws its own randomness.",
 )
 @click.option("--html", type=FILE, help="Where a page with both laws drawn goes.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
+@click.pass_context
 def audit(
+    context: click.Context,
+    /,
     mechanism: str,
-    epsilon: Fraction,
-    delta: Fraction,
     pairs: Path | None,
     dimension: int | None,
     neighbours: str | None,
-    seconds: Fraction,
-    samples: int | None,
-    error: Fraction,
-    seed: int,
     html: Path | None,
     as_json: bool,
+    **asked: Any,
 ) -> None:
-    """How private a mechanism certainly is not.
+    """A certified lower bound on the epsilon of a mechanism.
 
     The mechanism is a function of your own, called as function(value), or as function(value, size)
     if it gives many independent releases at once; or an object with a method release or law. The
@@ -100,38 +147,52 @@ def audit(
     law that they contradict is not believed. The exit status is 0 if nothing was found, 1 if a
     violation is certified or the law is not that of release, 2 if the audit could not be run.
     """
-    from lastbit.cli.audit_answer import story_of
-    from lastbit.cli.audit_pairs import whole_numbers
-    from lastbit.cli.audit_run import Asked, judged, rerun
-    from lastbit.cli.audit_subject import failures_named, subject_named
-    from lastbit.cli.verify_loading import current_folder
-
-    _check(seconds, pairs, neighbours, dimension, html)
-    inputs = _inputs(pairs, dimension, neighbours)
-    asked = Asked(
-        epsilon=epsilon, delta=delta, seconds=seconds, samples=samples, error=error, seed=seed
-    )
-    # what a mechanism prints is not our answer
-    with redirect_stdout(sys.stderr), option_names(), current_folder(), failures_named(TAKES):
-        subject = subject_named(mechanism)
-        inputs = inputs if subject.is_function else whole_numbers(inputs)
-        result = judged(subject, inputs, asked)
-        command = rerun(mechanism, asked, _given(pairs, dimension, neighbours), result)
+    settings = Asked(**asked)
+    _check(settings, pairs, neighbours, dimension, html)
+    inputs = pairs_for(dimension, neighbours) if pairs is None else pairs_in(pairs, dimension)
+    options = {"--pairs": pairs, "--dimension": dimension, "--neighbours": neighbours}
+    given = [w for name, value in options.items() if value is not None for w in (name, str(value))]
+    with foreign_code(TAKES):
+        subject = subject_of(mechanism, named(mechanism))
+        result = judged(subject, inputs if subject.is_function else whole_numbers(inputs), settings)
+        command = _rerun(mechanism, settings, given, result)
         story = story_of(mechanism, result, command)
         if html is not None:
-            _write(html, subject, result, story)
-    _answer(story, result, command, html, as_json=as_json)
+            with waiting("drawing the laws"):
+                evidence = evidence_of(subject, result)
+            save(html, audit_page(story, evidence.panels, drawn=evidence.drawn), "--html")
+    if as_json:
+        word = "nothing found" if result.contradiction is None else "false law"
+        show_json(
+            {
+                "title": story.title,
+                "verdict": "refuted" if result.broken else word,
+                **result.to_dict(),
+                "command": command,
+                "limits": list(story.limits),
+                "written": {} if html is None else {"html": str(html)},
+            }
+        )
+    else:
+        page = [] if html is None else [("page", str(html))]
+        show(
+            Heading(story.title, story.verdict, good=not story.refuted),
+            *paragraphs(story.sentences),
+            Facts([*story.facts, ("again", command), *page]),
+            Words(story.limits[0]),
+        )
+    context.exit(1 if story.refuted else 0)
 
 
 def _check(
-    seconds: Fraction,
+    asked: Asked,
     pairs: Path | None,
     neighbours: str | None,
     dimension: int | None,
     html: Path | None,
 ) -> None:
     """Refuse what has no meaning before any code is run."""
-    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+    if not LEAST_SECONDS <= asked.seconds <= MOST_SECONDS:
         raise InvalidParameter(
             "--seconds",
             problem=f"is not from {exact_text(LEAST_SECONDS)} to {exact_text(MOST_SECONDS)}",
@@ -144,53 +205,268 @@ def _check(
             remedy="pass --dimension with it, and no --pairs",
         )
     if html is not None:
-        with said_of("--html"):
-            check_folder(html)
+        check_folder(html, "--html")
 
 
-def _inputs(
-    pairs: Path | None, dimension: int | None, neighbours: str | None
-) -> list[tuple[Any, Any]]:
-    from lastbit.cli.audit_pairs import pairs_for, pairs_in
-
-    if pairs is not None:
-        return pairs_in(pairs, dimension)
-    return pairs_for(dimension, neighbours or "one")
+# ---------------------------------------------------------------- neighbouring inputs
 
 
-def _given(pairs: Path | None, dimension: int | None, neighbours: str | None) -> list[str]:
-    """The options that say which inputs, as they were written."""
-    options = (("--pairs", pairs), ("--dimension", dimension), ("--neighbours", neighbours))
-    return [word for name, value in options if value is not None for word in (name, str(value))]
+def pairs_for(dimension: int | None, neighbours: str | None) -> Pairs:
+    """The numbers 0 and 1, or vectors of which one entry, or each, differs by at most 1."""
+    if dimension is None:
+        return [(0, 1)]
+    return all_may_move(dimension) if neighbours == "all" else one_may_move(dimension)
 
 
-def _write(html: Path, subject: Subject, result: AuditResult, story: AuditStory) -> None:
-    from lastbit.cli.audit_evidence import evidence_of
-    from lastbit.cli.waiting import waiting
-    from lastbit.report import audit_page
-
-    with waiting("drawing the laws"):
-        evidence = evidence_of(subject, result)
-    with said_of("--html"):
-        save(html, audit_page(story, evidence.panels, drawn=evidence.drawn))
-
-
-def _answer(
-    story: AuditStory, result: AuditResult, command: str, html: Path | None, *, as_json: bool
-) -> None:
-    """Print, and end with the status."""
-    from lastbit.cli.audit_answer import values_of
-    from lastbit.cli.page import Facts, Heading, Words, show, show_json
-
-    if as_json:
-        written = {} if html is None else {"html": str(html)}
-        show_json(values_of(story, result, command) | {"written": written})
-    else:
-        page = () if html is None else (("page", str(html)),)
-        show(
-            Heading(story.title, story.verdict, good=not story.refuted),
-            *(Words(sentence) for sentence in story.sentences),
-            Facts((*story.facts, ("again", command), *page)),
-            Words(story.limits[0]),
+def pairs_in(path: Path, dimension: int | None) -> Pairs:
+    """The pairs of a JSON file, or of a CSV file with the numbers of both inputs in a line."""
+    pairs = _json(path) if path.suffix.lower() == ".json" else _csv(path, dimension)
+    if not 1 <= len(pairs) <= MOST_PAIRS:
+        raise InvalidParameter(
+            "--pairs",
+            problem=f"holds {len(pairs)} pairs",
+            remedy=f"write from 1 to {MOST_PAIRS}",
         )
-    click.get_current_context().exit(1 if story.refuted else 0)
+    return pairs
+
+
+def whole_numbers(pairs: Pairs) -> Pairs:
+    """Vectors of whole numbers as vectors of integers, for mechanisms that take no others."""
+
+    def turned(item: Any) -> Any:
+        if isinstance(item, np.ndarray) and (item == np.rint(item)).all():
+            return item.astype(np.int64)
+        return item
+
+    return [(turned(x), turned(y)) for x, y in pairs]
+
+
+def _json(path: Path) -> Pairs:
+    try:
+        found = json.loads(content_of(path, most=1 << 30).decode("utf-8-sig"))
+    except OSError as error:
+        raise InvalidParameter(
+            "--pairs",
+            problem=f"cannot be read at {path} ({error.strerror})",
+            remedy="name a file that you may read",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidParameter(
+            "--pairs", problem=f"at {path} is not JSON text", remedy=SHAPE
+        ) from error
+    if not isinstance(found, list) or any(
+        not isinstance(pair, list) or len(pair) != 2 for pair in found
+    ):
+        raise InvalidParameter("--pairs", problem=f"at {path} is not a list of pairs", remedy=SHAPE)
+    return [(_input(x), _input(y)) for x, y in found]
+
+
+def _input(item: Any) -> Any:
+    """A list of numbers as an array, which noise can be added to; everything else as it is."""
+    if isinstance(item, list) and item and all(type(entry) in (int, float) for entry in item):
+        array = np.array(item)
+        return array if array.dtype.kind in "if" else item
+    return item
+
+
+def _csv(path: Path, dimension: int | None) -> Pairs:
+    width = dimension or 1
+    pairs: Pairs = []
+    for line, row in rows_of(path, (2 * width,), "--pairs"):
+        numbers = [_number(cell, line) for cell in row]
+        if dimension is None:
+            pairs.append((numbers[0], numbers[1]))
+        else:
+            pairs.append((np.array(numbers[:width]), np.array(numbers[width:])))
+    return pairs
+
+
+def _number(cell: str, line: int) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    raise InvalidParameter(
+        f"line {line} of --pairs", problem="holds no number", remedy="write numbers, no headings"
+    )
+
+
+# ---------------------------------------------------------------- how it is run
+
+
+def judged(subject: Subject, pairs: Pairs, asked: Asked) -> AuditResult:
+    """By the laws where they are known and releases do not contradict them, else by sampling."""
+    exactly = _by_law(subject, pairs, asked)
+    if exactly is not None and exactly.contradiction is None:
+        return exactly
+    if subject.release is None:
+        raise InvalidParameter(
+            "the law",
+            problem="is of a kind that cannot be compared",
+            remedy="name a function(value) that draws from it, to be audited by sampling",
+        )
+    with waiting() as tell:
+        found = distinguish_by_sampling(
+            subject.release,
+            pairs,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            seconds=float(asked.seconds),
+            samples=asked.samples,
+            error=asked.error if exactly is None else asked.error * (1 - LAW_SHARE),
+            seed=asked.seed,
+            progress=tell,
+        )
+    found = replace(found, witness=readable(subject.release, found))
+    return found if exactly is None else contradicted(found, exactly, asked.error)
+
+
+def _by_law(subject: Subject, pairs: Pairs, asked: Asked) -> AuditResult | None:
+    law = law_of(subject.mechanism)
+    if law is None:
+        return None
+    code = subject.mechanism if isinstance(subject.mechanism, Code) else None
+    with waiting("comparing the exact laws"):
+        try:
+            found = distinguish_by_law(
+                subject.mechanism,
+                pairs,
+                epsilon=asked.epsilon,
+                delta=asked.delta,
+                law=law if code is None else None,
+            )
+        except (LastbitError, TypeError):
+            if subject.release is None:
+                raise
+            return None  # a law of something else than one input: its releases tell
+        if found is None:
+            return None
+        if code is not None:
+            if found.monotone == "proved":
+                return found
+            return confirmed(found, code, error=asked.error, samples=asked.samples)
+        share = asked.error * LAW_SHARE
+        return compared(found, subject.mechanism, subject.release, pairs, error=share, law=law)
+
+
+def _rerun(name: str, asked: Asked, given: Sequence[str], result: AuditResult) -> str:
+    """The command that audits once more, with as many tests as decided this time."""
+
+    def exactly(number: Fraction) -> str:
+        exact = exact_text(number)
+        return str(number) if exact.endswith("...") else exact
+
+    words = ["lastbit", "audit", name, "--epsilon", exactly(asked.epsilon)]
+    if asked.delta:
+        words += ["--delta", exactly(asked.delta)]
+    words += given
+    if not result.exact:
+        count = asked.samples or (result.trials + result.other_trials) // 2
+        words += ["--samples", str(count)] if count else ["--seconds", exactly(asked.seconds)]
+        words += ["--error", exactly(asked.error), "--seed", str(asked.seed)]
+    return shlex.join(words)
+
+
+# ---------------------------------------------------------------- what was found, in words
+
+
+def story_of(name: str, result: AuditResult, command: str) -> AuditStory:
+    """The audit as headline, sentences, facts, limits and a command."""
+    claimed = "no ε" if result.epsilon is None else f"ε = {exact_text(result.epsilon)}"
+    claim = f"{claimed}, δ = {exact_text(result.delta)}" if result.delta else claimed
+    epsilon = _above(result.epsilon_lower, result.epsilon)
+    delta = _above(result.delta_lower or 0.0, result.delta)
+    how = (
+        "worked out from its exact laws"
+        if result.exact
+        else f"certified, and wrong with probability at most {exact_text(result.error)}"
+    )
+    if result.broken:
+        if result.epsilon is not None and result.epsilon_lower > result.epsilon:
+            verdict = f"refuted: ε ≥ {epsilon}"
+            found = f"at δ = {exact_text(result.delta)} its ε is at least {epsilon}"
+        else:
+            verdict = f"refuted: δ ≥ {delta}"
+            found = f"at the claimed ε its δ is at least {delta}"
+        sentence = f"The mechanism does not keep {claim}: {found} ({how})."
+    else:
+        probed = " by samples; monotone only probed" if result.monotone == "probed" else ""
+        verdict = f"nothing found{probed}"
+        if result.contradiction is not None:
+            verdict = "the law is not that of release"
+        sentence = (
+            f"No event was found that refutes {claim}. On these inputs the loss is at least "
+            f"ε = {epsilon} ({how})."
+        )
+    if result.exact:
+        limits: tuple[str, ...] = (ONLY_THESE, NEIGHBOURS)
+    else:
+        limits = (LIMIT, INDEPENDENT, NEIGHBOURS) if result.broken else (LIMIT, NOT_A_PROOF)
+    return AuditStory(
+        title=f"Audit of {name}",
+        verdict=verdict,
+        refuted=result.broken or result.contradiction is not None,
+        sentences=(sentence, *_more(result)),
+        facts=tuple(_facts(result, claim, epsilon, delta)),
+        limits=limits,
+        again=(command, f"lastbit.audit.{result.again}"),
+        note="" if result.exact else DIFFERS,
+    )
+
+
+def _more(result: AuditResult) -> tuple[str, ...]:
+    """What the verdict rests on where that is not plain, and whether to look longer."""
+    if result.contradiction is not None:
+        return (FALSE_LAW.format(result.contradiction),)
+    if result.exact or result.monotone == "probed":
+        return (BY_LAW.format(result.rests_on),)
+    return (LONGER.format(rounded_down(result.estimate or 0.0, 5)),) if result.undecided else ()
+
+
+def _facts(result: AuditResult, claim: str, epsilon: str, delta: str) -> list[tuple[str, str]]:
+    one, two = (str(value) for value in result.inputs)
+    facts = [
+        ("claimed", claim),
+        ("certified", f"ε ≥ {epsilon} at δ = {exact_text(result.delta)}"),
+    ]
+    if result.delta_lower:
+        facts.append(("", f"δ ≥ {delta} at the claimed ε"))
+    risk = f"with probability at most {exact_text(result.error)}"
+    facts.append(("error", "none: exact laws" if result.exact else risk))
+    facts += [("event", in_words(result.witness)), ("inputs", f"{one}  against  {two}")]
+    if result.trials:
+        facts.append(("seen", f"{_times(result.hits, result.trials)} on {one}"))
+        facts.append(("", f"{_times(result.other_hits, result.other_trials)} on {two}"))
+    if result.samples:
+        facts.append(("releases", f"{result.samples:,} in {result.seconds:.1f} s"))
+    return facts
+
+
+def in_words(event: Event) -> str:
+    """The event, with its meaning for those who do not think in binary places."""
+    match event:
+        case RangeEvent(conditions=(Condition(feature=feature, ranges=((low, high),)),)) if (
+            feature.last_place_of and low == -math.inf and math.isfinite(high)
+        ):
+            meaning = f"{feature.last_place_of} is not a multiple of 2**{high:g}"
+            return f"{event.sentence}: {meaning}"
+    return event.sentence
+
+
+def _above(found: float, claimed: Fraction | None) -> str:
+    """Rounded down, with as many digits as it takes to be seen above the claim if it is."""
+    if 0 < found < math.inf:
+        round_number = Fraction(f"{found:.6g}")
+        short_of = round_number - Fraction(found)
+        if 0 < short_of < round_number * HARDLY:  # not 1.9999 for a law that loses 2
+            return f"{exact_text(round_number)} - {rounded_up(short_of, 1)}"
+    for digits in range(5, 18):
+        bound = rounded_down(found, digits)
+        if claimed is None or not found > claimed or bound == "∞" or Fraction(bound) > claimed:
+            break
+    return bound
+
+
+def _times(hits: int, trials: int) -> str:
+    return f"{hits:,} of {trials:,} runs ({100 * hits / max(trials, 1):.3g} %)"

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from lastbit.cli.ledger import (
+    account_heading,
+    account_json,
+    account_of,
+    budget_rows,
+    question_table,
+    unanswered_parts,
+    user_name,
+    with_answers,
+)
+from lastbit.cli.options import PATH, Command, json_option
+from lastbit.cli.output import Facts, Part, Words, show, show_json
 from lastbit.errors import InvalidParameter
-from lastbit.places import exists
-
-if TYPE_CHECKING:
-    from lastbit.ledger import Account, Ledger
-    from lastbit.tables import DataCard
+from lastbit.ledger import Account, Ledger
+from lastbit.tables import Cost, read_card
 
 LAST, RECENT = 5, 50
 
 
-@click.command(epilog="Example: lastbit budget visits.toml")
-@click.argument("file", type=click.Path(path_type=Path), metavar="CARD|LEDGER")
+@click.command(cls=Command, epilog="Example: lastbit budget visits.toml")
+@click.argument("file", type=PATH, metavar="CARD|LEDGER")
 @click.option("--set", "change", is_flag=True, help="Give the ledger the budget of the card.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def budget(file: Path, change: bool, as_json: bool) -> None:
     """What is spent and what is left.
 
@@ -28,10 +37,8 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
     costs anything. With --set the budget of the card takes the place of the ledger's, which is
     recorded; what is spent stays spent, and a budget below it is refused.
     """
-    from lastbit.ledger import Ledger
-
     if file.suffix.lower() == ".toml":
-        _of_card(_card(file), file, change=change, as_json=as_json)
+        _of_card(file, change=change, as_json=as_json)
         return
     if change:
         raise InvalidParameter(
@@ -41,27 +48,17 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
     _show(ledger, ledger.accounts(), as_json=as_json)
 
 
-def _card(file: Path) -> DataCard:
-    from lastbit.tables import read_card
-
-    return read_card(file)
-
-
-def _of_card(card: DataCard, file: Path, *, change: bool, as_json: bool) -> None:
-    from lastbit.ledger import Account, Ledger
-
+def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
+    card = read_card(file)
     if card.ledger is None:
         raise InvalidParameter(
             str(file), problem="names no ledger", remedy="add a ledger to the card"
         )
     if change:
         Ledger.open(card.ledger).set_budget(card.name, card.budget, who=user_name())
-    ledger = Ledger.existing(card.ledger) if exists(card.ledger) else None
-    accounts = () if ledger is None else ledger.accounts()
-    unopened = Account(name=card.name, budget=card.budget)
-    found = next((account for account in accounts if account.name == card.name), unopened)
-    agrees = found.budget == card.budget
-    _show(ledger, (found,), as_json=as_json, agrees=agrees)
+    ledger, account = account_of(card)
+    agrees = account.budget == card.budget
+    _show(ledger, (account,), as_json=as_json, agrees=agrees)
     if not agrees and not as_json:
         words = "The card names another budget than the ledger has. No question is answered"
         click.echo(f"{words}\nuntil they agree: lastbit budget {file} --set", err=True)
@@ -69,21 +66,12 @@ def _of_card(card: DataCard, file: Path, *, change: bool, as_json: bool) -> None
 
 def _show(
     ledger: Ledger | None,
-    accounts: tuple[Account, ...],
+    accounts: Sequence[Account],
     *,
     as_json: bool,
     agrees: bool | None = None,
 ) -> None:
-    from lastbit.cli.ledger_view import (
-        account_json,
-        account_parts,
-        question_table,
-        unanswered_parts,
-        with_answers,
-    )
-    from lastbit.cli.page import Part, Words, show, show_json
-    from lastbit.tables import Cost
-
+    unanswered = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
         show_json(
             {
@@ -91,7 +79,10 @@ def _show(
                 "head": None if ledger is None else ledger.head,
                 "card_agrees": agrees,
                 "accounts": [
-                    {**account_json(account), "unanswered": _unanswered(ledger, account)}
+                    {
+                        **account_json(account),
+                        "unanswered": [entry.sequence for entry in unanswered[account.name]],
+                    }
                     for account in accounts
                 ],
             }
@@ -99,36 +90,14 @@ def _show(
         return
     parts: list[Part] = []
     for account in accounts:
-        parts += account_parts(account)
+        parts += [account_heading(account), Facts(budget_rows(account))]
         entries = () if ledger is None else ledger.entries(account.name, last=RECENT)
         asked = [entry for entry in entries if entry.kind in ("charge", "reserved")]
         if asked and ledger is not None:
             parts.append(question_table(with_answers(ledger, asked[-LAST:])))
-            parts += unanswered_parts(ledger.unanswered(account.name))
+            parts += unanswered_parts(unanswered[account.name])
         if ledger is not None and len(asked) > LAST:
             parts.append(Words(f"For what came before: lastbit ledger log {ledger.path.name}"))
         if not asked and account.spent == Cost():
             parts.append(Words("Nothing has been asked yet."))
     show(*(parts or [Words("This ledger has no account yet.")]))
-
-
-def _unanswered(ledger: Ledger | None, account: Account) -> list[int]:
-    """The numbers of entries that are charged and not answered."""
-    if ledger is None:
-        return []
-    return [entry.sequence for entry in ledger.unanswered(account.name)]
-
-
-def user_name() -> str:
-    """Whom the operating system runs this for; the environment could say anything."""
-    import getpass
-    import os
-
-    try:
-        import pwd
-    except ImportError:  # a system without one
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a user without a name, as in some containers
-        return f"uid {os.getuid()}"

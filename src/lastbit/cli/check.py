@@ -1,31 +1,42 @@
-"""`lastbit check`: the second program, which re-derives what a certificate claims."""
+"""`lastbit check`: the independent checker, which re-derives what a certificate claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from lastbit.checker import (
+    Rejected,
+    beliefs,
+    certificate_in,
+    check_apart_from_code,
+    names_code,
+    problem_of,
+)
+from lastbit.cli.loading import current_folder
+from lastbit.cli.options import PATH, Command, json_option
+from lastbit.cli.output import Facts, Heading, Part, Words, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.places import exists
-
-if TYPE_CHECKING:
-    from lastbit.cli.page import Part
+from lastbit.report import claim_of, only_probed, quoted
+from lastbit.verify import read
 
 MOST_WORDS = 2000
+PROBED = "if monotone, only probed"
 
 
-@click.command(epilog="Example: lastbit check out.json")
-@click.argument("certificates", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.command(cls=Command, epilog="Example: lastbit check out.json")
+@click.argument("certificates", type=PATH, nargs=-1, required=True)
 @click.option(
     "--without-code",
     "still",
     is_flag=True,
     help="Run no code: check the proof alone. That is no acceptance of a certificate about code.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def check(
     context: click.Context, certificates: tuple[Path, ...], still: bool, as_json: bool
@@ -40,11 +51,6 @@ def check(
     code that was certified, unchanged and on the same machine, and calls it: check only what names
     code that you would run. Modules of the current folder are found too.
     """
-    from lastbit.checker import names_code
-    from lastbit.cli.page import show_json
-    from lastbit.cli.verify_loading import current_folder
-    from lastbit.cli.waiting import waiting
-
     found = [(path, _read(path)) for path in certificates]
     with waiting("checking"), current_folder():
         problems = [_problem(certificate, still=still) for _, certificate in found]
@@ -54,17 +60,19 @@ def check(
         show_json({"certificates": [_as_json(path, c, p, a) for (path, c), p, a in checked]})
     else:
         for (path, certificate), problem, unrun in checked:
-            _show(path, certificate, problem, unrun)
+            if problem is not None:
+                why = Words(f"It proves nothing: {printable(problem)}.")
+                show(Heading(f"REJECTED: {path}"), why)
+            else:
+                show(*_page(path, certificate, unrun))
     rejected = any(problem is not None for problem in problems)
     context.exit(1 if rejected else 3 if any(apart) else 0)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from lastbit.verify import read
-
     if not exists(path) or path.is_dir():
         raise InvalidParameter(
-            str(path), problem="is no file", remedy="name one that lastbit verify wrote"
+            str(path), problem="is not a file", remedy="name one that lastbit verify wrote"
         )
     try:
         return read(path)
@@ -74,8 +82,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:
     """Why a certificate is rejected; code that it names may raise what it likes on import."""
-    from lastbit.checker import Rejected, check_apart_from_code, problem_of
-
     try:
         if not still:
             return problem_of(certificate)
@@ -92,27 +98,14 @@ def _as_json(
 ) -> dict[str, Any]:
     if problem is not None:
         return {"file": str(path), "accepted": False, "problem": problem}
-    from lastbit.checker import certificate_in
-
     inner = certificate_in(certificate)
     parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
-    said = [{"name": name, "text": text} for name, text in _unchecked(certificate, inner)]
-    found = {"file": str(path), "accepted": not apart, **parts, "not_checked": said}
+    unchecked = [{"name": name, "text": text} for name, text in _unchecked(certificate, inner)]
+    found = {"file": str(path), "accepted": not apart, **parts, "not_checked": unchecked}
     return found | ({"checked": "apart from the code"} if apart else {})
 
 
-def _show(path: Path, certificate: Mapping[str, Any], problem: str | None, apart: bool) -> None:
-    from lastbit.checker import beliefs, certificate_in
-    from lastbit.cli.page import Facts, Heading, Words, show
-    from lastbit.cli.verify_answer import PROBED
-    from lastbit.report import claim_of, only_probed
-
-    if problem is not None:
-        show(
-            Heading(f"REJECTED: {path}"),
-            Words(f"It proves nothing: {_printable(problem)}."),
-        )
-        return
+def _page(path: Path, certificate: Mapping[str, Any], apart: bool) -> list[Part]:
     inner = certificate_in(certificate)
     claim = claim_of(inner)
     needed = beliefs(inner["kind"], inner["claim"])
@@ -123,31 +116,20 @@ def _show(path: Path, certificate: Mapping[str, Any], problem: str | None, apart
             f"The proof is right: {claim.title}, {claim.verdict}, if the code named does what is "
             "written here. It was not run: check again without --without-code."
         )
-    show(
+    parts: list[Part] = [
         Heading(str(path), verdict + (f" {PROBED}" if only_probed(inner) else "")),
-        Words(_printable(words)),
-        *(Words(_printable(sentence)) for sentence in claim.sentences),
-        Facts(tuple((_printable(name), _printable(value)) for name, value in claim.facts)),
+        *(Words(printable(sentence)) for sentence in (words, *claim.sentences)),
+        Facts([(printable(name), printable(value)) for name, value in claim.facts]),
         Words("On these assumptions, which no program has checked:"),
-        *(Words(f"- {_printable(sentence)}") for sentence in needed),
-        *_said(certificate, inner, needed),
-    )
-
-
-def _said(
-    certificate: Mapping[str, Any], inner: Mapping[str, Any], needed: Sequence[str]
-) -> tuple[Part, ...]:
-    """What stands in the file and nothing here has checked, quoted and escaped."""
-    from lastbit.cli.page import Facts, Words
-    from lastbit.report import quoted
-
-    facts = [(name, quoted(text)) for name, text in _unchecked(certificate, inner)]
-    facts += [("assumption", quoted(a)) for a in inner["assumptions"] if a not in needed]
-    if not facts:
-        return ()
-    return Words("Said by the file, not checked:"), Facts(
-        tuple((name, text[:MOST_WORDS]) for name, text in facts)
-    )
+        *(Words(f"- {printable(sentence)}") for sentence in needed),
+    ]
+    # what stands in the file and nothing here has checked, quoted and escaped
+    said = [(name, quoted(text)) for name, text in _unchecked(certificate, inner)]
+    said += [("assumption", quoted(a)) for a in inner["assumptions"] if a not in needed]
+    if said:
+        parts.append(Words("Said by the file, not checked:"))
+        parts.append(Facts([(name, text[:MOST_WORDS]) for name, text in said]))
+    return parts
 
 
 def _unchecked(
@@ -169,8 +151,3 @@ def _unchecked(
     yield "made by lastbit", certificate["lastbit"]
     if certificate["entry"] is not None:
         yield "ledger entry", f"{certificate['entry']['sequence']}"
-
-
-def _printable(text: str) -> str:
-    """Text of a stranger's file: nothing in it may steer the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)[:MOST_WORDS]

@@ -4,43 +4,56 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lastbit.cli.numbers import EXACT
-from lastbit.cli.refusals import option_names
+from lastbit.cli.options import EXACT, Command, guarantee_of, kind_named, spelled, title
+from lastbit.cli.output import Facts, Heading, paragraphs, show, show_json
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter
-from lastbit.exact import exact_text, rounded_up
+from lastbit.exact import Real, exact_text, rounded_up, upper
+from lastbit.privacy import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    best_order_for_delta,
+)
 
-if TYPE_CHECKING:
-    from lastbit.privacy import Guarantee
-
-TARGETS = ("pure", "approx", "probabilistic", "zcdp", "renyi")
 BY_DEFINITION = "definition: a pure guarantee is an approximate one with δ = 0"
 WORST_CASE = "randomised response is the worst case (Kairouz, Oh, Viswanath 2015)"
-BEST_ORDER = "the best order of Renyi divergence (Canonne, Kamath, Steinke 2020, Prop. 12)"
-RULES = (
-    ("PureDP", "ZCDP", "ρ = ε²/2 (Bun, Steinke 2016, Prop. 14)"),
-    ("PureDP", "RenyiDP", "min(ε, α ε²/2) (Bun, Steinke 2016, Prop. 14; Mironov 2017)"),
-    ("ZCDP", "RenyiDP", "definition: the divergence of order α is at most α ρ"),
-    ("PureDP", "ApproxDP", WORST_CASE),
-    ("ApproxDP", "ApproxDP", WORST_CASE),
-    ("ProbabilisticDP", "ApproxDP", "what survives processing (paper 003, Prop. 5)"),
-    ("ZCDP", "ApproxDP", BEST_ORDER),
-    ("RenyiDP", "ApproxDP", "Canonne, Kamath, Steinke 2020, Prop. 12"),
+RULES: tuple[tuple[type, type, str], ...] = (
+    (PureDP, ZCDP, "ρ = ε²/2 (Bun, Steinke 2016, Prop. 14)"),
+    (PureDP, RenyiDP, "min(ε, α ε²/2) (Bun, Steinke 2016, Prop. 14; Mironov 2017)"),
+    (ZCDP, RenyiDP, "definition: the divergence of order α is at most α ρ"),
+    (PureDP, ApproxDP, WORST_CASE),
+    (ApproxDP, ApproxDP, WORST_CASE),
+    (ProbabilisticDP, ApproxDP, "what survives processing (paper 003, Prop. 5)"),
+    (
+        ZCDP,
+        ApproxDP,
+        "the best order of Renyi divergence (Canonne, Kamath, Steinke 2020, Prop. 12)",
+    ),
+    (RenyiDP, ApproxDP, "Canonne, Kamath, Steinke 2020, Prop. 12"),
 )
-GROUPS = (
-    ("PureDP", "k ε (paper 003, Prop. 1)"),
-    ("ApproxDP", "k ε and δ (e^(kε) - 1)/(e^ε - 1) (paper 003, Prop. 6 and (28))"),
-    ("ProbabilisticDP", "as approximate: k ε and δ (e^(kε) - 1)/(e^ε - 1) (paper 003, Prop. 6)"),
-    ("ZCDP", "k² ρ (Bun, Steinke 2016, Prop. 27)"),
+GROUPS: tuple[tuple[type, str], ...] = (
+    (PureDP, "k ε (paper 003, Prop. 1)"),
+    (ApproxDP, "k ε and δ (e^(kε) - 1)/(e^ε - 1) (paper 003, Prop. 6 and (28))"),
+    (ProbabilisticDP, "as approximate: k ε and δ (e^(kε) - 1)/(e^ε - 1) (paper 003, Prop. 6)"),
+    (ZCDP, "k² ρ (Bun, Steinke 2016, Prop. 27)"),
 )
 
 
-@click.command(epilog='Example: lastbit convert "zcdp 0.1" --delta 1e-9')
+@click.command(cls=Command, epilog='Example: lastbit convert "zcdp 0.1" --delta 1e-9')
 @click.argument("guarantee")
-@click.option("--to", "target", type=click.Choice(TARGETS), help="The kind to convert to.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(("pure", "approx", "probabilistic", "zcdp", "renyi")),
+    help="The kind to convert to.",
+)
 @click.option("--delta", type=EXACT, help="As approximate, with the least epsilon for this delta.")
 @click.option("--epsilon", type=EXACT, help="As approximate, with the least delta for this one.")
 @click.option("--alpha", type=EXACT, help="As Renyi, of this order.")
@@ -63,19 +76,15 @@ def convert(
     1e-6", "zcdp 0.1" or "renyi 10 0.5". Numbers are exact. What comes out is rounded up, so that it
     can only promise less than is true.
     """
-    from lastbit.cli.page import show_json
-    from lastbit.cli.promises import promise
-
-    given = promise(guarantee)
+    given = guarantee_of(guarantee)
     parameters = {"delta": delta, "epsilon": epsilon, "alpha": alpha}
     asked = {name: value for name, value in parameters.items() if value is not None}
     kind = _target(target, asked, grouped=size is not None)
-    with option_names():
-        start = given.group(size) if size is not None else given
-        result = start if kind is None else _converted(start, kind, asked)
+    start = given.group(size) if size is not None else given
+    result = start if kind is None else _converted(start, kind, asked)
     theorems = _theorems(given, start, result, size)
+    order = _order(start, result)
     if as_json:
-        order = _order(start, result)
         show_json(
             {
                 "from": given.to_dict(),
@@ -86,7 +95,14 @@ def convert(
             }
         )
         return
-    _show(given, start, result, theorems, size)
+    facts = [("from", title(given))]
+    if size is not None and start != result:
+        facts.append((f"for {size} units", title(start)))
+    facts += [("to", title(result)), *(("theorem", theorem) for theorem in theorems)]
+    if order is not None:
+        facts.append(("best order", f"α = {rounded_up(order)}"))
+    heading = Heading(spelled(given), _headline(result))
+    show(heading, Facts(facts), *paragraphs(_notes(start, result)))
 
 
 def _target(target: str | None, asked: dict[str, Fraction], *, grouped: bool) -> str | None:
@@ -111,16 +127,13 @@ def _target(target: str | None, asked: dict[str, Fraction], *, grouped: bool) ->
 
 
 def _converted(start: Guarantee, kind: str, asked: dict[str, Fraction]) -> Guarantee:
-    from lastbit.cli.promises import kind_named, promise_text
-    from lastbit.privacy import ZCDP, RenyiDP
-
     if kind == "approx" and not asked and isinstance(start, ZCDP | RenyiDP):
         raise InvalidParameter("--delta", problem="is missing", remedy="pass --delta or --epsilon")
     try:
-        converted: Guarantee = start.to(kind_named(kind), **asked)
+        converted: Guarantee = start.to(kind_named(kind)[0], **asked)
     except IncompatibleGuarantees as error:
         raise IncompatibleGuarantees(
-            f"{promise_text(start).split()[0]} does not convert to {kind}: that would promise more "
+            f"{spelled(start).split()[0]} does not convert to {kind}: that would promise more "
             "than is known; pass --delta or --epsilon for approx, the kind that all others imply"
         ) from error
     return converted
@@ -129,58 +142,37 @@ def _converted(start: Guarantee, kind: str, asked: dict[str, Fraction]) -> Guara
 def _theorems(
     given: Guarantee, start: Guarantee, result: Guarantee, size: int | None
 ) -> tuple[str, ...]:
-    grouped = [rule for kind, rule in GROUPS if size is not None and kind == type(given).__name__]
-    pair = type(start).__name__, type(result).__name__
+    grouped = [rule for kind, rule in GROUPS if size is not None and type(given) is kind]
     if start == result:
-        return (*grouped, *(() if grouped else ("nothing to convert",)))
-    if pair[0] == "PureDP" and getattr(result, "delta", 1) == 0:
+        return tuple(grouped) or ("nothing to convert",)
+    if isinstance(start, PureDP) and getattr(result, "delta", 1) == 0:
         return (*grouped, BY_DEFINITION)
-    return (*grouped, *(rule for *kinds, rule in RULES if tuple(kinds) == pair))
-
-
-def _show(
-    given: Guarantee,
-    start: Guarantee,
-    result: Guarantee,
-    theorems: tuple[str, ...],
-    size: int | None,
-) -> None:
-    from lastbit.cli.page import Facts, Heading, Words, show
-    from lastbit.cli.promises import promise_text, title
-
-    facts = [("from", title(given))]
-    if size is not None and start != result:
-        facts.append((f"for {size} units", title(start)))
-    facts += [("to", title(result)), *(("theorem", theorem) for theorem in theorems)]
-    order = _order(start, result)
-    if order is not None:
-        facts.append(("best order", f"α = {rounded_up(order)}"))
-    notes = [Words(note) for note in _notes(start, result)]
-    show(Heading(f"{promise_text(given)}", _headline(result)), Facts(tuple(facts)), *notes)
+    pair = type(start), type(result)
+    return (*grouped, *(rule for one, other, rule in RULES if (one, other) == pair))
 
 
 def _headline(result: Guarantee) -> str:
-    names = [name for name in ("epsilon", "rho") if hasattr(result, name)]
-    number = getattr(result, names[0])
-    symbol = result.symbols[names[0]]
+    name = "epsilon" if hasattr(result, "epsilon") else "rho"
+    number, symbol = getattr(result, name), result.symbols[name]
     words = f"{symbol} = {exact_text(number)}"
-    short = words if len(words) <= 20 else f"{symbol} ≤ {rounded_up(number)}"
+    words = words if len(words) <= 20 else f"{symbol} ≤ {rounded_up(number)}"
     delta = getattr(result, "delta", None)
-    return short if delta is None else f"{short}, δ = {_delta_text(delta)}"
-
-
-def _delta_text(delta: Fraction) -> str:
-    text = exact_text(delta)
-    return text if len(text) <= 12 else rounded_up(delta)
+    if delta is None:
+        return words
+    exact = exact_text(delta)
+    return f"{words}, δ = {exact if len(exact) <= 12 else rounded_up(delta)}"
 
 
 def _notes(start: Guarantee, result: Guarantee) -> list[str]:
     notes = []
     if getattr(result, "epsilon", 0) == math.inf:
         notes.append("No ε is promised at this δ: it is smaller than what was given away already.")
-    simple = _simple_bound(start, result)
-    if simple is not None and hasattr(result, "epsilon"):
-        ours = result.epsilon
+    rates = _rates(start, result)
+    if rates is not None and hasattr(result, "epsilon"):
+        # Bun, Steinke 2016, Prop. 3, rounded up
+        rho, delta = rates
+        bound = Real(rho) + Real(2) * (Real(rho) * Real(1 / delta).log()).sqrt()
+        simple, ours = Fraction(upper(bound.ball(128))), result.epsilon
         words = f"The usual formula ρ + 2√(ρ ln(1/δ)) gives ε = {rounded_up(simple)}"
         notes.append(
             f"{words}: {rounded_up(simple - ours, 3)} more than needed."
@@ -190,27 +182,17 @@ def _notes(start: Guarantee, result: Guarantee) -> list[str]:
     return notes
 
 
-def _simple_bound(start: Any, result: Any) -> Fraction | None:
-    """The usual rho + 2 sqrt(rho ln(1/delta)), rounded up (Bun, Steinke 2016, Prop. 3)."""
-    from lastbit.exact import Real, upper
-    from lastbit.privacy import ZCDP, ApproxDP
-
-    if not isinstance(start, ZCDP) or not isinstance(result, ApproxDP):
-        return None
-    rho, delta = start.rho, result.delta
-    if not isinstance(rho, Fraction) or not 0 < delta < 1 or rho == 0:
-        return None
-    bound = Real(rho) + Real(2) * (Real(rho) * Real(1 / delta).log()).sqrt()
-    return Fraction(upper(bound.ball(128)))
-
-
-def _order(start: Any, result: Any) -> Fraction | None:
-    """The order whose bound is the one shown, nearly: every order gives a true one."""
-    from lastbit.privacy import ZCDP, ApproxDP, best_order_for_delta
-
+def _rates(start: Any, result: Any) -> tuple[Fraction, Fraction] | None:
+    """Rho and delta of a conversion from zCDP to approximate privacy, where both say something."""
     if not isinstance(start, ZCDP) or not isinstance(result, ApproxDP):
         return None
     rho, delta = start.rho, result.delta
     if not isinstance(rho, Fraction) or rho == 0 or not 0 < delta < 1:
         return None
-    return best_order_for_delta(rho, delta)
+    return rho, delta
+
+
+def _order(start: Any, result: Any) -> Fraction | None:
+    """The order whose bound is the one shown, nearly: every order gives a true one."""
+    rates = _rates(start, result)
+    return None if rates is None else best_order_for_delta(*rates)

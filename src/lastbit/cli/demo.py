@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from lastbit.checker import problem_of
+from lastbit.cli.demo_data import MARK, Truth, truth, write_card, write_visits
+from lastbit.cli.ledger import account_json, budget_rows
+from lastbit.cli.options import Command
+from lastbit.cli.output import Columns, Facts, Heading, Part, Words, paragraphs, show, waiting
 from lastbit.errors import BudgetExceeded, InvalidParameter
-
-if TYPE_CHECKING:
-    from lastbit.release import Answer
-    from lastbit.tables import DataCard
+from lastbit.ledger import Ledger
+from lastbit.places import written_over
+from lastbit.release import Answer, released
+from lastbit.report import page, price, shown_cell
+from lastbit.tables import parsed, planned, read_card
+from lastbit.verify import read
 
 FILES = ("visits.parquet", "visits.toml", "visits.ledger", "report.html")
 LEAST_ROWS, MOST_ROWS = 10_000, 20_000_000
@@ -73,7 +80,7 @@ TOO_MUCH = Question(
 )
 
 
-@click.command(epilog="Example: lastbit demo --dir /tmp/hospital")
+@click.command(cls=Command, epilog="Example: lastbit demo --dir /tmp/hospital")
 @click.option(
     "--dir",
     "folder",
@@ -108,37 +115,30 @@ def demo(folder: Path, rows: int) -> None:
 
 
 def _make(folder: Path, rows: int) -> None:
-    from lastbit.cli.demo_data import write_card, write_visits
-    from lastbit.cli.page import Facts, Heading, Words, show
-    from lastbit.cli.waiting import waiting
-
     _clear(folder)
     start = time.monotonic()
     with waiting("making up visits"):
         write_visits(folder / "visits.parquet", rows)
     write_card(folder / "visits.toml")
     size = (folder / "visits.parquet").stat().st_size / 1e6
-    card = _card(folder)
+    card = read_card(folder / "visits.toml")
+    facts = (
+        ("data", f"{folder / 'visits.parquet'} ({size:.1f} MB, {_since(start)})"),
+        ("card", f"{folder / 'visits.toml'}: what is public, and what answers may cost"),
+        ("protects", f"each patient, with up to {card.max_rows} visits"),
+    )
     show(
         Heading("A hospital that does not exist", f"{rows:,} visits"),
         Words(
             "The rows are made up, so the truth may stand beside the private answers here. Of "
             "real people, nobody would see it."
         ),
-        Facts(
-            (
-                ("data", f"{folder / 'visits.parquet'} ({size:.1f} MB, {_since(start)})"),
-                ("card", f"{folder / 'visits.toml'}: what is public, and what answers may cost"),
-                ("protects", f"each patient, with up to {card.max_rows} visits"),
-            )
-        ),
+        Facts(facts),
     )
 
 
 def _clear(folder: Path) -> None:
     """Make the folder, or remove the files of an earlier demo from it, and nothing else."""
-    from lastbit.cli.demo_data import MARK
-
     names = [*FILES, *(_saved(number) for number in range(1, len(QUESTIONS) + 1))]
     found = [folder / name for name in names if (folder / name).exists()]
     card = folder / "visits.toml"
@@ -162,32 +162,24 @@ def _clear(folder: Path) -> None:
 
 
 def _ask(folder: Path, number: int, question: Question) -> Answer:
-    from lastbit.cli.demo_data import truth
-    from lastbit.cli.demo_view import beside_the_truth, unseen
-    from lastbit.cli.page import Facts, Heading, Words, show
-    from lastbit.cli.query_view import budget_rows
-    from lastbit.report import cost_text
-
     start = time.monotonic()
     answer = _released(folder, question)
     took = _since(start)
-    true = truth(folder / "visits.parquet", question.truth, keys=question.keys)
+    true = _truth(folder, question)
     answer.save(folder / _saved(number))
     click.echo()
     show(
-        Heading(f"Question {number}", f"{cost_text(answer.record['cost'])}   {took}"),
+        Heading(f"Question {number}", f"{price(answer.record['cost'])}   {took}"),
         Words(question.words),
         Words(_command(folder, question)),
         beside_the_truth(answer.record, true),
-        *(Words(words) for words in unseen(answer.record, true)),
+        *paragraphs(unseen(answer.record, true)),
         Facts(budget_rows(_ledger(folder).accounts()[0])),
     )
     return answer
 
 
 def _ask_again(folder: Path, first: Answer) -> None:
-    from lastbit.cli.page import Heading, Words, show
-
     head = _ledger(folder).head
     again = _released(folder, QUESTIONS[0])
     if again.record != first.record or _ledger(folder).head != head:
@@ -203,32 +195,18 @@ def _ask_again(folder: Path, first: Answer) -> None:
 
 
 def _ask_too_much(folder: Path) -> None:
-    from lastbit.cli.page import Heading, Words, show
-
     try:
         _released(folder, TOO_MUCH)
     except BudgetExceeded as error:
-        words = str(error)
+        refusal = f"Error: {error}"
     else:
         raise _failed("the budget was exceeded")
     click.echo()
-    show(
-        Heading("Question 4", "refused"),
-        Words(TOO_MUCH.words),
-        Words(_command(folder, TOO_MUCH)),
-        Words(f"Error: {words}"),
-    )
+    words = (TOO_MUCH.words, _command(folder, TOO_MUCH), refusal)
+    show(Heading("Question 4", "refused"), *paragraphs(words))
 
 
 def _close(folder: Path, answers: list[Answer], start: float) -> None:
-    from lastbit.checker import problem_of
-    from lastbit.cli.demo_view import coverage
-    from lastbit.cli.ledger_view import account_json
-    from lastbit.cli.page import Facts, Heading, Words, show
-    from lastbit.places import written_over
-    from lastbit.report import page
-    from lastbit.verify import read
-
     ledger = _ledger(folder)
     account = account_json(ledger.accounts()[0])
     records = [answer.record for answer in answers]
@@ -239,19 +217,17 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     problems += ledger.problems()
     if problems:
         raise _failed("; ".join(problems))
-    truths = [_truth(folder, question) for question in QUESTIONS]
-    held, cells = coverage(records, truths)
+    held, cells = coverage(records, [_truth(folder, question) for question in QUESTIONS])
+    facts = (
+        ("intervals", f"{held} of {cells} hold the truth; they are made to hold in 95 %"),
+        ("certificates", f"{len(saved)} accepted by the independent checker (lastbit check)"),
+        ("ledger", "every entry fits (lastbit ledger verify)"),
+        ("report", str(folder / "report.html")),
+    )
     click.echo()
     show(
         Heading("All of it, checked", _since(start)),
-        Facts(
-            (
-                ("intervals", f"{held} of {cells} hold the truth; they are made to hold in 95 %"),
-                ("certificates", f"{len(saved)} accepted by a second program (lastbit check)"),
-                ("ledger", "every entry fits (lastbit ledger verify)"),
-                ("report", str(folder / "report.html")),
-            )
-        ),
+        Facts(facts),
         Words(
             f"Next:  lastbit budget {folder / 'visits.toml'}\n"
             f"       lastbit query {folder / 'visits.toml'} \\\n"
@@ -261,36 +237,75 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     )
 
 
+# ---------------------------------------------------------------- beside the truth
+
+
+def beside_the_truth(record: Mapping[str, Any], truth: Truth) -> Part:
+    """The answer with the true number right of every interval; only a made-up table may show it."""
+    names = [column["name"] for column in record["columns"] if column["role"] == "value"]
+    keys = [column["name"] for column in record["columns"] if column["role"] == "key"]
+
+    def cells(row: Mapping[str, Any], true: tuple[Any, ...]) -> Iterator[tuple[str, str, str]]:
+        for cell, number in zip(row["cells"], true, strict=True):
+            shown = shown_cell(cell)
+            # the true number with as many digits as the answer has
+            yield shown.value, shown.interval, shown_cell({**cell, "value": number}).value
+
+    if not keys:
+        (row,), (true,) = record["rows"], truth.values()
+        lines = [(name, *three) for name, three in zip(names, cells(row, true), strict=True)]
+        return Columns(("what", "value", "± 95 %", "truth"), lines, numbers=(1, 2, 3))
+    headings = (*keys, *(word for name in names for word in (name, "± 95 %", "truth")))
+    groups = ((_group(row), row) for row in record["rows"])
+    rows = [
+        (*map(str, group), *(word for three in cells(row, truth[group]) for word in three))
+        for group, row in groups
+    ]
+    return Columns(headings, rows, numbers=range(len(keys), len(headings)))
+
+
+def unseen(record: Mapping[str, Any], truth: Truth) -> Iterator[str]:
+    """Which groups are in the table and not in the answer."""
+    hidden = sorted(set(truth) - {_group(row) for row in record["rows"]})
+    if hidden:
+        names = ", ".join(f"{' '.join(group)} ({truth[group][0]})" for group in hidden)
+        yield (
+            f"Not shown, since too few patients were there: {names}. The answer does not even say "
+            "that they exist."
+        )
+
+
+def coverage(records: Sequence[Mapping[str, Any]], truths: Sequence[Truth]) -> tuple[int, int]:
+    """How many intervals hold the true number, and how many there are."""
+    held = [
+        cell["low"] <= number <= cell["high"]
+        for record, truth in zip(records, truths, strict=True)
+        for row in record["rows"]
+        for cell, number in zip(row["cells"], truth[_group(row)], strict=True)
+    ]
+    return sum(held), len(held)
+
+
+def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(key["value"] for key in row["keys"])
+
+
 # ---------------------------------------------------------------- pieces
 
 
 def _released(folder: Path, question: Question) -> Answer:
-    from lastbit.cli.waiting import waiting
-    from lastbit.release import released
-    from lastbit.tables import parsed, planned
-
-    card = _card(folder)
+    card = read_card(folder / "visits.toml")
     asked = parsed(question.sql, card)
     plan = planned(asked, card, epsilon=question.epsilon, delta=question.delta)
     with waiting("asking"):
         return released(asked, card, plan, sql=question.sql)
 
 
-def _card(folder: Path) -> DataCard:
-    from lastbit.tables import read_card
-
-    return read_card(folder / "visits.toml")
-
-
-def _ledger(folder: Path) -> Any:
-    from lastbit.ledger import Ledger
-
+def _ledger(folder: Path) -> Ledger:
     return Ledger.existing(folder / "visits.ledger")
 
 
-def _truth(folder: Path, question: Question) -> Mapping[tuple[Any, ...], tuple[Any, ...]]:
-    from lastbit.cli.demo_data import truth
-
+def _truth(folder: Path, question: Question) -> Truth:
     return truth(folder / "visits.parquet", question.truth, keys=question.keys)
 
 

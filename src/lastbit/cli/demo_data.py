@@ -11,7 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import duckdb
+
+Truth: TypeAlias = Mapping[tuple[Any, ...], tuple[Any, ...]]
 
 MARK = "# Made by lastbit demo, of a hospital that does not exist."
 REGIONS = ("North", "East", "South", "West", "Centre", "Coast", "Hills", "Islands")
@@ -119,19 +123,13 @@ FROM priced
 
 
 def write_visits(file: Path, rows: int) -> None:
-    """Write so many visits as a Parquet file."""
-    import duckdb
-
+    """Write this many visits as a Parquet file."""
     patients = max(round(rows / ROWS_A_PATIENT), 1)
-    connection = duckdb.connect(":memory:")
-    try:
+    with duckdb.connect(":memory:") as connection:
         for macro in _MACROS:
             connection.execute(macro)
         connection.execute(_VISITS.format(rows=rows, patients=patients))
-        place = str(file).replace("'", "''")
-        connection.execute(f"COPY visits TO '{place}' (FORMAT parquet)")
-    finally:
-        connection.close()
+        connection.execute(f"COPY visits TO '{_quoted(file)}' (FORMAT parquet)")
 
 
 def write_card(file: Path) -> None:
@@ -139,15 +137,14 @@ def write_card(file: Path) -> None:
     file.write_text(CARD, "utf-8")
 
 
-def truth(file: Path, sql: str, *, keys: int) -> Mapping[tuple[Any, ...], tuple[Any, ...]]:
-    """What a statement gives without privacy, by its first so many columns; for made-up rows."""
-    import duckdb
-
-    connection = duckdb.connect(":memory:")
-    try:
-        place = str(file).replace("'", "''")
-        connection.execute(f"CREATE VIEW visits AS SELECT * FROM read_parquet('{place}')")
+def truth(file: Path, sql: str, *, keys: int) -> Truth:
+    """What a statement gives without privacy, by its first columns; for made-up rows."""
+    with duckdb.connect(":memory:") as connection:
+        view = f"CREATE VIEW visits AS SELECT * FROM read_parquet('{_quoted(file)}')"
+        connection.execute(view)
         rows = connection.execute(sql).fetchall()
-    finally:
-        connection.close()
     return {tuple(row[:keys]): tuple(row[keys:]) for row in rows}
+
+
+def _quoted(file: Path) -> str:
+    return str(file).replace("'", "''")

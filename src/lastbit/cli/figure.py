@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
-from lastbit.cli.files import check_folder, rasterizer, save
-from lastbit.cli.numbers import EXACT, exact_number
-from lastbit.cli.refusals import option_names
+from lastbit.cli.files import check_folder, save
+from lastbit.cli.options import EXACT, Group, exact_number
+from lastbit.cli.output import waiting
 from lastbit.errors import InvalidParameter
+from lastbit.report import (
+    admissible_figure,
+    composition_figure,
+    gaussian_curve_figure,
+    laplace_figure,
+    planar_figure,
+    poll_figure,
+    posterior_figure,
+    smooth_sensitivity_figure,
+)
+
+try:
+    from resvg_py import svg_to_bytes
+except ImportError:  # needed for pictures in pixels only
+    svg_to_bytes = None  # type: ignore[assignment]
 
 MOST_CURVES = 7
-LEAST, MOST = Fraction(1, 1000), Fraction(1000)
 OTHERS = (".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps")
+FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
+         "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
 
 out_option = click.option(
     "--out",
@@ -25,7 +42,20 @@ out_option = click.option(
 )
 
 
-@click.group(epilog="Example: lastbit figure posterior --out posterior.svg")
+def number_option(name: str, default: str, words: str) -> Callable[[Any], Any]:
+    """An exact number."""
+    return click.option(name, type=EXACT, default=default, show_default=True, help=words)
+
+
+def epsilons_option(default: str, ends: str) -> Callable[[Any], Any]:
+    """Several losses, separated by commas."""
+    words = f"The privacy losses to compare, from {ends}."
+    return click.option(
+        "--epsilons", default=default, show_default=True, metavar="NUMBERS", help=words
+    )
+
+
+@click.group(cls=Group, epilog="Example: lastbit figure posterior --out posterior.svg")
 def figure() -> None:
     """Draw a figure of the theory as SVG.
 
@@ -35,36 +65,20 @@ def figure() -> None:
 
 
 @figure.command(epilog="Example: lastbit figure posterior --out posterior.svg")
-@click.option(
-    "--epsilons",
-    default="0,0.1,0.5,1,2,5,10",
-    show_default=True,
-    metavar="NUMBERS",
-    help="The privacy losses to compare, from 0 to 100.",
-)
+@epsilons_option("0,0.1,0.5,1,2,5,10", "0 to 100")
 @out_option
 def posterior(epsilons: str, out: Path) -> None:
     """Belief after a release against belief before it."""
-    from lastbit.report import posterior_figure
-
-    losses = _numbers(epsilons, least=Fraction(0), most=Fraction(100))
+    losses = _losses(epsilons, least=Fraction(0), count=MOST_CURVES)
     _draw(out, lambda: posterior_figure(losses))
 
 
 @figure.command(epilog="Example: lastbit figure poll --out poll.svg")
-@click.option(
-    "--epsilons",
-    default="0.1,0.5,1,2,5",
-    show_default=True,
-    metavar="NUMBERS",
-    help="The privacy losses to compare, from 1/100 to 100, at most six.",
-)
+@epsilons_option("0.1,0.5,1,2,5", "1/100 to 100, at most six")
 @out_option
 def poll(epsilons: str, out: Path) -> None:
     """The error of a poll against its size, log scales."""
-    from lastbit.report import poll_figure
-
-    losses = _numbers(epsilons, least=Fraction(1, 100), most=Fraction(100), count=MOST_CURVES - 1)
+    losses = _losses(epsilons)
     _draw(out, lambda: poll_figure(losses))
 
 
@@ -76,40 +90,26 @@ def poll(epsilons: str, out: Path) -> None:
     show_default=True,
     help="How far apart the two inputs are.",
 )
-@click.option("--epsilon", type=EXACT, default="1", show_default=True, help="The privacy loss.")
+@number_option("--epsilon", "1", "The privacy loss.")
 @out_option
 def laplace(sensitivity: int, epsilon: Fraction, out: Path) -> None:
     """The laws of Laplace releases for two neighbours."""
-    from lastbit.report import laplace_figure
-
-    loss = _between("--epsilon", epsilon, LEAST, Fraction(100))
+    loss = _between("--epsilon", epsilon, Fraction(1, 1000), 100)
     _draw(out, lambda: laplace_figure(sensitivity=sensitivity, epsilon=loss))
 
 
 @figure.command(epilog="Example: lastbit figure gaussian-curve --out gaussian-curve.svg")
-@click.option(
-    "--standard-deviation",
-    type=EXACT,
-    default="5",
-    show_default=True,
-    help="The noise, for a value that one person moves by 1.",
-)
+@number_option("--standard-deviation", "5", "The noise, for a value that one person moves by 1.")
 @out_option
 def gaussian_curve(standard_deviation: Fraction, out: Path) -> None:
     """Exact delta(epsilon) of Gaussian noise, and bounds."""
-    from lastbit.report import gaussian_curve_figure
-
-    deviation = _between("--standard-deviation", standard_deviation, Fraction(1, 2), MOST)
+    deviation = _between("--standard-deviation", standard_deviation, Fraction(1, 2), 1000)
     _draw(out, lambda: gaussian_curve_figure(standard_deviation=deviation))
 
 
 @figure.command(epilog="Example: lastbit figure composition --epsilon 0.1 --out composition.svg")
-@click.option(
-    "--epsilon", type=EXACT, default="0.1", show_default=True, help="The loss of one release."
-)
-@click.option(
-    "--delta", type=EXACT, default="1e-6", show_default=True, help="The delta of all together."
-)
+@number_option("--epsilon", "0.1", "The loss of one release.")
+@number_option("--delta", "1e-6", "The delta of all together.")
 @click.option(
     "--releases",
     type=click.IntRange(10, 10_000),
@@ -120,65 +120,43 @@ def gaussian_curve(standard_deviation: Fraction, out: Path) -> None:
 @out_option
 def composition(epsilon: Fraction, delta: Fraction, releases: int, out: Path) -> None:
     """What many releases cost together, theorem by theorem."""
-    from lastbit.report import composition_figure
-
-    loss = _between("--epsilon", epsilon, LEAST, Fraction(5))
+    loss = _between("--epsilon", epsilon, Fraction(1, 1000), 5)
     level = _between("--delta", delta, Fraction(1, 10**30), Fraction(1, 2))
     _draw(out, lambda: composition_figure(epsilon=loss, delta=level, releases=releases))
 
 
 @figure.command(epilog="Example: lastbit figure smooth-sensitivity --out smooth.svg")
-@click.option(
-    "--epsilons",
-    default="0.1,0.5,2",
-    show_default=True,
-    metavar="NUMBERS",
-    help="The privacy losses to compare, from 1/100 to 100, at most six.",
-)
+@epsilons_option("0.1,0.5,2", "1/100 to 100, at most six")
 @out_option
 def smooth_sensitivity(epsilons: str, out: Path) -> None:
     """How far one record moves a median, near and far."""
-    from lastbit.report import smooth_sensitivity_figure
-
-    losses = _numbers(epsilons, least=Fraction(1, 100), most=Fraction(100), count=MOST_CURVES - 1)
+    losses = _losses(epsilons)
     _draw(out, lambda: smooth_sensitivity_figure(losses))
 
 
 @figure.command(epilog="Example: lastbit figure admissible --epsilon 1 --out admissible.svg")
-@click.option("--epsilon", type=EXACT, default="1", show_default=True, help="The privacy loss.")
-@click.option(
-    "--delta", type=EXACT, default="1e-6", show_default=True, help="For the noises that need it."
-)
+@number_option("--epsilon", "1", "The privacy loss.")
+@number_option("--delta", "1e-6", "For the noises that need it.")
 @out_option
 def admissible(epsilon: Fraction, delta: Fraction, out: Path) -> None:
     """The error of a private median, noise by noise."""
-    from lastbit.report import admissible_figure
-
-    loss = _between("--epsilon", epsilon, Fraction(1, 100), Fraction(100))
+    loss = _between("--epsilon", epsilon, Fraction(1, 100), 100)
     level = _between("--delta", delta, Fraction(1, 10**30), Fraction(1, 10))
     _draw(out, lambda: admissible_figure(epsilon=loss, delta=level))
 
 
 @figure.command(epilog="Example: lastbit figure planar --within 200 --out planar.svg")
-@click.option(
-    "--within",
-    type=EXACT,
-    default="200",
-    show_default=True,
-    help="The distance, in metres, at which the odds may change by the factors.",
+@number_option(
+    "--within", "200", "The distance, in metres, at which the odds may change by the factors."
 )
 @out_option
 def planar(within: Fraction, out: Path) -> None:
     """How far a private place is from the true one."""
-    from lastbit.report import planar_figure
-
-    distance = _between("--within", within, Fraction(1), Fraction(100_000))
+    distance = _between("--within", within, 1, 100_000)
     _draw(out, lambda: planar_figure(within=distance))
 
 
 def _draw(out: Path, picture: Callable[[], str]) -> None:
-    from lastbit.cli.waiting import waiting
-
     if out.suffix.lower() in OTHERS:
         raise InvalidParameter(
             "--out",
@@ -187,20 +165,38 @@ def _draw(out: Path, picture: Callable[[], str]) -> None:
             f"{out.suffix.lstrip('.').upper()}",
         )
     check_folder(out)
-    in_pixels = rasterizer(out) if out.suffix.lower() == ".png" else None
-    with option_names(), waiting("drawing"):
-        text = picture()
-        content = text if in_pixels is None else in_pixels(text)
+    in_pixels = out.suffix.lower() == ".png"
+    if in_pixels:
+        _check_pixels(out)
+    with waiting("drawing"):
+        svg = picture()
+        content = bytes(svg_to_bytes(svg_string=svg, zoom=2)) if in_pixels else svg
     save(out, content)
     click.echo(f"Picture: {out}")
 
 
-def _numbers(
-    text: str, *, least: Fraction, most: Fraction, count: int = MOST_CURVES
+def _check_pixels(out: Path) -> None:
+    """Refuse PNG without the library that draws it, or without a font."""
+    if svg_to_bytes is None:
+        raise InvalidParameter(
+            "--out",
+            problem="ends in .png, and drawing pixels needs another library",
+            remedy=f'pip install "lastbit[png]", or pass {out.with_suffix(".svg").name}',
+        )
+    if not any(font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf")):
+        raise InvalidParameter(
+            "--out",
+            problem="ends in .png, and this machine has no font to draw the words with",
+            remedy="install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg",
+        )
+
+
+def _losses(
+    epsilons: str, *, least: Fraction = Fraction(1, 100), count: int = MOST_CURVES - 1
 ) -> list[Fraction]:
     numbers = [
-        _between("--epsilons", exact_number(item, "--epsilons"), least, most)
-        for item in text.split(",")
+        _between("--epsilons", exact_number(item, "--epsilons"), least, 100)
+        for item in epsilons.split(",")
     ]
     if len(numbers) > count or len(set(numbers)) < len(numbers):
         raise InvalidParameter(
@@ -211,7 +207,7 @@ def _numbers(
     return sorted(numbers)
 
 
-def _between(name: str, number: Fraction, least: Fraction, most: Fraction) -> Fraction:
+def _between(name: str, number: Fraction, least: Fraction | int, most: Fraction | int) -> Fraction:
     if not least <= number <= most:
         raise InvalidParameter(
             name,

@@ -5,26 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
 
 import click
 
 from lastbit.errors import InvalidParameter
+from lastbit.ledger import check_output
 from lastbit.places import opened_text, written_over
+from lastbit.tables import Header, check_records
 
-FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
-         "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
+OTHER_MARKS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
 
-STANDARD_INPUT = Path("-")
+# ---------------------------------------------------------------- written
 
 
-def check_folder(out: Path) -> None:
+def check_folder(out: Path, option: str = "--out") -> None:
     """Refuse what cannot be written, or is a ledger or another file of this command; beforehand."""
-    from lastbit.ledger import check_output
-
-    check_output("--out", out, {"another file of this command": _others(out)})
+    check_output(option, out, {"another file of this command": _others(out)})
 
 
 def _others(out: Path) -> list[Path]:
@@ -44,90 +42,105 @@ def _others(out: Path) -> list[Path]:
     return found
 
 
-def rasterizer(out: Path) -> Callable[[str], bytes]:
-    """From SVG to PNG, by a library that only whoever wants pixels needs to have."""
-    try:
-        from resvg_py import svg_to_bytes
-    except ImportError:
-        raise InvalidParameter(
-            "--out",
-            problem="ends in .png, and drawing pixels needs another library",
-            remedy=f'pip install "lastbit[png]", or pass {out.with_suffix(".svg").name}',
-        ) from None
-    if not any(font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf")):
-        raise InvalidParameter(
-            "--out",
-            problem="ends in .png, and this machine has no font to draw the words with",
-            remedy="install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg",
-        )
-    return lambda picture: bytes(svg_to_bytes(svg_string=picture, zoom=2))
-
-
-def save(out: Path, content: str | bytes) -> None:
+def save(out: Path, content: str | bytes, option: str = "--out") -> None:
     """Write a file, replacing one of that name."""
-    check_folder(out)
+    check_folder(out, option)
     try:
         written_over(out, content)
     except OSError as error:
         raise InvalidParameter(
-            "--out",
+            option,
             problem=f"cannot be written at {out} ({error.strerror})",
             remedy="name a file in a folder that you may write to",
         ) from error
 
 
-def rows_of(path: Path, columns: tuple[int, ...]) -> list[tuple[int, list[str]]]:
-    """The rows of a CSV file with their line numbers, all of one of these widths; `-` is stdin.
+# ---------------------------------------------------------------- read
 
-    Empty lines are skipped.
+
+def csv_records(path: Path, name: str) -> list[tuple[int, list[str]]]:
+    """The records of a CSV file with their line numbers, without empty lines; `-` is stdin.
+
+    Commas and quotes are as `lastbit.tables` has them: no record can swallow another. A quote that
+    is not closed, or is inside a plain field, has the file refused.
     """
     try:
-        rows = list(_read(path))
+        with nullcontext(sys.stdin) if path == Path("-") else opened_text(path) as file:
+            text = file.read().removeprefix("\ufeff")
+        check_records(io.BytesIO(text.encode("utf-8", "replace")), Header(",", (), 0), str(path))
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        return [(reader.line_num, row) for row in reader if row]
     except OSError as error:
         raise InvalidParameter(
-            "--file",
+            name,
             problem=f"cannot be read at {path} ({error.strerror})",
             remedy="name a file that you may read, or - for standard input",
         ) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidParameter(
-            "--file", problem=f"at {path} is no CSV text in UTF-8", remedy="convert it first"
+            name, problem=f"at {path} is not CSV text in UTF-8", remedy="convert it first"
         ) from error
+
+
+def rows_of(
+    path: Path, widths: tuple[int, ...], option: str = "--file"
+) -> list[tuple[int, list[str]]]:
+    """The records of a CSV file without a header, all of one of these widths."""
+    rows = csv_records(path, option)
     if not rows:
-        raise InvalidParameter("--file", problem=f"at {path} is empty", remedy="name another")
+        raise InvalidParameter(option, problem=f"at {path} is empty", remedy="name another")
     width = len(rows[0][1])
     for number, row in rows:
-        if len(row) != width or width not in columns:
-            allowed = " or ".join(str(count) for count in columns)
+        if len(row) != width or width not in widths:
+            allowed = " or ".join(str(count) for count in widths)
             raise InvalidParameter(
-                f"line {number} of --file",
+                f"line {number} of {option}",
                 problem=f"has {len(row)} {'column' if len(row) == 1 else 'columns'}",
                 remedy=f"write {allowed} in every line, separated by a comma",
             )
     return rows
 
 
-def csv_reader(file: IO[str], path: Path) -> Any:
-    """Records of commas and quotes as `tables.csv_records` has them: none can swallow another.
+def numbers_of(path: Path, column: str) -> list[float]:
+    """The numbers of a column, which the first line names; an empty or odd cell is refused.
 
-    A quote that is not closed, or is inside of a plain field, has the file refused.
+    A number is the float nearest to what is written: a map of one record at a time.
     """
-    from lastbit.tables import Header, check_records
+    header, *rows = csv_records(path, "the file") or [(0, [])]
+    place = _place_of(header[1], column, path)
+    numbers = []
+    for line, row in rows:
+        try:
+            numbers.append(float(row[place]))
+        except (ValueError, IndexError):
+            raise InvalidParameter(
+                f"line {line} of {path}",
+                problem=f"has no number in the column {column}",
+                remedy="fill or drop such lines first, by a rule that looks at one line only",
+            ) from None
+    return numbers
 
-    text = file.read().removeprefix("\ufeff")
-    check_records(io.BytesIO(text.encode("utf-8", "replace")), Header(",", (), 0), str(path))
-    return csv.reader(io.StringIO(text, newline=""), strict=True)
+
+def _place_of(header: list[str], column: str, path: Path) -> int:
+    """Where a column stands in the first line."""
+    if not header:
+        raise InvalidParameter(str(path), problem="is empty", remedy="name another file")
+    names = [name.strip() for name in header]
+    if names.count(column) == 1:
+        return names.index(column)
+    problem = "is there twice" if column in names else "is not in the first line"
+    remedy = "name one of these: " + ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    if any(_is_number(name) for name in names):
+        remedy = "write the names of columns there; now it holds numbers"
+    for mark, name in OTHER_MARKS:
+        if len(names) == 1 and mark in names[0]:
+            remedy = f"separate the columns by commas; here it seems to be {name}"
+    raise InvalidParameter(f"the column {column}", problem=problem, remedy=remedy)
 
 
-def _read(path: Path) -> Iterator[tuple[int, list[str]]]:
-    if path == STANDARD_INPUT:
-        yield from _numbered(csv_reader(sys.stdin, path))
-        return
-    with opened_text(path) as file:
-        yield from _numbered(csv_reader(file, path))
-
-
-def _numbered(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    for number, row in enumerate(reader, start=1):
-        if row:
-            yield number, row
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,34 +1,41 @@
-"""`lastbit geo`: a file of places in, a file of noisy places out, and maps of both."""
+"""`lastbit geo`: a file of places in, a file of noisy places out, and maps of both.
+
+No message repeats a cell of the file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
-from lastbit.cli.files import check_folder, save
-from lastbit.cli.refusals import option_names
+from lastbit.cli.files import OTHER_MARKS, check_folder, csv_records, save
+from lastbit.cli.options import FILE, Command, json_option
+from lastbit.cli.output import Facts, Heading, Part, Words, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
+from lastbit.geo import ExactLoss, Geo
 from lastbit.places import same_place
-
-if TYPE_CHECKING:
-    from lastbit.cli.geo_points import Table
-    from lastbit.cli.page import Part
-    from lastbit.geo import Geo
+from lastbit.report import PlaceMap, place_map
 
 MOST_ROWS = 1_000_000
 NOTICEABLE = Fraction(102, 100)
-FILE = click.Path(dir_okay=False, path_type=Path)
+LATITUDE = ("latitude", "lat")
+LONGITUDE = ("longitude", "lon", "lng", "long")
 
 
 @click.command(
+    cls=Command,
     epilog='Example: lastbit geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 '
-    "--out noisy.csv"
+    "--out noisy.csv",
 )
 @click.argument("points", type=FILE)
 @click.option(
@@ -73,24 +80,19 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--map", "map_file", type=FILE, help="A map of true and noisy places (SVG), not to publish."
 )
 @click.option("--map-private", type=FILE, help="A map of the noisy places only (SVG).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def geo(
     points: Path,
-    epsilon: str,
-    within: str | None,
-    region: str | None,
-    centre: str | None,
-    radius: str | None,
     out: Path,
     lat: str | None,
     lon: str | None,
     keep: tuple[str, ...],
     rows_per_person: int,
-    grid: str,
     keep_outside: bool,
     map_file: Path | None,
     map_private: Path | None,
     as_json: bool,
+    **said: Any,
 ) -> None:
     """Move places by noise, so that near ones look alike.
 
@@ -100,70 +102,50 @@ def geo(
     The region must be public, a city or a country. Taken from the data it would tell where the
     outermost person is.
     """
-    from lastbit.cli.geo_points import noisy_csv, read_places
-    from lastbit.cli.page import show, show_json
-    from lastbit.cli.waiting import waiting
-
     pictures = {"--map": map_file, "--map-private": map_private}
     written = {"--out": out, **{o: p for o, p in pictures.items() if p is not None}}
     _check_files(points, written)
-    noise = _noise(epsilon, within, region, centre, radius, grid, keep_outside)
-    with option_names(), waiting("adding noise"):
-        table = read_places(points, latitude=lat, longitude=lon, keep=keep)
-        noisy = noise.release(table.places)
-        contents = {"--out": noisy_csv(table, noisy, noise.decimals)}
-        for option, path in pictures.items():
-            if path is not None:
-                contents[option] = _map(noise, noisy, table if option == "--map" else None)
-        for option, content in contents.items():  # all of them are ready before one is written
-            with _named(option):
-                save(written[option], content)
-    if as_json:
-        show_json(_values(noise, len(noisy), rows_per_person))
-        return
-    show(*_page(noise, table, rows_per_person, written))
-
-
-def _noise(
-    epsilon: str,
-    within: str | None,
-    region: str | None,
-    centre: str | None,
-    radius: str | None,
-    grid: str,
-    keep_outside: bool,
-) -> Geo:
-    from lastbit.geo import Geo
-
-    disc = centre is not None and radius is not None
-    if (region is None) != disc or (centre is None) != (radius is None):
+    disc = said["centre"] is not None and said["radius"] is not None
+    if (said["region"] is None) != disc or (said["centre"] is None) != (said["radius"] is None):
         raise InvalidParameter(
             "--region",
             problem="or --centre with --radius is needed, one of the two: it is public, and taken "
             "from the data it would tell where the outermost person is",
             remedy="pass --region 52.3,13.0,52.7,13.8 or --centre 52.5,13.4 --radius 20km",
         )
-    with option_names():
-        return Geo(
-            epsilon=epsilon,
-            within=within,
-            region=region,
-            centre=centre,
-            radius=radius,
-            grid=grid,
-            remap=not keep_outside,
+    noise = Geo(remap=not keep_outside, **said)
+    with waiting("adding noise"):
+        table = read_places(points, latitude=lat, longitude=lon, keep=keep)
+        noisy = noise.release(table.places)
+        contents = {"--out": _noisy_csv(table, noisy, noise.decimals)}
+        for option, path in pictures.items():
+            if path is not None:
+                contents[option] = _map(noise, noisy, table if option == "--map" else None)
+        for option, content in contents.items():  # all of them are ready before one is written
+            save(written[option], content, option)
+    if as_json:
+        show_json(
+            {
+                "places": len(noisy),
+                "epsilon": str(noise.loss),
+                "within_metres": str(noise.within),
+                "radius_95_metres": noise.radius("0.95"),
+                "expected_error_upper_metres": noise.expected_error_upper,
+                "decimals": noise.decimals,
+                "guarantee": noise.guarantee.to_dict(),
+                "rows_per_person": rows_per_person,
+                "guarantee_of_a_person": noise.guarantee_of(rows_per_person).to_dict(),
+            }
         )
-
-
-# -- files --
+        return
+    show(*_page(noise, table, rows_per_person, written))
 
 
 def _check_files(points: Path, outputs: dict[str, Path]) -> None:
     """Refuse what cannot be written, or would overwrite another file of this run."""
     taken = [points]
     for option, path in outputs.items():
-        with _named(option):
-            check_folder(path)
+        check_folder(path, option)
         if any(same_place(path, other) for other in taken):
             raise InvalidParameter(
                 option, problem="names a file of this run twice", remedy="name another file"
@@ -175,37 +157,137 @@ def _check_files(points: Path, outputs: dict[str, Path]) -> None:
         taken.append(path)
 
 
-@contextmanager
-def _named(option: str) -> Iterator[None]:
-    """The errors of files, said of another option than --out."""
+# ---------------------------------------------------------------- places in, noisy places out
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Table:
+    """What was read: the names of the two columns, the places, and the columns to keep."""
+
+    names: tuple[str, str]
+    places: list[tuple[float, float]]
+    kept: tuple[str, ...]
+    cells: list[tuple[str, ...]]
+
+
+def read_places(
+    path: Path, *, latitude: str | None, longitude: str | None, keep: Sequence[str]
+) -> Table:
+    """The places of a CSV file with a header; columns are found by their usual names."""
+    records = csv_records(path, "points")
+    rows = [(line, row) for line, row in records if len(row) > 1 or row[0].strip()]
+    if not rows:
+        raise InvalidParameter(
+            "points", problem="are none: the file is empty", remedy="name another"
+        )
+    names = [cell.strip() for cell in rows.pop(0)[1]]
+    if len(names) == 1 and any(mark in names[0] for mark, _ in OTHER_MARKS):
+        raise InvalidParameter(
+            "points",
+            problem="are not separated by commas",
+            remedy="write lines such as 52.5163,13.3777: commas between cells, points in numbers",
+        )
+    up = _column(names, latitude, LATITUDE, "--lat")
+    along = _column(names, longitude, LONGITUDE, "--lon")
+    if up == along:
+        raise InvalidParameter("--lon", problem="names the column of --lat", remedy="name another")
+    extra = [_column(names, name, (), "--keep") for name in keep]
+    if {up, along} & set(extra):
+        raise InvalidParameter(
+            "--keep",
+            problem="names a column of true coordinates",
+            remedy="keep other columns only; the noisy coordinates are written anyway",
+        )
+    places, cells = [], []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise InvalidParameter(
+                f"line {line} of the points",
+                problem="has not as many columns as the header",
+                remedy="write as many cells in every line, separated by a comma",
+            )
+        places.append(_place(row[up], row[along], line))
+        cells.append(tuple(row[i] for i in extra))
+    return Table((names[up], names[along]), places, tuple(names[i] for i in extra), cells)
+
+
+def _column(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str) -> int:
+    """The place of a column: by the name given, or by a usual one that is there once."""
+    if wanted is not None:
+        found = [i for i, name in enumerate(names) if name == wanted.strip()]
+        problem = "names no column of the header, or one that is there twice"
+    else:
+        lowered = [name.lower() for name in names]
+        word = next((name for name in usual if name in lowered), "")
+        found = [i for i, name in enumerate(lowered) if name == word]
+        problem = f"is needed: no column, or more than one, is called {usual[0]}"
+    if len(found) != 1:
+        raise InvalidParameter(
+            option, problem=problem, remedy="name a column as the first line of the file does"
+        )
+    return found[0]
+
+
+def _place(latitude: str, longitude: str, line: int) -> tuple[float, float]:
+    """A place on the Earth, or a refusal that names its line."""
+    up, along = _degrees(latitude, line), _degrees(longitude, line)
+    problem = ""
+    if abs(up) > 90:
+        problem = "has a latitude beyond 90 degrees"
+    elif not -180 <= along <= 360:
+        problem = "has a longitude outside -180 to 360 degrees"
+    if problem:
+        raise InvalidParameter(
+            f"line {line} of the points",
+            problem=problem,
+            remedy="correct it, or swap the two columns if they are swapped: --lat, --lon",
+        )
+    return up, along
+
+
+def _degrees(cell: str, line: int) -> float:
     try:
-        yield
-    except InvalidParameter as error:
-        name = option if error.parameter == "--out" else error.parameter
-        raise InvalidParameter(name, problem=error.problem, remedy=error.remedy) from error
+        number = math.nan if "_" in cell else float(cell)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidParameter(
+            f"line {line} of the points",
+            problem="has a coordinate that is not a finite number",
+            remedy="write degrees such as 52.5163, or leave the line out",
+        )
+    return number
+
+
+def _noisy_csv(table: Table, noisy: Any, decimals: int) -> str:
+    """The noisy places under the old names of the two columns, then the columns to keep."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow((*table.names, *table.kept))
+    for (latitude, longitude), cells in zip(noisy.tolist(), table.cells, strict=True):
+        writer.writerow((f"{latitude:.{decimals}f}", f"{longitude:.{decimals}f}", *cells))
+    return lines.getvalue()
 
 
 def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
-    import numpy as np
-
-    from lastbit.report import PlaceMap, place_map
-
     half_width, half_height = (float(half) for half in noise.map.extent)
     true: tuple[tuple[float, float], ...] = ()
     if table is not None:
         # where they are, not where they were moved to: a steward sees who is outside the region
         true = _pairs(noise.map.drawn(np.array(table.places, np.float64)))
-    radius, odds = noise.radius("0.95"), rounded_up(noise.loss.odds_upper, 4)
+    radius, within = noise.radius("0.95"), _length(noise.within)
+    words = [
+        f"{_places(len(noisy))}, planar Laplace noise, ε = {noise.loss} at {within}.",
+        f"Any two places of the region at most {within} apart: an observer's odds change by at "
+        f"most a factor {rounded_up(noise.loss.odds_upper, 4)}.",
+    ]
+    stretch = noise.map.stretch()
+    if stretch > NOTICEABLE:  # a large region is not flat
+        words.append(f"A metre of this picture is up to {rounded_up(stretch, 3)} m on the ground.")
     return place_map(
         PlaceMap(
             title="True and noisy places" if true else "Noisy places",
-            words=(
-                f"{len(noisy):,} {_places(len(noisy))}, planar Laplace noise, "
-                f"ε = {noise.loss} at {_length(noise.within)}.",
-                f"Any two places of the region at most {_length(noise.within)} apart: an "
-                f"observer's odds change by at most a factor {odds}.",
-                *_flattened(noise),
-            ),
+            words=tuple(words),
             region=(-half_width, -half_height, half_width, half_height),
             noisy=_pairs(noise.map.drawn(noisy)),
             true=true,
@@ -215,82 +297,58 @@ def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
     )
 
 
-def _flattened(noise: Geo) -> Iterator[str]:
-    """A large region is not flat: its picture says by how much its scale may be off."""
-    stretch = noise.map.stretch()
-    if stretch > NOTICEABLE:
-        yield f"A metre of this picture is up to {rounded_up(stretch, 3)} m on the ground."
-
-
 def _pairs(array: Any) -> tuple[tuple[float, float], ...]:
     return tuple((x, y) for x, y in array.tolist())
 
 
-# -- words --
+# ---------------------------------------------------------------- words
 
 
 def _page(
     noise: Geo, table: Table, rows_per_person: int, written: dict[str, Path]
 ) -> Iterator[Part]:
-    from lastbit.cli.page import Facts, Heading, Words
-
-    count = len(table.places)
-    within = _length(noise.within)
-    yield Heading(f"{count:,} noisy {_places(count)}", f"ε = {noise.loss} at {within}")
-    odds = rounded_up(noise.loss.odds_upper, 4)
+    within, rows = _length(noise.within), f"{rows_per_person:,}"
+    heading = _places(len(table.places)).replace(" ", " noisy ", 1)
+    yield Heading(heading, f"ε = {noise.loss} at {within}")
     yield Words(
         f"Promised: for any two places of the region at most {within} apart, an observer's odds "
-        f"between them change by at most a factor {odds}, whatever is released. "
-        f"{_whom(rows_per_person)}"
+        f"between them change by at most a factor {rounded_up(noise.loss.odds_upper, 4)}, whatever "
+        "is released. It holds for each row; "
+        + (
+            "if a person has several, their losses add up."
+            if rows_per_person == 1
+            else f"a person with {rows} of them loses {rows} times as much."
+        )
+    )
+    twice = ExactLoss(Fraction(noise.guarantee_at(2 * noise.within).epsilon)).odds_upper
+    together = noise.guarantee_of(rows_per_person).at(noise.within).epsilon
+    south, west, north, east = (
+        f"{float(getattr(noise.region, side)):.4f}" for side in ("south", "west", "north", "east")
     )
     facts = [
         ("95 % of them", f"are within {_ground(noise.radius('0.95'))} of the true place"),
         ("expected error", f"at most {_ground(noise.expected_error_upper)}"),
+        ("all of a person", f"{rows} rows together lose at most ε = {rounded_up(together, 4)} at "
+         f"{within}"),
         ("twice as far", f"{_length(2 * noise.within)} apart, the odds change by at most a factor "
-         f"{_odds_at(noise, 2 * noise.within)}"),
-        ("region", f"{_edges(noise)}; places outside are moved to its edge"),
+         f"{rounded_up(twice, 4)}"),
+        ("region", f"{south} to {north} north, {west} to {east} east; places outside are moved to "
+         "its edge"),
         ("written", str(written["--out"])),
     ]  # fmt: skip
-    if rows_per_person > 1:
-        facts.insert(2, ("all of a person", _together(noise, rows_per_person)))
+    if rows_per_person == 1:
+        del facts[2]
     if "--map-private" in written:
         facts.append(("map", f"{written['--map-private']}, of noisy places only"))
-    yield Facts(tuple(facts))
+    yield Facts(facts)
     if table.kept:
         yield Words(f"Copied as they are, without any protection: {', '.join(table.kept)}.")
     if "--map" in written:
         yield Words(f"NOT FOR PUBLICATION: {written['--map']} shows the true places.")
 
 
-def _whom(rows: int) -> str:
-    if rows == 1:
-        return "It holds for each row; if a person has several, their losses add up."
-    return f"It holds for each row; a person with {rows:,} of them loses {rows:,} times as much."
-
-
-def _together(noise: Geo, rows: int) -> str:
-    loss = noise.guarantee_of(rows).at(noise.within).epsilon
-    return (
-        f"{rows:,} rows together lose at most ε = {rounded_up(loss, 4)} at {_length(noise.within)}"
-    )
-
-
-def _odds_at(noise: Geo, distance: Fraction) -> str:
-    from lastbit.geo import ExactLoss
-
-    return rounded_up(ExactLoss(Fraction(noise.guarantee_at(distance).epsilon)).odds_upper, 4)
-
-
-def _edges(noise: Geo) -> str:
-    region = noise.region
-    south, west, north, east = (
-        f"{float(edge):.4f}" for edge in (region.south, region.west, region.north, region.east)
-    )
-    return f"{south} to {north} north, {west} to {east} east"
-
-
 def _places(count: int) -> str:
-    return "place" if count == 1 else "places"
+    return f"{count:,} place{'' if count == 1 else 's'}"
 
 
 def _length(metres: Fraction) -> str:
@@ -303,17 +361,3 @@ def _ground(metres: float) -> str:
     """A distance that errors stay within: not below the truth."""
     exact = Fraction(metres)
     return f"{rounded_up(exact / 1000, 3)} km" if exact >= 10_000 else f"{rounded_up(exact, 4)} m"
-
-
-def _values(noise: Geo, count: int, rows_per_person: int) -> dict[str, Any]:
-    return {
-        "places": count,
-        "epsilon": str(noise.loss),
-        "within_metres": str(noise.within),
-        "radius_95_metres": noise.radius("0.95"),
-        "expected_error_upper_metres": noise.expected_error_upper,
-        "decimals": noise.decimals,
-        "guarantee": noise.guarantee.to_dict(),
-        "rows_per_person": rows_per_person,
-        "guarantee_of_a_person": noise.guarantee_of(rows_per_person).to_dict(),
-    }

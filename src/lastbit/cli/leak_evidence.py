@@ -7,7 +7,7 @@ confidence interval. All randomness comes from `lastbit.sampling`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -21,7 +21,6 @@ from lastbit.sampling import discrete_laplace, uniform_below
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
-Watch: TypeAlias = Callable[[Iterable[int], int], Iterator[int]]
 
 GRID_BITS = 53
 BLOCK = 1 << 16
@@ -118,7 +117,7 @@ class FloatLeak:
         return Fraction(sum(self.counts[answer][low : high + 1]), self.samples)
 
 
-def float_leak(epsilon: Fraction, samples: int, *, watch: Watch) -> FloatLeak:
+def float_leak(epsilon: Fraction, samples: int, *, watch: Callable[[float], None]) -> FloatLeak:
     """Release the answers 0 and 1 with numpy's Laplace noise; look at the finest bits.
 
     Law      release = answer + x, x as `float_laplace` computes it, scale 1/epsilon
@@ -144,7 +143,9 @@ def float_leak(epsilon: Fraction, samples: int, *, watch: Watch) -> FloatLeak:
     scale = float(1 / epsilon)
     counts = np.zeros((2, LAST_BIT - FIRST_BIT + 1), dtype=np.int64)
     off_grid, witness = [0, 0], None
-    for block in watch(_blocks(samples), samples):
+    for done in range(0, samples, BLOCK):
+        block = min(BLOCK, samples - done)
+        watch(done / samples)
         for answer in (0, 1):
             released = answer + float_laplace(_uniforms(block), scale)
             missing = ~on_grid(released)
@@ -235,13 +236,6 @@ def _uniforms(size: int) -> Integers:
     return np.asarray(uniform_below((1 << GRID_BITS) - 1, size=size), dtype=np.int64) + 1
 
 
-def _blocks(samples: int) -> Iterator[int]:
-    full, rest = divmod(samples, BLOCK)
-    yield from [BLOCK] * full
-    if rest:
-        yield rest
-
-
 # -- 3: the lattice ------------------------------------------------------------------------------
 
 
@@ -285,13 +279,3 @@ def lattice_evidence(epsilon: Fraction, outputs: range = range(-3, 5)) -> Lattic
             )
         )
     return LatticeEvidence(epsilon=epsilon, rows=tuple(rows))
-
-
-def ratio_text(number: Fraction) -> str:
-    """A rational for a title: exact where that is short, else its first digits and a sign of it.
-
-    >>> ratio_text(Fraction(1, 3)), ratio_text(Fraction(10**9, 123456789))
-    ('1/3', '8.1000001...')
-    """
-    text = str(number)
-    return text if len(text) <= 12 else f"{float(number):.8g}..."

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from lastbit.cli.page import Columns, Facts, Heading, Part, Words
-from lastbit.cli.promises import title
+from lastbit.cli.options import title
+from lastbit.cli.output import Columns, Facts, Heading, Part, Words
 from lastbit.exact import Ball, certain, exact_text, rounded_up
 from lastbit.laws import OnGrid
 from lastbit.mechanisms import (
@@ -49,7 +49,7 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """One line for whoever sees nothing but the release."""
+        """One line for a reader of nothing but the release."""
         return f"{title(self.guarantee)}; {self._bars()[0][1]}"
 
     def _bars(self) -> list[tuple[str, str]]:
@@ -59,33 +59,26 @@ class Explanation:
             for level, (_, bound) in zip(levels, self.errors, strict=True)
         ]
 
-    def parts(self) -> tuple[Part, ...]:
-        """The page."""
-        guarantee = self.guarantee
+    def page(self, *, drawn: bool) -> tuple[Part, ...]:
+        """The explanation, and whether anything was drawn."""
         facts = (
             ("law", self.law),
             ("theorem", self.theorem),
             ("source", self.source),
             *self.facts,
-            ("guarantee", title(guarantee)),
-            ("neighbours", str(guarantee.neighbours)),
+            ("guarantee", title(self.guarantee)),
+            ("neighbours", str(self.guarantee.neighbours)),
             *self._bars(),
         )
-        heading = Heading(self.name.replace("-", " "), title(guarantee).partition(", ")[2])
-        if self.table is None:
-            return heading, Facts(facts)
-        return heading, Facts(facts), Words(self.caption), self.table
-
-
-def page_of(explanation: Explanation, *, drawn: bool) -> tuple[Part, ...]:
-    """The explanation, and whether anything was drawn."""
-    note = (
-        "All of this follows from the public parameters alone; only the release below has seen the "
-        "data, and it costs the guarantee once."
-        if drawn
-        else "Nothing was drawn and nothing was spent: no data was given."
-    )
-    return *explanation.parts(), Words(note)
+        note = (
+            "All of this follows from the public parameters alone; only the release below has seen "
+            "the data, and it costs the guarantee once."
+            if drawn
+            else "Nothing was drawn and nothing was spent: no data was given."
+        )
+        table = () if self.table is None else (Words(self.caption), self.table)
+        heading = Heading(self.name.replace("-", " "), title(self.guarantee).partition(", ")[2])
+        return heading, Facts(facts), *table, Words(note)
 
 
 # -- noise added to numbers --
@@ -129,7 +122,7 @@ def gaussian(mechanism: Gaussian) -> Explanation:
             ("deviation", f"{rounded_up(mechanism.standard_deviation_upper)}, rounded up"),
             *_grid(mechanism),
             *((("method", mechanism.method),) if mechanism.method else ()),
-            ("as zCDP", f"ρ = {_short(raw.rho)}"),
+            ("as zCDP", f"ρ = {_brief(raw.rho)}"),
             *curve,
         ),
         errors=_bounds(mechanism.accuracy),
@@ -306,7 +299,7 @@ def _leads(mechanism: Selection, moves: int) -> Columns:
     for lead in (0, 1, 2, 4, 8):
         first = mechanism.law([Fraction(0), lead * unit]).probability(1)
         second = mechanism.law([Fraction(0), (lead - moves) * unit]).probability(1)
-        rows.append((_short(lead * unit), certain(first), certain(second), _ratio(first, second)))
+        rows.append((_brief(lead * unit), certain(first), certain(second), _ratio(first, second)))
     return Columns(
         ("leads by", "P[it is picked]", "P with one against", "ratio"),
         tuple(rows),
@@ -404,6 +397,6 @@ def _bound(error: float | int | Fraction) -> str:
     return rounded_up(error if isinstance(error, float) else Fraction(error))
 
 
-def _short(number: Fraction | float) -> str:
+def _brief(number: Fraction | float) -> str:
     text = exact_text(number)
     return rounded_up(number) if text.endswith("...") or len(text) > 14 else text

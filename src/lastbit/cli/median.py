@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from lastbit.cli.columns import numbers_of
-from lastbit.cli.numbers import EXACT
-from lastbit.cli.refusals import option_names
+from lastbit.cli.files import numbers_of
+from lastbit.cli.options import EXACT, PATH, Command, json_option, spelled
+from lastbit.cli.output import Facts, Heading, Words, show, show_json, waiting
 from lastbit.exact import exact_text, probability
-
-if TYPE_CHECKING:
-    from lastbit.cli.page import Part
-    from lastbit.mechanisms import SmoothStatistic
-
-NOISES = ("student", "cauchy", "laplace", "gaussian")
-RELATIONS = ("change-one", "add-remove")
+from lastbit.mechanisms import SmoothStatistic
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
+from lastbit.sensitivity import Quantile
 
 
 @click.command(
+    cls=Command,
     short_help="A private median of one column of a CSV file.",
     epilog="Example: lastbit median visits.csv minutes --lower 0 --upper 500 --epsilon 1",
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.argument("column")
 @click.option("--lower", type=EXACT, required=True, help="No value counts as less than this.")
 @click.option("--upper", type=EXACT, required=True, help="No value counts as more than this.")
 @click.option("--epsilon", type=EXACT, required=True, help="The privacy loss: 1, 0.5, 1/3 ...")
-@click.option(
-    "--delta", type=EXACT, default=None, help="Needed for laplace and gaussian noise: 1e-9."
-)
+@click.option("--delta", type=EXACT, help="Needed for laplace and gaussian noise: 1e-9.")
 @click.option(
     "--quantile",
     type=EXACT,
@@ -42,20 +36,20 @@ RELATIONS = ("change-one", "add-remove")
 )
 @click.option(
     "--noise",
-    type=click.Choice(NOISES),
+    type=click.Choice(("student", "cauchy", "laplace", "gaussian")),
     default="student",
     show_default=True,
     help="cauchy and student promise pure privacy, laplace and gaussian need --delta.",
 )
 @click.option(
     "--neighbours",
-    type=click.Choice(RELATIONS),
+    type=click.Choice(("change-one", "add-remove")),
     default="change-one",
     show_default=True,
     help="change-one: the number of rows is public. add-remove: it is not.",
 )
-@click.option("--grid", type=EXACT, default=None, help="A power of two to round to: 1/1024, 8.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--grid", type=EXACT, help="A power of two to round to: 1/1024, 8.")
+@json_option
 def median(
     file: Path,
     column: str,
@@ -76,14 +70,8 @@ def median(
     outside the bounds count as the nearer bound; how many there were is not told. The bounds, the
     grid and all options must be chosen without looking at the data.
     """
-    from lastbit.cli.page import show, show_json
-    from lastbit.cli.waiting import waiting
-    from lastbit.mechanisms import SmoothStatistic
-    from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-    from lastbit.sensitivity import Quantile
-
     probability(quantile, "--quantile", remedy="pass, say, 0.9 for the ninth decile")
-    with option_names(), waiting("reading and sorting"):
+    with waiting("reading and sorting"):
         mechanism = SmoothStatistic(
             Quantile(quantile),
             epsilon=epsilon,
@@ -108,18 +96,9 @@ def median(
             }
         )
         return
-    show(*_page(mechanism, column, quantile, value, noise))
-
-
-def _page(
-    mechanism: SmoothStatistic, column: str, quantile: Fraction, value: float, noise: str
-) -> tuple[Part, ...]:
-    from lastbit.cli.page import Facts, Heading, Words
-    from lastbit.cli.promises import promise_text
-
     name = "Median" if quantile == Fraction(1, 2) else f"Quantile {exact_text(quantile)}"
-    rows = (
-        ("promise", promise_text(mechanism.guarantee)),
+    facts = (
+        ("promise", spelled(mechanism.guarantee)),
         ("neighbours", str(mechanism.noise.neighbours)),
         ("bounds", f"{exact_text(mechanism.lower)} to {exact_text(mechanism.upper)}"),
         ("noise", f"{noise}, as wide as the smooth sensitivity asks for"),
@@ -129,4 +108,4 @@ def _page(
         "How far off it may be depends on the data and would itself have to be paid for, so it is "
         "not shown."
     )
-    return Heading(f"{name} of {column}", f"{value!r}"), Facts(rows), Words(words)
+    show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), Words(words))

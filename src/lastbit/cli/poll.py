@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import click
+import numpy as np
 
-from lastbit.cli.numbers import EXACT
-from lastbit.cli.refusals import option_names
+from lastbit.cli.options import EXACT, Group, json_option
+from lastbit.cli.output import Facts, Heading, Part, paragraphs, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, probability, rounded_down, rounded_up
-
-if TYPE_CHECKING:
-    from lastbit.cli.page import Part
-    from lastbit.mechanisms import Poll, PollResult
+from lastbit.mechanisms import Poll, PollResult
+from lastbit.privacy import posterior_bounds
 
 MOST_PEOPLE = 10_000_000
 LEAST_WIDTH, MOST_WIDTH = Fraction(1, 10**9), Fraction(1, 2)
-METHODS = ("exact", "normal")
 
 epsilon_option = click.option(
     "--epsilon", type=EXACT, required=True, help="The privacy loss of one answer: 1, 0.5, 1/3 ..."
@@ -31,10 +29,9 @@ confidence_option = click.option(
     show_default=True,
     help="How surely the interval is to hold the true share.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(epilog="Example: lastbit poll plan --epsilon 1 --half-width 0.01")
+@click.group(cls=Group, epilog="Example: lastbit poll plan --epsilon 1 --half-width 0.01")
 def poll() -> None:
     """Plan and read polls whose answers are perturbed.
 
@@ -51,21 +48,17 @@ def poll() -> None:
 @json_option
 def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json: bool) -> None:
     """How many people to ask, and what each of them does."""
-    from lastbit.cli.page import show, show_json
-    from lastbit.mechanisms import Poll
-
     if not LEAST_WIDTH <= half_width <= MOST_WIDTH:
         raise InvalidParameter(
             "--half-width",
             problem="is not from 1e-9 to 1/2",
             remedy="pass, say, 0.01 for one percentage point either way",
         )
-    with option_names():
-        survey = Poll(epsilon=epsilon)
-        people = survey.sample_size(half_width, confidence=confidence)
-        # a share p told truly widens the interval 1/p times, so this is the poll that tells all
-        wider = half_width / survey.response.truth_probability
-        without = survey.sample_size(wider, confidence=confidence)
+    survey = Poll(epsilon=epsilon)
+    people = survey.sample_size(half_width, confidence=confidence)
+    # a share p told truly widens the interval 1/p times, so this is the poll that tells all
+    wider = half_width / survey.response.truth_probability
+    without = survey.sample_size(wider, confidence=confidence)
     if as_json:
         show_json(
             {
@@ -78,18 +71,13 @@ def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json:
                 "guarantee": survey.guarantee.to_dict(),
             }
         )
-        return
-    show(*_plan_page(survey, half_width, confidence, people, without))
+    else:
+        show(*_plan_page(survey, half_width, confidence, people, without))
 
 
 @poll.command(epilog="Example: lastbit poll estimate --epsilon 1 --yes 530 --total 1000")
 @epsilon_option
-@click.option(
-    "--yes",
-    type=click.IntRange(0),
-    required=True,
-    help="How many answers say yes.",
-)
+@click.option("--yes", type=click.IntRange(0), required=True, help="How many answers say yes.")
 @click.option(
     "--total",
     type=click.IntRange(1, MOST_PEOPLE),
@@ -99,29 +87,30 @@ def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json:
 @confidence_option
 @click.option(
     "--method",
-    type=click.Choice(METHODS),
+    type=click.Choice(("exact", "normal")),
     default="exact",
     show_default=True,
     help="exact holds for every size; normal is narrower and holds in the limit.",
 )
 @json_option
 def estimate(
-    epsilon: Fraction, yes: int, total: int, confidence: Fraction, method: str, as_json: bool
+    epsilon: Fraction,
+    yes: int,
+    total: int,
+    confidence: Fraction,
+    method: Literal["exact", "normal"],
+    as_json: bool,
 ) -> None:
     """The true share of yes, from perturbed answers.
 
     This costs no privacy: the answers were perturbed before.
     """
-    from lastbit.cli.page import Facts, Heading, show, show_json
-    from lastbit.mechanisms import Poll
-
     if yes > total:
         raise InvalidParameter(
             "--yes", problem="is above --total", remedy="pass how many of all answers say yes"
         )
-    with option_names():
-        survey = Poll(epsilon=epsilon)
-        result = _result(survey, yes, total, confidence, method)
+    survey = Poll(epsilon=epsilon)
+    result = survey.estimate(_answers(yes, total), confidence=confidence, method=method)
     if as_json:
         show_json({**asdict(result), "guarantee": survey.guarantee.to_dict()})
         return
@@ -131,7 +120,7 @@ def estimate(
         *_interval(result, confidence, method),
     )
     title = f"Poll with ε = {exact_text(epsilon)} for each answer"
-    show(Heading(title, _span(result)), Facts(facts))
+    show(Heading(title, _span(result.low, result.high)), Facts(facts))
 
 
 @poll.command(epilog="Example: lastbit poll simulate --epsilon 1 --people 1000 --share 0.3")
@@ -144,22 +133,15 @@ def simulate(
     epsilon: Fraction, people: int, share: Fraction, confidence: Fraction, as_json: bool
 ) -> None:
     """Perturb made-up answers and see what a poll finds."""
-    import numpy as np
-
-    from lastbit.cli.page import Facts, Heading, show, show_json
-    from lastbit.cli.waiting import waiting
-    from lastbit.mechanisms import Poll
-
     probability(share, "--share", remedy="pass, say, 0.3")
-    with option_names(), waiting("asking"):
+    with waiting("asking"):
         survey = Poll(epsilon=epsilon)
         yes = round(share * people)
-        answers = np.zeros(people, np.bool_)
-        answers[:yes] = True
+        answers = _answers(yes, people)
         responses = survey.collect(answers)
         said = int(responses.sum())
         changed = int((responses != answers).sum())
-        result = _result(survey, said, people, confidence, "exact")
+        result = survey.estimate(_answers(said, people), confidence=confidence)
     if as_json:
         made_up = {"yes": yes, "responses_yes": said, "changed": changed}
         show_json({**made_up, **asdict(result), "guarantee": survey.guarantee.to_dict()})
@@ -171,68 +153,53 @@ def simulate(
         *_interval(result, confidence, "exact"),
     )
     title = f"A made-up poll of {people:,} people, ε = {exact_text(epsilon)} each"
-    show(Heading(title, _span(result)), Facts(facts))
+    show(Heading(title, _span(result.low, result.high)), Facts(facts))
 
 
-def _result(survey: Poll, yes: int, total: int, confidence: Fraction, method: str) -> PollResult:
-    import numpy as np
-
-    responses = np.zeros(total, np.bool_)
-    responses[:yes] = True
-    return survey.estimate(responses, confidence=confidence, method=method)  # type: ignore[arg-type]
+def _answers(yes: int, total: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Answers of which the first are yes, and the rest no."""
+    return np.arange(total) < yes
 
 
 def _plan_page(
     survey: Poll, half_width: Fraction, confidence: Fraction, people: int, without: int
 ) -> tuple[Part, ...]:
-    from lastbit.cli.page import Facts, Heading, Words
-    from lastbit.privacy import posterior_bounds
-
     response = survey.response
-    low, high = posterior_bounds("1/2", survey.guarantee)
     keep, truth = rounded_down(response.keep), rounded_down(response.truth_probability)
-    title = f"Poll with ε = {exact_text(response.epsilon)} for each answer"
+    times = rounded_up(Fraction(people, without), 3)
+    price = "none: as many people as without privacy"
     facts = (
         ("to know", f"a share within ±{exact_text(half_width)}, {_level(confidence)} sure"),
         ("people needed", f"{people:,}"),
         ("without privacy", f"{without:,}"),
-        ("price", _price(people, without)),
+        ("price", price if people == without else f"{times} times as many people"),
         ("keep", f"{keep}, the probability that an answer stays as it is"),
     )
     words = (
         f"What each respondent does: with probability {truth} they answer truthfully; otherwise "
         "they toss a fair coin and answer yes for heads and no for tails. So the true answer is "
         f"given with probability {keep}, and a yes may always have been the coin.",
-        "What they are promised: whoever sees the answer, and believed 50 % before, can believe "
-        f"{_outwards(low, high)} afterwards, and no more.",
+        "What they are promised: an observer of the answer who believed 50 % before can believe "
+        f"{_span(*posterior_bounds('1/2', survey.guarantee))} afterwards, and no more.",
         "The plan uses the normal interval for the worst share, 1/2. After the poll, lastbit poll "
         "estimate gives an exact interval, a little wider.",
     )
-    return Heading(title, f"{people:,} people"), Facts(facts), *(Words(text) for text in words)
+    title = f"Poll with ε = {exact_text(response.epsilon)} for each answer"
+    return Heading(title, f"{people:,} people"), Facts(facts), *paragraphs(words)
 
 
 def _interval(result: PollResult, confidence: Fraction, method: str) -> tuple[tuple[str, str], ...]:
     kind = "for every sample size" if method == "exact" else "in the limit of many answers"
     return (
-        ("interval", f"{_span(result)}, {_level(confidence)} sure {kind}"),
+        ("interval", f"{_span(result.low, result.high)}, {_level(confidence)} sure {kind}"),
         ("standard error", f"{100 * result.standard_error:.2f} points"),
     )
 
 
-def _span(result: PollResult) -> str:
-    return _outwards(result.low, result.high)
-
-
-def _outwards(low: float, high: float) -> str:
+def _span(low: float, high: float) -> str:
     """Two ends in percent, neither of them inside the true interval."""
     first, last = (100 * Fraction(end) for end in (low, high))
     return f"{rounded_down(first, 4)} % to {rounded_up(last, 4)} %"
-
-
-def _price(people: int, without: int) -> str:
-    if people == without:
-        return "none: as many people as without privacy"
-    return f"{rounded_up(Fraction(people, without), 3)} times as many people"
 
 
 def _outside(result: PollResult) -> str:

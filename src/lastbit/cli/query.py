@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import click
 
-from lastbit.cli.numbers import EXACT, exact_number
-from lastbit.cli.refusals import option_names
+from lastbit import report as reports
+from lastbit.cli.ledger import account_json, account_of, budget_rows
+from lastbit.cli.options import EXACT, PATH, Command, exact_number, json_option
+from lastbit.cli.output import (
+    WIDTH,
+    Columns,
+    Facts,
+    Heading,
+    Part,
+    Words,
+    printable,
+    show,
+    show_json,
+    waiting,
+)
 from lastbit.errors import InvalidParameter
-from lastbit.ledger import one_connection
-from lastbit.places import exists
-
-if TYPE_CHECKING:
-    from lastbit.ledger import Account
-    from lastbit.release import Answer
-    from lastbit.tables import DataCard, Plan
+from lastbit.ledger import Account, check_output, one_connection, spared_by
+from lastbit.places import same_place, written_over
+from lastbit.release import Answer, released
+from lastbit.report import plan_words, price, table_of, title_of, totals_of
+from lastbit.tables import DataCard, Plan, parsed, planned, read_card
 
 KINDS = (".csv", ".parquet", ".json")
+MOST_ROWS = 60
+ROOM = 76  # a table is set in by two blanks on either side
+UNREAD = "Nothing has been read or charged."
 
 
 @click.command(
+    cls=Command,
     epilog='Example: lastbit query visits.toml "SELECT region, COUNT(*) AS n FROM visits '
-    'GROUP BY region" --epsilon 1'
+    'GROUP BY region" --epsilon 1',
 )
-@click.argument("card", type=click.Path(path_type=Path))
+@click.argument("card", type=PATH)
 @click.argument("sql")
 @click.option("--epsilon", type=EXACT, help="The price of the whole answer: 1, 0.5, 1/3 ...")
 @click.option(
@@ -41,17 +58,13 @@ KINDS = (".csv", ".parquet", ".json")
     metavar="balanced|NAME=NUMBER,...",
     help="How the price is shared out: n=2,cost=1, or balanced to make the worst error small.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Write .csv, .parquet, or .json for lastbit check.",
-)
-@click.option("--report", type=click.Path(path_type=Path), help="Write an HTML page with charts.")
+@click.option("--out", type=PATH, help="Write .csv, .parquet, or .json for lastbit check.")
+@click.option("--report", type=PATH, help="Write an HTML page with charts.")
 @click.option("--explain", is_flag=True, help="Show the plan and the errors to expect, and stop.")
 @click.option("--dry-run", is_flag=True, help="Check question, price and budget, and stop.")
 @click.option("--fresh", is_flag=True, help="Pay for new noise though an answer is recorded.")
 @click.option("--consistent", is_flag=True, help="Make counts whole and add up to their total.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @one_connection()
 def query(
     card: Path,
@@ -78,29 +91,27 @@ def query(
 
     With --explain or --dry-run nothing is read from the table and nothing is charged.
     """
-    from lastbit.tables import parsed, planned, read_card
-
-    text = _statement(sql)
-    with option_names():
-        table = read_card(card)
-        _check_files(out, report, card, table)
-        question = parsed(text, table)
-        plan = planned(
-            question, table, epsilon=epsilon, delta=delta, rho=rho, weights=_weights(weights)
-        )
+    statement = sys.stdin.read() if sql == "-" else sql
+    table = read_card(card)
+    _check_files(out, report, card, table)
+    question = parsed(statement, table)
+    plan = planned(
+        question, table, epsilon=epsilon, delta=delta, rho=rho, weights=_weights(weights)
+    )
     if explain or dry_run:
-        _show_plan(plan, table, explain=explain, as_json=as_json)
+        _show_plan(plan, explain=explain, as_json=as_json)
         return
-    answer, charged = _asked(plan, table, text, fresh=fresh, consistent=consistent)
-    _show_answer(answer, table, charged=charged, as_json=as_json)
-    _write(answer, table, out=out, report=report)
+    answer = _asked(plan, statement, fresh=fresh, consistent=consistent)
+    account = account_of(table)[1]
+    if as_json:
+        state = account_json(account)
+        show_json({"charged": answer.charged, "answer": answer.record, "account": state})
+    else:
+        show(*_answer_page(answer.record, account, charged=answer.charged))
+    _write(answer, account, out=out, report=report)
 
 
 # ---------------------------------------------------------------- before anything is read
-
-
-def _statement(sql: str) -> str:
-    return sys.stdin.read() if sql == "-" else sql
 
 
 def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | None:
@@ -115,7 +126,7 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
         if not equals or not name.strip() or name.strip() in found:
             raise InvalidParameter(
                 "--weights",
-                problem="is no list of names and numbers",
+                problem="is not a list of names and numbers",
                 remedy="write --weights n=2,cost=1, or --weights balanced",
             )
         found[name.strip()] = exact_number(number.strip(), "--weights")
@@ -124,9 +135,6 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
 
 def _check_files(out: Path | None, report: Path | None, card: Path, table: DataCard) -> None:
     """Refuse what could not be written, or must not be written over; before anything is paid."""
-    from lastbit.ledger import check_output, spared_by
-    from lastbit.places import same_place
-
     if out is not None and out.suffix.lower() not in KINDS:
         raise InvalidParameter(
             "--out",
@@ -143,94 +151,66 @@ def _check_files(out: Path | None, report: Path | None, card: Path, table: DataC
         )
 
 
-def _show_plan(plan: Plan, card: DataCard, *, explain: bool, as_json: bool) -> None:
-    from lastbit.cli.ledger_view import account_json
-    from lastbit.cli.page import show, show_json
-    from lastbit.cli.query_view import plan_parts, price_parts
-
-    account = _account(card)
-    if not explain:
-        account.charged(plan.cost)  # refuses a price that the budget does not allow
+def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
+    account = account_of(plan.card)[1]
+    # refuses a price that the budget does not allow
+    after = account if explain else account.charged(plan.cost)
     if as_json:
         state = account_json(account)
         show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
-        return
-    show(*(plan_parts(plan) if explain else price_parts(plan, account)))
+    elif explain:
+        show(*_plan_page(plan))
+    else:
+        show(
+            Heading("It can be asked", price(plan.cost.to_json())),
+            Facts([("promise", plan.guarantee), *budget_rows(after)]),
+            Words(f"The budget is shown as it would be afterwards. {UNREAD}"),
+        )
+
+
+def _plan_page(plan: Plan) -> tuple[Part, ...]:
+    """What will be done, at which price and with which error."""
+    words = plan_words(plan)
+    verdict = f"{words.price}, not yet paid"
+    facts = [
+        ("promise", words.promise),
+        ("limits", words.limits),
+        ("adds up", words.composition),
+        *(("hint", hint) for hint in words.hints),
+    ]
+    rows = [(row.what, row.price, row.noise, row.error) for row in words.rows]
+    return (
+        Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict),
+        Facts(facts),
+        Columns(("what", "price", "noise", "95 % within"), rows),
+        Words(UNREAD),
+    )
 
 
 # ---------------------------------------------------------------- the answer
 
 
-def _asked(
-    plan: Plan, card: DataCard, text: str, *, fresh: bool, consistent: bool
-) -> tuple[Answer, bool]:
-    """The answer, and whether it was charged just now, or earlier."""
-    from lastbit.cli.waiting import waiting
-    from lastbit.ledger import Ledger
-    from lastbit.release import released
-
-    last = _last_entry(card)
+def _asked(plan: Plan, sql: str, *, fresh: bool, consistent: bool) -> Answer:
     try:
-        with option_names(), waiting("asking"):
-            answer = released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=text)
+        with waiting("asking"):
+            card = plan.card
+            return released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=sql)
     except KeyboardInterrupt:
         words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
         click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
         raise
-    entry = answer.record.get("entry")
-    if entry is None or card.ledger is None:
-        return answer, True
-    if entry["sequence"] <= last:
-        return answer, False
-    books = Ledger.existing(card.ledger)
-    return answer, books.paid_at(books.entry(entry["sequence"])) > last
 
 
-def _last_entry(card: DataCard) -> int:
-    from lastbit.ledger import Ledger
-
-    if card.ledger is None or not exists(card.ledger):
-        return 0
-    return Ledger.existing(card.ledger).entries(last=1)[0].sequence
-
-
-def _account(card: DataCard) -> Account:
-    """The account of the table as it is now; a ledger that is not there yet is not made."""
-    from lastbit.ledger import Account, Ledger
-
-    if card.ledger is None or not exists(card.ledger):
-        return Account(name=card.name, budget=card.budget)
-    accounts = Ledger.existing(card.ledger).accounts()
-    new = Account(name=card.name, budget=card.budget)
-    return next((account for account in accounts if account.name == card.name), new)
-
-
-def _show_answer(answer: Answer, card: DataCard, *, charged: bool, as_json: bool) -> None:
-    from lastbit.cli.ledger_view import account_json
-    from lastbit.cli.page import show, show_json
-    from lastbit.cli.query_view import answer_parts
-
-    account = _account(card)
-    if as_json:
-        state = account_json(account)
-        show_json({"charged": charged, "answer": answer.record, "account": state})
-        return
-    show(*answer_parts(answer.record, account, charged=charged))
-
-
-def _write(answer: Answer, card: DataCard, *, out: Path | None, report: Path | None) -> None:
+def _write(answer: Answer, account: Account, *, out: Path | None, report: Path | None) -> None:
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
-    from lastbit.cli.ledger_view import account_json
-    from lastbit.places import written_over
-    from lastbit.report import page
-
     option = "--out"
     try:
         if out is not None:
-            _written(answer, out)
+            kind = out.suffix.lower().removeprefix(".")
+            getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            written_over(report, page(answer.record, account=account_json(_account(card))))
+            written_over(report, reports.page(answer.record, account=account_json(account)))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         raise InvalidParameter(
@@ -240,11 +220,29 @@ def _write(answer: Answer, card: DataCard, *, out: Path | None, report: Path | N
         ) from None
 
 
-def _written(answer: Answer, out: Path) -> None:
-    match out.suffix.lower():
-        case ".csv":
-            answer.to_csv(out)
-        case ".parquet":
-            answer.to_parquet(out)
-        case _:
-            answer.to_json(out)
+def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
+    """Numbers with their ±, the price, what is left, notes."""
+    paid = price(record["cost"])
+    verdict = paid if charged else "recorded, no charge"
+    parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
+    if record["rows"]:
+        table = table_of(record, width=ROOM, most=MOST_ROWS)
+        parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
+        if table.left_out:
+            more = f"... and {table.left_out:,} more groups: --out answer.csv has them all"
+            parts.append(Words(more))
+    else:
+        none = "No group is shown: none was large enough, or none met the condition."
+        parts.append(Words(none))
+    facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
+    facts.append(("promise", str(record["guarantee"])))
+    if not charged:
+        facts.append(("paid", f"{paid}, when it was first asked"))
+    if record.get("entry") is not None:
+        facts.append(("ledger", f"entry {record['entry']['sequence']}"))
+    parts.append(Facts([*facts, *budget_rows(account)]))
+    notes = [
+        textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
+        for note in record["notes"]
+    ]
+    return [*parts, Words("\n".join(notes))] if notes else parts

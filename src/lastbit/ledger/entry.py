@@ -76,6 +76,8 @@ class Entry:
     reservation: str | None = None
     """In a settled or voided entry: the hash of the reservation that it answers, or closes."""
     record: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    resumed: bool = field(default=False, repr=False, compare=False)
+    """Of a reservation that `reserve` gives: whether it was charged by an earlier call."""
 
     @property
     def text(self) -> str:

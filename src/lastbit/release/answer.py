@@ -153,6 +153,8 @@ class Answer:
     record: dict[str, Any] = field(repr=False)
     spared: Spared = field(default_factory=dict, repr=False, compare=False)
     """Files that no export may replace: the ledger, the card, the source."""
+    charged: bool = field(default=True, repr=False, compare=False)
+    """Whether its price was charged when it was asked for, and not by an earlier question."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict) or "rows" not in self.record:
@@ -235,7 +237,7 @@ class Answer:
 
     def consistent(self) -> Answer:
         """The same with whole counts from 0 up that agree with their total; costs nothing."""
-        return Answer(consistent(self.record), self.spared)
+        return Answer(consistent(self.record), self.spared, self.charged)
 
     # ------------------------------------------------------------ to other programs
 

@@ -179,7 +179,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
     spared = spared_by(card, books.path)
     known = None if fresh else books.recorded(card.name, question)
     if known is not None:
-        return Answer(known, spared)
+        return Answer(known, spared, charged=False)
     _check_runnable(plan)
     paid = books.reserve(
         card.name,
@@ -193,7 +193,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         fresh=fresh,
     )
     if paid.record is not None:  # another process was quicker
-        return Answer(dict(paid.record), spared)
+        return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
         record = _made(plan, question=question, sql=sql, head=paid.hash)
@@ -203,7 +203,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
 
     # sealed: its frames hold an answer that is not settled yet
     entry = _charged(settled, lambda: books.holds(paid))
-    return Answer(dict(entry.record or {}), spared)
+    return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
 
 
 def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit import (
+    AuditResult,
     Condition,
     Event,
     Feature,
@@ -28,13 +30,14 @@ from lastbit.audit import (
     as_release,
     features,
     last_place,
+    law_of,
     rows,
 )
+from lastbit.cli.loading import Subject
+from lastbit.exact import Ball, rational
+from lastbit.laws import Law, OnGrid
 from lastbit.report import Cell, LawPanel, Range
-
-if TYPE_CHECKING:
-    from lastbit.audit import AuditResult
-    from lastbit.cli.audit_subject import Subject
+from lastbit.verify import ExactLaw
 
 FIRST, MOST, SECONDS = 500, 20_000, 2.0  # runs of each input for the picture
 BINS, MOST_VALUES, MOST_WORDS = 80, 48, 12
@@ -43,6 +46,7 @@ FAR = 2.0**999  # NaN and infinities are coded beyond
 CODES = ("entry 0", "entry 1")  # of outputs that are words: a number made of it, its length
 KNOWN = ("entries", "bits", "differences", "summary")  # features that are the same for any sample
 LONGEST = 40
+MOST_CELLS, LAW_OUTER, ALIKE = 120, Fraction(1, 1000), 1e-9  # for exact laws
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,7 @@ class Evidence:
 def evidence_of(subject: Subject, result: AuditResult) -> Evidence:
     """The laws if they decided the audit, else what some runs show."""
     if result.exact:
-        from lastbit.cli.audit_laws import law_panel
-
-        panel = law_panel(subject.mechanism, result)
+        panel = _law_panel(subject.mechanism, result)
         return Evidence(() if panel is None else (panel,), "Exact probabilities, drawn as floats.")
     if subject.release is None:
         return Evidence((), "")
@@ -75,7 +77,7 @@ def evidence_of(subject: Subject, result: AuditResult) -> Evidence:
     return Evidence(panels, words)
 
 
-def short(value: Any) -> str:
+def label_of(value: Any) -> str:
     """An input or an output in a few characters."""
     listed = value.tolist() if isinstance(value, np.ndarray) else value
     words = (
@@ -95,7 +97,7 @@ def readable(release: Callable[..., Any], result: AuditResult) -> Event:
     if not all(_are_words(some) for some in drawn):
         return result.witness
     words = {
-        short(item): float(rows([item], 1)[0, CODES.index(found.feature.name)])
+        label_of(item): float(rows([item], 1)[0, CODES.index(found.feature.name)])
         for some in drawn
         for item in some
     }
@@ -223,7 +225,7 @@ def _column_panel(
         title=feature.name[0].upper() + feature.name[1:],
         words=words,
         axis=_axis(feature),
-        inputs=(short(result.inputs[0]), short(result.inputs[1])),
+        inputs=(label_of(result.inputs[0]), label_of(result.inputs[1])),
         cells=cells,
         single=single,
         event=ranges,
@@ -279,7 +281,7 @@ def _binned(
 
 
 def _word_panel(drawn: Sequence[Any], result: AuditResult) -> LawPanel:
-    counts = [Counter(short(item) for item in some) for some in drawn]
+    counts = [Counter(label_of(item) for item in some) for some in drawn]
     total = len(drawn[0])
     order = sorted(counts[0] | counts[1], key=lambda word: -abs(counts[0][word] - counts[1][word]))
     cells = tuple(
@@ -292,7 +294,7 @@ def _word_panel(drawn: Sequence[Any], result: AuditResult) -> LawPanel:
         title="The output",
         words=f"How often each output came out of either input.{more}",
         axis="the output",
-        inputs=(short(result.inputs[0]), short(result.inputs[1])),
+        inputs=(label_of(result.inputs[0]), label_of(result.inputs[1])),
         cells=cells,
         single=True,
         event=tuple(_joined([(c.start, c.end) for c in cells if c.label in named])),
@@ -301,3 +303,134 @@ def _word_panel(drawn: Sequence[Any], result: AuditResult) -> LawPanel:
 
 def _share(share: float) -> str:
     return f"{100 * share:.2g} %"
+
+
+# ---------------------------------------------------------------- exact laws
+
+
+def _law_panel(mechanism: Any, result: AuditResult) -> LawPanel | None:
+    """The laws of the two inputs and the outputs that tell them apart; None for odd laws."""
+    source = law_of(mechanism)
+    if source is None:
+        return None
+    one, two = (source(value) for value in result.inputs)
+    cells = _cells(one, two)
+    if not cells:
+        return None
+    single = any(cell.label for cell in cells)
+    return LawPanel(
+        title="How likely each output is",
+        words="Exact laws. Shaded: where the first input is as much likelier as in the event.",
+        axis="the output",
+        inputs=(label_of(result.inputs[0]), label_of(result.inputs[1])),
+        cells=cells,
+        single=single,
+        event=tuple(_best_cells(cells, float(result.delta))),
+    )
+
+
+def _best_cells(cells: Sequence[Cell], delta: float) -> list[Range]:
+    """The cells of the best event, by floats, and those of the same ratio."""
+    ordered = sorted(cells, key=_ratio, reverse=True)
+    p = q = 0.0
+    best, least = 0.0, math.inf
+    for cell in ordered:
+        p, q = p + cell.first, q + cell.second
+        if p <= delta:
+            continue
+        loss = math.log((p - delta) / q) if q > 0 else math.inf
+        if loss > best + ALIKE:
+            best, least = loss, _ratio(cell)
+    inside = [cell for cell in cells if _ratio(cell) >= least - ALIKE and cell.first > 0]
+    return _joined([(cell.start, cell.end) for cell in inside])
+
+
+def _ratio(cell: Cell) -> float:
+    if cell.first <= 0:
+        return -math.inf
+    return math.log(cell.first / cell.second) if cell.second > 0 else math.inf
+
+
+def _cells(one: Any, two: Any) -> tuple[Cell, ...]:
+    if isinstance(one, OnGrid) and isinstance(two, OnGrid) and one.step == two.step:
+        return _whole(one.law, two.law, one.step)
+    if isinstance(one, Law) and isinstance(two, Law):
+        return _whole(one, two, Fraction(1))
+    first, second = _listed(one), _listed(two)
+    if first is None or second is None:
+        return ()
+    outputs = list(dict.fromkeys([*first, *second]))
+    if all(isinstance(output, int | float | Fraction) for output in outputs):
+        return _number_cells(sorted(outputs), first, second)
+    outputs.sort(key=lambda o: -abs(first.get(o, 0.0) - second.get(o, 0.0)))
+    return tuple(
+        Cell(place, place + 1, first.get(o, 0.0), second.get(o, 0.0), label_of(o))
+        for place, o in enumerate(outputs[:MOST_WORDS])
+    )
+
+
+def _whole(one: Law, two: Law, step: Fraction) -> tuple[Cell, ...]:
+    """Single values if they are few, else ranges of like length."""
+    low = min(law.quantile(LAW_OUTER) for law in (one, two))
+    high = max(law.quantile(1 - LAW_OUTER) for law in (one, two))
+    width = -(-(high - low + 1) // MOST_CELLS)
+    if high - low < MOST_VALUES:
+        return tuple(
+            Cell(k - low, k - low + 1, _float(one.probability(k)), _float(two.probability(k)),
+                 f"{float(k * step):.6g}")
+            for k in range(low, high + 1)
+        )  # fmt: skip
+    edges = [low + width * i for i in range((high - low) // width + 2)]
+    sums = [[_float(law.cdf(edge - 1)) for edge in edges] for law in (one, two)]
+    return tuple(
+        Cell(float(edges[i] * step), float(edges[i + 1] * step),
+             sums[0][i + 1] - sums[0][i], sums[1][i + 1] - sums[1][i])
+        for i in range(len(edges) - 1)
+    )  # fmt: skip
+
+
+def _listed(law: Any) -> dict[Any, float] | None:
+    if isinstance(law, ExactLaw):
+        return {o: float(p) for o, p in zip(law.outputs, law.probabilities, strict=True)}
+    if isinstance(law, Mapping):
+        return {o: _float(p) if isinstance(p, Ball) else float(rational(p)) for o, p in law.items()}
+    return None
+
+
+def _number_cells(
+    outputs: Sequence[Any], first: Mapping[Any, float], second: Mapping[Any, float]
+) -> tuple[Cell, ...]:
+    if len(outputs) <= MOST_VALUES:
+        return tuple(
+            Cell(place, place + 1, first.get(o, 0.0), second.get(o, 0.0), f"{float(o):.6g}")
+            for place, o in enumerate(outputs)
+        )
+    both = [(float(o), first.get(o, 0.0), second.get(o, 0.0)) for o in outputs]
+    finite = [cell for cell in both if math.isfinite(cell[0])]
+    low, high = _law_ends(finite)
+    if not low < high:
+        return ()
+    wide = (high - low) / MOST_CELLS
+    cells = [Cell(low + i * wide, low + (i + 1) * wide, 0.0, 0.0) for i in range(MOST_CELLS)]
+    for place, p, q in finite:
+        if low <= place <= high:
+            i = min(int((place - low) / wide), MOST_CELLS - 1)
+            cells[i] = replace(cells[i], first=cells[i].first + p, second=cells[i].second + q)
+    return tuple(cells)
+
+
+def _law_ends(finite: Sequence[tuple[float, float, float]]) -> Range:
+    """All but a thousandth of either law at either end."""
+    total, low, high = 0.0, math.inf, -math.inf
+    for place, p, q in finite:
+        total += p + q
+        if total > 2 * float(LAW_OUTER):
+            low = min(low, place)
+        if total < 2 - 2 * float(LAW_OUTER):
+            high = max(high, place)
+    return low, high
+
+
+def _float(ball: Ball) -> float:
+    low, high = ball.ends
+    return float((low + high) / 2)

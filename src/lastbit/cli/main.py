@@ -1,0 +1,113 @@
+"""The `lastbit` command: the group that the commands hang from, and how an error is shown.
+
+A command's file is imported when the command is run; `lastbit --help` imports none. Here, and
+nowhere else, an error of ours becomes a paragraph on stderr and the exit status 2.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import IO, Any
+
+import click
+
+from lastbit import __version__
+from lastbit.errors import LastbitError
+
+LINE_WIDTH = 80
+# Each line is the first of the command's own help: a test compares them.
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "attack": "Known ways in which noise fails, tried on anybody's.",
+        "audit": "A certified lower bound on the epsilon of a mechanism.",
+        "budget": "What is spent and what is left.",
+        "card": "Draft and check data cards: what a steward declares of a table.",
+        "check": "Re-derive what certificates claim; that of a saved answer too.",
+        "compose": "Compose guarantees about the same people.",
+        "convert": "Convert a guarantee to another kind.",
+        "demo": "Ask a made-up hospital, and see the truth beside the answers.",
+        "figure": "Draw a figure of the theory as SVG.",
+        "geo": "Move places by noise, so that near ones look alike.",
+        "leak": "Watch textbook noise give its secret away, and ours keep it.",
+        "ledger": "Check, read and copy a ledger: who spent what.",
+        "mechanism": "Release one value with exact noise, or explain a mechanism.",
+        "median": "A private median of one column of a CSV file.",
+        "poll": "Plan and read polls whose answers are perturbed.",
+        "query": "Ask a table in SQL: a private answer with error bars.",
+        "verify": "What float code truly loses, with a certificate.",
+    }
+)
+
+
+class Refused(click.ClickException):
+    """An error of ours on its way to the terminal: a paragraph, exit status 2.
+
+    An error that lists several problems has a line for each, and they keep their lines.
+    """
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message on stderr, every line of it folded to the width of a terminal."""
+        first, *others = self.message.splitlines()
+        folded = [click.wrap_text(f"Error: {first}", width=LINE_WIDTH)]
+        folded += [click.wrap_text(line, LINE_WIDTH, "  ", "    ") for line in others]
+        click.echo("\n".join(folded), file=file, err=file is None)
+
+
+def _unforeseen(error: BaseException) -> str:
+    """The last net: what no command has foreseen, without a word that could hold data."""
+    if isinstance(error, OSError):
+        return f"a file could not be read or written ({error.strerror}); check names and disk"
+    if isinstance(error, UnicodeError):
+        return "a name or a file is not text in UTF-8; rename or convert it"
+    return "the input is too large or nested too deeply; make it smaller"
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is run, and whose errors end in a paragraph."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name, in the order of the table."""
+        return [*COMMANDS, *self.commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported from the file of its name."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(import_module(f"lastbit.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table itself: no command is imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except LastbitError as error:
+            lines = (" ".join(line.split()) for line in str(error).splitlines())
+            raise Refused("\n".join(line for line in lines if line)) from error
+        except (OSError, UnicodeError, RecursionError, MemoryError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.EPIPE, None):
+                raise  # nobody reads our output any more: click knows
+            raise Refused(_unforeseen(error)) from None
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": LINE_WIDTH},
+    epilog="Example: lastbit demo",
+)
+@click.version_option(__version__, prog_name="lastbit")
+def main() -> None:
+    """Differential privacy that holds to the last bit.
+
+    Private answers about tables (card, query, budget, ledger), exact noise (mechanism and others),
+    proofs and audits of anybody's mechanism (verify, check, audit, attack). Start with demo.
+    """

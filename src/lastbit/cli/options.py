@@ -1,0 +1,218 @@
+"""What people type, read exactly: numbers, guarantees, and the options that many commands share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.exact import exact_text, rational
+from lastbit.privacy import ZCDP, ApproxDP, Guarantee, ProbabilisticDP, PureDP, RenyiDP
+
+PATH = click.Path(path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+# ---------------------------------------------------------------- commands
+
+OTHER = re.compile(r"^or ([a-z_]+),")
+ARGUMENT = re.compile(r"""\b([a-z][a-z_]*)=(["']?)([\w./+-]*)\2""")
+
+
+class Command(click.Command):
+    """A command whose errors speak of options where the rooms below speak of arguments."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; `epsilon ...; pass grid="auto"` becomes `--epsilon ...; pass --grid auto`.
+
+        Only names that the command has as options are turned; any other stays as it is.
+        """
+        try:
+            return super().invoke(ctx)
+        except InvalidParameter as error:
+            options = {p.name: p.opts[0] for p in self.params if p.name and p.opts}
+            raise _renamed(error, options) from error
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+def _renamed(error: InvalidParameter, options: Mapping[str, str]) -> InvalidParameter:
+    def option(match: re.Match[str]) -> str:
+        name, _, value = match.groups()
+        return f"{options[name]} {value}".rstrip() if name in options else match[0]
+
+    problem = OTHER.sub(lambda match: f"or {options.get(match[1], match[1])},", error.problem)
+    return InvalidParameter(
+        options.get(error.parameter, error.parameter),
+        problem=ARGUMENT.sub(option, problem),
+        remedy=ARGUMENT.sub(option, error.remedy),
+    )
+
+
+# ---------------------------------------------------------------- numbers
+
+LARGEST = 10**1000
+REMEDY = "write a number such as 3, 0.5, 1/3 or 1e-9"
+
+
+class Exact(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
+    """A number as it was written: 0.1 is one tenth, 1/3 is one third."""
+
+    name = "number"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        """The exact rational; the message shows what was written, which is no secret."""
+        return value if isinstance(value, Fraction) else exact_number(str(value), _name(param))
+
+
+class Secret(Exact):
+    """The same for a number that is data: no message repeats it."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        """The exact rational."""
+        return secret_number(str(value), _name(param))
+
+
+EXACT = Exact()
+SECRET = Secret()
+
+
+def exact_number(text: str, name: str) -> Fraction:
+    """The exact rational that was written, if it can also be printed."""
+    try:
+        number = rational(text)
+    except LastbitError as error:
+        problem = getattr(error, "problem", "is not a number")
+        raise InvalidParameter(name, problem=problem, remedy=REMEDY) from error
+    if max(abs(number.numerator), number.denominator) >= LARGEST:
+        raise InvalidParameter(name, problem="has more than 1000 digits", remedy=REMEDY)
+    return number
+
+
+def secret_number(text: str, name: str) -> Fraction:
+    """The exact rational that a datum spells; the datum itself is in no message."""
+    try:
+        return exact_number(text, name)
+    except LastbitError:  # its message quotes the text
+        pass
+    raise InvalidParameter(name, problem="is not a finite number", remedy=REMEDY)
+
+
+def _name(param: click.Parameter | None) -> str:
+    return param.opts[0] if param is not None and param.opts else "the number"
+
+
+# ---------------------------------------------------------------- guarantees
+
+# the name, its class, and the parameters in the order in which they are typed
+KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("pure", PureDP, ("epsilon",)),
+    ("approx", ApproxDP, ("epsilon", "delta")),
+    ("probabilistic", ProbabilisticDP, ("epsilon", "delta")),
+    ("zcdp", ZCDP, ("rho",)),
+    ("renyi", RenyiDP, ("alpha", "epsilon")),
+)
+FORMS = 'write "pure 1", "approx 1 1e-6", "probabilistic 1 1e-6", "zcdp 0.1" or "renyi 10 0.5"'
+MOST_TIMES = 100_000
+TIMES = re.compile(r"^(?P<one>.*?)(\s+[x×*]\s*(?P<times>\S+))?\s*$", re.DOTALL)
+
+
+def guarantee_of(text: str) -> Guarantee:
+    """The guarantee that the words spell.
+
+    >>> guarantee_of("zcdp 0.1"), guarantee_of("approx 1 1e-6")
+    (ZCDP(rho='0.1'), ApproxDP(epsilon=1, delta='1e-06'))
+    """
+    words = text.split()
+    if not words:
+        raise InvalidParameter("the guarantee", problem="is empty", remedy=FORMS)
+    kind, parameters = kind_named(words[0])
+    if len(words) - 1 != len(parameters):
+        needs = " and ".join(parameters)
+        raise InvalidParameter(
+            f'"{_cut(text)}"',
+            problem=f"has {len(words) - 1} numbers where {words[0].lower()} has {needs}",
+            remedy=FORMS,
+        )
+    where = f'in "{_cut(text)}"'
+    numbers = [
+        exact_number(word, f"{parameter} {where}")
+        for word, parameter in zip(words[1:], parameters, strict=True)
+    ]
+    try:
+        guarantee: Guarantee = kind(*numbers)
+    except InvalidParameter as error:
+        raise InvalidParameter(
+            f"{error.parameter} {where}", problem=error.problem, remedy=error.remedy
+        ) from error
+    return guarantee
+
+
+def repeated_guarantee(text: str) -> tuple[Guarantee, int]:
+    """A guarantee and how many times it is given.
+
+    >>> repeated_guarantee("pure 0.1 x 100")
+    (PureDP(epsilon='0.1'), 100)
+    """
+    match = TIMES.match(text)
+    assert match is not None  # every part of the pattern may be empty
+    times = match["times"]
+    if times is None:
+        return guarantee_of(text), 1
+    if not re.fullmatch(r"[0-9]{1,18}", times) or not 1 <= int(times) <= MOST_TIMES:
+        raise InvalidParameter(
+            f'the number after x in "{_cut(text)}"',
+            problem=f"is not a whole number from 1 to {MOST_TIMES:,}",
+            remedy='write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"',
+        )
+    return guarantee_of(match["one"]), int(times)
+
+
+def kind_named(word: str, name: str = "the guarantee") -> tuple[Any, tuple[str, ...]]:
+    """The class of a kind of guarantee, and its parameters."""
+    for known, kind, parameters in KINDS:
+        if word.lower() == known:
+            return kind, parameters
+    raise InvalidParameter(name, problem=f'is of the unknown kind "{_cut(word)}"', remedy=FORMS)
+
+
+def spelled(guarantee: Guarantee) -> str:
+    """The guarantee in the words that `guarantee_of` reads, cut where numbers are long.
+
+    >>> spelled(guarantee_of("renyi 10 1/2"))
+    'renyi 10 0.5'
+    """
+    name, parameters = next((n, ps) for n, kind, ps in KINDS if type(guarantee) is kind)
+    return " ".join((name, *(exact_text(getattr(guarantee, p)) for p in parameters)))
+
+
+def title(guarantee: Guarantee) -> str:
+    """What the guarantee promises, in one line: its kind by name, its numbers exactly.
+
+    >>> title(guarantee_of("approx 1/3 1e-6"))
+    'approximate differential privacy, ε = 1/3, δ = 1e-6'
+    """
+    kind = (type(guarantee).__doc__ or type(guarantee).__name__).splitlines()[0].rstrip(".")
+    numbers = (
+        f"{symbol} = {exact_text(getattr(guarantee, name))}"
+        for name, symbol in guarantee.symbols.items()
+    )
+    return ", ".join((kind[0].lower() + kind[1:], *numbers))
+
+
+def _cut(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 40 else words[:37] + "..."
