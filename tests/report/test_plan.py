@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.cli.query_view import plan_parts
+from lastbit.cli.query import _plan_page
 from lastbit.report.answer import page
 from lastbit.report.plan import _down, _up, plan_words, record_words
 from lastbit.tables.plan.parts import NoisePart
@@ -48,7 +48,7 @@ def test_every_screen_says_the_same(plan: Plan) -> None:
     words = plan_words(plan)
     saved = {"plan": plan.to_json(), "asked": {"query": plan.query.to_json()}}
     assert record_words(saved | {"guarantee": plan.guarantee}) == words
-    text, terminal = plan.explain(), repr(plan_parts(plan))
+    text, terminal = plan.explain(), repr(_plan_page(plan))
     for row in words.rows:
         for words_of_row in (row.what, row.noise, row.error, row.price):
             assert words_of_row in text and words_of_row in terminal

@@ -205,7 +205,8 @@ def answer_in_terminal(record: Record) -> str:
         for row in rows
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    below = [*_below(record), "", record["guarantee"], *(f"- {note}" for note in record["notes"])]
+    notes = (f"- {printable(note, 1000)}" for note in record["notes"])
+    below = [*_below(record), "", printable(record["guarantee"], 400), *notes]
     return "\n".join([*(lines if record["rows"] else [EMPTY]), *below])
 
 

@@ -140,7 +140,9 @@ INSIDE_A_PAGE = _SHAPES + _COLOURS.substitute({name: f"var(--{name})" for name i
 
 # ---------------------------------------------------------------- elements
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNFIT = re.compile(  # for XML, or turning the reading around
+    "[^\t\n\r\x20-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
 
 
 def element(name: str, kind: str = "", words: str | None = None, /, **attributes: object) -> Markup:
@@ -160,8 +162,8 @@ def element(name: str, kind: str = "", words: str | None = None, /, **attributes
 
 
 def clean(words: str) -> str:
-    """The words without letters that no XML may hold."""
-    return words if isinstance(words, Markup) else _NOT_XML.sub("\ufffd", words)
+    """The words without letters that no XML may hold or that turn the reading around."""
+    return words if isinstance(words, Markup) else _UNFIT.sub("\ufffd", words)
 
 
 def document(title: str, *, width: int, height: int, lines: Iterable[Markup]) -> Markup:
