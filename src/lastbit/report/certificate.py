@@ -18,15 +18,7 @@ from markupsafe import Markup
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import floor_log2, rounded_down, rounded_up
-from lastbit.report.charts import (
-    Panel,
-    Series,
-    Stems,
-    inline,
-    picture,
-    round_ticks,
-    tick_label,
-)
+from lastbit.report.charts import Panel, Series, Stems, inline, picture, round_ticks, tick_label
 from lastbit.report.page import rendered
 from lastbit.report.plan import composition_sentence, plan_rows
 from lastbit.report.proofs import (
