@@ -171,8 +171,9 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
 def _plan_page(plan: Plan) -> tuple[Part, ...]:
     """What will be done, at which price and with which error."""
     words = plan_words(plan)
-    verdict = f"{words.price}, not yet paid"
+    verdict = "not yet paid"
     facts = [
+        ("price", f"{words.price} for the whole answer"),
         ("promise", words.promise),
         ("limits", words.limits),
         ("adds up", words.composition),
