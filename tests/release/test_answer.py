@@ -15,7 +15,7 @@ import pytest
 from lastbit.errors import LastbitError
 from lastbit.release.answer import Answer
 from lastbit.release.intervals import Cell
-from lastbit.report.answer_tables import table_of
+from lastbit.report.answer import table_of
 from lastbit.tables.plan.price import Cost
 from lastbit.tables.query.expression import Constant, to_json
 

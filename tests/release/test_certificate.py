@@ -17,7 +17,7 @@ from lastbit.ledger.sqlite import Ledger
 from lastbit.privacy.neighbours import CHANGE_ONE
 from lastbit.release.answer import Answer
 from lastbit.release.release import certificate_of, released
-from lastbit.report.claims import claim_of
+from lastbit.report.certificate import claim_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query
@@ -331,4 +331,4 @@ def test_a_claim_in_words(ask) -> None:
     told = claim_of(ask(price={"rho": "1/8"}).certificate)
     assert told.verdict == "ρ ≤ 0.125" and told.title == "An answer from visits"
     facts = dict(told.facts)
-    assert facts["groups"] == "3, public" and "Gaussian" in facts["rows for n, m"]
+    assert facts["groups"] == "3, public" and "Gaussian" in facts["number of rows (n, m)"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.report.answers import MOST_ROWS, page
+from lastbit.report.answer import MOST_ROWS, page
 from lastbit.report.plan import natural_unit
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query
@@ -64,7 +64,7 @@ class Reader(HTMLParser):
 
 def read(text: str) -> Reader:
     reader = Reader()
-    reader.feed(text)
+    reader.feed(str(text))
     reader.close()
     assert reader.open == []
     return reader

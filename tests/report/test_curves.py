@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.report.curves import LEFT, TOP, Axis, Chart, Curve, Mark, chart, powers_of_ten, spread
+from lastbit.report.charts import LEFT, TOP, Axis, Chart, Curve, Mark, chart, powers_of_ten, spread
 
 SVG = "{http://www.w3.org/2000/svg}"
 

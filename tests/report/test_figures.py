@@ -12,7 +12,7 @@ from lastbit.mechanisms.poll import Poll
 from lastbit.privacy.compose import compositions
 from lastbit.privacy.guarantees import PureDP
 from lastbit.privacy.posterior import posterior_bounds
-from lastbit.report.curves import LEFT, TOP
+from lastbit.report.charts import LEFT, TOP
 from lastbit.report.figures import (
     composition_figure,
     gaussian_curve_figure,
@@ -41,7 +41,7 @@ def test_the_posterior_figure_shows_the_bounds():
         for x, y in strand:
             bound = posterior_bounds(Fraction(round(x * 100), 47000), PureDP(1))[side]
             assert 470 - y == pytest.approx(470 * bound, abs=0.06)
-    assert "50 % becomes 26.9 % … 73.1 %" in text
+    assert "50 % becomes 26.8 % … 73.2 %" in text
 
 
 def test_the_poll_figure_shows_the_half_widths():

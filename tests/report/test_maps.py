@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lastbit.report.maps import MOST_DRAWN, WARNING, PlaceMap, length_text, place_map, round_length
+from lastbit.report.maps import MOST_DRAWN, WARNING, PlaceMap, length_label, place_map, round_length
 from tests.report.example_map import PICTURE, example
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -63,7 +63,7 @@ def test_one_scale_in_both_directions_and_north_is_up():
     assert east[0] > middle[0] and north[1] < middle[1]
     ring = marks(root, "ring", "circle")[0]
     assert float(ring.get("r", "")) * 6 == pytest.approx(east[0] - middle[0], abs=0.05)
-    bar = next(e for e in root.iter(SVG + "line") if e.get("class") == "bar")
+    bar = next(e for e in root.iter(SVG + "line") if e.get("class") == "scalebar")
     long = float(bar.get("x2", "")) - float(bar.get("x1", ""))
     assert long * 1.5 == pytest.approx(east[0] - middle[0], abs=0.05)
     assert "2 km (lines are as far apart)" in words(root)
@@ -114,7 +114,7 @@ def test_round_lengths(longest, expected):
 
 
 def test_lengths_have_a_unit():
-    assert [length_text(x) for x in (0.5, 200.0, 1000.0, 25000.0)] == [
+    assert [length_label(x) for x in (0.5, 200.0, 1000.0, 25000.0)] == [
         "0.5 m",
         "200 m",
         "1 km",

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.cli.query_view import plan_parts
-from lastbit.report.answers import page
+from lastbit.report.answer import page
 from lastbit.report.plan import _down, _root, _up, plan_words, record_words
 from lastbit.tables.plan.parts import NoisePart
 from lastbit.tables.plan.plan import Plan, planned

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.report.plots import Bars, Panel, Series, Stems, Zone, picture
+from lastbit.report.charts import Bars, Panel, Series, Stems, Zone, picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

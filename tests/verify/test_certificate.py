@@ -8,7 +8,7 @@ import pytest
 
 from lastbit.checker.dispatch import problem_of
 from lastbit.errors import InvalidParameter, NotCertified
-from lastbit.report.claims import claim_of
+from lastbit.report.certificate import claim_of
 from lastbit.verify.certificate import certificate, read, save
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.snapping import snapping_bound

@@ -1,36 +1,77 @@
 """Figures of the theory, each worked out exactly and drawn as one SVG picture.
 
 Nothing is simulated and nothing is drawn from any source of bits: a point of a curve is a bound or
-a probability of this library, rounded once, for the picture.
+a probability of this library, rounded once, for the picture. Where data are needed they are made
+up: the quantiles of an exponential law, as waiting times or bills often look.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from lastbit.exact import Ball, Number, positive, rational, shown
-from lastbit.mechanisms import Gaussian, Laplace, Poll, uncertainty_curve
+from flint import arb
+from markupsafe import Markup
+
+from lastbit.exact import (
+    Ball,
+    Number,
+    arb_of,
+    exact_text,
+    positive,
+    rational,
+    rounded_down,
+    rounded_up,
+    upper,
+    whole,
+    working_precision,
+)
+from lastbit.laws import DiscretePlanarLaplace, Ideal, IdealLaplace
+from lastbit.mechanisms import Gaussian, Laplace, Poll, admissible, uncertainty_curve
 from lastbit.privacy import ZCDP, PureDP, compositions, delta_upper, posterior_bounds
-from lastbit.report.curves import Axis, Chart, Curve, Mark, chart, powers_of_ten
-from lastbit.report.plots import Bars, Panel, Series, Stems, picture
+from lastbit.report.charts import (
+    Axis,
+    Bars,
+    Chart,
+    Curve,
+    Mark,
+    Panel,
+    Point,
+    Series,
+    Stems,
+    Ticks,
+    chart,
+    picture,
+    powers_of_ten,
+    raised,
+    round_ticks,
+    ticks_above,
+)
+from lastbit.sensitivity import sensitivity_at, smooth_sensitivity
 
 _MOST_BARS = 22
+_UPPER = 500
+_MEAN = 50
+_STEPS = 16  # of the grid, in a metre
 
 
-def number_text(number: Fraction) -> str:
-    """A number for a label, cut if it is long."""
-    words = shown(number).strip("'")
-    short = words if len(words) <= 10 else f"{float(number):.4g}"
-    return re.sub(r"e([+-])0", r"e\1", short)  # 1e-6, not 1e-06
+def _label(number: Fraction) -> str:
+    return exact_text(number, 10)
 
 
-# -- posterior --
+def _logarithmic(ends: tuple[float, float], label: str, *, every: int = 1) -> Axis:
+    first, last = math.ceil(math.log10(ends[0]) - 1e-9), math.floor(math.log10(ends[1]) + 1e-9)
+    ticks = powers_of_ten(first, last, every=every)
+    return Axis(ends=ends, ticks=ticks, label=label, logarithmic=True)
 
 
-def posterior_figure(epsilons: Sequence[Number] = ("0", "0.1", "0.5", "1", "2", "5", "10")) -> str:
+# ---------------------------------------------------------------- posterior
+
+
+def posterior_figure(
+    epsilons: Sequence[Number] = ("0", "0.1", "0.5", "1", "2", "5", "10"),
+) -> Markup:
     """What an adversary can believe after a release, against what was believed before.
 
     Source   paper 003, figure 1 and equation (5)
@@ -43,20 +84,20 @@ def posterior_figure(epsilons: Sequence[Number] = ("0", "0.1", "0.5", "1", "2", 
         bounds = [posterior_bounds(prior, guarantee) for prior in priors]
         above = tuple((float(p), high) for p, (_, high) in zip(priors, bounds, strict=True))
         below = tuple((float(p), low) for p, (low, _) in zip(priors, bounds, strict=True))
-        low, high = posterior_bounds("1/2", guarantee)
+        low, high = (
+            _percent(bound, up=up) for up, bound in enumerate(posterior_bounds("1/2", guarantee))
+        )
         curves.append(
             Curve(
-                label=f"ε = {number_text(epsilon)}",
-                note=f"50 % becomes {_percent(low)} … {_percent(high)}"
-                if epsilon
-                else "50 % stays 50 %",
+                label=f"ε = {_label(epsilon)}",
+                note=f"50 % becomes {low} … {high}" if epsilon else "50 % stays 50 %",
                 strands=(above, below) if epsilon else (above,),
                 anchored=False,
             )
         )
         at = 1 / (1 + math.exp(min(float(epsilon), 700.0) / 2))  # where the sum of both is 1
         if 0.03 < at < 0.45:  # elsewhere it would cover an axis or another curve
-            marks += [Mark(at=(x, 1 - x), words=number_text(epsilon)) for x in (at, 1 - at)]
+            marks += [Mark(at=(x, 1 - x), words=_label(epsilon)) for x in (at, 1 - at)]
     percent = tuple((i / 5, f"{20 * i} %" if i else "0") for i in range(6))
     return chart(
         Chart(
@@ -83,21 +124,18 @@ def _priors() -> list[Fraction]:
     return [*near, *inner, *(1 - p for p in reversed(near))]
 
 
-def _percent(share: float) -> str:
-    value = 100 * share
-    if 0 < value < 0.0005:
-        return "< 0.001 %"
-    if 99.95 < value < 100 or 0 < value < 0.05:
-        return f"{value:.3f} %"
-    return f"{value:.1f} %" if value % 1 else f"{value:.0f} %"
+def _percent(share: float, *, up: int) -> str:
+    """A bound on a belief, rounded outwards; near 0 and 1 with more digits."""
+    digits = 3 if 0.0005 < share < 0.9995 else 5
+    return f"{(rounded_up if up else rounded_down)(100 * Fraction(share), digits)} %"
 
 
-# -- poll --
+# ---------------------------------------------------------------- poll
 
 
 def poll_figure(
     epsilons: Sequence[Number] = ("0.1", "0.5", "1", "2", "5"), *, half_width: Number = "0.01"
-) -> str:
+) -> Markup:
     """How surely a poll of n people knows a share, with every answer perturbed at its source.
 
     Source   paper 003, figure 2 and equations (14) to (16); the widest case, a share of 1/2
@@ -111,13 +149,14 @@ def poll_figure(
     # a share p told truly widens the interval by 1/p: see `share_variance` at a mean of 1/2
     without = poll.sample_size(wanted / poll.response.truth_probability)
     needed = [Poll(epsilon=epsilon).sample_size(wanted) for epsilon in exact] + [without]
+    names = [*(f"ε = {_label(epsilon)}" for epsilon in exact), "no privacy"]
     curves = tuple(
         Curve(
-            label="no privacy" if epsilon == math.inf else f"ε = {number_text(rational(epsilon))}",
-            note=f"{people:,} people for ±{number_text(wanted)}",
+            label=name,
+            note=f"{people:,} people for ±{_label(wanted)}",
             strands=(tuple(zip(map(float, sizes), row, strict=True)),),
         )
-        for epsilon, people, row in zip(levels, needed, table, strict=True)
+        for name, people, row in zip(names, needed, table, strict=True)
     )
     return chart(
         Chart(
@@ -128,54 +167,44 @@ def poll_figure(
                 "Half the width costs four times the people at any ε; a small ε multiplies them "
                 "by about 4/ε².",
             ),
-            across=Axis(
-                ends=(10, 10**7), ticks=powers_of_ten(1, 7), label="people asked", logarithmic=True
-            ),
-            up=Axis(
-                ends=(1e-4, 1),
-                ticks=powers_of_ten(-4, 0),
-                label="half width of the interval",
-                logarithmic=True,
-            ),
+            across=_logarithmic((10, 10**7), "people asked"),
+            up=_logarithmic((1e-4, 1), "half width of the interval"),
             curves=curves,
             width=530,
         )
     )
 
 
-# -- laplace --
+# ---------------------------------------------------------------- laplace
 
 
-def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> str:
+def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
     """The exact laws of the Laplace mechanism's output for two neighbouring inputs."""
     mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon)
     distance = math.floor(mechanism.sensitivity)
     law = mechanism.law(0)
     reach = max(distance, 1) + max(int(mechanism.accuracy("0.04")), 3)
     outputs = _thinned(range(-reach + max(distance, 1), reach + 1))
-    laws = [
-        tuple((float(k), _middle(law.probability(k - moved))) for k in outputs)
+    first, second = (
+        Series(
+            label=f"the true answer is {_shifted(moved)}",
+            points=tuple((float(k), _middle(law.probability(k - moved))) for k in outputs),
+        )
         for moved in (0, distance)
-    ]
-    series = [
-        Series(label=f"the true answer is {name}", points=points)
-        for name, points in zip(("x", f"x + {distance}" if distance else "x"), laws, strict=True)
-    ]
-    losses = {k: mechanism.epsilon * _slope(k, distance) for k in outputs}
+    )
     few = len(outputs) <= _MOST_BARS
-    marks: Bars | Stems
+    marks: Bars | Stems = Stems(first=first, second=second)
     if few:
-        over = tuple((float(k), _factor(loss)) for k, loss in losses.items())
-        marks = Bars(first=series[0], second=series[1], over=over)
-    else:
-        marks = Stems(first=series[0], second=series[1])
-    tallest = max(height for points in laws for _, height in points)
+        losses = ((k, mechanism.epsilon * _slope(k, distance)) for k in outputs)
+        over = tuple((float(k), _factor(loss)) for k, loss in losses)
+        marks = Bars(first=first, second=second, over=over)
+    tallest = max(height for series in (first, second) for _, height in series.points)
     return picture(
         "The Laplace mechanism",
         (
             Panel(
-                title=f"Discrete noise of scale {number_text(mechanism.scale)} on the integers",
-                verdict=f"privacy loss {number_text(mechanism.epsilon)}, exactly",
+                title=f"Discrete noise of scale {_label(mechanism.scale)} on the integers",
+                verdict=f"privacy loss {_label(mechanism.epsilon)}, exactly",
                 good=True,
                 words="Every output is possible from both inputs; its exact probabilities differ "
                 + ("by the factor above them." if few else "by at most e^ε."),
@@ -183,7 +212,7 @@ def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> str:
                 places=(min(outputs) - 0.8, max(outputs) + 0.8),
                 ticks=_output_ticks(outputs),
                 axis="released value (height: its exact probability)",
-                heights=_heights(tallest),
+                heights=ticks_above(tallest),
                 chart_height=270,
             ),
         ),
@@ -200,32 +229,22 @@ def _thinned(outputs: range) -> range:
     return range(-(-outputs.start // step) * step, outputs.stop, step)
 
 
-def _output_ticks(outputs: range) -> tuple[tuple[float, str], ...]:
+def _output_ticks(outputs: range) -> Ticks:
     span = outputs[-1] - outputs[0]
     step = next(s for e in range(400) for m in (1, 2, 5) if span <= 12 * (s := m * 10**e))
     first = -(-outputs[0] // step) * step
-    return tuple((float(k), _moved(k)) for k in range(first, outputs[-1] + 1, step))
+    return tuple((float(k), _shifted(k)) for k in range(first, outputs[-1] + 1, step))
 
 
-def _moved(k: int) -> str:
+def _shifted(k: int) -> str:
     return f"x {'-' if k < 0 else '+'} {abs(k)}" if k else "x"
 
 
 def _factor(loss: Fraction) -> str:
-    if loss == 0:
-        return "1"
     if loss.denominator == 1:
-        power = str(loss.numerator).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        return {1: "e", -1: "1/e"}.get(loss.numerator, f"e{power}")
+        power = {0: "1", 1: "e", -1: "1/e"}
+        return power.get(loss.numerator, f"e{raised(loss.numerator)}")
     return f"{math.exp(loss):.3g}" if abs(loss) < 300 else ("huge" if loss > 0 else "tiny")
-
-
-def _heights(largest: float) -> tuple[tuple[float, str], ...]:
-    """Round labels from 0 to just above the tallest mark."""
-    rough = largest * 1.12 / 4
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * size for m in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if m * size >= rough)
-    return tuple((i * step, f"{i * step:.4g}") for i in range(5))
 
 
 def _middle(probability: Ball) -> float:
@@ -233,10 +252,10 @@ def _middle(probability: Ball) -> float:
     return float((low + high) / 2)
 
 
-# -- gaussian --
+# ---------------------------------------------------------------- gaussian
 
 
-def gaussian_curve_figure(*, standard_deviation: Number = 5) -> str:
+def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
     """The exact delta(epsilon) of the discrete Gaussian, and three bounds people use instead.
 
     Source   CKS20 Theorem 7 (exact) and Proposition 12 (best order); Bun, Steinke 2016
@@ -250,56 +269,45 @@ def gaussian_curve_figure(*, standard_deviation: Number = 5) -> str:
     last = _last_epsilon(rho)
     epsilons = [last * i / 400 for i in range(401)]
     density, sigma = float(rho), float(deviation)
-    classical = [e for e in epsilons if e < 1]
-    curves = (
-        Curve(
-            label="exact",
-            note="the truth, rounded up once",
-            strands=(tuple((float(e), mechanism.delta(e)) for e in epsilons),),
+    tail = [(float(e), float(e) - density) for e in epsilons if e >= rho]
+    small = [float(e) for e in epsilons if e < 1]
+    bounds: tuple[tuple[str, str, tuple[Point, ...]], ...] = (
+        (
+            "exact",
+            "the truth, rounded up once",
+            tuple((float(e), mechanism.delta(e)) for e in epsilons),
         ),
-        Curve(
-            label="zCDP, best order",
-            note="Canonne, Kamath, Steinke",
-            strands=(tuple((float(e), float(delta_upper(ZCDP(rho), e))) for e in epsilons),),
+        (
+            "zCDP, best order",
+            "Canonne, Kamath, Steinke",
+            tuple((float(e), float(delta_upper(ZCDP(rho), e))) for e in epsilons),
         ),
-        Curve(
-            label="zCDP, ρ + 2√(ρ ln 1/δ)",
-            note="Bun, Steinke",
-            strands=(
-                tuple(
-                    (float(e), math.exp(-((float(e) - density) ** 2) / (4 * density)))
-                    for e in epsilons
-                    if e >= rho
-                ),
-            ),
+        (
+            "zCDP, ρ + 2√(ρ ln 1/δ)",
+            "Bun, Steinke",
+            tuple((e, math.exp(-(more**2) / (4 * density))) for e, more in tail),
         ),
-        Curve(
-            label="classical",
-            note="proved for ε < 1 only" if len(classical) <= 400 else "Dwork, Roth",
-            strands=(
-                tuple(
-                    (float(e), 1.25 * math.exp(-((float(e) * sigma) ** 2) / 2)) for e in classical
-                ),
-            ),
+        (
+            "classical",
+            "proved for ε < 1 only" if len(small) <= 400 else "Dwork, Roth",
+            tuple((e, 1.25 * math.exp(-((e * sigma) ** 2) / 2)) for e in small),
         ),
     )
+    curves = tuple(Curve(label=name, note=note, strands=(line,)) for name, note, line in bounds)
     floor = 2 * math.floor(math.log10(curves[0].strands[0][-1][1]) / 2)
     return chart(
         Chart(
             title="How private the discrete Gaussian is",
             words=(
-                f"Noise of standard deviation {number_text(deviation)} on an integer that one "
-                f"person moves by 1, hence ρ = {number_text(rho)}.",
+                f"Noise of standard deviation {_label(deviation)} on an integer that one "
+                f"person moves by 1, hence ρ = {_label(rho)}.",
                 "The same noise promises more than any of the three bounds can say: the exact "
                 "curve lies below them.",
             ),
-            across=Axis(ends=(0, float(last)), ticks=_even_ticks(float(last)), label="ε"),
-            up=Axis(
-                ends=(10.0**floor, 1.0),
-                ticks=powers_of_ten(floor, 0, every=2),
-                label="δ",
-                logarithmic=True,
+            across=Axis(
+                ends=(0, float(last)), ticks=round_ticks(0, float(last), most=9), label="ε"
             ),
+            up=_logarithmic((10.0**floor, 1.0), "δ", every=2),
             curves=curves,
             width=540,
         )
@@ -313,65 +321,209 @@ def _last_epsilon(rho: Fraction) -> Fraction:
     return Fraction(f"{round(rough / digit * 5) / 5 * digit:.3g}")
 
 
-def _even_ticks(last: float) -> tuple[tuple[float, str], ...]:
-    size = 10.0 ** math.floor(math.log10(last))
-    step = next(m * size for m in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0) if last / (m * size) <= 9)
-    return tuple((i * step, f"{i * step:.4g}") for i in range(int(last / step + 1e-9) + 1))
-
-
-# -- composition --
+# ---------------------------------------------------------------- composition
 
 
 def composition_figure(
     *, epsilon: Number = "0.1", delta: Number = "1e-6", releases: int = 1000
-) -> str:
+) -> Markup:
     """What k releases of the same epsilon cost together, theorem by theorem."""
     loss, level = positive(epsilon, "epsilon"), positive(delta, "delta")
     counts = sorted({round(releases ** (i / 40)) for i in range(41)})
-    rows = [compositions([PureDP(loss)] * count, level) for count in counts]
-    names = (
-        ("basic", "basic", "losses add up: k ε"),
-        ("advanced", "advanced", "Dwork, Rothblum, Vadhan"),
-        ("concentrated", "through zCDP", "ρ = k ε²/2, best order"),
-        ("optimal", "optimal", "Kairouz, Oh, Viswanath"),
-    )
+    rows = [(float(k), compositions([PureDP(loss)] * k, level)) for k in counts]
     curves = tuple(
         Curve(
             label=label,
             note=note,
             strands=(
                 tuple(
-                    (float(k), float(row[name].epsilon))
-                    for k, row in zip(counts, rows, strict=True)
-                    if row[name].epsilon < math.inf
+                    (k, float(row[name].epsilon)) for k, row in rows if row[name].epsilon < math.inf
                 ),
             ),
         )
-        for name, label, note in names
+        for name, label, note in (
+            ("basic", "basic", "losses add up: k ε"),
+            ("advanced", "advanced", "Dwork, Rothblum, Vadhan"),
+            ("concentrated", "through zCDP", "ρ = k ε²/2, best order"),
+            ("optimal", "optimal", "Kairouz, Oh, Viswanath"),
+        )
     )
     heights = [y for curve in curves for _, y in curve.strands[0] if y > 0]
-    bottom, top = math.ceil(math.log10(min(heights) * 0.8)), math.floor(math.log10(max(heights)))
     return chart(
         Chart(
             title="What many releases cost together",
             words=(
-                f"k releases, each with ε = {number_text(loss)}, and what each theorem says of "
-                f"all of them at δ = {number_text(level)}.",
+                f"k releases, each with ε = {_label(loss)}, and what each theorem says of "
+                f"all of them at δ = {_label(level)}.",
                 "Optimal is exact: no smaller ε is true of k releases by randomised response.",
             ),
-            across=Axis(
-                ends=(1, float(releases)),
-                ticks=powers_of_ten(0, int(math.log10(releases) + 1e-9)),
-                label="k, the number of releases",
-                logarithmic=True,
-            ),
-            up=Axis(
-                ends=(min(heights) * 0.8, max(heights) * 1.25),
-                ticks=powers_of_ten(bottom, top),
-                label="ε of all releases together",
-                logarithmic=True,
+            across=_logarithmic((1, float(releases)), "k, the number of releases"),
+            up=_logarithmic(
+                (min(heights) * 0.8, max(heights) * 1.25), "ε of all releases together"
             ),
             curves=curves,
             width=540,
+        )
+    )
+
+
+# ---------------------------------------------------------------- smooth sensitivity
+
+
+def made_up_waits(count: int) -> list[float]:
+    """Quantiles of an exponential law of mean 50: skewed, and nobody's.
+
+    >>> [round(wait) for wait in made_up_waits(5)]
+    [5, 18, 35, 60, 115]
+    """
+    return [-_MEAN * math.log1p(-(i + 0.5) / count) for i in range(count)]
+
+
+def smooth_sensitivity_figure(
+    epsilons: Sequence[Number] = ("0.1", "0.5", "2"), *, count: int = 1001
+) -> Markup:
+    """How far one record can move the median, of databases further and further away.
+
+    Source   Nissim, Raskhodnikova, Smith 2007; for Cauchy noise, beta = epsilon/2
+    """
+    exact = [positive(epsilon, "epsilon") for epsilon in epsilons]
+    data = made_up_waits(whole(count, "count", least=3))
+    last = count // 2 + 2
+    distances = sorted({round(last ** (i / 60)) - 1 for i in range(61)})
+    local = [
+        float(sensitivity_at("median", data, distance=k, lower=0, upper=_UPPER)) for k in distances
+    ]
+    places = [float(k + 1) for k in distances]
+    curves = [Curve(label="not discounted", strands=(tuple(zip(places, local, strict=True)),))]
+    marks = []
+    for epsilon in exact:
+        beta = epsilon / 2
+        bound = smooth_sensitivity("median", data, beta=beta, lower=0, upper=_UPPER).bound
+        pairs = zip(distances, local, strict=True)
+        heights = [far * math.exp(-float(beta) * k) for k, far in pairs]
+        best = max(range(len(heights)), key=heights.__getitem__)
+        marks.append(Mark(at=(places[best], heights[best]), words="▼"))
+        curves.append(
+            Curve(
+                label=f"ε = {_label(epsilon)}, β = {_label(beta)}",
+                note=f"greatest: S = {float(bound):.3g}",
+                strands=(tuple(zip(places, heights, strict=True)),),
+                anchored=False,
+            )
+        )
+    floor = math.floor(math.log10(min(local) / 10))
+    return chart(
+        Chart(
+            title="Smooth sensitivity of a median",
+            words=(
+                f"{count:,} made-up waits between 0 and {_UPPER}, most of them short. One record "
+                f"can move the median of some database by {_UPPER};",
+                "but it is far away. Discounted by e^-β for each record between, the greatest "
+                "value (▼) is what noise must cover.",
+            ),
+            across=_logarithmic((1, float(last)), "1 + records that differ"),
+            up=_logarithmic((10.0**floor, 1000.0), "how far one record moves the median"),
+            curves=tuple(curves),
+            marks=tuple(marks),
+            width=540,
+        )
+    )
+
+
+# ---------------------------------------------------------------- admissible noise
+
+
+def admissible_figure(
+    *, epsilon: Number = "1", delta: Number = "1e-6", count: int = 1001
+) -> Markup:
+    """How often the error of a private median exceeds a size, noise by noise."""
+    loss, level = positive(epsilon, "epsilon"), positive(delta, "delta")
+    data = made_up_waits(whole(count, "count", least=3))
+    errors = [10 ** (-2 + i / 12) for i in range(12 * 5 + 1)]
+    laws: list[tuple[str, str, Ideal, Fraction, int]] = []
+    for name, label, needs in (
+        ("cauchy", "Cauchy", False),
+        ("student", "Student’s t, 3 degrees", False),
+        ("laplace", "Laplace", True),
+        ("gaussian", "Gaussian", True),
+    ):
+        chosen = admissible(name, epsilon=loss, delta=level if needs else None)
+        bound = smooth_sensitivity("median", data, beta=chosen.beta, lower=0, upper=_UPPER).bound
+        promise = f"δ = {_label(level)}" if needs else "pure"
+        laws.append((label, promise, chosen.law, bound / chosen.alpha, 2))
+    laws.append(("Laplace, worst case", "pure", IdealLaplace(), _UPPER / loss, 3))
+    curves = tuple(
+        Curve(
+            label=label,
+            note=f"{promise}; half the errors < {_half(law, width):.{digits}g}",
+            strands=(_tail(law, width, errors),),
+            anchored=False,
+        )
+        for label, promise, law, width, digits in laws
+    )
+    return chart(
+        Chart(
+            title="Which noise for a smooth bound",
+            words=(
+                f"A median of {count:,} made-up waits between 0 and {_UPPER}, released with "
+                f"ε = {_label(loss)}: how often the error exceeds a size.",
+                "Heavy tails allow a greater β, hence a smaller bound and small typical errors; "
+                "light tails seldom err by much.",
+            ),
+            across=_logarithmic((0.01, 1000), "error"),
+            up=_logarithmic((1e-6, 1), "probability of a larger error"),
+            curves=curves,
+            width=500,
+        )
+    )
+
+
+def _tail(law: Ideal, width: Fraction, errors: Sequence[float]) -> tuple[Point, ...]:
+    with working_precision(64):
+        points = [(e, upper(2 * law.above(arb(e) / arb_of(width)))) for e in errors]
+    return tuple(point for point in points if point[1] > 1e-9)
+
+
+def _half(law: Ideal, width: Fraction) -> float:
+    with working_precision(64):
+        return upper(law.quantile("3/4").enclosure * arb_of(width))
+
+
+# ---------------------------------------------------------------- planar
+
+
+def planar_figure(factors: Sequence[Number] = ("2", "4", "10"), *, within: Number = 200) -> Markup:
+    """How far a reported place lies from the true one."""
+    distance = positive(within, "within")
+    radii = [float(distance) * i / 20 for i in range(141)]
+    curves = []
+    for factor in factors:
+        odds = positive(factor, "factor")
+        rate = Fraction(math.log(odds)) / distance  # for the picture only
+        law = DiscretePlanarLaplace(rate / _STEPS)
+        shares = tuple((r, 100 * (1 - law.tail_upper(r * _STEPS))) for r in radii if r)
+        held, mean = float(law.radius("0.95")) / _STEPS, law.mean_distance_upper / _STEPS
+        curves.append(
+            Curve(
+                label=f"odds × {_label(odds)} within {_label(distance)} m",
+                note=f"95 % within {held:,.0f} m, mean {mean:,.0f} m",
+                strands=(((0.0, 0.0), *shares),),
+                anchored=False,
+            )
+        )
+    metres = tuple((float(distance) * i, f"{float(distance) * i:g}") for i in range(8))
+    percent = tuple((20.0 * i, f"{20 * i} %") for i in range(6))
+    return chart(
+        Chart(
+            title="How far a private place is from the true one",
+            words=(
+                f"An adversary who sees the report, and weighs two places {_label(distance)} m "
+                "apart, may change the odds between them by the factor",
+                "named, and no more. The share of reports within each distance of the true place.",
+            ),
+            across=Axis(ends=(0, radii[-1]), ticks=metres, label="distance in metres"),
+            up=Axis(ends=(0, 100), ticks=percent, label="reports within that distance"),
+            curves=tuple(curves),
+            width=520,
         )
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -183,11 +183,13 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------- one row a mechanism
 
 
-def plan_rows(record: Mapping[str, Any]) -> list[PlanRow]:
-    """The mechanisms in the order in which they run."""
+def plan_rows(
+    record: Mapping[str, Any], *, named: Callable[[object, int], str] = printable
+) -> list[PlanRow]:
+    """The mechanisms in the order in which they run; `named` makes names fit to print."""
     plan = record["plan"]
     measures = {measure["name"]: measure for measure in plan["measures"]}
-    users, one = _users(plan), plan["weight_one"]
+    users, one = _users(plan, named), plan["weight_one"]
     paid = [_paid(part) for part in plan["parts"]]
     rows = []
     for part, (letter, number) in zip(plan["parts"], paid, strict=True):
@@ -199,7 +201,8 @@ def plan_rows(record: Mapping[str, Any]) -> list[PlanRow]:
             case "keys":
                 words = _selection(part, users.get(part["measure"]))
             case _:
-                words = _rank(part, one)
+                name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
+                words = (name, *_rank(part, one))
         total = sum((other for currency, other in paid if currency == letter), Fraction(0))
         delta = f", δ = {_exact_or_up(Fraction(part['delta']))}" if part.get("delta") else ""
         what, sensitivity, noise, error = words
@@ -227,12 +230,14 @@ def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
     return factor if measure["kind"] == "units" else factor / one
 
 
-def _users(plan: Mapping[str, Any]) -> dict[str | None, str]:
+def _users(
+    plan: Mapping[str, Any], named: Callable[[object, int], str] = printable
+) -> dict[str | None, str]:
     """By measure, the columns of the answer that are made of it."""
     users: dict[str | None, list[str]] = {}
     for recipe in plan["recipes"]:
         for name in recipe["measures"].values():
-            users.setdefault(name, []).append(printable(recipe["aggregate"], 40))
+            users.setdefault(name, []).append(named(recipe["aggregate"], 40))
     return {name: ", ".join(columns) for name, columns in users.items()}
 
 
@@ -259,13 +264,12 @@ def _selection(part: Mapping[str, Any], users: str | None) -> tuple[str, str, st
     )
 
 
-def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str, str]:
+def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
     row = one * Fraction(part["level"]).denominator
     distance = Fraction(part["sensitivity"]["distance"])
     draw = Exponential(sensitivity=distance, epsilon=Fraction(part["epsilon"]))
     far = math.ceil(draw.accuracy(_TAIL, candidates=max(part["candidates"], 2)))
     return (
-        f"{printable(part['aggregate'], 40)}{_ROLES.get(part['role'], '')}",
         f"{_up(distance / row)} in rank",
         f"exponential, {part['candidates']:,} candidates",
         f"within {_up(Fraction(max(far, 1)) / row)} rows of the rank",

@@ -1,122 +1,402 @@
-r"""The proof inside a certificate, as a LaTeX document: inference rules, premises above.
+"""The proof inside a certificate: a tree of rules to open one by one, and LaTeX.
 
-The text needs amsmath and graphicx, which every LaTeX has; a rule too wide for the page is made
-smaller. Nothing is checked here.
+Nothing is checked here. A step that several others rest on is shown where it is first needed and
+named afterwards, so a tree is never larger than its certificate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
-from lastbit.report.claims import claim_of
-from lastbit.report.derivation_trees import Rule, error_rule, proof_of
-from lastbit.verify import Derivation, SnappingBound, Step, decimal, derivation_from_json, number
+from lastbit.errors import InvalidParameter
+from lastbit.exact import rounded_down, rounded_up
+from lastbit.report.words import amount
+from lastbit.verify import (
+    Derivation,
+    FullPrecision,
+    Grid,
+    SnappingBound,
+    Step,
+    Uniform,
+    derivation_from_json,
+    number,
+    table,
+    text as expression_text,
+)
 
-MOST_ROWS = 40
-MOST_STEPS = 150
-HEAD = r"""\documentclass[a4paper,10pt]{article}
-\usepackage[margin=2cm]{geometry}
-\usepackage{amsmath}
-\usepackage{graphicx}
-\newsavebox{\rulebox}
-% a rule as it is, or made smaller until it fits
-\newcommand{\fitted}[1]{\sbox{\rulebox}{$\displaystyle #1$}\begin{center}%
-  \ifdim\wd\rulebox>\linewidth\resizebox{\linewidth}{!}{\usebox{\rulebox}}%
-  \else\usebox{\rulebox}\fi\end{center}}
-\begin{document}
-"""
+Json: TypeAlias = Mapping[str, Any]
 
-LETTERS = str.maketrans(
+# ---------------------------------------------------------------- numbers of a certificate
+
+_DIGITS = 7
+_MANY = 21  # digits: near 1 every one of them counts
+_LONGEST = 24
+_SMALL = 10**6
+
+
+def up(x: Fraction) -> str:
+    """Seven digits, not below."""
+    return rounded_up(x, _DIGITS)
+
+
+def down(x: Fraction) -> str:
+    """Seven digits, not above."""
+    return rounded_down(x, _DIGITS)
+
+
+def probability(p: Fraction) -> str:
+    """An exact probability, over a power of two where it is one; long ones by seven digits.
+
+    >>> probability(Fraction(3, 2**60)), probability(Fraction(0))
+    ('3/2**60 (2.602085e-18)', '0')
+    """
+    if p.denominator == 1:
+        return str(p)
+    power = p.denominator & (p.denominator - 1) == 0 and p.denominator > _SMALL
+    below = f"2**{p.denominator.bit_length() - 1}" if power else str(p.denominator)
+    if max(len(str(p.numerator)), len(below)) > _LONGEST:
+        return f"{down(p)} (exact in the certificate)"
+    return f"{p.numerator}/{below} ({down(p)})"
+
+
+def float_name(bits: str) -> str:
+    """A double as Python writes it, from its hexadecimal digits."""
+    return repr(float.fromhex(bits))
+
+
+# ---------------------------------------------------------------- trees
+
+_MOST_ROWS = 200
+_MOST_CODE = 240
+_MOST_STEPS = 200
+_WHY_SNAPPING = MappingProxyType(
     {
-        "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "$": r"\$",
-        "&": r"\&",
-        "#": r"\#",
-        "%": r"\%",
-        "_": r"\_",
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "<": r"$<$",
-        ">": r"$>$",
-        "ε": r"$\varepsilon$",
-        "δ": r"$\delta$",
-        "η": r"$\eta$",
-        "≤": r"$\le$",
-        "≥": r"$\ge$",
-        "±": r"$\pm$",
-        "⇓": r"$\Downarrow$",
-        "…": r"\dots{}",
+        "SNAPPING": "the loss is epsilon plus the worst excess of the eight cases",
+        "CLAMP": "clamping brings no two inputs further apart",
+        "MONOTONE": "rounding moves every edge of the grid, but for all inputs alike",
+        "NEXT": "how far the least uniform that reaches an edge is from the ideal one",
+        "ADD": "the noise must reach from the input to the edge, no further than this",
+        "DIV": "what the quotient's rounding moves",
+        "LN": "what the logarithm's rounding moves",
+        "TAIL": "a half-line: the errors count once",
+        "CELL": "a cell beside the input: a difference, which amplifies the errors",
+        "OVER": "the cell over the input",
+        "HALF": "an end cell with the input inside",
+        "RANGE": "every edge lies above the least uniform, or delta pays",
+    }
+)
+_WHY = MappingProxyType(
+    {
+        "ROUNDING": "the ideal loss, and what the stray costs at the edges of a cell",
+        "STRAY": "the computed sum is at most this far from the ideal one",
+        "SIDE": "one half of the noise; beyond the cut every result lies at an end",
+        "PIECE": "how far the floats stray on a range of the uniform",
+        "QUERY": "how far the query's own floats stray",
+        "LOSS": "the greatest log-ratio of two probabilities of one output",
+        "LAW": "the uniforms cut into cells, each with one output",
+        "WITNESS": "two exact probabilities of one set of outputs",
+        "PREIMAGE": "the uniforms that lead into that set, found by bisection",
+        "MEAN": "all roundings carried to the result at once",
+        "SPLIT": "the box in two; the worse half counts",
     }
 )
 
 
-def certificate_latex(certificate: Mapping[str, Any]) -> str:
-    r"""The claim, the assumptions and the proof, to be typeset.
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A step: its rule, what it says, the steps it rests on, and a table where numbers are many.
 
-    >>> from lastbit.verify.snapping import snapping_bound
-    >>> text = certificate_latex(snapping_bound(epsilon=1, bound=64).certificate())
-    >>> text.startswith(r"\documentclass"), text.count(r"\fitted{") > 8
-    (True, True)
+    `why` is the rule in a few words; empty for plain arithmetic.
     """
-    claim = claim_of(certificate)
-    parts = (
-        HEAD + rf"\section*{{{_words(claim.title)}}}",
-        rf"\subsection*{{Claim: {_words(claim.verdict)}}}",
-        *(_words(sentence) + "\n" for sentence in claim.sentences),
-        r"\subsection*{Assumptions}",
-        r"\begin{itemize}",
-        *(rf"\item {_words(sentence)}" for sentence in certificate["assumptions"]),
-        r"\end{itemize}",
-        r"\subsection*{Proof}",
-        *_proof(certificate),
-        r"\end{document}",
-    )
-    return "\n".join(parts) + "\n"
+
+    name: str
+    says: str
+    premises: tuple[Rule, ...] = ()
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    left_out: int = 0
+    why: str = ""
 
 
-def _proof(certificate: Mapping[str, Any]) -> Iterator[str]:
+def proof_of(certificate: Json) -> Rule:
+    """The proof of a certificate that `check` accepts."""
     claim, body = certificate["claim"], certificate["body"]
     match certificate["kind"]:
         case "snapping":
-            yield from _snapping(claim, body)
+            return _snapping(body["derivation"], claim["format"])
         case "rounding":
-            yield from _rounding(certificate)
+            return _rounding(claim, body)
+        case "law":
+            return _law(claim, body)
+        case "refutation":
+            return _refutation(claim, body)
+        case "error-bound":
+            return error_rule(derivation_from_json(claim["expression"], body))
+    raise InvalidParameter(
+        "certificate",
+        problem="has no proof to open",
+        remedy="write the page of the answer, which has its plan",
+    )
+
+
+def _rule(name: str, says: str, premises: tuple[Rule, ...] = (), **rows: Any) -> Rule:
+    return Rule(name, says, premises, why=_WHY.get(name, ""), **rows)
+
+
+def error_rule(derivation: Derivation) -> Rule:
+    """The rules of an error bound; what is shared is shown once."""
+    spelled = _spelled(derivation)
+    seen: set[int] = set()
+    done: dict[int, Rule] = {}
+    stack: list[tuple[Derivation, bool]] = [(derivation, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            # a premise that was shown before is only named
+            premises = tuple(
+                done.pop(id(p)) if id(p) in done else _rule(p.rule, f"{spelled(p)}, as above")
+                for p in node.shown_premises
+            )
+            says = f"{spelled(node)} ⇓ {node.conclusion}{_where(node)}"
+            done[id(node)] = _rule(node.rule, says, premises)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((premise, False) for premise in reversed(node.shown_premises))
+    return done[id(derivation)]
+
+
+def _spelled(derivation: Derivation) -> Callable[[Derivation], str]:
+    """How expressions are written: in full, or by number where there are very many."""
+    parts = table(derivation.expression).expressions
+    numbers = {id(part): place for place, part in enumerate(parts)}
+
+    def spelled(node: Derivation) -> str:
+        if len(parts) > _MOST_STEPS:
+            return f"step {numbers[id(node.expression)]}"
+        words = expression_text(node.expression)
+        return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
+
+    return spelled
+
+
+def _where(node: Derivation) -> str:
+    if node.rule != "SPLIT":
+        return ""
+    ends = (f"{n} in [{amount(a, up=False)}, {amount(b, up=True)}]" for n, a, b in node.box)
+    return f", over {', '.join(ends)}"
+
+
+def _snapping(step: Json, form: str) -> Rule:
+    unit = Fraction(1, 1 << {"binary16": 11, "binary32": 24, "binary64": 53}[form])
+    says = []
+    for name, ratio in step["values"].items():
+        value = number(ratio)
+        small = name in {"excess", "up", "down", "low", "high", "error"}
+        says.append(f"{name} {f'≤ {up(value / unit)} η' if small else amount(value, up=True)}")
+    premises = tuple(_snapping(p, form) for p in step["premises"])
+    why = _WHY_SNAPPING.get(step["rule"], "")
+    return Rule(step["rule"], ", ".join(says), premises, why=why)
+
+
+def _rounding(claim: Json, body: Json) -> Rule:
+    epsilon, excess = number(claim["epsilon"]), number(body["excess"])
+    sides = tuple(_side(claim, branch) for branch in body["branches"])
+    omega = max(number(branch["omega"]) for branch in body["branches"])
+    total, of_sum, of_quotient = (
+        up(number(body[name])) for name in ("delta_t", "delta_n", "delta_round")
+    )
+    stray = (
+        f"δ_t = {total} = {up(omega)} (the generator) + {of_sum} (the sum) + {of_quotient} "
+        "(the quotient)"
+    )
+    query: tuple[Rule, ...] = ()
+    if body["query"] is not None:
+        inner = body["query"]
+        proof = derivation_from_json(inner["claim"]["expression"], inner["body"])
+        says = f"error ≤ {up(number(claim['query_error']))}"
+        query = (_rule("QUERY", says, (error_rule(proof),)),)
+    says = (
+        f"ε = {rounded_up(epsilon, _MANY)}: Laplace noise of scale "
+        f"{amount(number(body['scale']), up=True)} loses {amount(epsilon - excess, up=True)}, the "
+        f"floats {up(excess)}"
+    )
+    return _rule("ROUNDING", says, (_rule("STRAY", stray, sides), *query))
+
+
+def _side(claim: Json, branch: Json) -> Rule:
+    low, high = (amount(number(end), up=True) for end in branch["interval"])
+    expression = claim["programs"][branch["program"]]
+    pieces = []
+    for piece in branch["pieces"]:
+        first, last = (rounded_down(number(end), _MANY) for end in piece["u"])
+        says = f"u in [{first}, {last}]: error ≤ {up(number(piece['error']))}"
+        proof = error_rule(derivation_from_json(expression, piece["proof"]))
+        pieces.append(_rule("PIECE", says, (proof,)))
+    says = (
+        f"u in ({low}, {high}), cut at {rounded_down(number(branch['cut']), _MANY)}; the generator "
+        f"moves the noise by at most {up(number(branch['omega']))}"
+    )
+    return _rule("SIDE", says, tuple(pieces))
+
+
+def _law(claim: Json, body: Json) -> Rule:
+    uniform = _uniform(claim["uniform"])
+    p, q = (probability(number(ratio)) for ratio in claim["probabilities"])
+    laws = tuple(
+        _rule("LAW", f"input {float_name(value)}", tuple(_cells(law, uniform)))
+        for value, law in zip(claim["inputs"], body["laws"], strict=True)
+    )
+    output = float_name(claim["output"])
+    return _rule("LOSS", f"output {output}: {p} against {q}, {claim['direction']}", laws)
+
+
+def _cells(law: Sequence[Json], uniform: Uniform) -> Iterator[Rule]:
+    for branch in law:
+        cells, sign = branch["cells"], branch["sign"]
+        rows = tuple(
+            (float_name(output), *_range(uniform, first, last))
+            for output, first, last in cells[:_MOST_ROWS]
+        )
+        yield _rule(
+            "CELLS",
+            f"{'' if sign is None else f'sign {sign:+d}: '}{len(cells)} cells of uniforms",
+            headings=("output", "from u =", "to u =", "probability of these u"),
+            rows=rows,
+            left_out=max(len(cells) - _MOST_ROWS, 0),
+        )
+
+
+def _refutation(claim: Json, body: Json) -> Rule:
+    uniform = _uniform(claim["uniform"])
+    low, high = map(float_name, claim["outputs"])
+    p, q = (probability(number(ratio)) for ratio in claim["probabilities"])
+    preimages = []
+    for value, preimage in zip(claim["inputs"], body["preimages"], strict=True):
+        rows = tuple(
+            (
+                "none" if branch["sign"] is None else str(branch["sign"]),
+                "rises with u" if branch["rises"] else "falls with u",
+                *_range(uniform, *branch["range"]),
+            )
+            for branch in preimage
+        )
+        headings = ("sign", "output", "from u =", "to u =", "probability of these u")
+        says = f"input {float_name(value)}: the uniforms that lead there"
+        preimages.append(_rule("PREIMAGE", says, headings=headings, rows=rows))
+    return _rule("WITNESS", f"outputs from {low} to {high}: {p} against {q}", tuple(preimages))
+
+
+def _range(uniform: Uniform, first: int, last: int) -> tuple[str, str, str]:
+    """The first and the last uniform of a range, and how likely it is."""
+    if last < first:
+        return "none", "none", "0"
+    share = uniform.below(last + 1) - uniform.below(first)
+    return repr(uniform.point(first)), repr(uniform.point(last)), down(share)
+
+
+def laws_of(certificate: Json) -> tuple[dict[float, Fraction], ...]:
+    """The two exact laws of a certificate of kind "law"."""
+    claim = certificate["claim"]
+    uniform = _uniform(claim["uniform"])
+    ways = 1 if claim["signs"] is None else len(claim["signs"])
+    found = []
+    for law in certificate["body"]["laws"]:
+        shares: dict[float, Fraction] = {}
+        for branch in law:
+            for bits, first, last in branch["cells"]:
+                output = float.fromhex(bits)
+                share = (uniform.below(last + 1) - uniform.below(first)) / ways
+                shares[output] = shares.get(output, Fraction(0)) + share
+        found.append(shares)
+    return tuple(found)
+
+
+def _uniform(model: Json) -> Uniform:
+    if model["model"] == "full":
+        return FullPrecision(model["significand"], model["least_exponent"])
+    return Grid(model["bits"], offset=number(model["offset"]), first=model["first"])
+
+
+# ---------------------------------------------------------------- LaTeX
+
+_MOST_TYPESET_ROWS = 40
+_MOST_NESTED = 150
+_LETTERS = MappingProxyType(
+    str.maketrans(
+        {
+            "\\": r"\textbackslash{}",
+            "{": r"\{",
+            "}": r"\}",
+            "$": r"\$",
+            "&": r"\&",
+            "#": r"\#",
+            "%": r"\%",
+            "_": r"\_",
+            "^": r"\textasciicircum{}",
+            "~": r"\textasciitilde{}",
+            "<": r"$<$",
+            ">": r"$>$",
+            "ε": r"$\varepsilon$",
+            "δ": r"$\delta$",
+            "η": r"$\eta$",
+            "≤": r"$\le$",
+            "≥": r"$\ge$",
+            "±": r"$\pm$",
+            "⇓": r"$\Downarrow$",
+            "…": r"\dots{}",
+        }
+    )
+)
+
+
+def in_latex(words: str) -> str:
+    """The words with every letter that means something to LaTeX escaped."""
+    return words.translate(_LETTERS)
+
+
+def latex_proof(certificate: Json) -> Iterator[str]:
+    """The proof as inference rules, premises above; needs the command fitted."""
+    claim, body = certificate["claim"], certificate["body"]
+    match certificate["kind"]:
+        case "snapping":
+            bound = SnappingBound(
+                epsilon=number(claim["epsilon"]),
+                bound=number(claim["bound"]),
+                format=claim["format"],
+                derivation=_step(body["derivation"]),
+            )
+            for line in bound.latex().splitlines():
+                formula = line.removeprefix(r"\[").removesuffix(r"\]").strip()
+                yield rf"\fitted{{{formula}}}"
+        case "rounding":
+            yield from _latex_rounding(certificate)
         case "error-bound":
             yield from _inference(derivation_from_json(claim["expression"], body))
         case _:
             yield from _outline(proof_of(certificate))
 
 
-def _snapping(claim: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[str]:
-    bound = SnappingBound(
-        epsilon=number(claim["epsilon"]),
-        bound=number(claim["bound"]),
-        format=claim["format"],
-        derivation=_step(body["derivation"]),
-    )
-    for line in bound.latex().splitlines():
-        yield _fitted(line.removeprefix(r"\[").removesuffix(r"\]").strip())
-
-
-def _step(written: Mapping[str, Any]) -> Step:
-    values = tuple((name, number(text)) for name, text in written["values"].items())
+def _step(written: Json) -> Step:
+    values = tuple((name, number(ratio)) for name, ratio in written["values"].items())
     return Step(written["rule"], values, tuple(_step(p) for p in written["premises"]))
 
 
-def _rounding(certificate: Mapping[str, Any]) -> Iterator[str]:
+def _latex_rounding(certificate: Json) -> Iterator[str]:
     claim, body = certificate["claim"], certificate["body"]
     root = proof_of(certificate)
-    yield _words(root.says) + ".\n"
-    yield _words(root.premises[0].says) + ".\n"
+    yield in_latex(root.says) + ".\n"
+    yield in_latex(root.premises[0].says) + ".\n"
     for branch, side in zip(body["branches"], root.premises[0].premises, strict=True):
-        yield rf"\paragraph{{Side.}} {_words(side.says)}."
+        yield rf"\paragraph{{Side.}} {in_latex(side.says)}."
         expression = claim["programs"][branch["program"]]
         for piece in branch["pieces"]:
-            low, high = (decimal(number(end), up=True, latex=True) for end in piece["u"])
-            yield rf"\par For $u \in [{low}, {high}]$:"
+            low, high = down(number(piece["u"][0])), up(number(piece["u"][1]))
+            yield rf"\par For $u \in [{_power(low)}, {_power(high)}]$:"
             yield from _inference(derivation_from_json(expression, piece["proof"]))
     if body["query"] is not None:
         inner = body["query"]
@@ -124,21 +404,21 @@ def _rounding(certificate: Mapping[str, Any]) -> Iterator[str]:
         yield from _inference(derivation_from_json(inner["claim"]["expression"], inner["body"]))
 
 
+def _power(amount: str) -> str:
+    mantissa, e, exponent = amount.partition("e")
+    return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if e else amount
+
+
 def _inference(derivation: Derivation) -> Iterator[str]:
     """One nested rule; or line by line, if nested it would be too deep or too wide to read."""
-    if _fits(derivation):
-        yield _fitted(derivation.latex())
-    else:
-        yield from _outline(error_rule(derivation))
-
-
-def _fits(derivation: Derivation) -> bool:
-    """Whether the nested rule has few steps, each counted as often as it would be written."""
     steps, stack = 0, [derivation]
-    while stack and steps <= MOST_STEPS:
+    while stack and steps <= _MOST_NESTED:  # each step counts as often as it would be written
         steps += 1
         stack.extend(stack.pop().shown_premises)
-    return steps <= MOST_STEPS
+    if steps <= _MOST_NESTED:
+        yield rf"\fitted{{{derivation.latex()}}}"
+    else:
+        yield from _outline(error_rule(derivation))
 
 
 def _outline(root: Rule) -> Iterator[str]:
@@ -146,24 +426,15 @@ def _outline(root: Rule) -> Iterator[str]:
     stack = [root]
     while stack:
         rule = stack.pop()
-        yield rf"\paragraph{{\textsc{{{_words(rule.name.lower())}}}}} {_words(rule.says)}."
+        yield rf"\paragraph{{\textsc{{{in_latex(rule.name.lower())}}}}} {in_latex(rule.says)}."
         if rule.rows:
-            columns = "l" * len(rule.headings)
-            yield rf"\fitted{{\begin{{tabular}}{{{columns}}}"
-            yield " & ".join(_words(h) for h in rule.headings) + r" \\ \hline"
+            yield rf"\fitted{{\begin{{tabular}}{{{'l' * len(rule.headings)}}}"
+            yield " & ".join(map(in_latex, rule.headings)) + r" \\ \hline"
             # a box is not broken over pages: the first rows show what the others are like
-            for row in rule.rows[:MOST_ROWS]:
-                yield " & ".join(_words(cell) for cell in row) + r" \\"
+            for row in rule.rows[:_MOST_TYPESET_ROWS]:
+                yield " & ".join(map(in_latex, row)) + r" \\"
             yield r"\end{tabular}}"
-            more = len(rule.rows) + rule.left_out - MOST_ROWS
+            more = len(rule.rows) + rule.left_out - _MOST_TYPESET_ROWS
             if more > 0:
                 yield rf"\par {more} more are in the certificate."
         stack.extend(reversed(rule.premises))
-
-
-def _fitted(formula: str) -> str:
-    return rf"\fitted{{{formula}}}"
-
-
-def _words(text: str) -> str:
-    return text.translate(LETTERS)

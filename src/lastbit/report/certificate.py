@@ -1,0 +1,522 @@
+"""What a certificate claims, in words, and its page: claim, assumptions, law, and proof to open.
+
+Only the certificate is read, and nothing in it is checked: `lastbit check` does that first. Numbers
+are rounded the safe way: a bound on a loss up, a probability that refutes down. All names in it are
+quoted, and the page escapes them: a page can be made of a certificate that somebody else wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from markupsafe import Markup
+
+from lastbit.errors import InvalidParameter
+from lastbit.exact import floor_log2, rounded_down, rounded_up
+from lastbit.report.charts import (
+    Panel,
+    Series,
+    Stems,
+    inline,
+    picture,
+    round_ticks,
+    tick_label,
+)
+from lastbit.report.page import rendered
+from lastbit.report.plan import composition_sentence, plan_rows
+from lastbit.report.proofs import (
+    Rule,
+    down,
+    float_name,
+    in_latex,
+    latex_proof,
+    laws_of,
+    probability,
+    proof_of,
+    up,
+)
+from lastbit.report.words import CURRENCIES, amount, quoted
+from lastbit.verify import expression_from_json, format_from_json, number, text as expression_text
+
+Facts: TypeAlias = tuple[tuple[str, str], ...]
+Json: TypeAlias = Mapping[str, Any]
+
+_MANY = 21  # digits: losses differ where floats end
+_MOST_CODE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim as a reader sees it: a title, the number it comes to, sentences, and facts."""
+
+    title: str
+    verdict: str
+    sentences: tuple[str, ...]
+    facts: Facts
+
+
+def claim_of(certificate: Json) -> Claim:
+    """The claim of a certificate that `check` accepts; any other may be refused.
+
+    >>> from lastbit.verify.snapping import snapping_bound
+    >>> claim_of(snapping_bound(epsilon=1, bound=64).certificate()).verdict
+    'ε ≤ 1 + 3.12...e-14'
+    """
+    kinds: Mapping[str, Callable[[Json, Json], Claim]] = {
+        "error-bound": _error_bound,
+        "law": _law,
+        "refutation": _refutation,
+        "snapping": _snapping,
+        "rounding": _rounding,
+        "release": _release,
+    }
+    try:
+        return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidParameter(
+            "certificate", problem="has no claim that can be read", remedy="write it anew"
+        ) from error
+
+
+def only_probed(certificate: Json) -> bool:
+    """Whether a certificate rests on code being monotone, which was probed and not proved."""
+    claim = certificate.get("claim")
+    return isinstance(claim, Mapping) and claim.get("monotone") == "probed"
+
+
+# ---------------------------------------------------------------- noise that is certified
+
+
+def _snapping(claim: Json, _: Json) -> Claim:
+    epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
+    loss, delta = number(claim["loss"]), number(claim["delta"])
+    with_delta = f", δ ≤ {up(delta)}" if delta else ""
+    sentences = (
+        f"The snapping mechanism in {claim['format']}, with ε = {amount(epsilon, up=True)} and "
+        f"results within ±{amount(bound, up=True)}: for every two inputs at most 1 apart and for "
+        "every output, the logarithm of the ratio of its two probabilities is at most "
+        f"{_above(loss, epsilon)}" + (", but for outputs that δ pays for." if delta else "."),
+        "It holds for all inputs of the format, not only for some that were tried.",
+    )
+    facts = (
+        ("mechanism", "snapping: clamp, add noise, round to the grid, clamp"),
+        ("format", str(claim["format"])),
+        ("ε of the noise", amount(epsilon, up=True)),
+        ("bound", f"±{amount(bound, up=True)}"),
+        ("inputs apart", str(claim["distance"])),
+        ("loss, all counted", rounded_up(loss, _MANY)),
+        ("floats add", up(loss - epsilon)),
+        ("delta", up(delta)),
+    )
+    verdict = f"ε ≤ {_above(loss, epsilon)}{with_delta}"
+    return Claim("The snapping mechanism", verdict, sentences, facts)
+
+
+def _rounding(claim: Json, body: Json) -> Claim:
+    epsilon, cell = number(claim["epsilon"]), number(claim["cell"])
+    distance = number(claim["sensitivity"])
+    low, high = (amount(number(end), up=True) for end in claim["region"])
+    ideal = epsilon - number(body["excess"])
+    total = _above(epsilon, ideal)
+    sentences = (
+        f"The code's sum is rounded to the nearest multiple of {amount(cell, up=True)}, and what "
+        f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in that "
+        f"region at most {amount(distance, up=True)} apart and for every result, the logarithm of "
+        f"the ratio of its two probabilities is at most {total}.",
+        f"In exact arithmetic the noise would cost {amount(ideal, up=True)}; the rest is the price "
+        "of the floats and of the generator.",
+    )
+    about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
+        ("about", "the steps below; no code is named"),
+    )
+    one = len(claim["programs"]) == 1
+    programs = tuple(
+        ("code" if one else f"code, sign {sign}", _code(rows))
+        for rows, sign in zip(claim["programs"], ("+1", "-1"), strict=False)
+    )
+    if "scale" in body:
+        noise = f"Laplace noise of scale {amount(number(body['scale']), up=True)}"
+    else:
+        rate = amount(number(claim["rate"]), up=True)
+        noise = (
+            f"declared, not proved: its density changes by at most a factor e**({rate} d) over d"
+        )
+    facts = (
+        *about,
+        *programs,
+        ("noise", noise),
+        ("rounded to", f"multiples of {amount(cell, up=True)}"),
+        ("region", f"[{low}, {high}]"),
+        ("values apart", amount(distance, up=True)),
+        *_query(claim, body),
+        ("uniform", uniform_words(claim["uniform"])),
+        ("machine", _machine(claim)),
+        ("loss, all counted", rounded_up(epsilon, _MANY)),
+    )
+    return Claim("Float noise, rounded and truncated", f"ε ≤ {total}", sentences, facts)
+
+
+def _named(record: Json) -> Facts:
+    """The code by its name, and the parameters that it was certified with."""
+    values = []
+    for name, written in sorted(record["parameters"].items()):
+        kind, _, rest = str(written).partition(" ")
+        try:
+            floats = kind.endswith("float64") or kind == "float"
+            value = float_name(rest) if floats else str(number(rest))
+        except (ValueError, ArithmeticError):  # not seen by the checker if code is not run
+            value = quoted(rest)
+        values.append(f"{quoted(name)} = {value}")
+    found = (str(record["role"]), f"{record['function']} ({record['machine']['python']})")
+    return (found, ("parameters", ", ".join(values))) if values else (found,)
+
+
+def _query(claim: Json, body: Json) -> Facts:
+    """The query whose own error is counted, if there is one."""
+    if body["query"] is None:
+        return (("query", "exact, or its floats are the values"),)
+    stated = body["query"]["claim"]
+    return (
+        ("query", _code(stated["expression"])),
+        *_ranges(stated["ranges"]),
+        ("query's own error", up(number(claim["query_error"]))),
+    )
+
+
+def _error_bound(claim: Json, _: Json) -> Claim:
+    error = up(number(claim["error"]))
+    least, most = (number(end) for end in claim["computed"])
+    sentences = (
+        f"For all inputs in these ranges the machine's result is at most {error} away from the "
+        "exact one.",
+    )
+    facts = (
+        ("code", _code(claim["expression"])),
+        *_ranges(claim["ranges"]),
+        ("machine", _machine(claim)),
+        ("result from", f"{down(least)} to {up(most)}"),
+        ("error", error),
+    )
+    return Claim("How far float code strays", f"error ≤ {error}", sentences, facts)
+
+
+def _above(total: Fraction, ideal: Fraction) -> str:
+    """A loss as what it should be and what the floats add."""
+    return f"{amount(ideal, up=True)} + {up(total - ideal)}"
+
+
+def _machine(claim: Json) -> str:
+    """The format of the machine, and what its library is assumed to keep to."""
+    functions = ", ".join(
+        f"{name} within {amount(number(ulps), up=True)} ulp"
+        for name, ulps in sorted(claim["ulps"].items())
+    )
+    return f"{format_from_json(claim['format']).name}; {functions}"
+
+
+def _ranges(ranges: Json) -> Facts:
+    return tuple(
+        (
+            f"{quoted(name)} from",
+            f"{amount(number(low), up=False)} to {amount(number(high), up=True)}",
+        )
+        for name, (low, high) in sorted(ranges.items())
+    )
+
+
+def _code(rows: Any) -> str:
+    words = expression_text(expression_from_json(rows))
+    return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
+
+
+# ---------------------------------------------------------------- an answer about a table
+
+
+def _release(claim: Json, body: Json) -> Claim:
+    plan = body["plan"]
+    unit = "row" if claim["unit"] is None else quoted(claim["unit"])
+    costs = ((letter, number(claim[name])) for name, letter in CURRENCIES)
+    price = ", ".join(f"{letter} ≤ {amount(cost, up=True)}" for letter, cost in costs if cost)
+    relation = "changed" if claim["neighbours"] == "change-one" else "more or less"
+    however = "" if claim["unit"] is None else ", however many rows it has"
+    sentences = (
+        f"Whatever the data were: with one {unit} {relation}{however}, the probabilities of all "
+        f"answers differ by no more than {price} allows.",
+        "It is the price of the whole answer: all its columns and groups, and which keys it shows.",
+    )
+    columns = ", ".join(
+        f"{quoted(part['name'])} ({part['function']})" for part in body["query"]["aggregates"]
+    )
+    many = plan["max_rows"]
+    rows = plan_rows({"plan": plan}, named=quoted)
+    facts = (
+        ("table", quoted(claim["table"])),
+        ("released", columns),
+        ("groups", "found privately" if plan["groups"] is None else f"{plan['groups']}, public"),
+        ("privacy unit", f"one {unit} {relation}"),
+        ("contribution bound", f"{many} {'row' if many == 1 else 'rows'} in all"),
+        *((row.what, f"{row.noise}: {row.price}") for row in rows),
+        ("adds up", composition_sentence({"plan": plan})),
+        ("SHA-256 of the rows", str(claim["rows"])),
+    )
+    return Claim(f"An answer from {quoted(claim['table'])}", price, sentences, facts)
+
+
+# ---------------------------------------------------------------- running code
+
+
+def _law(claim: Json, body: Json) -> Claim:
+    x, y = map(float_name, claim["inputs"])
+    first, second = (x, y) if claim["direction"] == "forward" else (y, x)
+    p, q = (probability(number(ratio)) for ratio in claim["probabilities"])
+    if claim["loss"] == "infinite":
+        verdict, loss = "the loss is infinite", "infinite"
+        told = (
+            f"From {second} it never comes: an observer who sees it knows the input was not that."
+        )
+    else:
+        low, high = (number(end) for end in claim["loss"])
+        verdict = f"loss {rounded_up(high, _MANY)}"
+        loss = f"between {rounded_down(low, _MANY)} and {rounded_up(high, _MANY)}"
+        told = f"No output tells {x} and {y} better apart."
+    sentences = (
+        f"The exact privacy loss between the inputs {x} and {y} is {loss}.",
+        f"The output {float_name(claim['output'])} comes with probability {p} from the input "
+        f"{first}, and with probability {q} from {second}. {told}",
+        "This is about these two inputs only.",
+    )
+    cells = [sum(len(branch["cells"]) for branch in law) for law in body["laws"]]
+    facts = (
+        *_about(claim),
+        *_monotone(claim, body),
+        ("cells", f"{cells[0]} from {x}, {cells[1]} from {y}"),
+    )
+    verdict += _if_monotone(claim)
+    return Claim(f"The exact loss of {quoted(claim['function'])}", verdict, sentences, facts)
+
+
+def _refutation(claim: Json, body: Json) -> Claim:
+    x, y = map(float_name, claim["inputs"])
+    low, high = map(float_name, claim["outputs"])
+    p, q = (number(ratio) for ratio in claim["probabilities"])
+    single = claim["outputs"][0] == claim["outputs"][1]  # as texts: -0.0 is not 0.0 here
+    outputs = f"The output is {low}" if single else f"The output lies from {low} to {high}"
+    if claim["loss"] == "infinite":
+        verdict = "the loss is infinite"
+        told = (
+            f"An observer who sees such an output knows that the input was not {y}. No ε whatever "
+            f"holds, unless with a δ of {down(p)} or more."
+        )
+    else:
+        loss = down(number(claim["loss"]))
+        verdict = f"loss ≥ {loss}"
+        told = f"The logarithm of their ratio is at least {loss}."
+    sentences = (
+        f"{outputs} with probability {probability(p)} from the input {x}, and with "
+        f"probability {probability(q)} from the input {y}. {told}",
+    )
+    facts = (*_about(claim), *_monotone(claim, body), ("outputs", f"{low} to {high}"))
+    verdict += _if_monotone(claim)
+    return Claim(f"{quoted(claim['function'])} tells two inputs apart", verdict, sentences, facts)
+
+
+def _if_monotone(claim: Json) -> str:
+    """What a verdict on running code adds where its direction is not proved."""
+    return ", if the code is monotone (only probed)" if claim["monotone"] == "probed" else ""
+
+
+def _monotone(claim: Json, body: Json) -> Facts:
+    if claim["monotone"] == "probed":
+        return (("monotone", "probed, not proved: see the assumptions"),)
+    many = len(body["programs"]) > 1
+    names = [f"code, sign {sign:+d}" if many else "code" for sign in claim["signs"] or [0]]
+    steps = zip(names, body["programs"], strict=True)
+    return (("monotone", "proved from its steps"), *((name, _code(rows)) for name, rows in steps))
+
+
+def _about(claim: Json) -> Facts:
+    pairs = sorted(claim["parameters"].items())
+    parameters = ", ".join(f"{quoted(name)} = {float_name(value)}" for name, value in pairs)
+    return (
+        ("function", quoted(claim["function"])),
+        *((("parameters", parameters),) if parameters else ()),
+        ("inputs", " and ".join(map(float_name, claim["inputs"]))),
+        ("uniform", uniform_words(claim["uniform"])),
+        ("sign", "none" if claim["signs"] is None else "fair, +1 or -1"),
+    )
+
+
+def uniform_words(model: Json) -> str:
+    """The model of a generator."""
+    if model["model"] == "full":
+        bits, least = model["significand"], model["least_exponent"]
+        return f"all floats of (0, 1) with {bits} bits, down to 2**{least}"
+    offset = f"k + {model['offset']}" if model["offset"] != "0" else "k"
+    start = f", k from {model['first']} on" if model["first"] else ""
+    return f"({offset})/2**{model['bits']}{start}, all alike"
+
+
+# ---------------------------------------------------------------- the page
+
+_OPEN_DEPTH = 2
+_MOST_JSON = 400_000
+
+
+def certificate_page(certificate: Json, *, file: str | None = None) -> Markup:
+    """The page as text; `file` is the name under which the certificate was saved, if it was.
+
+    >>> from lastbit.verify.snapping import snapping_bound
+    >>> page = certificate_page(snapping_bound(epsilon=1, bound=64).certificate())
+    >>> page.startswith("<!doctype html>"), "OVER BOTH" in page, "http" in page.split("<svg")[0]
+    (True, True, False)
+    """
+    claim = claim_of(certificate)
+    panel = _panel(certificate)
+    # ASCII: a letter that the page would replace is still there as its code
+    whole = json.dumps(certificate, indent=1, ensure_ascii=True)
+    return rendered(
+        "certificate.html",
+        title=claim.title,
+        claim=claim,
+        refuted=certificate["kind"] == "refutation" or "infinite" in claim.verdict,
+        assumptions=certificate["assumptions"],
+        picture=None
+        if panel is None
+        else inline(picture("Two inputs, output by output", (panel,))),
+        steps=_steps(proof_of(certificate)),
+        certificate=certificate,
+        file=file,
+        json=whole if len(whole) <= _MOST_JSON else None,
+    )
+
+
+def _steps(root: Rule) -> Iterator[tuple[str, Rule]]:
+    """The proof line by line: opened, shown and closed; no recursion, as code may be deep."""
+    stack: list[tuple[str, Rule, int]] = [("", root, 0)]
+    while stack:
+        kind, rule, depth = stack.pop()
+        if kind:
+            yield kind, rule
+        elif not rule.premises and not rule.rows:
+            yield "step", rule
+        else:
+            yield ("opened" if depth < _OPEN_DEPTH and not rule.rows else "closed"), rule
+            stack.append(("close", rule, depth))
+            stack.extend(("", premise, depth + 1) for premise in reversed(rule.premises))
+
+
+_LATEX = r"""\documentclass[a4paper,10pt]{article}
+\usepackage[margin=2cm]{geometry}
+\usepackage{amsmath}
+\usepackage{graphicx}
+\newsavebox{\rulebox}
+% a rule as it is, or made smaller until it fits
+\newcommand{\fitted}[1]{\sbox{\rulebox}{$\displaystyle #1$}\begin{center}%
+  \ifdim\wd\rulebox>\linewidth\resizebox{\linewidth}{!}{\usebox{\rulebox}}%
+  \else\usebox{\rulebox}\fi\end{center}}
+\begin{document}
+"""
+
+
+def certificate_latex(certificate: Json) -> str:
+    r"""The claim, the assumptions and the proof, to be typeset; needs amsmath and graphicx only.
+
+    >>> from lastbit.verify.snapping import snapping_bound
+    >>> text = certificate_latex(snapping_bound(epsilon=1, bound=64).certificate())
+    >>> text.startswith(r"\documentclass"), text.count(r"\fitted{") > 8
+    (True, True)
+    """
+    claim = claim_of(certificate)
+    parts = (
+        _LATEX + rf"\section*{{{in_latex(claim.title)}}}",
+        rf"\subsection*{{Claim: {in_latex(claim.verdict)}}}",
+        *(in_latex(sentence) + "\n" for sentence in claim.sentences),
+        r"\subsection*{Assumptions}",
+        r"\begin{itemize}",
+        *(rf"\item {in_latex(sentence)}" for sentence in certificate["assumptions"]),
+        r"\end{itemize}",
+        r"\subsection*{Proof}",
+        *latex_proof(certificate),
+        r"\end{document}",
+    )
+    return "\n".join(parts) + "\n"
+
+
+# ---------------------------------------------------------------- the law, drawn
+
+_MOST_STEMS = 240
+_LEAST_SHARE = 1e-4  # of the tallest stem: what is lower cannot be seen
+_TAIL = 7  # scales of the noise to either side
+
+
+def _panel(certificate: Json) -> Panel | None:
+    claim, body = certificate["claim"], certificate["body"]
+    match certificate["kind"]:
+        case "law":
+            exact = [{x: float(p) for x, p in law.items()} for law in laws_of(certificate)]
+            words = "The exact law of the code as it runs, for both inputs."
+            return _stems(exact, [float_name(value) for value in claim["inputs"]], words)
+        case "snapping":
+            epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
+            scale, step = 1 / epsilon, Fraction(2) ** -floor_log2(epsilon)
+            values, ends = (Fraction(0), Fraction(1)), (-bound, bound)
+        case "rounding" if "scale" in body:
+            scale, step = number(body["scale"]), number(claim["cell"])
+            ends = (number(claim["region"][0]), number(claim["region"][1]))
+            middle = Fraction(math.floor((ends[0] + ends[1]) / 2 / step)) * step
+            values = (middle, min(middle + number(claim["sensitivity"]), ends[1]))
+        case _:
+            return None
+    laws = [_laplace(value, scale, step, ends) for value in values]
+    words = "The ideal law; the running code's lies within the proved bound of it."
+    return _stems(laws, [up(value) for value in values], words)
+
+
+def _laplace(
+    value: Fraction, scale: Fraction, step: Fraction, ends: tuple[Fraction, Fraction]
+) -> dict[float, float]:
+    """Laplace noise rounded to a step, near the value; floats will do for a drawing."""
+    reach = min(_TAIL * scale, _MOST_STEMS // 2 * step)
+    first = math.ceil(max(ends[0], value - reach) / step)
+    last = math.floor(min(ends[1], value + reach) / step)
+
+    def below(k: int) -> float:
+        x = float(((k - Fraction(1, 2)) * step - value) / scale)
+        return math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2
+
+    return {float(k * step): below(k + 1) - below(k) for k in range(first, last + 1)}
+
+
+def _stems(laws: list[dict[float, float]], names: list[str], words: str) -> Panel | None:
+    tallest = max((p for law in laws for p in law.values()), default=0.0)
+    kept = [
+        {x: p for x, p in law.items() if p >= _LEAST_SHARE * tallest and math.isfinite(x)}
+        for law in laws
+    ]
+    places = sorted({x for law in kept for x in law})
+    if tallest <= 0 or not places or len(places) > _MOST_STEMS:
+        return None
+    low, high = places[0], places[-1]
+    if not math.isfinite(high - low):
+        return None
+    room = (high - low) / 40 or 1.0
+    first, second = (
+        Series(label=f"input {name}", points=tuple(sorted(law.items())))
+        for name, law in zip(names, kept, strict=True)
+    )
+    return Panel(
+        title="How likely each output is",
+        verdict="",
+        good=True,
+        words=words,
+        marks=Stems(first=first, second=second),
+        places=(low - room, high + room),
+        ticks=round_ticks(low, high, most=6) if high > low else ((low, tick_label(low)),),
+        axis="output",
+        heights=tuple((tallest * i / 2, f"{tallest * i / 2:.3g}") for i in range(3)),
+    )
