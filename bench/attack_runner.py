@@ -13,9 +13,7 @@ import time
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 
-from lastbit.audit.attacks.registry import ATTACKS, Attack, run
-from lastbit.audit.targets.catalogue import targets
-from lastbit.audit.targets.target import SumTarget, Target
+from lastbit.audit import ATTACKS, Attack, SumTarget, Target, run, targets
 
 PACKAGES = {
     "lastbit": "lastbit",

@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +17,7 @@ from lastbit.moved import Moved
 
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 _PUBLIC = re.compile(r"^__all__ = \[([^]]*)\]", re.MULTILINE)
+_NAME = re.compile(r"\w+")
 
 
 class _Room(ModuleType):
@@ -28,9 +28,8 @@ class _Room(ModuleType):
     """
 
     def __setattr__(self, name: str, value: object) -> None:
-        if isinstance(value, ModuleType) and self.__dict__["_shown"].get(name, name) != name:
-            return
-        super().__setattr__(name, value)
+        if not (isinstance(value, ModuleType) and name in self.__dict__["_shown"]):
+            super().__setattr__(name, value)
 
 
 def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -38,7 +37,7 @@ def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     if not any(isinstance(finder, Moved) for finder in sys.meta_path):
         sys.meta_path.append(Moved())
     module = sys.modules[room]
-    listed = Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")
+    listed = _stub(module)
     places = {}
     for origin, many, one in _IMPORT.findall(listed):
         for entry in (many or one).split(","):
@@ -46,13 +45,15 @@ def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
             if name:
                 places[shown or name] = (origin, name)
     found = _PUBLIC.search(listed)
-    public = [name.strip(" \n\"'") for name in found[1].split(",")] if found else []
-    vars(module)["_shown"] = {name: "" for name, (origin, _) in places.items() if origin != room}
+    public = _NAME.findall(found[1]) if found else []
+    vars(module)["_shown"] = {name for name, (origin, _) in places.items() if origin != room}
     module.__class__ = _Room
 
     def loaded(name: str) -> Any:
         if name not in places:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+            # with name and obj the interpreter adds which names come near
+            message = f"module {room!r} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=module)
         origin, inner = places[name]
         value = (
             import_module(f"{room}.{inner}")
@@ -62,4 +63,15 @@ def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
         vars(module)[name] = value
         return value
 
-    return loaded, lambda: sorted({*vars(module), *places}), [name for name in public if name]
+    def names() -> list[str]:
+        return sorted({*places, *(name for name in vars(module) if name.startswith("__"))})
+
+    return loaded, names, public
+
+
+def _stub(module: ModuleType) -> str:
+    """The text of `__init__.pyi`, by way of the loader: a room may lie in a zip file."""
+    assert module.__file__ is not None and module.__spec__ is not None
+    loader: Any = module.__spec__.loader  # of files and of zip files; both have get_data
+    content: bytes = loader.get_data(re.sub(r"\.pyc?$", ".pyi", module.__file__))
+    return content.decode()

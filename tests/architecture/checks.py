@@ -279,6 +279,21 @@ def wrong_exports(module: Module) -> Iterator[str]:
                     yield f"line {node.lineno}: __all__ names {missing}, which does not exist"
 
 
+def name_bound_again(module: Module) -> Iterator[str]:
+    """A constant has one value in a file: what is above would silently get that of below."""
+    seen: dict[str, str] = {}
+    for node in module.tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                pass
+            case _:
+                continue
+        if seen.setdefault(name, ast.dump(value)) != ast.dump(value):
+            yield f"line {node.lineno}: {name} gets another value"
+
+
 CHECKS = (
     entropy_outside_its_door,
     pseudo_randomness,
@@ -292,6 +307,7 @@ CHECKS = (
     borrowed_from_the_checker,
     list_inside_a_room,
     wrong_exports,
+    name_bound_again,
 )
 
 

@@ -125,6 +125,8 @@ REJECTED = [
     (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = ['a', 'a']"),
     (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = ['a', 'c']"),
     (checks.wrong_exports, "exact/ball.py", "a = 1\n__all__ = list('a')"),
+    (checks.name_bound_again, "exact/ball.py", "MOST = 1 << 17\ndef f(): ...\nMOST = 1 << 16"),
+    (checks.name_bound_again, "exact/ball.py", "MOST: int = 2\nMOST = 3"),
 ]
 
 
@@ -158,6 +160,7 @@ ACCEPTED = [
     (checks.borrowed_from_the_checker, "checker/law.py", "from .numbers import number"),
     (checks.list_inside_a_room, "exact/__init__.pyi", "__all__ = ['Ball']"),
     (checks.wrong_exports, "exact/ball.py", "from x import Z, a\n__all__ = ['Z', 'a']"),
+    (checks.name_bound_again, "exact/ball.py", "MOST = 2\nLEAST = 3\ndef f():\n    MOST = 4"),
 ]
 
 

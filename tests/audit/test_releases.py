@@ -16,7 +16,7 @@ from lastbit.audit.blackbox.releases import _contradiction, _off, _stated, law_t
 from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import working_precision
-from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.laws.transformed import Shifted
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.gaussian import Gaussian

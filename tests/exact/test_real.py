@@ -9,8 +9,7 @@ from flint import arb, ctx
 from hypothesis import assume, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, PrecisionExhausted, Undecidable
-from lastbit.exact.ball import Ball, arb_of
-from lastbit.exact.real import Real, refine
+from lastbit.exact.ball import Ball, Real, arb_of, refine
 from tests.exact.enclosing import holds
 
 

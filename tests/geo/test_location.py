@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Real
 from lastbit.geo.location import Geo
 from lastbit.geo.plane import INPUT_ERROR
 from lastbit.geo.region import Region

@@ -6,8 +6,7 @@ from fractions import Fraction
 import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.exact.ball import Ball
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Ball, Real
 from lastbit.geo.parsing import ExactLoss, loss_and_distance, metres, parse_epsilon
 
 RATIONAL = [

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact.ball import arb_of
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Real, arb_of
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp, bernoulli, bernoulli_exp, coin
 from tests.laws.oracle import Refused, check_inversion, decimal, decimals, exp
 from tests.laws.test_inversion import OneWord, Undecided

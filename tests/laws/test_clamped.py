@@ -10,12 +10,11 @@ from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import Ball, arb_of, working_precision
+from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.laws.finite import Bernoulli, Uniform, Weighted
 from lastbit.laws.ideal import StudentT
-from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.laws.law import Law
-from lastbit.laws.rounded import Rounded
-from lastbit.laws.transformed import Clamped, OnGrid
+from lastbit.laws.transformed import Clamped, OnGrid, Rounded
 
 WEIGHTS = [1, 4, 0, 2, 9, 3, 1]
 

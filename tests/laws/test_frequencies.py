@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from lastbit.exact.rounding import upper
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, Geometric
 from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.laplace import DiscreteLaplace, Geometric
 from lastbit.laws.law import Law
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.choice import majorant, wheel

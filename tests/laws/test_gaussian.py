@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.gaussian import Cells, _proposals, cells, direct, gaussian
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, gaussian_pmf

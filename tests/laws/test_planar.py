@@ -12,8 +12,7 @@ from flint import arb
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import LastbitError
-from lastbit.exact.ball import Ball, arb_of, ends, working_precision
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Ball, Real, arb_of, ends, working_precision
 from lastbit.laws.planar import (
     DiscretePlanarLaplace,
     ScatteredPoint,

@@ -10,8 +10,7 @@ from flint import arb
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import working_precision
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Real, working_precision
 from lastbit.laws.ideal import (
     Gumbel,
     Ideal,
@@ -22,7 +21,7 @@ from lastbit.laws.ideal import (
     PolynomialTail,
     StudentT,
 )
-from lastbit.laws.rounded import Rounded
+from lastbit.laws.transformed import Rounded
 from tests.laws.oracle import decimal, decimals, exp
 
 LAWS: list[Ideal] = [

@@ -211,7 +211,7 @@ def test_the_secret_stays_and_differs_and_is_shown_nowhere(tmp_path, ledger):
 
 
 def test_the_clock_may_go_back(ledger, monkeypatch):
-    import lastbit.ledger.rows as rows
+    import lastbit.ledger.chain as rows
 
     class Backwards:
         @staticmethod

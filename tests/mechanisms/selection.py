@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from lastbit.errors import Undecidable
-from lastbit.exact.ball import Ball
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Ball, Real
 from lastbit.laws.law import Law
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import Sampler

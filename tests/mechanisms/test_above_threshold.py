@@ -20,11 +20,10 @@ import pytest
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import Ball
 from lastbit.exact.rounding import upper
-from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.mechanisms import above_threshold, lattice
 from lastbit.mechanisms.above_threshold import AboveThreshold
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import Sampler, drawn, drawn_with
 from tests.evidence import late
@@ -568,9 +567,9 @@ def test_bad_lists(values: object) -> None:
     ("values", "message"),
     [
         ({1: 2}, "no order"), ({1, 2}, "no order"), (frozenset({1}), "no order"),
-        ({1: 2}.keys(), "no order"), (np.array(3), "one dimension"), (np.array([[1]]), "dimension"),
+        ({1: 2}.keys(), "no order"), (np.array(3), "one-dimensional"), (np.array([[1]]), "dimension"),
         (np.array(3, np.object_), "dimension"), (np.ma.array([1, 2], mask=[False, True]), "masked"),
-        (np.ma.array([1.0, 2.0]), "masked"), (np.timedelta64(1, "s"), "no list"),
+        (np.ma.array([1.0, 2.0]), "masked"), (np.timedelta64(1, "s"), "not a list"),
         (np.array([1], "m8[s]"), "number"),
     ],
     ids=str,

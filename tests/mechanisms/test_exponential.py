@@ -14,8 +14,7 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.laws.finite import ExpWeighted
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.selection import exact_utilities, utilities_of
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.choice import majorant
 from tests.laws.oracle import decimal, decimals, exp

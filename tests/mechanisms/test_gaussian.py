@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lastbit.errors import LastbitError
-from lastbit.laws.gaussian import DiscreteGaussian
+from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.laws.transformed import Shifted
 from lastbit.mechanisms.gaussian import Gaussian, discrete_gaussian_delta
 from lastbit.privacy.guarantees import ZCDP, ApproxDP

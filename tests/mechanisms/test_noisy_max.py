@@ -17,8 +17,7 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.mechanisms.noisy_max import NoisyArgmax, NoisyMaxLaw, ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlipLaw
 from lastbit.mechanisms.selection import utilities_of
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.laplace import digits

@@ -19,11 +19,10 @@ from lastbit.exact.rational import rational
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip, PermuteAndFlipLaw
 from lastbit.mechanisms.selection import utilities_of
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
+from lastbit.sampling.bernoulli import Flips, flips
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Replay, Seeded
-from lastbit.sampling.flips import Flips, flips
 from lastbit.sampling.uniform import below_each
 from tests.laws.oracle import Refused, decimal, decimals, exp
 from tests.mechanisms.divergence import mass

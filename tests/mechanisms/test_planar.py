@@ -14,13 +14,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.exact.ball import arb_of, working_precision
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Real, arb_of, working_precision
 from lastbit.laws.planar import DiscretePlanarLaplace, ScatteredPoint
 from lastbit.mechanisms import planar
 from lastbit.mechanisms.planar import _DIAGONAL, PlanarLaplace
-from lastbit.privacy.guarantees import MetricDP, PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE
+from lastbit.privacy.guarantees import ADD_REMOVE, MetricDP, PureDP
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.planar import coordinates, planar_sampler
 from tests.laws.frequency import assert_frequency

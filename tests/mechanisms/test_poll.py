@@ -13,7 +13,7 @@ import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import clopper_pearson
-from lastbit.exact.real import Real, refine
+from lastbit.exact.ball import Real, refine
 from lastbit.mechanisms.poll import (
     Poll,
     PollResult,
@@ -21,8 +21,7 @@ from lastbit.mechanisms.poll import (
     uncertainty_curve,
 )
 from lastbit.mechanisms.randomized_response import RandomizedResponse
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE
+from lastbit.privacy.guarantees import ADD_REMOVE, PureDP
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Seeded
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.real import Real, refine
+from lastbit.exact.ball import Real, refine
 from lastbit.mechanisms import randomized_response
 from lastbit.mechanisms.randomized_response import (
     GRID,
@@ -22,8 +22,7 @@ from lastbit.mechanisms.randomized_response import (
     moved,
     shifts,
 )
-from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import draw
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.sampling.draw import Sampler, drawn_with

@@ -14,8 +14,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.rounding import lower
 from lastbit.laws.ideal import Ideal, PolynomialTail, StudentT
 from lastbit.mechanisms.smooth_noise import SmoothNoise
-from lastbit.privacy.guarantees import ApproxDP, PureDP
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, ApproxDP, PureDP
 from lastbit.sensitivity.smooth import SmoothBound, smooth_sensitivity
 from tests.evidence import late, thinned
 from tests.laws.frequency import assert_frequency

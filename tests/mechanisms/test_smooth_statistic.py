@@ -21,7 +21,7 @@ from lastbit.mechanisms.smooth_statistic import (
     private_trimmed_mean,
     private_variance,
 )
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.statistics import Quantile, Statistic, TrimmedMean, Variance
 from tests.laws.oracle import decimals
 from tests.mechanisms.divergence import mass

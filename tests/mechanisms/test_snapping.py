@@ -17,6 +17,7 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import arb_of, ends, working_precision
 from lastbit.exact.logarithm import ln
 from lastbit.mechanisms import snapping
+from lastbit.mechanisms.lattice import floats_of
 from lastbit.mechanisms.snapping import (
     Snapping,
     SnappingNoise,
@@ -25,8 +26,7 @@ from lastbit.mechanisms.snapping import (
     overhead,
     snapped,
 )
-from lastbit.privacy.guarantees import ApproxDP, PureDP
-from lastbit.privacy.neighbours import CHANGE_ONE
+from lastbit.privacy.guarantees import CHANGE_ONE, ApproxDP, PureDP
 from lastbit.sampling.deterministic import Counting, Replay, Seeded
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.exhaustive import exhaustive, snapped_binary16
@@ -240,11 +240,9 @@ def test_rounded_inputs_are_counted():
     wide = Fraction(32)
     worst = Fraction(0)
     for f in np.random.default_rng(8).uniform(-96, 93, 300).tolist():
-        one, two = noise._scaled(f), noise._scaled(Fraction(f) + 3)
-        many = noise._scaled(np.array([f, f]))
-        assert isinstance(one, float)
-        assert isinstance(two, float)
-        assert isinstance(many, np.ndarray)
+        unit = noise.sensitivity
+        one, two = float(floats_of(f, unit)), float(floats_of(Fraction(f) + 3, unit))
+        many = floats_of(np.array([f, f]), unit)
         assert abs(Fraction(float(many[0])) - Fraction(f) / 3) <= Fraction(31, 10) * wide * UNIT
         worst = max(worst, abs(Fraction(one) - Fraction(two)))
     assert 1 < worst <= 1 + 8 * wide * UNIT
@@ -367,7 +365,7 @@ def test_bad_combinations():
         Snapping(bound=10, epsilon=1, inner_epsilon=1.0)
     with pytest.raises(InvalidParameter, match="costs too much"):
         Snapping(bound=2**43, epsilon=1)
-    with pytest.raises(InvalidParameter, match="no float"):
+    with pytest.raises(InvalidParameter, match="not a float"):
         Snapping(bound=10, inner_epsilon="0.1")  # type: ignore[arg-type]
     with pytest.raises(WrongType):
         Snapping(bound=10, epsilon=1, neighbours="all")  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
-from lastbit.privacy.calibrate import least_noise
 from lastbit.privacy.compose import best_composition
+from lastbit.privacy.convert import least_noise
 from lastbit.privacy.guarantees import ZCDP, ApproxDP, PureDP
 
 CRUMB = 1 - Fraction(1, 2**38)

@@ -19,8 +19,16 @@ from lastbit.privacy.compose import (
     optimal_delta,
     optimal_epsilon,
 )
-from lastbit.privacy.guarantees import ZCDP, ApproxDP, MetricDP, ProbabilisticDP, PureDP, RenyiDP
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import (
+    ADD_REMOVE,
+    CHANGE_ONE,
+    ZCDP,
+    ApproxDP,
+    MetricDP,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+)
 from tests.privacy.truth import (
     MARGIN,
     advanced_epsilon,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter
+from lastbit.privacy.convert import posterior_bounds
 from lastbit.privacy.guarantees import ZCDP, ApproxDP, ProbabilisticDP, PureDP
-from lastbit.privacy.posterior import posterior_bounds
 from tests.privacy.truth import decimals, judge, posterior
 
 priors = st.fractions(min_value=Fraction(1, 10**12), max_value=1 - Fraction(1, 10**12))

@@ -211,7 +211,7 @@ def _hidden(part: PartitionSelection, count: int) -> arb:
 
 def _laplace_atoms(scale: Fraction, n: int, m: int, *, least: int | None) -> list[Atom]:
     """All values from `least` up (or all) of n + X and of m + X."""
-    from lastbit.laws.laplace import DiscreteLaplace
+    from lastbit.laws.discrete import DiscreteLaplace
 
     law, low, high = DiscreteLaplace(scale), min(n, m), max(n, m)
     atoms = [] if least is not None else [_tail(law, low - 1 - n, low - 1 - m)]

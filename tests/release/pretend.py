@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import pytest
 
 from lastbit.mechanisms import lattice
 from lastbit.release import release
-from lastbit.sampling import choice_rows
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
 from lastbit.tables.card.schema import Column, DataCard, Source
@@ -97,4 +97,4 @@ def seed(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         return draws.tolist()[0] if size is None else draws.reshape(shape)
 
     monkeypatch.setattr(lattice, "drawn", drawn)
-    monkeypatch.setattr(choice_rows, "secure_bits", lambda: source)
+    monkeypatch.setattr(import_module("lastbit.sampling.choice"), "secure_bits", lambda: source)

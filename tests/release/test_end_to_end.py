@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.ledger.sqlite import Ledger
 from lastbit.release.noise import noised
 from lastbit.release.release import released

@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms.histogram import ThresholdedHistogram
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.parts import LaplacePart, PartitionSelection, RankPart
 from lastbit.tables.plan.plan import Plan, planned

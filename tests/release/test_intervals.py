@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.release.intervals import Cell, MeasureNoise, columns_of
 from lastbit.release.noise import Noisy, noised
 from lastbit.tables.plan.plan import Plan, planned

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.laws.finite import ExpWeighted
-from lastbit.laws.gaussian import DiscreteGaussian
-from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.laws.law import Law
 from lastbit.release.noise import noised, rank_distances
-from lastbit.tables.plan.parts import NoisePart, RankPart
+from lastbit.tables.plan.parts import LaplacePart, RankPart
 from lastbit.tables.plan.plan import Plan, planned
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.release.pretend import RawNumbers, card_of, part, query_of, seed
@@ -89,9 +88,9 @@ def test_mutants_of_the_scale_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     law = DiscreteLaplace(4)  # four keys move by 1 each, at epsilon 1
     assert not differs(counts_of(plan, raw, "m1"), law)
     units, rows = plan.parts
-    assert isinstance(units, NoisePart)
-    for noise in (1 / Fraction(1), 4 / Fraction(2)):
-        mutant = replace(plan, parts=(replace(units, noise=noise), rows))
+    assert isinstance(units, LaplacePart)
+    for scale in (1 / Fraction(1), 4 / Fraction(2)):
+        mutant = replace(plan, parts=(replace(units, scale=scale), rows))
         assert differs(counts_of(mutant, raw, "m1"), law)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.laws.finite import ExpWeighted
-from lastbit.laws.laplace import DiscreteLaplace
 from lastbit.release.noise import rank_distances
 from lastbit.release.table import table
 from lastbit.tables.plan.parts import RankPart

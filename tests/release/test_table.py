@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused, WrongType
-from lastbit.privacy.neighbours import CHANGE_ONE
+from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.table import Table, table
 from lastbit.tables.card.schema import Budget, Column
 from lastbit.tables.query import aggregates as lb

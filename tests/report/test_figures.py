@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lastbit.laws.laplace import DiscreteLaplace
+from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.mechanisms.gaussian import discrete_gaussian_delta
 from lastbit.mechanisms.poll import Poll
 from lastbit.privacy.compose import compositions
+from lastbit.privacy.convert import posterior_bounds
 from lastbit.privacy.guarantees import PureDP
-from lastbit.privacy.posterior import posterior_bounds
 from lastbit.report.charts import LEFT, TOP
 from lastbit.report.figures import (
     composition_figure,

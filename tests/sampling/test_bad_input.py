@@ -12,7 +12,7 @@ import pytest
 
 import lastbit
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Real
 from lastbit.sampling import bits
 from lastbit.sampling.bernoulli import bernoulli, bernoulli_exp
 from lastbit.sampling.bits import KeyStream

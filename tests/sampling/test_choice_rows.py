@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.laws.finite import ExpWeighted
-from lastbit.sampling import choice_rows
-from lastbit.sampling.choice_rows import RowChoices, choice_exp_rows, row_choices
+from lastbit.sampling.choice import RowChoices, _below, choice_exp_rows, row_choices
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import decimals, exp
@@ -83,7 +82,7 @@ def test_a_majorant_that_is_too_large_is_corrected() -> None:
 
 def test_uniform_below_is_uniform() -> None:
     totals = np.full(30_000, 3, np.int64)
-    drawn = choice_rows._below(Seeded(8), totals)
+    drawn = _below(Seeded(8), totals)
     for i in range(3):
         assert_frequency(int((drawn == i).sum()), trials=30_000, probability=1 / 3)
 

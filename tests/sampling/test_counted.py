@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lastbit.sampling.choice_rows import Counted, counted
+from lastbit.sampling.choice import Counted, counted
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import decimal, decimals, exp

@@ -14,8 +14,7 @@ from flint import arb, arb_series
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact.ball import arb_of, floor_ceil, working_precision
-from lastbit.exact.real import Real
+from lastbit.exact.ball import Real, arb_of, floor_ceil, working_precision
 from lastbit.laws.ideal import (
     Gumbel,
     Ideal,
@@ -26,7 +25,7 @@ from lastbit.laws.ideal import (
     PolynomialTail,
     StudentT,
 )
-from lastbit.laws.rounded import Rounded
+from lastbit.laws.transformed import Rounded
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import drawn_with
 from lastbit.sampling.pieces import Pieces, pieces, quantile_pieces, rough_quantile

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from lastbit.errors import LastbitError
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.local import sensitivity_at
 from lastbit.sensitivity.statistics import Count, InterquartileRange, Mean, Quantile, Statistic
 from tests.evidence import thinned

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity.local import distance_beyond, local_sensitivity
 from lastbit.sensitivity.proposal import Proposal, propose
 

@@ -32,7 +32,7 @@ def part_at(level: Fraction, shift: int = 0, ends: tuple[int, int] = (0, 0)) -> 
         shift=shift,
         ends=ends,
         candidates=2,
-        moved=1,
+        distance_sensitivity=1,
         epsilon=Fraction(1, 10**30),  # so that nothing is cut off
         rho=None,
     )
@@ -204,7 +204,7 @@ def test_large_weights_stay_exact() -> None:
 def test_distances_are_cut_at_a_public_number() -> None:
     far = RankPart(
         aggregate="x", measure="m", role="value", level=Fraction(1, 2), shift=0, ends=(0, 0),
-        candidates=3, moved=1, epsilon=Fraction(2), rho=None,
+        candidates=3, distance_sensitivity=1, epsilon=Fraction(2), rho=None,
     )  # fmt: skip
     assert rank_distances(far, [[10**9, 0, 10**9, 1]]).max() == 1 << 12
     assert rank_accuracy(1, Fraction(2), beta=Fraction(1, 20), candidates=100) == 8

@@ -1,4 +1,4 @@
-"""The second program as a whole: what it demands of any certificate, and forged ones."""
+"""The independent checker as a whole: what it demands of any certificate, and forged ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second program accepts every derivation and no mutant of one."""
+"""The independent checker accepts every derivation and no mutant of one."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""The second program accepts every certificate of a law or a refutation, and no mutated one."""
+"""The independent checker accepts certificates of laws and refutations, and no mutated one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second program works out the price of an answer anew, and believes no other."""
+"""The independent checker works out the price of an answer anew, and believes no other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lastbit.checker.query import facts_of, measured_of, moves_of, rank_moved as
 from lastbit.errors import NotCertified
 from lastbit.exact.ball import working_precision
 from lastbit.mechanisms.histogram import ThresholdedHistogram
-from lastbit.privacy.neighbours import CHANGE_ONE
+from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.release import certificate_of
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.calibrate import order_delta

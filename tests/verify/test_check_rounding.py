@@ -1,4 +1,4 @@
-"""The second program on rounding certificates: accepts what is proved, rejects what is changed."""
+"""The independent checker on rounding certificates: what is proved, and what was changed."""
 
 from __future__ import annotations
 

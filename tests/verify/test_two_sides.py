@@ -627,7 +627,7 @@ FAULTS = (
     ),
     of_declared(
         "no error of the quotient",
-        wrong(declared, "quotient_error", zero),
+        wrong(prover, "quotient_error", zero),
         wrong(rounding, "quotient_error", zero),
     ),
     of_declared(

@@ -63,7 +63,7 @@ from lastbit.audit.result import (
     RangeEvent as RangeEvent,
     RatioEvent as RatioEvent,
 )
-from lastbit.audit.targets.catalogue import (
+from lastbit.audit.targets.libraries import (
     LIBRARIES as LIBRARIES,
     targets as targets,
 )

@@ -12,18 +12,16 @@
 | columns and rows | of the digest that the certificate names |
 | rows made consistent | the nearest whole counts, worked out again from the rows before |
 
-The SQL text and the version of lastbit are what the record says and are not checked; the digest of
-the question and the entry point into a ledger, and only their form is. There is nothing else in it.
-
-The sentences of an answer, written again from its numbers: what is said must be what follows.
+Of the digest of the question and the ledger's entry only the form is checked; of the SQL text and
+the version of lastbit nothing is. There is nothing else in a record.
 
 Theorem  `guarantee_of` and `notes_of` depend on the certified plan alone. A saved answer whose
          sentences are these, letter for letter, says nothing else: no other number, no other unit,
          no second claim, no digits of another script
 Differs  names (of the unit's column, of columns of the answer) are whatever the card and the query
-         call them. A name that is no plain word is quoted and its odd letters are escaped, so that
-         it is not taken for a part of the sentence
-Checked  tests/verify/test_check_words.py
+         call them. A name that is not a plain word is quoted and its odd letters are escaped, so
+         that it is not taken for a part of the sentence
+Checked  tests/release/test_words.py
 """
 
 from __future__ import annotations
@@ -255,7 +253,7 @@ def _check_consistent(record: Mapping[str, Any], question: Question) -> None:
         new = [row["cells"][place] for row in after]
         counts, total = _consistent(old, column["function"])
         if counts is None:
-            require(same(old, new), "a number was changed that is no count")
+            require(same(old, new), "a number was changed that is not a count")
         else:
             for cell, other, count in zip(old, new, counts, strict=True):
                 told = {

@@ -104,7 +104,7 @@ def _imported(name: Any) -> types.FunctionType:
         found = vars(importlib.import_module(module))[attribute]
     except (Exception, SystemExit) as failure:  # whatever somebody's module raises
         raise Rejected(f"the function {name} cannot be imported; {_AGAIN}") from failure
-    require(isinstance(found, types.FunctionType), f"{name} is no plain function; {_AGAIN}")
+    require(isinstance(found, types.FunctionType), f"{name} is not a plain function; {_AGAIN}")
     return found  # type: ignore[no-any-return]
 
 
@@ -191,7 +191,7 @@ def running_code(function: Any) -> dict[str, str]:
     encloses and what its defaults are, through wrappers of the standard library; functions whose
     own globals are those of a module of the standard library or of numpy are left out.
     """
-    require(type(function) is types.FunctionType, f"the code is no plain function; {_AGAIN}")
+    require(type(function) is types.FunctionType, f"the code is not a plain function; {_AGAIN}")
     require(not _is_of_library(function), f"the code is a library's; {_AGAIN}")
     found: dict[types.FunctionType, list[Any]] = {}
     passed: set[int] = set()
@@ -524,7 +524,7 @@ def _value(text: str) -> Any:
         "int": int,
         "Fraction": Fraction,
     }
-    require(kind in known, "a parameter is no number")
+    require(kind in known, "a parameter is not a number")
     value = known[kind](rest)
     require(_constant_text(value) == text, "a parameter is not written as it should be")
     return value

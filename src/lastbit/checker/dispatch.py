@@ -1,30 +1,29 @@
-"""The second program: re-derives what a certificate claims, in its own arithmetic.
+"""Re-derives what a certificate claims, in the checker's own arithmetic.
 
-This file and those named `check_*.py` import nothing of lastbit but `arithmetic.py`, and that
-nothing but the standard library: integers, fractions, decimals. A certificate's numbers are never
-believed; each is worked out again from its premises, and the claim from the last of them. What the
-checkers believe instead is written in their docstrings, rule by rule, and in sentences which a
-certificate must carry word for word (`beliefs`): whoever leaves one out claims more than is proved.
-It may carry others too. The time taken grows with the size of the file, not with its numbers; only
-the functions that a certificate names can take as long as they like: checking calls them.
+A certificate's numbers are never believed: each is worked out again from its premises, and the
+claim from the last of them. What is believed instead is written in the docstrings here, rule by
+rule, and in sentences that a certificate must carry word for word (`beliefs`): without them it
+would claim more than is proved. The time taken grows with the size of the file, not with its
+numbers; only functions that a certificate names may take as long as they like: checking calls them.
 
 | kind | claims | checked in |
 |---|---|---|
-| error-bound | how far float code strays from its real meaning | `check_errors.py` |
-| law | the exact loss of running code for two inputs | `check_law.py` |
-| refutation | an output set that two inputs reach with these probabilities | `check_law.py` |
-| snapping | the loss of the snapping mechanism for all inputs | `check_snapping.py` |
-| rounding | the loss of float noise that is truncated and rounded | `check_rounding.py` |
-| | and the code that it names is here, unchanged, and takes its steps | `check_code.py` |
-| release | what an answer from a table costs the people in it | `check_release.py` |
+| error-bound | how far float code strays from its real meaning | `errors.py` |
+| law | the exact loss of running code for two inputs | `law.py` |
+| refutation | an output set that two inputs reach with these probabilities | `law.py` |
+| snapping | the loss of the snapping mechanism for all inputs | `snapping.py` |
+| rounding | the loss of float noise that is truncated and rounded | `rounding.py` |
+| | and the code that it names is here, unchanged, and takes its steps | `code.py` |
+| release | what an answer from a table costs the people in it | `release.py` |
 
-A saved answer holds its certificate; `check` takes the whole answer too, and then also sees to it
-that its numbers, price and words are those that were certified (`check_release_answer.py`).
+A saved answer holds its certificate; `check` takes the whole answer too, and then also requires
+that its numbers, price and words are those that were certified (`answer.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .answer import check_answer
@@ -35,7 +34,17 @@ from .release import check_release
 from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
 
-KINDS = ("error-bound", "law", "refutation", "release", "rounding", "snapping")
+_CHECKED: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], None]] = MappingProxyType(
+    {
+        "error-bound": check_error_bound,
+        "law": check_law,
+        "refutation": check_refutation,
+        "release": check_release,
+        "rounding": check_rounding,
+        "snapping": check_snapping,
+    }
+)
+KINDS = tuple(_CHECKED)
 """All kinds of certificates there are."""
 
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
@@ -183,7 +192,7 @@ def names_code(certificate: Mapping[str, Any]) -> bool:
 
 def _check_whole(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
     try:
-        require(isinstance(certificate, Mapping), "it is no JSON object")
+        require(isinstance(certificate, Mapping), "it is not a JSON object")
         inner = certificate_in(certificate)
         _check(inner, of_kind)
         if inner is not certificate:
@@ -194,7 +203,7 @@ def _check_whole(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -
 
 def _check(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
     require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
-    require(certificate["lastbit"] == "certificate", "it is no certificate")
+    require(certificate["lastbit"] == "certificate", "it is not a certificate")
     version = certificate["version"]
     require(type(version) is int and version == 1, "its version is unknown")
     require(certificate["digest"] == digest(certificate), "it was changed after it was written")
@@ -210,30 +219,15 @@ def _check(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None
     of_kind(kind, claim, body)
 
 
-def _check_still(kind: object, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def _check_still(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """What can be seen without running code."""
-    if kind == "rounding":
-        check_rounding_steps(claim, body)
-    else:
-        about = "it is about running code, and nothing of it can be checked without running it"
-        require(kind not in ("law", "refutation"), about)
-        _check_body(kind, claim, body)
+    about = "it is about running code, and nothing of it can be checked without running it"
+    require(kind not in ("law", "refutation"), about)
+    (check_rounding_steps if kind == "rounding" else _CHECKED[kind])(claim, body)
 
 
-def _check_body(kind: object, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    match kind:
-        case "error-bound":
-            check_error_bound(claim, body)
-        case "law":
-            check_law(claim, body)
-        case "refutation":
-            check_refutation(claim, body)
-        case "snapping":
-            check_snapping(claim, body)
-        case "rounding":
-            check_rounding(claim, body)
-        case "release":
-            check_release(claim, body)
+def _check_body(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    _CHECKED[kind](claim, body)
 
 
 def problem_of(certificate: Mapping[str, Any]) -> str | None:

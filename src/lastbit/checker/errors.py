@@ -3,20 +3,14 @@
 The claim is an expression as a table of steps, the ranges and errors of its inputs, a format, the
 library's ulps, and three bounds: where the real value lies, where the machine's, how far apart they
 are. The body is a list of judgements, each about one step of the expression over one box of inputs,
-each after its premises. A judgement is accepted if its premises prove it by the rule it names
-(`check_rules.py`), or by one of these three:
+each after its premises. A judgement may be looser than what its premises prove, never tighter. It
+is accepted if they prove it by the rule of its step (`derived`), or by one of these three:
 
 * MEAN: the premises are all steps below, over the same box. Each step's machine value is its
   operation on the machine's operands plus its rounding, and differences pass on with slopes; so the
   error is the sum of all roundings, each times the sum over its ways up of the products of slopes.
 * SPLIT: two boxes whose union is the whole.
 * CASES: each branch over the part of the box where it may be taken; the compared input is exact.
-
-A judgement may be looser than what its premises prove, never tighter.
-
-How certificates of kind "error-bound" are written: tables of steps, boxes, numbers.
-
-The checker's own rules: what a step's premises prove about the step.
 
 For real values a, b, the machine's a', b', and errors e_a >= abs(a' - a), e_b alike, a rule gives
 an interval for the real result, one for the machine's, and a bound on their distance: what the
@@ -122,7 +116,7 @@ def interval_of(ends: Any) -> Interval:
 
 def box_of(written: Any) -> Box:
     """The range of every input."""
-    require(isinstance(written, Mapping), "a box is no table of ranges")
+    require(isinstance(written, Mapping), "a box is not a table of ranges")
     return {name: interval_of(ends) for name, ends in written.items()}
 
 
@@ -343,7 +337,7 @@ class _Proof:
         self.ulps = ulps_of(claim["ulps"], self.form)
         names = {row[1] for row in self.rows if row[0] in INPUTS}
         names |= {row[3] for row in self.rows if row[0] == "CASES"}
-        require(all(map(str.isidentifier, names)), "an input has a name that is no name")
+        require(all(map(str.isidentifier, names)), "an input has a name that is not a name")
         self.errors = {
             name: None if text == "rounded" else number(text)
             for name, text in claim["errors"].items()

@@ -1,15 +1,12 @@
-"""The machine as certificates describe it: its format, its uniform generator, its quotient.
+"""The machine as certificates describe it: formats, intervals, its uniform generator, its quotient.
 
-The checker's own number formats. What it believes: IEEE 754's rounding to the nearest.
+What is believed: IEEE 754's rounding to the nearest. `nearest` is the number of the format nearest
+to a real one, ties to even; it is monotone. `half` is how far it can move any number of an
+interval: half a step of the largest binade the interval enters beyond its least number, and never
+more than the number itself, since 0 is in every format.
 
-`nearest` is the number of the format nearest to a real one, ties to even; it is monotone. `half` is
-how far it can move any number of an interval: half a step of the largest binade the interval enters
-beyond its least number, and never more than the number itself, since 0 is in every format.
-
-The checker's own intervals: all values of an operation over all numbers of its operands.
-
-ln, exp and roots come from `arithmetic.py`, a little wider than they are; where they are rational
-(ln 1, exp 0, the root of a square) they are exact.
+Intervals hold all values of an operation over all numbers of its operands. ln, exp and roots are a
+little wider than they are (`numbers.py`); where they are rational (ln 1, exp 0), they are exact.
 """
 
 from __future__ import annotations
@@ -179,8 +176,8 @@ def check_uniform(uniform: Model, form: Model) -> None:
         bits, least = uniform["significand"], uniform["least_exponent"]
         require(type(bits) is int and type(least) is int and bits >= 1, "the model is unknown")
         require("binary" in form, "full precision needs binary floats")
-        require(bits <= form["binary"][0], "u is no float")
-        require(form["binary"][1] <= least <= -1, "u is no float")
+        require(bits <= form["binary"][0], "u is not a float")
+        require(form["binary"][1] <= least <= -1, "u is not a float")
     else:
         require(set(uniform) == {"model", "bits", "offset", "first"}, "the model is unknown")
         bits, offset = uniform["bits"], number(uniform["offset"])
@@ -188,10 +185,10 @@ def check_uniform(uniform: Model, form: Model) -> None:
         require(type(first) is int and first in (0, 1), "the model is unknown")
         require(uniform["model"] == "grid" and type(bits) is int, "the model is unknown")
         require(offset in (0, Fraction(1, 2), 1) and 1 <= bits <= 4000, "the model is unknown")
-        require(holds(form, (offset or Fraction(1)) / (1 << bits)), "u is no float")
+        require(holds(form, (offset or Fraction(1)) / (1 << bits)), "u is not a float")
         require(
             holds(form, 1 - (1 - offset if offset < 1 else 1) / Fraction(1 << bits)),
-            "u is no float",
+            "u is not a float",
         )
 
 

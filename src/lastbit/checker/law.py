@@ -2,7 +2,7 @@
 
 What is believed: the machine's floats, that the code is monotone in its uniform between the splits
 that the claim names (if that is "proved": that it takes the steps in `programs`, which are followed
-here by `check_direction.py`), that it draws as the model says, and that it is a function: its
+here by `direction.py`), that it draws as the model says, and that it is a function: its
 answer depends on nothing but its arguments. It is called twice each time, and at all boundaries
 again in other orders, which finds code that draws, counts or remembers, but code can hide such
 things. Checking runs the function that the certificate names: check only what names code you would
@@ -115,7 +115,7 @@ class _Code:
         signs = [None] if claim["signs"] is None else claim["signs"]
         require(signs in ([None], [-1, 1], [1, -1]), "the signs are neither none nor both")
         self.signs: list[int | None] = [_sign(sign) for sign in signs]
-        require(isinstance(claim["splits"], list), "the splits are no list")
+        require(isinstance(claim["splits"], list), "the splits are not a list")
         starts = [0, *claim["splits"]]
         require(_whole(starts) and starts == sorted(set(starts)), "the splits are not in order")
         require(starts[-1] < self.size, "a split lies outside the generator")
@@ -163,7 +163,7 @@ def _check_direction(code: _Code, monotone: object, programs: Any) -> None:
     require(
         monotone in ("proved", "probed"), "it does not say how the code is known to be monotone"
     )
-    require(isinstance(programs, list), "the steps are no list")
+    require(isinstance(programs, list), "the steps are not a list")
     if monotone == "probed":
         require(not programs, "there are steps that nobody follows")
         return
@@ -276,7 +276,7 @@ def _numbers(texts: object) -> list[Fraction]:
 
 
 def _sign(value: Any) -> int | None:
-    require(value is None or type(value) is int, "a sign is no integer")
+    require(value is None or type(value) is int, "a sign is not an integer")
     return value  # type: ignore[no-any-return]
 
 

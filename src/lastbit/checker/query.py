@@ -1,8 +1,13 @@
-"""Which integer vectors a query needs, and how far one unit can move each: worked out again.
+"""What a released query may be, which integer vectors it needs, and how far one unit moves each.
 
-The checker believes these rules, proved in `tables/plan/sensitivity.py`. A unit with n rows has
-each of them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own
-contribution is
+The form is checked again from the query's JSON alone. Every function of `_FUNCTIONS` is believed to
+look at one row only, so filters, keys and values are functions of a row and of public tables;
+`having`, `order` and `limit` may name columns of the answer only, so they see released numbers
+alone. Declared keys must be different values of one type: a key declared twice would be released
+twice, and one person counted twice.
+
+Sensitivities follow by rules proved in `tables/plan/sensitivity.py`. A unit with n rows has each of
+them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own contribution is
 
 | kind | over all groups and bins |
 |---|---|
@@ -11,16 +16,9 @@ contribution is
 | squares | entries from 0 up that add up to at most k W largest**2 |
 | units | 1 in each of at most c groups |
 
-and nobody else's moves. Add-remove: it comes or goes. Change-one: it becomes another, so L1
+and no other unit's moves. Add-remove: it comes or goes. Change-one: it becomes another, so L1
 doubles; entries from 0 up move by no more than the larger of the two, so Linf stays and the square
 of L2 doubles; entries of either sign can double Linf, and the square of L2 grows fourfold.
-
-What a released query may be: its form, checked again from its JSON alone.
-
-The checker believes that every function of `_FUNCTIONS` looks at one row only. So filters, keys
-and values are functions of a row and of public tables; `having`, `order` and `limit` may name
-columns of the answer only, so they see released numbers alone. Declared keys must be different
-values of one type: a key declared twice would be released twice, and one person counted twice.
 """
 
 from __future__ import annotations
@@ -204,7 +202,7 @@ def _check_afterwards(query: Mapping[str, Any], single: frozenset[str]) -> None:
         require(len(_list(order)) == 2 and type(order[1]) is bool, "an order is malformed")
         require(_name(order[0]).lower() in single, "ORDER BY looks at what is not released")
     limit = query["limit"]
-    require(limit is None or (type(limit) is int and limit >= 0), "a limit is no number of rows")
+    require(limit is None or (type(limit) is int and limit >= 0), "a limit is not a number of rows")
 
 
 # ---------------------------------------------------------------- expressions
@@ -427,7 +425,7 @@ def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
 
 
 def rank_moved(level: Fraction, facts: Facts) -> int:
-    """How far distances from a rank move, over all groups: `tables/plan/ranks.py`, Theorem 1."""
+    """How far the distances from a rank move, over all groups: `ranks.py`, Theorem 1."""
     a, d = level.numerator, level.denominator
     farther = max(a, d - a) * facts.total
     if not facts.change_one:

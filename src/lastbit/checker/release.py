@@ -1,9 +1,9 @@
 """Re-derives the price of a released answer from its query and the facts of its card.
 
-The checker believes the theorems of the mechanisms, of `tables/plan/sensitivity.py` and of
-`tables/plan/ranks.py`.
-It believes no number: measures and sensitivities are worked out again from the query, every part's
-loss from its noise, the total from the parts, and a claim may be looser than that, never tighter.
+The checker believes the theorems of the mechanisms and those of `tables/plan/sensitivity.py` and
+`ranks.py`. It believes no number: measures and sensitivities are worked out again from the query,
+every part's loss from its noise, the total from the parts. A claim may be looser than that, never
+tighter.
 
 | part | sensitivity | loss |
 |---|---|---|
@@ -18,8 +18,8 @@ implies (epsilon, delta) by the order a > 1 on record if
 exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a <= delta (CKS20, Proposition 12).
 
 Every measure that is released must have one part, no more and no less; keys that only the data
-knows must be found by threshold. What is not checked here is in the sentences that `check.py`
-demands.
+knows must be found by threshold. What is not checked here is in the sentences that
+`dispatch.py` demands.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _keys(part: Mapping[str, Any], facts: Facts) -> _Loss:
     require(part["mechanism"] == "threshold", "a mechanism is unknown")
     own, threshold = facts.own_keys, part["threshold"]
     require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
-    require(type(threshold) is int and threshold >= 2, "a threshold is no number from 2 up")
+    require(type(threshold) is int and threshold >= 2, "a threshold is not a number from 2 up")
     scale = _positive(part["scale"])
     people = 2 if facts.change_one else 1
     chance, least = _appears(scale, threshold)

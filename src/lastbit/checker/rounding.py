@@ -1,16 +1,4 @@
-"""Checks certificates of kind "rounding" whose ideal law is declared, not recognised.
-
-The claim has a `rate`: that the ideal noise has a density with p(x) <= exp(rate |x - y|) p(y) is
-taken from it (Condition 1 of paper 000), and refused where it shows false. `check_rate.py` holds it
-against the derivatives of the noise at many points. And such a law has
-P[N > x] <= exp(rate (y - x)) P[N > y] for x < y, and P[N < y] alike, so quantiles of u and w are at
-least ln(w/u)/rate and ln((1-u)/(1-w))/rate apart, which they must be on every piece. The rest is
-proved: the code is monotone in u; for every real u between the cuts the float sum of its draw is
-within delta_t of the ideal sum; at the cuts the ideal sum is so far out that whatever lies beyond
-leads to an end. Then the loss is at most rate distance + ln(1 + R exp(rate cell)), R =
-4 delta_t/(cell - 2 delta_t).
-
-Checks certificates of kind "rounding": float noise that is rounded and truncated.
+"""Checks certificates of kind "rounding": float noise that is rounded and truncated.
 
 The claim: for values at most `sensitivity` + 2 `query_error` apart in the region, the loss of
 
@@ -18,13 +6,22 @@ The claim: for values at most `sensitivity` + 2 `query_error` apart in the regio
 
 is at most `epsilon`, where u is drawn by the `uniform` model and `programs` holds the steps of
 `sum` (one table, or two: for a fair sign + and -). The proof is docs/theory/rounding.md. It is
-worked out anew here: what the steps mean (`check_shape`), how far the floats stray on every piece
-(`check_errors`), how far the generator does, that beyond the cuts both sums lie beyond the same
-end, and what all this costs. Believed: correctly rounded + - * /, a monotone logarithm with the
-error stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum
-overflows beyond the cuts (an infinity; in fixed point the greatest number). A claim with a `rate`
-declares its ideal law instead of having it recognised: `check_declared.py`. Where the claim names
-code, that this code is here, is unchanged and takes these steps is seen to by `check_code.py`.
+worked out anew here: what the steps mean (`shape.py`), how far the floats stray on every piece
+(`errors.py`), how far the generator does, that beyond the cuts both sums lie beyond the same end,
+and what all this costs. Believed: correctly rounded + - * /, a monotone logarithm with the error
+stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum overflows
+beyond the cuts (an infinity; in fixed point the greatest number). Where the claim names code,
+`code.py` requires that this code is here, is unchanged and takes these steps.
+
+A claim with a `rate` declares its ideal law: that the ideal noise has a density with
+p(x) <= exp(rate |x - y|) p(y) is taken from it (Condition 1 of paper 000), and refused where it
+shows false. `rate.py` holds it against the derivatives of the noise at many points. And such a law
+has P[N > x] <= exp(rate (y - x)) P[N > y] for x < y, and P[N < y] alike, so quantiles of u and w
+are at least ln(w/u)/rate and ln((1-u)/(1-w))/rate apart, which they must be on every piece. The
+rest is proved: the code is monotone in u; for every real u between the cuts the float sum of its
+draw is within delta_t of the ideal sum; at the cuts the ideal sum is so far out that whatever lies
+beyond leads to an end. Then the loss is at most rate distance + ln(1 + R exp(rate cell)), with
+R = 4 delta_t/(cell - 2 delta_t).
 """
 
 from __future__ import annotations
@@ -92,15 +89,10 @@ def _check_proof(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         check_declared(claim, rest, _checked_distance(claim, body["query"]))
         return
     require(set(claim) == _CLAIM and set(body) == _BODY, "a part is missing or unknown")
-    region = _interval(claim["region"])
+    region = _checked_region(claim)
     cell, scale, delta_t = number(claim["cell"]), number(body["scale"]), number(body["delta_t"])
     setting = _Setting(claim, region, cell, scale, delta_t)
-    require(cell > 0 and scale > 0 and delta_t >= 0, "the cell or the scale is not above 0")
-    require(
-        all((end / cell).denominator == 1 for end in region), "an end is no multiple of the cell"
-    )
-    check_uniform(claim["uniform"], claim["format"])
-    check_quotient(claim["format"], region, cell)
+    require(scale > 0 and delta_t >= 0, "the scale is not above 0")
     branches = body["branches"]
     _check_law(setting, branches)
     omega, noise = Fraction(0), Fraction(0)
@@ -108,15 +100,38 @@ def _check_proof(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         require(set(branch) == _BRANCH, "a branch has a part too many or too few")
         omega = max(omega, _checked_tail(setting, branch))
         noise = max(noise, _checked_pieces(setting, branch))
+    _check_stray(claim, body, region, omega, noise)
+    excess = number(body["excess"])
+    _require_just_above(excess, laplace_excess(cell / scale, delta_t / scale), "the excess")
+    distance = _checked_distance(claim, body["query"])
+    require(number(claim["epsilon"]) == distance / scale + excess, "epsilon is not the loss proved")
+
+
+def _checked_region(claim: Mapping[str, Any]) -> Interval:
+    """The region, if its ends are multiples of the cell and the machine can do what is claimed."""
+    region, cell = _interval(claim["region"]), number(claim["cell"])
+    require(cell > 0, "the cell is not above 0")
+    multiples = all((end / cell).denominator == 1 for end in region)
+    require(multiples, "an end is not a multiple of the cell")
+    check_uniform(claim["uniform"], claim["format"])
+    check_quotient(claim["format"], region, cell)
+    return region
+
+
+def _check_stray(
+    claim: Mapping[str, Any],
+    body: Mapping[str, Any],
+    region: Interval,
+    omega: Fraction,
+    noise: Fraction,
+) -> None:
+    """How far the float sum is from the ideal one: the sum of its parts, and below half a cell."""
+    cell, delta_t = number(claim["cell"]), number(body["delta_t"])
     quotient = quotient_error(claim["format"], region, cell)
     require(number(body["delta_n"]) == noise, "delta_n is not the greatest error of the pieces")
     require(number(body["delta_round"]) == quotient, "delta_round is not the quotient's error")
     require(delta_t == omega + noise + quotient, "delta_t is not the sum of its parts")
     require(2 * delta_t < cell, "the floats stray by half a cell or more")
-    excess = number(body["excess"])
-    _require_just_above(excess, laplace_excess(cell / scale, delta_t / scale), "the excess")
-    distance = _checked_distance(claim, body["query"])
-    require(number(claim["epsilon"]) == distance / scale + excess, "epsilon is not the loss proved")
 
 
 def _check_law(setting: _Setting, branches: Sequence[Mapping[str, Any]]) -> None:
@@ -178,19 +193,10 @@ def _checked_pieces(setting: _Setting, branch: Mapping[str, Any]) -> Fraction:
     at, end = min(cut, middle), max(cut, middle)
     worst = Fraction(0)
     for piece in branch["pieces"]:
-        require(set(piece) == _PIECE, "a piece has a part too many or too few")
         low, high = _interval(piece["u"])
         require(low == at and high <= end, "the pieces do not follow one another")
         at = high
-        stated = {
-            "expression": setting.claim["programs"][branch["program"]],
-            "ranges": {"u": piece["u"], "value": setting.claim["region"]},
-            "errors": {"u": "0", "value": "0"},
-            **{name: setting.claim[name] for name in ("format", "ulps")},
-            **{name: piece["proof"]["steps"][-1][name] for name in ("real", "computed")},
-            "error": piece["error"],
-        }
-        check_error_bound(stated, piece["proof"])
+        _check_piece(setting.claim, branch["program"], piece, Fraction(0))
         worst = max(worst, number(piece["error"]))
     require(at == end, "the pieces do not reach the end")
     return worst
@@ -227,35 +233,27 @@ def laplace_excess(cell: Fraction, stray: Fraction) -> Fraction:
 
 
 def _interval(pair: Any) -> Interval:
-    require(isinstance(pair, list), "an interval is no list")
+    require(isinstance(pair, list), "an interval is not a list")
     low, high = (number(end) for end in pair)
     require(low < high, "an interval is empty")
     return low, high
 
 
 _DECLARED_BODY = frozenset({"pieces", "ends", "delta_n", "delta_round", "delta_t", "excess"})
-_DECLARED_PIECE = frozenset({"u", "error", "proof"})
 _END = frozenset({"u", "real", "proof"})
 
 
 def check_declared(claim: Mapping[str, Any], body: Mapping[str, Any], distance: Fraction) -> None:
     """Reject unless the body proves the claim; `distance` is that of two computed values."""
     require(set(body) == _DECLARED_BODY, "a part is missing or unknown")
+    low, high = region = _checked_region(claim)
     cell, rate, delta_t = number(claim["cell"]), number(claim["rate"]), number(body["delta_t"])
-    low, high = (number(end) for end in claim["region"])
-    require(cell > 0 and rate > 0 and low < high, "the cell, the rate or the region is empty")
-    require(all((end / cell).denominator == 1 for end in (low, high)), "an end is no multiple")
-    check_uniform(claim["uniform"], claim["format"])
-    check_quotient(claim["format"], (low, high), cell)
+    require(rate > 0, "the rate is not above 0")
     require(len(claim["programs"]) == 1, "there is not one program")
     direction = direction_of_noise(claim["programs"][0])
     check_rate(claim["programs"][0], claim["programs"][0][-1][2], rate)
     noise, cuts = _checked_declared_pieces(claim, body["pieces"])
-    quotient = quotient_error(claim["format"], (low, high), cell)
-    require(number(body["delta_n"]) == noise, "delta_n is not the greatest error of the pieces")
-    require(number(body["delta_round"]) == quotient, "delta_round is not the quotient's error")
-    require(delta_t == noise + quotient, "delta_t is not the sum of its parts")
-    require(2 * delta_t < cell, "the floats stray by half a cell or more")
+    _check_stray(claim, body, region, Fraction(0), noise)
     below, above = body["ends"] if direction > 0 else reversed(body["ends"])
     require([number(end["u"]) for end in body["ends"]] == list(cuts), "an end is not at its cut")
     require(_checked_end(claim, above)[0] > high - cell / 2 + delta_t, "a cut is too near")
@@ -270,12 +268,11 @@ def _checked_declared_pieces(claim: Mapping[str, Any], pieces: Any) -> tuple[Fra
     worst, at, first = Fraction(0), None, Fraction(0)
     error = draw_error(claim["uniform"])
     for piece in pieces:
-        require(set(piece) == _DECLARED_PIECE, "a piece has a part too many or too few")
         low, high = (number(end) for end in piece["u"])
         require(0 < low < high < 1, "a piece lies outside the uniform")
         require(at in (None, low), "the pieces do not follow one another")
         first, at = (low if at is None else first), high
-        check_error_bound(_stated(claim, piece["u"], error, piece), piece["proof"])
+        _check_piece(claim, 0, piece, error)
         worst = max(worst, number(piece["error"]))
         _require_possible_rate(claim, piece)
     require(at is not None, "there is no piece")
@@ -297,26 +294,31 @@ def _require_possible_rate(claim: Mapping[str, Any], piece: Mapping[str, Any]) -
 def _checked_end(claim: Mapping[str, Any], end: Mapping[str, Any]) -> Interval:
     """Where the ideal sum lies at a cut, over all values."""
     require(set(end) == _END, "an end has a part too many or too few")
-    stated = _stated(claim, [end["u"], end["u"]], Fraction(0), end["proof"]["steps"][-1])
-    stated["real"] = end["real"]
-    check_error_bound(stated, end["proof"])
+    bounds = {**end["proof"]["steps"][-1], "real": end["real"]}
+    check_error_bound(_stated(claim, 0, [end["u"], end["u"]], Fraction(0), bounds), end["proof"])
     low, high = (number(value) for value in end["real"])
     return low, high
 
 
+def _check_piece(
+    claim: Mapping[str, Any], program: int, piece: Mapping[str, Any], error: Fraction
+) -> None:
+    """The error of a program on a piece, for a uniform that is off by so much."""
+    require(set(piece) == _PIECE, "a piece has a part too many or too few")
+    bounds = {**piece["proof"]["steps"][-1], "error": piece["error"]}
+    check_error_bound(_stated(claim, program, piece["u"], error, bounds), piece["proof"])
+
+
 def _stated(
-    claim: Mapping[str, Any], u: Any, error: Fraction, bounds: Mapping[str, Any]
+    claim: Mapping[str, Any], program: int, u: Any, error: Fraction, bounds: Mapping[str, Any]
 ) -> dict[str, Any]:
-    last = bounds["proof"]["steps"][-1] if "proof" in bounds else bounds
+    """What a proof must prove: these bounds, for this uniform and all values of the region."""
     return {
-        "expression": claim["programs"][0],
+        "expression": claim["programs"][program],
         "ranges": {"u": u, "value": claim["region"]},
         "errors": {"u": str(error), "value": "0"},
-        "format": claim["format"],
-        "ulps": claim["ulps"],
-        "real": last["real"],
-        "computed": last["computed"],
-        "error": bounds["error"],
+        **{name: claim[name] for name in ("format", "ulps")},
+        **{name: bounds[name] for name in ("real", "computed", "error")},
     }
 
 

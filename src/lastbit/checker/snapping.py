@@ -58,7 +58,7 @@ def _preconditions(epsilon: Fraction, bound: Fraction, significand: int, least: 
     for value in (epsilon, bound):
         require(_power(least) <= value <= _power(-least), "a parameter is out of the normal range")
         whole = (value / _half_ulp(value, significand) / 2).denominator == 1
-        require(whole, "a parameter is no number of the format")
+        require(whole, "a parameter is not a number of the format")
     small = epsilon <= 256 and bound * epsilon <= _power(significand - 7)
     require(small, "epsilon or the bound is too large")
     step = _power(-_exponent(epsilon))
@@ -69,7 +69,7 @@ def _preconditions(epsilon: Fraction, bound: Fraction, significand: int, least: 
 def _same(given: object, expected: Mapping[str, Any]) -> None:
     """A step has the rule, the numbers and the premises, in order, that the theorem gives it."""
     if not isinstance(given, Mapping):
-        raise Rejected("a step of the derivation is no object")
+        raise Rejected("a step of the derivation is not an object")
     rule = expected["rule"]
     require(set(given) == {"rule", "values", "premises"}, "a step lacks a part")
     require(given["rule"] == rule, f"a step is not {rule} where the theorem needs it")

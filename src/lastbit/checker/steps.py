@@ -157,7 +157,7 @@ class Graph:
 
     def constant(self, index: int) -> Fraction | None:
         rule, *rest = self.nodes[index]
-        require(rule in ("CONST", "none"), "an end of a clamp is no constant")
+        require(rule in ("CONST", "none"), "an end of a clamp is not a constant")
         return rest[0] if rest else None
 
     def apart(self, root: int) -> Parts:
@@ -212,7 +212,7 @@ class Graph:
             return None
         rule, *below = self.nodes[rounded[1]]
         if rule == "MUL" and self.nodes[below[1]] == divisor:
-            require(_is_float(divisor[1]), "the code multiplies by a fraction that is no float")
+            require(_is_float(divisor[1]), "the code multiplies by a fraction that is not a float")
             return below[0], 1 / divisor[1]
         return None
 

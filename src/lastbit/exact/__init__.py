@@ -22,8 +22,7 @@ promises.
 | `rational.py` | what people write -> Fraction, in range; square roots and exponents of Fractions |
 | `rounding.py` | exact number or ball -> float, up or down |
 | `decimals.py` | exact number or ball -> text, up, down or exactly |
-| `ball.py` | balls whose undecidable comparisons raise; the working precision |
-| `real.py` | computable reals, and `refine` |
+| `ball.py` | balls whose undecidable comparisons raise; computable reals, and `refine` |
 | `binomial.py` | binomial tails, decided exactly; Clopper-Pearson ends |
 | `elementary.py` | e**-x, ln, cos and sin over arrays of floats, with proved error bounds |
 """

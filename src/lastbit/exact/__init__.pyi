@@ -1,9 +1,11 @@
 from lastbit.exact.ball import (
     DEFAULT_PRECISION as DEFAULT_PRECISION,
     Ball as Ball,
+    Real as Real,
     arb_of as arb_of,
     ends as ends,
     floor_ceil as floor_ceil,
+    refine as refine,
     working_precision as working_precision,
 )
 from lastbit.exact.binomial import (
@@ -41,10 +43,6 @@ from lastbit.exact.rational import (
     root_bounds as root_bounds,
     shown as shown,
     whole as whole,
-)
-from lastbit.exact.real import (
-    Real as Real,
-    refine as refine,
 )
 from lastbit.exact.rounding import (
     lower as lower,

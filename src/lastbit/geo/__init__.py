@@ -17,15 +17,13 @@ pair of places of the region. So noise that hides distances in the plane hides t
     True
 
 The region is public. Taken from the data it would tell where the outermost person is; a point
-outside of it is moved to its edge before anything else, and nobody is told.
+outside of it is moved to its edge first, and that is not told.
 
 | file | holds |
 |---|---|
-| `ellipsoid.py` | metres per degree of latitude and of longitude on WGS84, enclosed |
-| `region.py` | public regions: a box of degrees, or the box around a disc |
+| `region.py` | metres per degree on WGS84, enclosed; public regions: a box, or that around a disc |
 | `plane.py` | the map from degrees to metres and back, what it shortens and what it stretches |
-| `places.py` | pairs (latitude, longitude) as people pass them, checked |
-| `spelling.py` | "ln(4)/200m", "1 per 200 m", "10 km", read exactly |
+| `parsing.py` | pairs (latitude, longitude); "ln(4)/200m", "1 per 200 m", "10 km", read exactly |
 | `location.py` | `Geo`: release, guarantee, radius, traces |
 """
 

@@ -1,13 +1,15 @@
+from lastbit.laws.discrete import (
+    DiscreteGaussian as DiscreteGaussian,
+    DiscreteLaplace as DiscreteLaplace,
+    Geometric as Geometric,
+    tail_weight as tail_weight,
+    theta as theta,
+)
 from lastbit.laws.finite import (
     Bernoulli as Bernoulli,
     ExpWeighted as ExpWeighted,
     Uniform as Uniform,
     Weighted as Weighted,
-)
-from lastbit.laws.gaussian import (
-    DiscreteGaussian as DiscreteGaussian,
-    tail_weight as tail_weight,
-    theta as theta,
 )
 from lastbit.laws.ideal import (
     Gumbel as Gumbel,
@@ -19,10 +21,6 @@ from lastbit.laws.ideal import (
     PolynomialTail as PolynomialTail,
     StudentT as StudentT,
 )
-from lastbit.laws.laplace import (
-    DiscreteLaplace as DiscreteLaplace,
-    Geometric as Geometric,
-)
 from lastbit.laws.law import (
     Law as Law,
     least as least,
@@ -32,15 +30,13 @@ from lastbit.laws.planar import (
     DiscretePlanarLaplace as DiscretePlanarLaplace,
     ScatteredPoint as ScatteredPoint,
 )
-from lastbit.laws.rounded import (
-    Rounded as Rounded,
-    enclosed as enclosed,
-)
 from lastbit.laws.transformed import (
     Clamped as Clamped,
     OnGrid as OnGrid,
+    Rounded as Rounded,
     Shifted as Shifted,
     Stepped as Stepped,
+    enclosed as enclosed,
 )
 
 __all__ = [

@@ -37,7 +37,7 @@ class Ideal(ABC):
              each with a small relative error in the tail that it names
     Theorem  both are continuous and monotone in z, so a ball z gives a ball that holds the
              probabilities at every number of it
-    Differs  standardised: location and scale come in where the law is rounded (`laws/rounded.py`)
+    Differs  standardised: location and scale come in where the law is rounded (`Rounded`)
     Checked  tests/laws/test_ideal.py
     """
 

@@ -34,14 +34,10 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 |---|---|
 | `entry.py` | an entry, its canonical text and its hash |
 | `account.py` | one table's budget and spending, and the rules by which they change |
-| `scan.py` | the whole chain in one pass: what is spent, what is open, what was answered |
-| `reservations.py` | an answer is of the price that was reserved; a restore voids what is open |
-| `rows.py` | rows of the file, checked as they are read |
-| `chain.py` | what is wrong with a chain of entries |
+| `chain.py` | entries written, read in one pass, and what is wrong with a chain of them |
 | `storage.py` | the SQLite file: made whole, synced, locked, its errors in our words |
 | `sqlite.py` | `Ledger`: open, reserve, settle, recorded, spent, problems |
-| `copies.py` | backup, restore, export |
-| `guard.py` | what must not be written over |
+| `copies.py` | backup, restore, export; what must not be written over |
 """
 
 from lastbit.doors import opened

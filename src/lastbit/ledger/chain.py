@@ -1,32 +1,294 @@
-"""What is wrong with a chain of entries: every hash, every total, every record, worked out again.
+r"""The chain of entries: written, read in one pass, and checked link by link.
 
-Theorem  if no problem is found, then what each account has spent is the sum of the charges in the
-         file (or more: `account.py`) and was within its budget at every entry; every answer has a
-         charge of its own, made before it, of the price and the plan that it names; and
-         whoever knows the hash of one entry knows that no entry up to it was changed, dropped,
-         added or moved since, unless they know two texts of one SHA-256
+Law      whatever decides about money is read by `scanned`, inside the transaction that acts on it:
+         from the table of entries in its own order, never by an index; every text has its hash,
+         names the hash before, and the last is the last number that the file ever gave out
+Theorem  (damage) if a file once held the chain e1 ... en, and was damaged since, then `scanned`
+         raises, or what it says of accounts, reservations and answers is what e1 ... en say; unless
+         somebody found two texts of one SHA-256, or the damage took off the end of the chain *and*
+         wrote a fitting number to another page (SQLite's sequence)
+Proof    the numbers are 1, 2, ... m without a gap and m is the number in `sqlite_sequence`. If that
+         is n, the texts are those of a chain of n entries; a text that is not the one that was
+         written does not fit the hash beside it, and with another hash too it is not the one that
+         the next entry names. The last entry has no next one: damage changes its text and its hash
+         to fit each other only by finding a preimage. What is found in a text is found by letters
+         that can only be that field: in canonical JSON, a quotation mark inside a text is `\"`
+Theorem  (tampering) if `chain_problems` finds none, then what each account has spent is the sum of
+         the charges in the file (or more: `account.py`) and was within its budget at every entry;
+         every answer has a charge of its own, made before it, of the price and the plan that it
+         names; and whoever knows the hash of one entry knows that no entry up to it was changed,
+         dropped, added or moved since, unless they know two texts of one SHA-256
 Proof    the first part is `account.py`'s, whose rules are applied anew here. For the second, each
          hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
          hashes before, and so on down to the first entry
 Differs  nothing is promised of entries after the last hash that somebody noted: whoever can write
          the file can drop them, or write the chain anew. That is why a hash is noted elsewhere
-Checked  tests/ledger/test_chain.py
+Checked  tests/ledger/test_overspending.py: bytes of every page flipped, then asked for more;
+         tests/ledger/test_chain.py
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+import re
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256 as hashed
+from pathlib import Path
+from typing import Any
 
+from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import LastbitError
 from lastbit.ledger.account import Account
 from lastbit.ledger.entry import FIRST, Entry, Malformed
-from lastbit.ledger.reservations import price_problem
-from lastbit.ledger.rows import Row, check_record, readable
+from lastbit.ledger.storage import damaged
+from lastbit.tables import Cost
+
+# one statement is one state of the file, whoever writes meanwhile; bytes, since hashes are of bytes
+_ALL = (
+    "SELECT sequence, CAST(text AS BLOB), CAST(hash AS BLOB), "
+    "(SELECT max(seq) FROM sqlite_sequence WHERE name = 'entries') "
+    "FROM entries NOT INDEXED ORDER BY sequence"
+)
+_KIND = re.compile(rb'"format":"lastbit ledger [12]","kind":"([a-z]+)"')  # a budget has a kind too
+_NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
+_AFTER_ACCOUNT = b',"budget":'
+
+# ---------------------------------------------------------------- rows of the file
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry as the file holds it: its text and hash, its record, and what it is found by."""
+
+    sequence: int
+    account: str | None
+    question: str | None
+    text: str
+    hash: str
+    record: str | None = field(default=None, repr=False)
+
+    def read(self) -> Entry:
+        """The entry, if text, hash and columns fit; else Malformed says which does not."""
+        if not isinstance(self.text, str) or not self.text.isascii():
+            raise Malformed("is no text")
+        if sha256(self.text) != self.hash:
+            raise Malformed("does not fit its hash")
+        entry = Entry.read(self.text)
+        filed = self.sequence, self.account, self.question
+        if filed != (entry.sequence, entry.account, entry.question):
+            raise Malformed("is filed under another number, account or question")
+        return entry
+
+    def read_whole(self) -> Entry:
+        """The entry, if the answer beside it too is the one that it was written with."""
+        entry, text = self.read(), self.record
+        if (text is None) != (entry.result is None):
+            raise Malformed("has lost its answer, or has one that is not its own")
+        if text is None:
+            return entry
+        if not isinstance(text, str) or not text.isascii() or sha256(text) != entry.result:
+            raise Malformed("has an answer that was changed")
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise Malformed("has an answer that is no record")
+        return entry.with_record(record)
+
+
+def stored(
+    connection: sqlite3.Connection, where: str, *values: object, records: bool = False
+) -> Iterator[StoredEntry]:
+    """The rows that this SQL tail picks; answers may be long, and are read only where wanted."""
+    columns = "sequence, account, question, text, hash" + (", record" if records else "")
+    for row in connection.execute(f"SELECT {columns} FROM entries NOT INDEXED {where}", values):
+        yield StoredEntry(*row)
+
+
+def numbered(place: Path, connection: sqlite3.Connection, sequence: int) -> Entry | None:
+    """The entry of this number, with its answer; one that does not fit means damage."""
+    row = next(stored(connection, "WHERE sequence = ?", sequence, records=True), None)
+    return None if row is None else intact(place, row, whole=True)
+
+
+def intact(place: Path, row: StoredEntry, *, whole: bool = False) -> Entry:
+    """The entry of a row, with its answer if `whole`; a ledger that holds another is damaged."""
+    try:
+        return row.read_whole() if whole else row.read()
+    except Malformed as problem:
+        raise _broken(place, row.sequence, str(problem)) from None
+
+
+def appended(
+    connection: sqlite3.Connection, draft: Entry, record: str | None, *, after: tuple[int, str]
+) -> Entry:
+    """Write a draft as the entry that follows the one with this number and hash."""
+    number, previous = after
+    # the number orders the entries; the clock is only quoted, since clocks go back
+    when = datetime.now(UTC).isoformat(timespec="milliseconds")
+    entry = replace(draft, sequence=number + 1, when=when, previous=previous)
+    Entry.read(entry.text)  # what could not be read again is never written
+    connection.execute(
+        "INSERT INTO entries (sequence, account, question, text, hash, record) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (entry.sequence, entry.account, entry.question, entry.text, entry.hash, record),
+    )
+    return entry
+
+
+# ---------------------------------------------------------------- all of them in one pass
+
+
+@dataclass(slots=True)
+class Scan:
+    """What one pass over a chain found; texts are kept of the entries that matter, and no more."""
+
+    place: Path
+    last: int = 0
+    head: str = FIRST
+    newest: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
+    """By account, as it is written in an entry: its newest entry."""
+    open: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
+    """By their hashes: reservations that are neither answered nor void."""
+    closed: dict[bytes, int] = field(default_factory=dict)
+    """By the hash of its reservation: the number of the entry that answers it, or makes it void."""
+    answers: int | None = None
+    """The number of the newest answer to the question that was looked for."""
+
+    def account(self, name: str) -> Account | None:
+        """The account after its newest entry."""
+        found = self.newest.get(_account(name))
+        return None if found is None else self._entry(*found).state
+
+    def accounts(self) -> Iterator[Account]:
+        """All accounts."""
+        for found in self.newest.values():
+            state = self._entry(*found).state
+            if state is not None:
+                yield state
+
+    def open_reservations(self, account: str | None, question: str | None = None) -> list[Entry]:
+        """What is charged and not answered, in order."""
+        found = []
+        for number, text in self.open.values():
+            if account is not None and not text.startswith(_account(account) + _AFTER_ACCOUNT):
+                continue
+            if question is None or _question(question) in text:
+                found.append(self._entry(number, text))
+        return found
+
+    def closing(self, connection: sqlite3.Connection, reservation: Entry) -> Entry | None:
+        """The entry that answers a reservation, with the answer, or that makes it void."""
+        return self._whole(connection, self.closed.get(reservation.hash.encode()))
+
+    def newest_answer(self, connection: sqlite3.Connection) -> Entry | None:
+        """The newest answer to the question that was looked for."""
+        return self._whole(connection, self.answers)
+
+    def drafted(self, **fields: Any) -> Entry:
+        """A draft of an entry that states its account as it is now, if that is open."""
+        name = fields["account"]
+        state = None if name is None else self.account(name)
+        if state is not None:
+            fields |= {"spent": state.spent, "budget": state.budget}
+        return Entry(sequence=0, when="", **fields)
+
+    def _entry(self, number: int, text: bytes) -> Entry:
+        try:
+            entry = Entry.read(text.decode("ascii"))
+        except (Malformed, UnicodeError):
+            raise _broken(self.place, number) from None
+        if entry.sequence != number:
+            raise _broken(self.place, number)
+        return entry
+
+    def _whole(self, connection: sqlite3.Connection, number: int | None) -> Entry | None:
+        if number is None:
+            return None
+        found = numbered(self.place, connection, number)
+        if found is None:
+            raise _broken(self.place, number)
+        return found
+
+
+def scanned(
+    place: Path,
+    connection: sqlite3.Connection,
+    *,
+    account: str | None = None,
+    question: str | None = None,
+) -> Scan:
+    """Read all entries; a chain that is not whole is refused."""
+    found = Scan(place)
+    sought = None if account is None or question is None else (_account(account), question)
+    letters = b"" if sought is None else _question(sought[1])
+    number, previous, given_out = 0, FIRST.encode(), None
+    for sequence, text, hash_, highest in connection.execute(_ALL):
+        number, given_out = number + 1, highest
+        if sequence != number or type(text) is not bytes:
+            raise _broken(place, number)
+        if hashed(text).hexdigest().encode() != hash_:
+            raise _broken(place, number, "does not fit its hash")
+        told = _KIND.search(text)
+        if told is None or b'"previous":"%b"' % previous not in text:
+            raise _broken(place, number)
+        previous = hash_
+        kind, name = told[1], text[: text.find(_AFTER_ACCOUNT)]
+        found.newest[name] = (number, text)
+        if kind == b"reserved":
+            found.open[hash_] = (number, text)
+        elif kind in (b"settled", b"voided"):
+            named = _NAMED.search(text)
+            if named is None or found.open.pop(named[1], None) is None:
+                raise _broken(place, number)
+            found.closed[named[1]] = number
+        if sought and kind in (b"settled", b"charge") and name == sought[0] and letters in text:
+            found.answers = number
+    if number == 0 or given_out != number:
+        raise damaged(
+            place, "has lost its last entries, or its count of them; look at lastbit ledger verify"
+        )
+    found.last, found.head = number, previous.decode()
+    return found
+
+
+def unused_pages_fit(place: Path, connection: sqlite3.Connection) -> None:
+    """Refuse to write where SQLite would take a page that is in use for a free one.
+
+    New pages come from the list of free ones, if its count in the header is not 0, or from behind
+    the last page by the header's count of pages. Entries are never deleted, so the list is almost
+    always empty; where it is not, SQLite looks through the whole file.
+    """
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    if pages * size != place.stat().st_size or (
+        free and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+    ):
+        raise damaged(place, "is damaged (its count of pages is wrong); restore a backup")
+
+
+def _account(name: str) -> bytes:
+    return f'{{"account":{canonical_json(name)}'.encode()
+
+
+def _question(question: str) -> bytes:
+    return f'"question":{canonical_json(question)},'.encode()
+
+
+def _broken(place: Path, number: int, how: str = "does not follow the one before") -> Exception:
+    return damaged(place, f"was changed: entry {number} {how}; look at lastbit ledger verify")
+
+
+# ---------------------------------------------------------------- what is wrong with a chain
 
 
 def chain_problems(
-    rows: Iterable[Row], *, secret: str, last: int | None, heads: Collection[str] = ()
+    rows: Iterable[StoredEntry], *, secret: str, last: int | None, heads: Collection[str] = ()
 ) -> Iterator[str]:
     """Each problem in words, none of them with anything from a record.
 
@@ -44,8 +306,7 @@ def chain_problems(
             number = row.sequence
         missing.pop(row.hash, None)
         try:
-            entry = readable(row)
-            check_record(row, entry)
+            entry = row.read_whole()
         except Malformed as problem:
             yield f"entry {number} {problem}"
             previous = row.hash
@@ -58,7 +319,7 @@ def chain_problems(
         if number == 1 and entry.secret != secret:
             yield "the secret is not the one that the ledger was opened with"
         yield from _account_problems(entry, accounts)
-        yield from _settling_problems(entry, row.record, open_)
+        yield from _settling_problems(entry, open_)
     if number == 0:
         yield "there is no entry"
     if last is not None and last > number:
@@ -97,14 +358,15 @@ def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[st
         accounts[entry.account] = stated
 
 
-def _settling_problems(entry: Entry, record: str | None, open_: dict[str, Entry]) -> Iterator[str]:
+def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
     """Whether an answer has a reservation of its own: open, of its account, question and price."""
+    paid: Entry | None = None
     if entry.kind == "reserved":
         open_[entry.hash] = entry
         if entry.reservation is not None or entry.question is None or entry.result is not None:
             yield f"entry {entry.sequence} is no reservation"
     elif entry.kind == "charge":
-        yield from _price_problems(entry, record, entry)
+        paid = entry
     elif entry.kind in ("settled", "voided"):
         paid = open_.pop(entry.reservation or "", None)
         if paid is None:
@@ -113,12 +375,24 @@ def _settling_problems(entry: Entry, record: str | None, open_: dict[str, Entry]
             yield f"entry {entry.sequence} answers a reservation for something else"
         if (entry.result is None) != (entry.kind == "voided"):
             yield f"entry {entry.sequence} settles without an answer, or voids with one"
-        if paid is not None and entry.kind == "settled":
-            yield from _price_problems(entry, record, paid)
+    if paid is not None and entry.record is not None:
+        problem = price_problem(entry.record, paid.cost, entry.plan)
+        if problem is not None:
+            yield f"the answer of entry {entry.sequence} {problem}"
 
 
-def _price_problems(entry: Entry, record: str | None, paid: Entry) -> Iterator[str]:
-    answer = None if record is None else json.loads(record)
-    problem = price_problem(answer, paid.cost, entry.plan) if isinstance(answer, dict) else None
-    if problem is not None:
-        yield f"the answer of entry {entry.sequence} {problem}"
+def price_problem(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str | None:
+    """What an answer says of its price or plan and was not paid for; None if all fits.
+
+    An answer need not name them: then there is nothing to compare.
+    """
+    price = None if cost is None else cost.to_json()
+    if "cost" in record and record["cost"] != price:
+        return "names another price than was charged for it"
+    if "plan" in record:
+        told = record["plan"]
+        if not isinstance(told, Mapping) or told.get("cost") != price:
+            return "has a plan of another price than was charged for it"
+        if digest_of(told) != plan:
+            return "has another plan than its entry"
+    return None

@@ -2,11 +2,9 @@
 
 A copy of a ledger is dangerous in one way: put in the place of the original it takes spending back.
 So a copy never replaces a file, a restored ledger says in a note that it was restored, what was
-open in it is void (`reservations.py` says why), and `heads` (the hashes of entries that answers
+open in it is void (`voided` says why), and `heads` (the hashes of entries that answers
 quote) tell whether the copy is older than an answer. All of that is written before the restored
-file has its name.
-
-What is about to be written over: refused if it is a ledger, or anything that is spared.
+file has its name. And no output of anything is written over a ledger, a card or a source.
 """
 
 from __future__ import annotations
@@ -19,10 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, LedgerDamaged
+from lastbit.ledger.chain import Scan, appended, intact, scanned, stored
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.reservations import voided
-from lastbit.ledger.rows import appended, whole_entry_of, whole_rows
-from lastbit.ledger.scan import scanned
 from lastbit.ledger.sqlite import Ledger
 from lastbit.ledger.storage import connected, holds_ledger, made, place_of, transaction
 from lastbit.places import Place, Spared, check_target, exists, ledger_files
@@ -119,6 +115,23 @@ def restored(
     return copied(source, path, then=told)
 
 
+def voided(chain: Scan, *, who: str | None) -> Iterator[Entry]:
+    """Drafts of the entries that make every open reservation void.
+
+    A backup that was taken between a reservation and its answer holds the reservation open, though
+    somebody may have seen the answer. Resumed, it would be answered a second time, with other
+    noise, at no charge. So the price stays charged, and to ask again costs again.
+    """
+    for paid in chain.open_reservations(None):
+        yield chain.drafted(
+            kind="voided",
+            account=paid.account,
+            who=who,
+            question=paid.question,
+            reservation=paid.hash,
+        )
+
+
 def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     """Every entry as plain JSON: its fields, its hash and its answer. The secret stays inside.
 
@@ -127,10 +140,10 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     """
     for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
         with connected(ledger.path, patience=ledger.patience) as connection:
-            row = next(whole_rows(connection, "NOT INDEXED WHERE sequence = ?", sequence), None)
+            row = next(stored(connection, "WHERE sequence = ?", sequence, records=True), None)
         if row is None:
             raise LedgerDamaged(f"the ledger {ledger.path} has lost entry {sequence}")
-        entry = whole_entry_of(ledger.path, row)
+        entry = intact(ledger.path, row, whole=True)
         record = None if row.record is None else json.loads(row.record)
         yield {"fields": json.loads(entry.text), "hash": row.hash, "record": record}
 

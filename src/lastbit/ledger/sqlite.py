@@ -34,11 +34,18 @@ from typing import Any
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger.account import Account
-from lastbit.ledger.chain import chain_problems
+from lastbit.ledger.chain import (
+    Scan,
+    appended,
+    chain_problems,
+    intact,
+    numbered,
+    price_problem,
+    scanned,
+    stored,
+    unused_pages_fit,
+)
 from lastbit.ledger.entry import FIRST, Entry
-from lastbit.ledger.reservations import check_price
-from lastbit.ledger.rows import appended, entry_of, rows, whole_entry_of, whole_rows
-from lastbit.ledger.scan import Scan, scanned, unused_pages_fit
 from lastbit.ledger.storage import (
     APPLICATION,
     SCHEMA,
@@ -85,7 +92,7 @@ class Ledger:
         """The ledger at this path, which must be there."""
         place = place_of(path)
         with connected(place, patience=patience) as connection:
-            first = next(rows(connection, "NOT INDEXED WHERE sequence = 1"), None)
+            first = next(stored(connection, "WHERE sequence = 1"), None)
         if first is None:
             raise damaged(place, "has lost its first entry; restore a backup")
         return Ledger(path=place, opened=first.hash, patience=patience)
@@ -191,17 +198,7 @@ class Ledger:
             words=words,
             query=query,
         )
-        with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection, account, question)
-            earlier = None if fresh else chain.newest_answer(connection)
-            if earlier is not None:
-                return earlier
-            for paid in chain.open_reservations(account, question):
-                if paid.cost == cost:
-                    return replace(paid, resumed=True)
-            unused_pages_fit(self.path, connection)
-            upgraded(connection)
-            return _charged(connection, chain, draft)
+        return self._charge(draft, fresh=fresh)
 
     def settle(
         self,
@@ -221,9 +218,8 @@ class Ledger:
         _check_who(who)
         if not isinstance(record, Mapping) or reservation.account is None:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
-        written = canonical_json({**record, "entry": None})
         plan = reservation.plan if plan_digest is None else plan_digest
-        check_price(json.loads(written), reservation.cost, plan)
+        written = _written(record, reservation.cost, plan)
         with self._connected() as connection, transaction(connection):
             chain = self._chain(connection)
             earlier = chain.closing(connection, reservation)
@@ -233,11 +229,7 @@ class Ledger:
                 raise damaged(self.path, "was restored from a backup, which made this price void")
             if reservation not in chain.open_reservations(reservation.account):
                 raise damaged(self.path, "does not hold this reservation; was a backup restored?")
-            state = chain.account(reservation.account)
-            assert state is not None  # its reservation is there
-            draft = Entry(
-                sequence=0,
-                when="",
+            draft = chain.drafted(
                 kind="settled",
                 account=reservation.account,
                 who=who,
@@ -245,8 +237,6 @@ class Ledger:
                 plan=plan,
                 fingerprint=reservation.fingerprint,
                 result=sha256(written),
-                spent=state.spent,
-                budget=state.budget,
                 reservation=reservation.hash,
             )
             entry = _append(connection, chain, draft, written)
@@ -269,7 +259,7 @@ class Ledger:
         try:
             with self._connected() as connection:
                 self._chain(connection)
-                row = next(rows(connection, "NOT INDEXED WHERE hash = ?", entry.hash), None)
+                row = next(stored(connection, "WHERE hash = ?", entry.hash), None)
         except LastbitError:
             return False
         return row is not None and row.sequence == entry.sequence
@@ -279,7 +269,7 @@ class Ledger:
         if entry.reservation is None:
             return entry.sequence
         with self._connected() as connection:
-            row = next(rows(connection, "NOT INDEXED WHERE hash = ?", entry.reservation), None)
+            row = next(stored(connection, "WHERE hash = ?", entry.reservation), None)
         if row is None:
             raise damaged(self.path, "has lost a reservation; look at lastbit ledger verify")
         return row.sequence
@@ -299,18 +289,16 @@ class Ledger:
         """Charge an answer that is already in hand, before anybody sees it; or raise.
 
         For what was made without a look at the data, or under a lock of the caller's: else
-        `reserve` comes first.
-
-        Show `record` of the entry that comes back: if another process asked the same in the
-        meantime, it is that one's answer, and this one is neither charged nor to be shown. With
-        `fresh` the same question is charged anew.
+        `reserve` comes first. Show `record` of the entry that comes back: if another process asked
+        the same in the meantime, it is that one's answer, and this one is neither charged nor to
+        be shown. With `fresh` the same question is charged anew.
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         if not isinstance(record, Mapping):
             raise WrongType("charge", problem="has no record", remedy="pass one")
-        written = canonical_json({**record, "entry": None})
-        check_price(json.loads(written), cost, plan_digest)
-        words, query = _asked(record)
+        written = _written(record, cost, plan_digest)
+        asked = record.get("asked")
+        told = asked if isinstance(asked, Mapping) else {}
         draft = Entry(
             sequence=0,
             when="",
@@ -322,17 +310,33 @@ class Ledger:
             plan=plan_digest,
             fingerprint=fingerprint,
             result=sha256(written),
-            words=words,
-            query=query,
+            words=told["sql"] if isinstance(told.get("sql"), str) else None,
+            query=None if told.get("query") is None else digest_of(told["query"]),
         )
+        return self._charge(draft, written, fresh=fresh)
+
+    def _charge(self, draft: Entry, written: str | None = None, *, fresh: bool) -> Entry:
+        """Append a reservation, or a charge with its answer; or what answers the same already."""
+        assert draft.account is not None and draft.cost is not None
         with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection, account, question)
+            chain = self._chain(connection, draft.account, draft.question)
             earlier = None if fresh else chain.newest_answer(connection)
             if earlier is not None:
                 return earlier
+            if draft.kind == "reserved":
+                for paid in chain.open_reservations(draft.account, draft.question):
+                    if paid.cost == draft.cost:
+                        return replace(paid, resumed=True)
             unused_pages_fit(self.path, connection)
-            entry = _charged(connection, chain, draft, written)
-        return entry.with_record(json.loads(written))
+            if draft.kind == "reserved":
+                upgraded(connection)
+            found = chain.account(draft.account)
+            if found is None:
+                raise _not_open(draft.account)
+            after = found.charged(draft.cost)
+            paid = replace(draft, spent=after.spent, budget=after.budget)
+            entry = _append(connection, chain, paid, written)
+        return entry if written is None else entry.with_record(json.loads(written))
 
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
         """Append a remark, say why a budget was changed."""
@@ -340,12 +344,9 @@ class Ledger:
         _check_who(who)
         with self._connected() as connection, transaction(connection):
             chain = self._chain(connection)
-            state = None if account is None else chain.account(account)
-            if account is not None and state is None:
+            if account is not None and chain.account(account) is None:
                 raise _not_open(account)
-            draft = Entry(sequence=0, when="", kind="note", account=account, who=who, words=words)
-            if state is not None:
-                draft = replace(draft, spent=state.spent, budget=state.budget)
+            draft = chain.drafted(kind="note", account=account, who=who, words=words)
             return _append(connection, chain, draft)
 
     # ------------------------------------------------------------ looking
@@ -368,23 +369,23 @@ class Ledger:
 
     def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:
         """All entries in order, or the last so many of one account; answers are not read."""
-        where = "NOT INDEXED" if account is None else "NOT INDEXED WHERE account = ?"
+        where = "" if account is None else "WHERE account = ?"
         values = () if account is None else (account,)
         limit = -1 if last is None else last
         with self._connected() as connection:
-            newest = rows(connection, f"{where} ORDER BY sequence DESC LIMIT ?", *values, limit)
-            found = [entry_of(self.path, row) for row in newest]
+            newest = stored(connection, f"{where} ORDER BY sequence DESC LIMIT ?", *values, limit)
+            found = [intact(self.path, row) for row in newest]
         return tuple(reversed(found))
 
     def entry(self, sequence: int) -> Entry:
         """One entry, with its answer if it has one."""
         with self._connected() as connection:
-            row = next(whole_rows(connection, "NOT INDEXED WHERE sequence = ?", sequence), None)
-        if row is None:
+            found = numbered(self.path, connection, sequence)
+        if found is None:
             raise InvalidParameter(
                 "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
             )
-        return whole_entry_of(self.path, row)
+        return found
 
     def problems(self, heads: Collection[str] = ()) -> list[str]:
         """What is wrong with the file, in words; nothing if all hashes, sums and answers fit.
@@ -400,7 +401,7 @@ class Ledger:
                 sealed = hashlib.sha256(_secret(self.path, connection)).hexdigest()
                 last = connection.execute("SELECT seq FROM sqlite_sequence").fetchone()
                 found += chain_problems(
-                    whole_rows(connection, "NOT INDEXED ORDER BY sequence"),
+                    stored(connection, "ORDER BY sequence", records=True),
                     secret=sealed,
                     last=None if last is None else last[0],
                     heads=heads,
@@ -445,18 +446,6 @@ class Ledger:
         return self._chain(connection).account(name)
 
 
-def _charged(
-    connection: sqlite3.Connection, chain: Scan, draft: Entry, record: str | None = None
-) -> Entry:
-    assert draft.account is not None and draft.cost is not None
-    found = chain.account(draft.account)
-    if found is None:
-        raise _not_open(draft.account)
-    after = found.charged(draft.cost)
-    paid = replace(draft, spent=after.spent, budget=after.budget)
-    return _append(connection, chain, paid, record)
-
-
 def _append(
     connection: sqlite3.Connection, chain: Scan, draft: Entry, record: str | None = None
 ) -> Entry:
@@ -490,16 +479,13 @@ def _budget_entry(state: Account, *, who: str | None) -> Entry:
     )
 
 
-def _asked(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The question's SQL text and the digest of its query, if the record has them."""
-    asked = record.get("asked")
-    if not isinstance(asked, Mapping):
-        return None, None
-    text, query = asked.get("sql"), asked.get("query")
-    return (
-        text if isinstance(text, str) else None,
-        None if query is None else digest_of(query),
-    )
+def _written(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str:
+    """The text of an answer; one of another price or plan than is paid for is refused."""
+    written = canonical_json({**record, "entry": None})
+    problem = price_problem(json.loads(written), cost, plan)
+    if problem is not None:
+        raise WrongType("answer", problem=problem, remedy="pass the one that was reserved")
+    return written
 
 
 def _secret(place: Path, connection: sqlite3.Connection) -> bytes:

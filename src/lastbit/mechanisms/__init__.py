@@ -26,9 +26,9 @@ declared sensitivity. Then:
 | `Snapping`, `RoundedLaplace` | numbers in floats, with a certificate | pure |
 | `PlanarLaplace`, `PolarLaplace` | points: exact, or floats with a certificate | metric |
 
-The theorem stands in each docstring, the proof in docs/theory/. `lattice.py` is the way from floats
-to integers and back, `additive.py` what Laplace and Gaussian noise have in common, `admissible.py`
-what noise a smooth bound needs.
+The theorem stands in each docstring, the proof in docs/theory/. `mechanism.py` holds what all
+mechanisms share, `lattice.py` the way from numbers to integers and back, `selection.py` what the
+mechanisms that pick a candidate share.
 """
 
 from lastbit.doors import opened

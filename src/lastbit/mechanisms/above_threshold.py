@@ -20,6 +20,7 @@ from lastbit.exact import (
     DEFAULT_PRECISION,
     Ball,
     Number,
+    nonnegative,
     positive,
     rational,
     upper,
@@ -27,19 +28,19 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.lattice import Lattice, distance_parameter, lattice, probability
+from lastbit.mechanisms.lattice import INTEGERS, Lattice, lattice
+from lastbit.mechanisms.mechanism import Pure, level, set_fields
 from lastbit.mechanisms.selection import check_monotone, moves
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
 from lastbit.sampling import drawn, laplace_sampler
 
-_INTEGERS = Lattice(step=Fraction(1), rounds=False, dimension=1)
 _LONGEST_LAW = 12
 _MOST_TERMS = 1 << 20
 _SPLITS = 16
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AboveThreshold:
+class AboveThreshold(Pure):
     """Tells which of many queries lie above a threshold, and stops after so many that do.
 
     Law      R and N_1, N_2, ... are independent discrete Laplace, of threshold_scale a and
@@ -117,26 +118,9 @@ class AboveThreshold:
             grounds = lattice(grid, noise=distance / loss, dimension=1)
             moved = grounds.l1_steps(distance) * grounds.step
             bar, noise = moved / first, shifts * moved / (loss - first)
-        values = {"threshold": rational(threshold, "threshold"), "sensitivity": distance}
-        values |= {"threshold_scale": bar, "query_scale": noise}
-        settings = {"count": most, "monotone": monotone, "lattice": grounds}
-        for name, value in {**values, **settings, "neighbours": neighbours}.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact loss of all answers together, for queries of the declared sensitivity."""
-        return self._loss(self.sensitivity)
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What all answers together promise, however many queries are asked."""
-        return PureDP(self.epsilon, neighbours=self.neighbours)
-
-    def guarantee_at(self, distance: Number) -> PureDP:
-        """What the answers promise for inputs of which no query differs by more than that."""
-        far = distance_parameter(distance)
-        return PureDP(self._loss(far) if far else 0, neighbours=self.neighbours)
+        set_fields(self, threshold=rational(threshold, "threshold"), sensitivity=distance)
+        set_fields(self, threshold_scale=bar, query_scale=noise, count=most, monotone=monotone)
+        set_fields(self, lattice=grounds, neighbours=neighbours)
 
     def _loss(self, distance: Fraction) -> Fraction:
         moved = self.lattice.l1_steps(distance) * self.lattice.step
@@ -155,7 +139,7 @@ class AboveThreshold:
         steps = self._steps(values)
         threshold_noise, query_noise = map(laplace_sampler, self._scales())
         bar = self._bar() + int(drawn(threshold_noise, None))
-        noisy = _INTEGERS.noised(steps, query_noise)
+        noisy = INTEGERS.noised(steps, query_noise)
         above = np.asarray(noisy >= bar, np.bool_)
         last = np.flatnonzero(above)[self.count - 1 : self.count].tolist()
         answers: list[bool] = above.tolist()
@@ -201,16 +185,16 @@ class AboveThreshold:
                  (1-s) beta; the best of 15 shares s is taken. Rounding to the grid adds half a step
         Source   Dwork, Roth 2014 Theorem 3.24, there with continuous noise and s = 1/2
         """
-        level = probability(beta, "beta")
+        chance = level(beta, "beta")
         number = whole(queries, "queries", least=1)
         bar, noise = map(DiscreteLaplace, self._scales())
-        shares = [level * Fraction(i, _SPLITS) for i in range(1, _SPLITS)]
+        shares = [chance * Fraction(i, _SPLITS) for i in range(1, _SPLITS)]
         # P[abs(X) > k] <= s iff P[X <= k] >= 1 - s/2, by symmetry
         steps = min(
-            bar.quantile(1 - share / 2) + noise.quantile(1 - (level - share) / (2 * number))
+            bar.quantile(1 - share / 2) + noise.quantile(1 - (chance - share) / (2 * number))
             for share in shares
         )
-        return (steps + Fraction(self.lattice.rounds, 2)) * self.lattice.step
+        return steps * self.lattice.step + self.lattice.half_step
 
     def beta(self, error: Number, *, queries: int) -> float:
         """At most so likely is any of so many answers wrong by more than the error; rounded up.
@@ -218,8 +202,8 @@ class AboveThreshold:
         Theorem  as for `accuracy`: P[abs(R) > m] + queries P[abs(N) > n] for the best m + n = error
         """
         number = whole(queries, "queries", least=1)
-        far = distance_parameter(error, "error") / self.lattice.step
-        steps = floor(far - Fraction(self.lattice.rounds, 2))
+        far = nonnegative(error, "error") - self.lattice.half_step
+        steps = floor(far / self.lattice.step)
         if steps < 0:
             return 1.0
         bar, noise = map(DiscreteLaplace, self._scales())
@@ -251,10 +235,10 @@ class AboveThreshold:
         if isinstance(values, Mapping | Set):
             raise WrongType("values", problem="has no order", remedy=remedy)
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-            raise WrongType("values", problem="is no list of numbers", remedy=remedy)
+            raise WrongType("values", problem="is not a list of numbers", remedy=remedy)
         if isinstance(values, np.ndarray):
             if values.ndim != 1:
-                raise WrongType("values", problem="has not one dimension", remedy=remedy)
+                raise WrongType("values", problem="is not one-dimensional", remedy=remedy)
             if values.dtype.kind in "iu" and not self.lattice.rounds:
                 return np.asarray(values)
         steps = [self.lattice.steps_of(value) for value in values]

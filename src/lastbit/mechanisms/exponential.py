@@ -7,9 +7,9 @@ from typing import Any
 
 from flint import arb
 
-from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, upper, working_precision
+from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, nonnegative, upper, working_precision
 from lastbit.laws import ExpWeighted
-from lastbit.mechanisms.lattice import distance_parameter, probability
+from lastbit.mechanisms.mechanism import level
 from lastbit.mechanisms.selection import (
     ByRate,
     candidate_count,
@@ -65,8 +65,8 @@ class Exponential(ByRate):
                  at most B p/(1 + B p), B <= n-1: beta at a = ln((n-1)(1-beta)/beta)/rate, which is
                  below the usual ln(n/beta)/rate, and no smaller a will do for all utilities
         """
-        level, count = probability(beta, "beta"), candidate_count(candidates)
-        odds = (count - 1) * (1 - level) / level
+        most, count = level(beta, "beta"), candidate_count(candidates)
+        odds = (count - 1) * (1 - most) / most
         if odds <= 1:
             return 0.0
         with working_precision(DEFAULT_PRECISION):
@@ -74,7 +74,7 @@ class Exponential(ByRate):
 
     def beta(self, error: Number, *, candidates: int) -> float:
         """The greatest P[greatest utility - chosen one > error] of all utilities, rounded up."""
-        far, count = distance_parameter(error, "error"), candidate_count(candidates)
+        far, count = nonnegative(error, "error"), candidate_count(candidates)
         with working_precision(DEFAULT_PRECISION):
             worse = (-arb_of(self.rate * far)).exp() * (count - 1)
             return min(upper(worse / (1 + worse)), 1.0)

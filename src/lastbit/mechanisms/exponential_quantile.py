@@ -13,9 +13,17 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive
 from lastbit.laws import OnGrid, Stepped
 from lastbit.mechanisms.lattice import lattice, nearest, power_below
+from lastbit.mechanisms.mechanism import set_fields
 from lastbit.privacy import CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import UniformBelow, counted, drawn_fresh, secure_bits
-from lastbit.sensitivity import Quantile, Records, bounds_of, records, relation_of
+from lastbit.sensitivity import (
+    Quantile,
+    Records,
+    bounds_of,
+    check_defined,
+    records,
+    relation_of,
+)
 
 _RESOLUTION = 1 << 20
 _MOST_POINTS = 1 << 40  # so that the grid is no finer than that of the records
@@ -92,9 +100,8 @@ class ExponentialQuantile:
             )
         relation_of(neighbours)
         records([], low, high)  # refuses bounds that no record could be compared with
-        values = (share, loss, low, high, step, neighbours)
-        for name, value in zip(self.__slots__, values, strict=True):
-            object.__setattr__(self, name, value)
+        set_fields(self, level=share, epsilon=loss, lower=low, upper=high, grid=step)
+        set_fields(self, neighbours=neighbours)
 
     @property
     def guarantee(self) -> PureDP:
@@ -103,9 +110,11 @@ class ExponentialQuantile:
 
     @property
     def rate(self) -> Fraction:
-        """What one unit of `distances` (a part of a record, for a level that is no whole) costs."""
+        """What one unit of `distances` costs: a part of a record, where the level is a fraction."""
         level = self.level
-        sensitivity = max(level, 1 - level) if self._relation() == "add-remove" else Fraction(1)
+        sensitivity = (
+            max(level, 1 - level) if relation_of(self.neighbours) == "add-remove" else Fraction(1)
+        )
         return self.epsilon / (2 * sensitivity * level.denominator)
 
     def release(self, data: Any) -> float:
@@ -122,15 +131,9 @@ class ExponentialQuantile:
         starts, counts, distances = (tuple(part[runs.counts > 0].tolist()) for part in runs)
         return OnGrid(Stepped(starts, counts, distances, self.rate), self.grid)
 
-    def _relation(self) -> str:
-        return relation_of(self.neighbours)
-
     def _records(self, data: Any) -> Records:
         rows = records(data, self.lower, self.upper)
-        if self._relation() == "change-one" and not rows.count:
-            raise InvalidParameter(
-                "data", problem="is empty, so no record can change", remedy="pass a record at least"
-            )
+        check_defined(Quantile(self.level), relation_of(self.neighbours), rows)
         if rows.count >= 1 << 32:
             raise InvalidParameter("data", problem="holds 2**32 records", remedy="pass fewer")
         return rows

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, Real, arb_of, positive, root_below, upper, working_precision
-from lastbit.laws import DiscreteGaussian, OnGrid, Shifted, tail_weight, theta
+from lastbit.exact import (
+    Number,
+    Real,
+    arb_of,
+    nonnegative,
+    positive,
+    root_below,
+    upper,
+    working_precision,
+)
+from lastbit.laws import DiscreteGaussian, tail_weight, theta
 from lastbit.mechanisms.lattice import (
+    Additive,
     Lattice,
     array_of,
     check_whole_sensitivity,
-    distance_parameter,
-    error_bound,
-    error_probability,
     lattice,
-    moved_law,
-    probability,
-    unprepared,
 )
+from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.privacy import (
     AS_DECLARED,
     ZCDP,
@@ -41,7 +46,7 @@ LEAST_DELTA = Fraction(1, 1 << 1000)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Gaussian:
+class Gaussian(Additive):
     """Adds discrete Gaussian noise to integers, or to floats on a public grid.
 
     Law      release(x) = x + X, P[X = k] proportional to exp(-k**2 / (2 v)), k counted in steps of
@@ -76,7 +81,6 @@ class Gaussian:
     neighbours: Neighbours
     target: ApproxDP | None
     method: Method | None
-    _sampler: Sampler | None = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -93,7 +97,9 @@ class Gaussian:
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         distance = positive(sensitivity, "sensitivity")
-        _exactly_one(standard_deviation, variance, rho, epsilon)
+        exactly_one(
+            standard_deviation=standard_deviation, variance=variance, rho=rho, epsilon=epsilon
+        )
         if (epsilon is None) != (delta is None):
             raise InvalidParameter(
                 "delta", problem="and epsilon go together", remedy="pass both, or rho="
@@ -104,9 +110,9 @@ class Gaussian:
             )
         target, grounds = None, None
         if standard_deviation is not None:
-            noise = distance_parameter(standard_deviation, "standard_deviation") ** 2
+            noise = nonnegative(standard_deviation, "standard_deviation") ** 2
         elif variance is not None:
-            noise = distance_parameter(variance, "variance")
+            noise = nonnegative(variance, "variance")
         elif rho is not None:
             loss = positive(rho, "rho")
             grounds = lattice(grid, noise=root_below(distance**2 / (2 * loss)), dimension=dimension)
@@ -119,13 +125,10 @@ class Gaussian:
             grounds = lattice(grid, noise=root_below(noise) or Fraction(1), dimension=dimension)
         check_whole_sensitivity(distance, grounds)
         check_neighbours(neighbours)
-        object.__setattr__(self, "sensitivity", distance)
-        object.__setattr__(self, "variance", noise)
-        object.__setattr__(self, "lattice", grounds)
-        object.__setattr__(self, "neighbours", neighbours)
-        object.__setattr__(self, "target", target)
-        object.__setattr__(self, "method", method)
-        object.__setattr__(self, "_sampler", None)
+        set_fields(
+            self, sensitivity=distance, variance=noise, lattice=grounds, neighbours=neighbours
+        )
+        set_fields(self, target=target, method=method, _sampler=None)
 
     @property
     def standard_deviation_upper(self) -> float:
@@ -143,7 +146,7 @@ class Gaussian:
         Theorem  paper 001: the distance must not be negative; distance 0 costs 0 even if there is
                  no noise; otherwise no noise costs infinity
         """
-        far = distance_parameter(distance)
+        far = nonnegative(distance, "distance")
         if far == 0:
             return ZCDP(0, neighbours=self.neighbours)
         if self.variance == 0:
@@ -153,44 +156,28 @@ class Gaussian:
 
     def delta(self, epsilon: Number, *, distance: Number | None = None) -> float:
         """The delta for an epsilon, rounded up: exact for one coordinate, else through zCDP."""
-        far = self.sensitivity if distance is None else distance_parameter(distance)
-        loss = distance_parameter(epsilon, "epsilon")
+        far = self.sensitivity if distance is None else nonnegative(distance, "distance")
+        loss = nonnegative(epsilon, "epsilon")
         if self.lattice.dimension > 1:
             return upper(delta_upper(self.guarantee_at(far), loss))
         return _delta_at(far, self.variance, self.lattice, loss)
 
     def epsilon(self, delta: Number) -> Loss:
         """The least epsilon whose delta is at most this, by bisection on the curve, rounded up."""
-        level = _level(delta)
+        chance = _level(delta)
         if self.variance == 0:
             return math.inf
-        if self.delta(0) <= level:
+        if self.delta(0) <= chance:
             return Fraction(0)
-        return least_noise(lambda loss: self.delta(loss) <= level, start=Fraction(1))
+        return least_noise(lambda loss: self.delta(loss) <= chance, start=Fraction(1))
 
     def release(self, value: Any) -> Any:
         """A private version of an integer, a float or an array, of the same kind."""
-        self._check_dimension(value)
-        sampler = self._sampler
-        if sampler is None:  # tables are built when they are first needed
-            sampler = gaussian_sampler(self.variance / self.lattice.step**2)
-            object.__setattr__(self, "_sampler", sampler)
-        return self.lattice.noised(value, sampler)
-
-    def law(self, value: Any) -> Shifted | OnGrid:
-        """The exact law of release(value)."""
-        return moved_law(self._noise(), self.lattice, value)
-
-    def accuracy(self, beta: Number) -> Fraction:
-        """The least a with P[abs(release - value) > a] <= beta, for one coordinate."""
-        return error_bound(self._noise(), self.lattice, beta)
-
-    def beta(self, error: Number) -> float:
-        """P[abs(release - value) > error] for one coordinate, rounded up."""
-        return error_probability(self._noise(), self.lattice, error)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return unprepared(self)
+        self._refuse_no_noise()
+        # the curve for one coordinate promises nothing for a vector, so vectors are declared
+        if not isinstance(value, int | float | np.generic | str) and value is not None:
+            self.lattice.check_dimension(array_of(value))
+        return Additive.release(self, value)
 
     def _noise(self) -> DiscreteGaussian:
         self._refuse_no_noise()
@@ -204,11 +191,8 @@ class Gaussian:
                 remedy="construct the mechanism with noise",
             )
 
-    def _check_dimension(self, value: Any) -> None:
-        """The curve for one coordinate promises nothing for a vector, so vectors are declared."""
-        self._refuse_no_noise()
-        if not isinstance(value, int | float | np.generic | str) and value is not None:
-            self.lattice.check_dimension(array_of(value))
+    def _new_sampler(self) -> Sampler:
+        return gaussian_sampler(self.variance / self.lattice.step**2)
 
 
 def discrete_gaussian_delta(epsilon: Fraction, *, variance: Fraction, distance: int) -> float:
@@ -242,12 +226,12 @@ def discrete_gaussian_delta(epsilon: Fraction, *, variance: Fraction, distance: 
 
 
 def _level(delta: object) -> Fraction:
-    level = probability(delta, "delta")
-    if level < LEAST_DELTA:
+    chance = level(delta, "delta")
+    if chance < LEAST_DELTA:
         raise InvalidParameter(
             "delta", problem="is below 2**-1000", remedy="pass a larger one, or rho= instead"
         )
-    return level
+    return chance
 
 
 def _delta_at(far: Fraction, variance: Fraction, grounds: Lattice, epsilon: Fraction) -> float:
@@ -312,12 +296,3 @@ def _classical(distance: Fraction, target: ApproxDP, grounds: Lattice) -> Fracti
 def _log_upper(number: Fraction) -> Fraction:
     """The natural logarithm, rounded up."""
     return Fraction(upper(Real(number).log().ball(128)))
-
-
-def _exactly_one(*parameters: object) -> None:
-    if sum(parameter is not None for parameter in parameters) != 1:
-        raise InvalidParameter(
-            "standard_deviation",
-            problem="or variance, rho, or epsilon with delta: exactly one is needed",
-            remedy="pass one of them",
-        )

@@ -1,7 +1,4 @@
-"""Histograms: counts of keys that were declared, and of keys that only the data knows.
-
-Counts by key, as people pass them: checked, in one spelling, in an order that tells nothing.
-"""
+"""Histograms: noisy counts of declared keys, and of undeclared keys (partition selection)."""
 
 from __future__ import annotations
 
@@ -17,18 +14,23 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Ball, Number, arb_of, positive, refine, upper, whole, working_precision
-from lastbit.laws import DiscreteLaplace, Shifted, least
-from lastbit.mechanisms.lattice import Lattice, distance_parameter, probability
-from lastbit.privacy import (
-    ADD_REMOVE,
-    ApproxDP,
-    Neighbours,
-    ProbabilisticDP,
-    PureDP,
-    check_neighbours,
+from lastbit.exact import (
+    Ball,
+    Number,
+    arb_of,
+    nonnegative,
+    positive,
+    refine,
+    upper,
+    whole,
+    working_precision,
 )
+from lastbit.laws import DiscreteLaplace, Shifted, least
+from lastbit.mechanisms.lattice import INTEGERS
+from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
+from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP, PureDP
 from lastbit.sampling import laplace_sampler
+from lastbit.sensitivity import relation_of
 
 _PLAIN = (str, bytes, int, date, NoneType)
 _DEEPEST = 32
@@ -37,7 +39,7 @@ _DEEPEST = 32
 def mapping_of(counts: Mapping[Any, int]) -> Mapping[Any, int]:
     """The counts, if they are given by key."""
     if not isinstance(counts, Mapping):
-        raise WrongType("counts", problem="is no mapping", remedy="pass {key: count}")
+        raise WrongType("counts", problem="is not a mapping", remedy="pass {key: count}")
     return counts
 
 
@@ -55,7 +57,7 @@ def counts_of(counts: Any) -> NDArray[Any]:
     """A list of counts as a vector."""
     _refuse_masked("counts", counts)
     if not isinstance(counts, list | tuple | np.ndarray) or getattr(counts, "ndim", 1) != 1:
-        raise WrongType("counts", problem="is no list of counts", remedy="pass whole numbers")
+        raise WrongType("counts", problem="is not a list of counts", remedy="pass whole numbers")
     if not isinstance(counts, np.ndarray) or counts.dtype.kind not in "iu":
         return numbers_of([count_of(count) for count in counts])
     if counts.size and counts.min() < 0:
@@ -75,14 +77,14 @@ def labels_of(keys: Any) -> NDArray[Any]:
     """A list of keys as a vector, each in its one spelling."""
     _refuse_masked("keys", keys)
     if not isinstance(keys, list | tuple | np.ndarray) or getattr(keys, "ndim", 1) != 1:
-        raise WrongType("keys", problem="is no list of keys", remedy="pass, say, a list of text")
+        raise WrongType("keys", problem="is not a list of keys", remedy="pass, say, a list of text")
     if isinstance(keys, np.ndarray) and keys.dtype.kind in "iuUS":
         return np.asarray(keys)
     return np.fromiter((plain(key) for key in keys), np.object_, len(keys))
 
 
 def plain(key: Any) -> Any:
-    """The one way in which a key is written, whoever wrote it."""
+    """The one way in which a key is written."""
     if type(key) in _PLAIN:
         return key
     if type(key) is tuple:
@@ -144,12 +146,39 @@ def narrowed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-_INTEGERS = Lattice(step=Fraction(1), rounds=False, dimension=1)
+class _NoisyCounts:
+    """Counts with independent discrete Laplace noise of one scale."""
+
+    __slots__ = ()
+
+    scale: Fraction
+
+    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
+        """The least a with P[abs(X) > a for one of this many keys] <= beta.
+
+        Theorem  with probability 1 - beta each of these keys is off by at most a; with a threshold
+                 it may instead be left out, and then its count is below threshold + a
+        """
+        most = level(beta, "beta")
+        return least(
+            lambda error: _at_most(lambda: self._off(error, keys), lambda: arb_of(most)), (0, None)
+        )
+
+    def beta(self, error: Number, *, keys: int = 1) -> float:
+        """P[abs(X) > error for one of this many keys], rounded up: the inverse of `accuracy`."""
+        with working_precision(128):
+            chance = self._off(int(nonnegative(error, "error")), keys)
+            return min(upper(chance), 1.0) if chance.is_finite() else 1.0
+
+    def _off(self, error: int, keys: int) -> arb:
+        """P[abs(X) > error for one of this many keys], for an error from 0 up."""
+        one = 2 * DiscreteLaplace(self.scale).cumulative(-error - 1)
+        return _some(one, whole(keys, "keys", least=1))
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Histogram:
-    """Noisy counts of declared keys, those that nobody has included.
+class Histogram(_NoisyCounts):
+    """Noisy counts of declared keys, including those that no record has.
 
     Law      release(n)[k] = n[k] + X_k for every declared key k, X_k independent discrete Laplace;
              a key that is not in the data counts 0
@@ -188,10 +217,10 @@ class Histogram:
         per_key: int = 1,
         neighbours: Neighbours = ADD_REMOVE,
     ) -> None:
-        _set(self, keys=_declared(keys), neighbours=neighbours)
-        _set(self, keys_per_person=whole(keys_per_person, "keys_per_person", least=1))
-        _set(self, per_key=whole(per_key, "per_key", least=1))
-        _set(self, scale=_scale(epsilon, scale, self.sensitivity))
+        set_fields(self, keys=_declared(keys), neighbours=neighbours)
+        set_fields(self, keys_per_person=whole(keys_per_person, "keys_per_person", least=1))
+        set_fields(self, per_key=whole(per_key, "per_key", least=1))
+        set_fields(self, scale=_scale(epsilon, scale, self.sensitivity))
 
     @property
     def sensitivity(self) -> int:
@@ -211,7 +240,7 @@ class Histogram:
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises for counts at most so far apart in the L1 norm."""
-        return PureDP(distance_parameter(distance) / self.scale, neighbours=self.neighbours)
+        return PureDP(nonnegative(distance, "distance") / self.scale, neighbours=self.neighbours)
 
     def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
         """A private count for every declared key, in the order of declaration."""
@@ -221,20 +250,12 @@ class Histogram:
             remedy = "declare it, drop it row by row, or use ThresholdedHistogram"
             problem = "has a key that was not declared"
             raise InvalidParameter("counts", problem=problem, remedy=remedy)
-        noisy = _INTEGERS.noised(numbers_of(exact), laplace_sampler(self.scale))
+        noisy = INTEGERS.noised(numbers_of(exact), laplace_sampler(self.scale))
         return dict(zip(self.keys, noisy.tolist(), strict=True))
 
     def law(self, count: int) -> Shifted:
         """The exact law of what is released for a key with this count."""
         return Shifted(DiscreteLaplace(self.scale), count_of(count))
-
-    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
-        """The least a with P[one of so many keys is off by more than a] <= beta."""
-        return _accuracy(self.scale, beta, keys)
-
-    def beta(self, error: Number, *, keys: int = 1) -> float:
-        """P[one of so many keys is off by more than error], rounded up."""
-        return _beta(self.scale, error, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +273,7 @@ class ThresholdedLaw:
 
     @property
     def suppressed(self) -> Ball:
-        """P[the key is not shown]; 1 for a key that nobody has."""
+        """P[the key is not shown]; 1 for a key that no record has."""
         return self.noise.cdf(self.threshold - 1 - self.count) if self.count else Ball.of(1)
 
     @property
@@ -270,7 +291,7 @@ class ThresholdedLaw:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ThresholdedHistogram:
+class ThresholdedHistogram(_NoisyCounts):
     """Noisy counts of the keys in the data, of which only the large ones are shown.
 
     Law      every key with a count n >= 1 gets n + X, X independent discrete Laplace with
@@ -324,15 +345,15 @@ class ThresholdedHistogram:
     ) -> None:
         keys = whole(keys_per_person, "keys_per_person", least=1)
         noise = _scale(epsilon, scale, _people(neighbours) * keys)
-        _one_of("delta", delta, "threshold", threshold)
-        asked = None if delta is None else probability(delta, "delta")
+        exactly_one(delta=delta, threshold=threshold)
+        asked = None if delta is None else level(delta, "delta")
         least_bar = _least_threshold(noise, keys, asked)
         bar = least_bar if threshold is None else whole(threshold, "threshold")
         if bar < least_bar:
             problem = "is so low that not seeing a new key costs more than epsilon"
             raise InvalidParameter("threshold", problem=problem, remedy=f"pass {least_bar} or more")
-        _set(self, keys_per_person=keys, scale=noise, threshold=bar, neighbours=neighbours)
-        _set(self, delta=min(asked or 1, _delta(noise, bar, keys)))
+        set_fields(self, keys_per_person=keys, scale=noise, threshold=bar, neighbours=neighbours)
+        set_fields(self, delta=min(asked or 1, _delta(noise, bar, keys)))
 
     @property
     def epsilon(self) -> Fraction:
@@ -365,7 +386,7 @@ class ThresholdedHistogram:
             )
         order = order_of(labels)
         order = order[numbers[order] > 0]
-        noisy = _INTEGERS.noised(numbers[order], laplace_sampler(self.scale))
+        noisy = INTEGERS.noised(numbers[order], laplace_sampler(self.scale))
         shown = noisy >= self.threshold
         return narrowed(labels[order][shown]), narrowed(noisy[shown])  # copies: no view of the rest
 
@@ -373,54 +394,27 @@ class ThresholdedHistogram:
         """The exact law of what becomes of a key with this count."""
         return ThresholdedLaw(DiscreteLaplace(self.scale), count_of(count), self.threshold)
 
-    def accuracy(self, beta: Number, *, keys: int = 1) -> int:
-        """The least a with P[abs(X) > a for one of so many keys] <= beta.
-
-        Theorem  with probability 1 - beta each of these keys is either shown and off by at most a,
-                 or not shown and its count below threshold + a
-        """
-        return _accuracy(self.scale, beta, keys)
-
-    def beta(self, error: Number, *, keys: int = 1) -> float:
-        """P[abs(X) > error for one of so many keys], rounded up: the inverse of `accuracy`."""
-        return _beta(self.scale, error, keys)
-
 
 # -- parameters --
 
 
-def _set(instance: object, **values: object) -> None:
-    for name, value in values.items():
-        object.__setattr__(instance, name, value)
-
-
 def _people(neighbours: Neighbours) -> int:
     """How many persons' keys differ between two neighbours."""
-    relation = check_neighbours(neighbours).relation
-    if relation in ("add-remove", "change-one"):
-        return 1 if relation == "add-remove" else 2
-    problem = "is neither add-remove nor change-one, and the sensitivity depends on which"
-    raise InvalidParameter("neighbours", problem=problem, remedy="pass ADD_REMOVE or CHANGE_ONE")
+    return 1 if relation_of(neighbours) == "add-remove" else 2
 
 
 def _scale(epsilon: Number | None, scale: Number | None, sensitivity: int) -> Fraction:
-    _one_of("epsilon", epsilon, "scale", scale)
+    exactly_one(epsilon=epsilon, scale=scale)
     if epsilon is None:
         return positive(scale, "scale")
     return sensitivity / positive(epsilon, "epsilon")
-
-
-def _one_of(name: str, value: object, other_name: str, other: object) -> None:
-    if (value is None) == (other is None):
-        problem = f"or {other_name}, exactly one, is needed"
-        raise InvalidParameter(name, problem=problem, remedy="pass one of the two")
 
 
 def _declared(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     listed = isinstance(keys, Iterable) and not isinstance(keys, str | bytes)
     declared = tuple(keys) if listed else ()
     if not all(map(_hashable, declared)) or not listed:
-        raise WrongType("keys", problem="is no list of keys", remedy="pass, say, a list of text")
+        raise WrongType("keys", problem="is not a list of keys", remedy="pass, say, a list of text")
     if not declared or len(set(declared)) != len(declared):
         problem = "are none, or two are equal"
         raise InvalidParameter("keys", problem=problem, remedy="pass each key once")
@@ -481,21 +475,3 @@ def _delta(scale: Fraction, threshold: int, keys: int) -> Fraction:
     """1 - (1-p)**keys, rounded up."""
     with working_precision(128):
         return Fraction(upper(_some(_appears(scale, threshold), keys)))
-
-
-def _off(scale: Fraction, error: int, keys: int) -> arb:
-    """P[abs(X) > error for one of so many keys], for an error from 0 up."""
-    return _some(2 * DiscreteLaplace(scale).cumulative(-error - 1), whole(keys, "keys", least=1))
-
-
-def _accuracy(scale: Fraction, beta: Number, keys: int) -> int:
-    most = probability(beta, "beta")
-    return least(
-        lambda error: _at_most(lambda: _off(scale, error, keys), lambda: arb_of(most)), (0, None)
-    )
-
-
-def _beta(scale: Fraction, error: Number, keys: int) -> float:
-    with working_precision(128):
-        chance = _off(scale, int(distance_parameter(error, "error")), keys)
-        return min(upper(chance), 1.0) if chance.is_finite() else 1.0

@@ -1,12 +1,9 @@
-"""From a query's value to integers, and back: the public lattice on which noise is added.
-
-What every mechanism that adds symmetric noise on a lattice can say of its error.
-"""
+"""From numbers to integers and back: the public lattice on which mechanisms add noise."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -15,16 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import (
-    floor_log2,
-    nonnegative,
-    positive,
-    probability as exact_probability,
-    rational,
-    upper,
-    whole,
-)
+from lastbit.exact import Number, floor_log2, nonnegative, positive, rational, upper, whole
 from lastbit.laws import Law, OnGrid, Shifted
+from lastbit.mechanisms.mechanism import Prepared, level
 from lastbit.sampling import Sampler, drawn
 
 # Rounding to the grid may move a value by this much of the noise scale, and no more.
@@ -50,6 +40,11 @@ class Lattice:
     step: Fraction
     rounds: bool
     dimension: int
+
+    @property
+    def half_step(self) -> Fraction:
+        """By how much rounding to the lattice can move a value."""
+        return self.step / 2 if self.rounds else Fraction(0)
 
     def l1_steps(self, sensitivity: Fraction) -> Fraction:
         """How many steps apart two inputs can be in the L1 norm."""
@@ -82,8 +77,7 @@ class Lattice:
 
     # -- in --
     def _steps(self, value: object) -> int | NDArray[Any]:
-        if isinstance(value, bool | np.bool_ | np.timedelta64):
-            raise WrongType("value", problem="is no plain number", remedy="pass a number")
+        _refuse_truth_values(value)
         if not self.rounds:
             return _integers(value)
         if isinstance(value, float) and abs(value) < _ORDINARY:
@@ -92,12 +86,13 @@ class Lattice:
             return round(rational(value, "value") / self.step)
         array = array_of(value)
         self.check_dimension(array)
+        return self.rounded(array)
+
+    def rounded(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The nearest steps: int64, or Python integers where one of them does not fit."""
         if array.dtype.kind == "O":
             return self._one_by_one(array)
-        if not np.isfinite(array).all():
-            raise InvalidParameter(
-                "value", problem="holds NaN or an infinity", remedy="clean or clamp the data first"
-            )
+        check_finite(array)
         with np.errstate(all="ignore"):
             floats = array.astype(np.float64)
             scaled = np.rint(np.ldexp(floats, -floor_log2(self.step)))
@@ -120,9 +115,7 @@ class Lattice:
 
     def _one_by_one(self, array: NDArray[Any]) -> NDArray[Any]:
         """In exact arithmetic, for what numpy's own cannot hold."""
-        if any(isinstance(v, str | bytes) for v in array.flat):
-            raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
-        return _objects([round(rational(v, "value") / self.step) for v in array.flat], array)
+        return _objects([round(number / self.step) for number in _rationals(array)], array)
 
     # -- out --
     def _value(self, steps: Any) -> Any:
@@ -135,6 +128,9 @@ class Lattice:
             return floats.reshape(steps.shape)
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(steps.astype(np.float64), floor_log2(self.step))
+
+
+INTEGERS = Lattice(step=Fraction(1), rounds=False, dimension=1)
 
 
 def lattice(grid: object, *, noise: Fraction, dimension: object) -> Lattice:
@@ -164,7 +160,7 @@ def power_below(number: Fraction) -> Fraction:
 
 
 def _integers(value: object) -> int | NDArray[Any]:
-    """Integers as they are; floats are refused, since nobody said on which grid they lie."""
+    """Integers as they are; floats are refused, since no grid was declared for them."""
     remedy = 'pass integers, or construct the mechanism with grid="auto" for floats'
     if isinstance(value, int | np.integer):
         return int(value)
@@ -199,6 +195,40 @@ def array_of(value: object) -> NDArray[Any]:
     if array.dtype.kind not in "iufO" or (array.dtype.kind == "O" and array.ndim == 0):
         raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
     return array
+
+
+def floats_of(value: object, unit: Fraction = Fraction(1)) -> NDArray[np.float64]:
+    """A number, or an array, over a unit: rounded to floats at most three times."""
+    _refuse_truth_values(value)
+    if isinstance(value, int | float | Fraction | np.integer | np.floating):
+        return np.array(nearest(rational(value, "value") / unit))
+    array = array_of(value)
+    if array.dtype.kind == "O":
+        numbers = [nearest(number / unit) for number in _rationals(array)]
+        return np.array(numbers, np.float64).reshape(array.shape)
+    check_finite(array)
+    with np.errstate(all="ignore"):  # what overflows becomes an infinity, for callers to clamp
+        scaled: NDArray[np.float64] = array.astype(np.float64) / nearest(unit)
+    return scaled
+
+
+def check_finite(array: NDArray[Any]) -> None:
+    """Refuse NaN and infinities."""
+    if not np.isfinite(array).all():
+        raise InvalidParameter(
+            "value", problem="holds NaN or an infinity", remedy="clean or clamp the data first"
+        )
+
+
+def _refuse_truth_values(value: object) -> None:
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
+        raise WrongType("value", problem="is not a plain number", remedy="pass a number")
+
+
+def _rationals(array: NDArray[Any]) -> list[Fraction]:
+    if any(isinstance(item, str | bytes) for item in array.flat):
+        raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
+    return [rational(item, "value") for item in array.flat]
 
 
 def _from_items(items: Any) -> NDArray[Any]:
@@ -252,51 +282,44 @@ def nearest(number: Fraction) -> float:
         return float("inf") if number > 0 else float("-inf")
 
 
-def unprepared(mechanism: object) -> tuple[object, ...]:
-    """How to pickle a mechanism: all its values, without the tables made for drawing."""
-    values = {
-        f.name: None if f.name == "_sampler" else getattr(mechanism, f.name)
-        for f in fields(mechanism)  # type: ignore[arg-type]
-    }
-    return _restored, (type(mechanism), values)
+class Additive(Prepared):
+    """Symmetric noise on a lattice: `_noise` is its law, in steps."""
 
+    __slots__ = ()
 
-def _restored(kind: type, values: dict[str, object]) -> object:
-    mechanism: object = object.__new__(kind)
-    for name, value in values.items():
-        object.__setattr__(mechanism, name, value)
-    return mechanism
+    lattice: Lattice
 
+    def _noise(self) -> Law:
+        raise NotImplementedError
 
-def moved_law(noise: Law, lattice: Lattice, value: object) -> Shifted | OnGrid:
-    """The exact law of value + noise."""
-    moved = Shifted(noise, lattice.steps_of(value))
-    return OnGrid(moved, lattice.step) if lattice.rounds else moved
+    def release(self, value: Any) -> Any:
+        """A private version of an integer, a float or an array, of the same kind."""
+        return self.lattice.noised(value, self._prepared())
 
+    def law(self, value: Any) -> Shifted | OnGrid:
+        """The exact law of release(value)."""
+        moved = Shifted(self._noise(), self.lattice.steps_of(value))
+        return OnGrid(moved, self.lattice.step) if self.lattice.rounds else moved
 
-def error_bound(noise: Law, lattice: Lattice, beta: object) -> Fraction:
-    """The least a with P[abs(error) > a] <= beta, for the exact release.
+    def accuracy(self, beta: Number) -> Fraction:
+        """The least a with P[abs(release - value) > a] <= beta, for one coordinate.
 
-    A float release is the nearest float to the exact one: beyond 2**53 steps it may be off by half
-    a unit in its last place more.
+        A float release is the nearest float to the exact one: beyond 2**53 steps it may be off by
+        half a unit in its last place more.
 
-    Theorem  P[abs(X) > k] <= beta iff P[X <= k] >= 1 - beta/2, since X is symmetric; rounding to
-             the grid moves a value by at most half a step more
-    """
-    steps = max(noise.quantile(1 - probability(beta, "beta") / 2), 0)
-    return steps * lattice.step + _rounding(lattice)
+        Theorem  P[abs(X) > k] <= beta iff P[X <= k] >= 1 - beta/2, since X is symmetric; rounding
+                 to the grid moves a value by at most half a step more. For Laplace noise
+                 P[abs(X) > k] = 2 q**(k+1)/(1+q); its continuous counterpart is the error
+                 (sensitivity/epsilon) ln(1/beta) of paper 004
+        """
+        steps = max(self._noise().quantile(1 - level(beta, "beta") / 2), 0)
+        return steps * self.lattice.step + self.lattice.half_step
 
-
-def error_probability(noise: Law, lattice: Lattice, error: object) -> float:
-    """P[abs(error) > error], rounded up: the inverse of `error_bound`."""
-    steps = (distance_parameter(error, "error") - _rounding(lattice)) // lattice.step
-    if steps < 0:
-        return 1.0
-    return min(upper((1 - noise.cdf(int(steps))) * 2), 1.0)
-
-
-def _rounding(lattice: Lattice) -> Fraction:
-    return lattice.step / 2 if lattice.rounds else Fraction(0)
+    def beta(self, error: Number) -> float:
+        """P[abs(release - value) > error] for one coordinate, rounded up."""
+        noise, far = self._noise(), nonnegative(error, "error")
+        steps = (far - self.lattice.half_step) // self.lattice.step
+        return min(upper((1 - noise.cdf(int(steps))) * 2), 1.0) if steps >= 0 else 1.0
 
 
 def check_whole_sensitivity(sensitivity: Fraction, lattice: Lattice) -> None:
@@ -307,13 +330,3 @@ def check_whole_sensitivity(sensitivity: Fraction, lattice: Lattice) -> None:
             problem="is below 1, and no two different integers are that close",
             remedy='pass a whole number, or grid="auto" for floats',
         )
-
-
-def distance_parameter(value: object, name: str = "distance") -> Fraction:
-    """An exact distance from 0 up."""
-    return nonnegative(value, name)
-
-
-def probability(value: object, name: str, *, remedy: str = "pass, say, 0.05") -> Fraction:
-    """An exact probability strictly between 0 and 1."""
-    return exact_probability(value, name, zero=False, one=False, remedy=remedy)

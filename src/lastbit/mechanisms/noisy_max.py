@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,7 @@ from lastbit.exact import (
     Number,
     arb_of,
     floor_ceil,
-    floor_log2,
+    nonnegative,
     positive,
     refine,
     upper,
@@ -26,7 +26,8 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import Law, least
-from lastbit.mechanisms.lattice import Lattice, distance_parameter, lattice, probability, unprepared
+from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.mechanisms.mechanism import Prepared, Pure, exactly_one, level, set_fields
 from lastbit.mechanisms.permute_and_flip import failures
 from lastbit.mechanisms.selection import (
     Utilities,
@@ -37,16 +38,15 @@ from lastbit.mechanisms.selection import (
     moves,
     utilities_of,
 )
-from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
+from lastbit.privacy import AS_DECLARED, Neighbours
 from lastbit.sampling import MOST_SCALE, Bits, Sampler, Size, digits, drawn_fresh
 
 _BLOCK = 1 << 16
 _NARROW = 1 << 61  # steps below it, and noise below twice as much, add up in int64
-_WHOLE_IN_FLOATS = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ReportNoisyMax:
+class ReportNoisyMax(Pure, Prepared):
     """Picks the candidate whose utility is greatest after one-sided geometric noise was added.
 
     Law      release(u) = the least i with u_i + G_i = max(u_j + G_j), P[G = k] = (1-q) q**k,
@@ -84,7 +84,6 @@ class ReportNoisyMax:
     lattice: Lattice
     monotone: bool
     neighbours: Neighbours
-    _sampler: Sampler | None = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -99,10 +98,7 @@ class ReportNoisyMax:
         distance = positive(sensitivity, "sensitivity")
         factor = moves(monotone=monotone)
         check_monotone(monotone, neighbours)
-        if (epsilon is None) == (scale is None):
-            raise InvalidParameter(
-                "epsilon", problem="or scale, exactly one, is needed", remedy="pass one of the two"
-            )
+        exactly_one(epsilon=epsilon, scale=scale)
         # one dimension: each utility is rounded apart, and each may move by all of the sensitivity
         if scale is not None:
             noise = positive(scale, "scale")
@@ -117,27 +113,8 @@ class ReportNoisyMax:
                 problem="makes noise of more than 2**512 steps",
                 remedy='measure in a larger unit, or pass grid="auto"',
             )
-        object.__setattr__(self, "sensitivity", distance)
-        object.__setattr__(self, "scale", noise)
-        object.__setattr__(self, "lattice", grounds)
-        object.__setattr__(self, "monotone", monotone)
-        object.__setattr__(self, "neighbours", neighbours)
-        object.__setattr__(self, "_sampler", None)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact loss for utilities as far apart as the declared sensitivity."""
-        return self._loss(self.sensitivity)
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
-        return PureDP(self.epsilon, neighbours=self.neighbours)
-
-    def guarantee_at(self, distance: Number) -> PureDP:
-        """What one release promises if no utility moves by more than the distance."""
-        far = distance_parameter(distance)
-        return PureDP(self._loss(far) if far else 0, neighbours=self.neighbours)
+        set_fields(self, sensitivity=distance, scale=noise, lattice=grounds, monotone=monotone)
+        set_fields(self, neighbours=neighbours, _sampler=None)
 
     def release(self, utilities: object, size: Size = None) -> Any:
         """The index of a candidate; an array of independent ones if a size is given.
@@ -145,11 +122,7 @@ class ReportNoisyMax:
         Each of them costs what `guarantee` says.
         """
         steps = self._steps(utilities_of(utilities))
-        noise = self._sampler
-        if noise is None:  # tables are built when they are first needed
-            noise = digits(self.scale / self.lattice.step, signed=False)
-            object.__setattr__(self, "_sampler", noise)
-        return drawn_fresh(NoisyArgmax(steps, noise), size)
+        return drawn_fresh(NoisyArgmax(steps, self._prepared()), size)
 
     def law(self, utilities: object) -> NoisyMaxLaw:
         """The exact law of release(utilities); n candidates take about n**2 operations each."""
@@ -163,23 +136,23 @@ class ReportNoisyMax:
                  probability P[G' >= G + L] = q**L/(1+q), so one of the n-1 others does so with
                  probability at most (n-1) q**L/(1+q). Rounding to the grid adds a step to a loss
         """
-        level, count = probability(beta, "beta"), candidate_count(candidates)
+        most, count = level(beta, "beta"), candidate_count(candidates)
         if count == 1:
             return Fraction(0)
 
         def serves(steps: int) -> bool:
             def at(precision: int) -> bool:
                 with working_precision(precision):
-                    return Ball(self._passed(steps, count)) <= level
+                    return Ball(self._passed(steps, count)) <= most
 
             return refine(at)  # q is transcendental, so the two sides are never equal
 
-        return (least(serves, (1, None)) - 1) * self.lattice.step + self._rounding()
+        return (least(serves, (1, None)) - 1) * self.lattice.step + 2 * self.lattice.half_step
 
     def beta(self, error: Number, *, candidates: int) -> float:
         """At least P[greatest utility - chosen one > error], whatever the utilities."""
-        far, count = distance_parameter(error, "error"), candidate_count(candidates)
-        steps = int((far - self._rounding()) // self.lattice.step) + 1
+        far, count = nonnegative(error, "error"), candidate_count(candidates)
+        steps = int((far - 2 * self.lattice.half_step) // self.lattice.step) + 1
         if count == 1:
             return 0.0
         if steps < 1:
@@ -211,10 +184,12 @@ class ReportNoisyMax:
             even = (self._passed(0, count)).log() / arb_of(rate)  # any M is right, this is best
             sure = max(floor_ceil(even)[0], 0)
             tail = (-arb_of(rate * (sure + 1))).exp() * (count - 1) / -(-arb_of(2 * rate)).expm1()
-            return upper((tail + sure) * arb_of(self.lattice.step) + arb_of(self._rounding()))
+            return upper(
+                (tail + sure) * arb_of(self.lattice.step) + arb_of(2 * self.lattice.half_step)
+            )
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return unprepared(self)
+    def _new_sampler(self) -> Sampler:
+        return digits(self.scale / self.lattice.step, signed=False)
 
     def _loss(self, distance: Fraction) -> Fraction:
         steps = moves(monotone=self.monotone) * self.lattice.l1_steps(distance)
@@ -225,29 +200,17 @@ class ReportNoisyMax:
         rate = self.lattice.step / self.scale
         return (-arb_of(rate * steps)).exp() * (count - 1) / (1 + (-arb_of(rate)).exp())
 
-    def _rounding(self) -> Fraction:
-        return self.lattice.step if self.lattice.rounds else Fraction(0)
-
     def _steps(self, utilities: Utilities) -> NDArray[Any]:
-        """Where each utility lies on the lattice: int64, or Python integers if that is too small.
-
-        A quotient by a power of two is exact in floats, and so is the rounding; what leaves the
-        range of exact floats goes by way of rationals.
-        """
+        """Where each utility lies on the lattice: int64, or Python integers if that overflows."""
         if not self.lattice.rounds:
             return _whole_steps(utilities)
-        if isinstance(utilities, np.ndarray) and _exact_in_floats(utilities):
-            exponent = floor_log2(self.lattice.step)
-            with np.errstate(all="ignore"):
-                scaled = np.rint(np.ldexp(utilities.astype(np.float64), -exponent))
-            if (np.abs(scaled) < float(_NARROW)).all():
-                return scaled.astype(np.int64)
-        exact = exact_utilities(utilities)
-        return _integers([round(utility / self.lattice.step) for utility in exact])
+        if isinstance(utilities, np.ndarray):
+            return _integers(self.lattice.rounded(utilities))
+        return _integers([round(utility / self.lattice.step) for utility in utilities])
 
 
 def _whole_steps(utilities: Utilities) -> NDArray[Any]:
-    """Integers as they are; others are refused, since nobody said on which grid they lie."""
+    """Integers as they are; others are refused, since no grid was declared for them."""
     if isinstance(utilities, np.ndarray) and utilities.dtype.kind in "iu":
         return _integers(utilities)
     if isinstance(utilities, list) and all(u.denominator == 1 for u in utilities):
@@ -257,12 +220,6 @@ def _whole_steps(utilities: Utilities) -> NDArray[Any]:
         problem="are not integers",
         remedy='pass integers, or construct the mechanism with grid="auto"',
     )
-
-
-def _exact_in_floats(utilities: NDArray[Any]) -> bool:
-    if utilities.dtype.kind == "f":
-        return True
-    return max(-int(utilities.min()), int(utilities.max())) <= _WHOLE_IN_FLOATS
 
 
 def _integers(numbers: NDArray[Any] | list[int]) -> NDArray[Any]:
@@ -342,8 +299,7 @@ class NoisyMaxLaw(Law):
         numbers = tuple(whole(u, "utilities", least=-(1 << 4096)) for u in utilities)
         if not numbers:
             raise InvalidParameter("utilities", problem="are empty", remedy="pass at least one")
-        object.__setattr__(self, "utilities", numbers)
-        object.__setattr__(self, "scale", positive(scale, "scale"))
+        set_fields(self, utilities=numbers, scale=positive(scale, "scale"))
 
     def mass(self, value: int) -> arb:
         if not 0 <= value < len(self.utilities):

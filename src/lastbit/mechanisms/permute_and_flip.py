@@ -9,9 +9,9 @@ from typing import Any
 
 from flint import arb, arb_poly, ctx
 
-from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, upper, working_precision
+from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, nonnegative, upper, working_precision
 from lastbit.laws import ExpWeighted, Law
-from lastbit.mechanisms.lattice import distance_parameter, probability
+from lastbit.mechanisms.mechanism import level
 from lastbit.mechanisms.selection import (
     ByRate,
     candidate_count,
@@ -41,7 +41,7 @@ class PermuteAndFlip(ByRate):
              exp(-rate m) P[E >= k], so the loss is at most 2 D rate, or D rate
     Source   McKenna, Sheldon 2020; the race: Ding et al. 2021
     Differs  utilities are exact, floats are the dyadic numbers they are; coins are flipped all at
-             once and exactly (`sampling/flips.py`)
+             once and exactly (`sampling/bernoulli.py`)
     Checked  tests/mechanisms/test_permute_and_flip.py; proof: docs/theory/permute-and-flip.md
 
     >>> pick = PermuteAndFlip(sensitivity=1, epsilon=2)
@@ -72,12 +72,12 @@ class PermuteAndFlip(ByRate):
 
         The a at which `beta` is reached, by bisection; never above that of `Exponential`.
         """
-        level, count = probability(beta, "beta"), candidate_count(candidates)
-        if self._worst(Fraction(0), count) <= level:
+        most, count = level(beta, "beta"), candidate_count(candidates)
+        if self._worst(Fraction(0), count) <= most:
             return 0.0
-        low, high = 0.0, self._first_guess(level, count)
+        low, high = 0.0, self._first_guess(most, count)
         while low < (middle := low + (high - low) / 2) < high:  # high serves, low does not
-            if self._worst(Fraction(middle), count) <= level:
+            if self._worst(Fraction(middle), count) <= most:
                 high = middle
             else:
                 low = middle
@@ -91,9 +91,7 @@ class PermuteAndFlip(ByRate):
                  with p = exp(-rate error): 1 - integral of (1 - t p)**(n-1) over 0 < t < 1,
                  which is 1 - (1 - (1-p)**n)/(n p), and at most (n-1) p/2
         """
-        return min(
-            self._worst(distance_parameter(error, "error"), candidate_count(candidates)), 1.0
-        )
+        return min(self._worst(nonnegative(error, "error"), candidate_count(candidates)), 1.0)
 
     def expected_error(self, utilities: object) -> float:
         """The mean of greatest utility - chosen one, rounded up."""
@@ -116,9 +114,9 @@ class PermuteAndFlip(ByRate):
             harmonic = arb(count + 1).digamma() + arb.const_euler()
             return max(upper((harmonic - 1) / arb_of(self.rate)), 0.0) if count > 1 else 0.0
 
-    def _first_guess(self, level: Fraction, count: int) -> float:
+    def _first_guess(self, most: Fraction, count: int) -> float:
         """An a that serves, by the simpler bound (n-1) p/2."""
-        ratio = (count - 1) / (2 * level)
+        ratio = (count - 1) / (2 * most)
         if ratio <= 1:
             return 0.0
         with working_precision(DEFAULT_PRECISION):

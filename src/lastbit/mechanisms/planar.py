@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -10,16 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
-from lastbit.exact import Number, Real, floor_log2, lower, positive, rational, refine, upper
+from lastbit.exact import Number, Real, floor_log2, lower, nonnegative, positive, refine, upper
 from lastbit.laws import DiscretePlanarLaplace, ScatteredPoint
-from lastbit.mechanisms.lattice import (
-    array_of,
-    distance_parameter,
-    lattice,
-    power_below,
-    probability,
-    unprepared,
-)
+from lastbit.mechanisms.lattice import Lattice, array_of, lattice, power_below
+from lastbit.mechanisms.mechanism import Prepared, level, set_fields
 from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP
 from lastbit.sampling import MOST_STEPS, Shells, coordinates, drawn, planar_sampler
 
@@ -32,7 +26,7 @@ _LEAST_LOSS = Fraction(1, 1 << 20)  # at `within`; for less, only a grid coarser
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PlanarLaplace:
+class PlanarLaplace(Prepared):
     """Moves points of the plane by planar Laplace noise on a public grid.
 
     Law      release(x) = grid (round(x/grid) + X), coordinate by coordinate rounded to the nearest
@@ -77,7 +71,6 @@ class PlanarLaplace:
     unit: str
     grid: Fraction
     neighbours: Neighbours
-    _sampler: Shells | None = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -100,17 +93,13 @@ class PlanarLaplace:
             grid = _fitting(loss, distance)
         # every point of the plane is rounded: there is no "no grid" here
         step = lattice(positive(grid, "grid"), noise=distance / loss, dimension=2).step
-        object.__setattr__(self, "epsilon", loss)
-        object.__setattr__(self, "within", distance)
-        object.__setattr__(self, "unit", unit)
-        object.__setattr__(self, "grid", step)
-        object.__setattr__(self, "neighbours", neighbours)
-        object.__setattr__(self, "_sampler", None)
+        set_fields(self, epsilon=loss, within=distance, unit=unit, grid=step, neighbours=neighbours)
+        set_fields(self, _sampler=None)
         if self.rate * MOST_STEPS < 1:
             raise InvalidParameter(
                 "grid", problem="is finer than 2**-22 of the noise", remedy="use a coarser grid"
             )
-        _ = self.guarantee  # refuses what cannot be promised: a unit or neighbours that are none
+        _ = self.guarantee  # refuses what cannot be promised: a bad unit or relation
 
     @property
     def slack(self) -> Fraction:
@@ -136,16 +125,13 @@ class PlanarLaplace:
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What the release of one point promises for points at most so far apart."""
-        return self.guarantee.at(distance_parameter(distance))
+        return self.guarantee.at(nonnegative(distance, "distance"))
 
     # -- what is released --
     def release(self, points: Any) -> Any:
         """A private version of a pair of numbers (a tuple), or of an array of shape (..., 2)."""
         steps = self._steps(points)
-        sampler = self._sampler
-        if sampler is None:  # tables are built when they are first needed
-            sampler = planar_sampler(self.rate)
-            object.__setattr__(self, "_sampler", sampler)
+        sampler = self._prepared()
         if steps.ndim == 1:
             steps = steps + np.array(drawn(sampler, None), np.int64)
         else:
@@ -172,12 +158,12 @@ class PlanarLaplace:
                  grid for the rounding of the input. Beyond 2**53 steps a float adds half a unit in
                  its last place
         """
-        far = self._noise().radius(1 - probability(beta, "beta"))
+        far = self._noise().radius(1 - level(beta, "beta"))
         return far * self.grid + self.slack / 2
 
     def beta(self, error: Number) -> float:
         """The probability that a release is further off than this, rounded up."""
-        left = distance_parameter(error, "error") - self.slack / 2
+        left = nonnegative(error, "error") - self.slack / 2
         return self._noise().tail_upper(left / self.grid)
 
     @property
@@ -185,8 +171,8 @@ class PlanarLaplace:
         """The mean distance of a release from its point, rounded up."""
         return upper(self._noise().mean_distance() * self.grid + self.slack / 2)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return unprepared(self)
+    def _new_sampler(self) -> Shells:
+        return planar_sampler(self.rate)
 
     def _noise(self) -> DiscretePlanarLaplace:
         return DiscretePlanarLaplace(self.rate)
@@ -200,29 +186,14 @@ class PlanarLaplace:
                 problem="does not hold pairs of coordinates",
                 remedy="pass (x, y), or an array whose last axis is 2 long",
             )
-        if array.dtype.kind == "O" or array.dtype.itemsize > 8:
-            return self._one_by_one(array)
-        if not np.isfinite(array).all():
+        steps = Lattice(self.grid, rounds=True, dimension=2).rounded(array)
+        if not (np.abs(steps) <= _MOST_POSITION).all():
             raise InvalidParameter(
-                "value", problem="holds NaN or an infinity", remedy="clean or clamp the data first"
+                "value",
+                problem="lies beyond 2**60 steps of the grid",
+                remedy="clamp the data first",
             )
-        with np.errstate(all="ignore"):
-            floats = array.astype(np.float64)
-            # a quotient by a power of two and its rounding: exact, unless beyond all bounds
-            steps = np.rint(np.ldexp(floats, -floor_log2(self.grid)))
-        if array.dtype.kind != "f" and not (np.abs(floats) <= 2.0**53).all():
-            return self._one_by_one(array)  # such integers have no float of their own
-        if not (np.abs(steps) <= float(_MOST_POSITION)).all():
-            raise _too_far()
         return steps.astype(np.int64)
-
-    def _one_by_one(self, array: NDArray[Any]) -> NDArray[np.int64]:
-        if any(isinstance(item, str | bytes) for item in array.flat):
-            raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
-        steps = [round(rational(item, "value") / self.grid) for item in array.flat]
-        if any(abs(step) > _MOST_POSITION for step in steps):
-            raise _too_far()
-        return np.array(steps, np.int64).reshape(array.shape)
 
 
 def _loss(epsilon: Number | Real) -> Fraction:
@@ -262,9 +233,3 @@ def _fitting(loss: Fraction, within: Fraction) -> Fraction:
             remedy="change the unit of distance",
         )
     return step
-
-
-def _too_far() -> InvalidParameter:
-    return InvalidParameter(
-        "value", problem="lies beyond 2**60 steps of the grid", remedy="clamp the data first"
-    )

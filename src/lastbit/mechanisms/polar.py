@@ -12,20 +12,23 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, arb_of, positive, rational, upper, working_precision
-from lastbit.mechanisms.lattice import (
-    array_of,
-    distance_parameter,
-    nearest,
-    power_below,
-    probability,
+from lastbit.exact import (
+    Number,
+    arb_of,
+    nonnegative,
+    positive,
+    rational,
+    upper,
+    working_precision,
 )
+from lastbit.mechanisms.lattice import floats_of, nearest, power_below
+from lastbit.mechanisms.mechanism import exactly_one, level, moderate, set_fields
 from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import PLACES, RADIUS_ERROR, PolarNoise, drawn, least, survival
 
 _ROUNDING = Fraction(1, 1 << 53)
 _PRECISION = 192
-_EXTREME = Fraction(2) ** 300
+_REMEDY = "change the unit of distance"
 
 Floats = NDArray[np.float64]
 Figures = dict[str, Fraction]
@@ -172,18 +175,16 @@ class PolarLaplace:
         centre: tuple[Number, Number] = (0, 0),
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        if (epsilon is None) == (rate is None):
-            problem = "or rate, exactly one, is needed"
-            raise InvalidParameter("epsilon", problem=problem, remedy="pass one of the two")
-        side = _moderate(cell, "cell")
+        exactly_one(epsilon=epsilon, rate=rate)
+        side = moderate(cell, "cell", remedy=_REMEDY)
         if side != power_below(side):
-            raise InvalidParameter("cell", problem="is no power of two", remedy="pass, say, 4")
+            raise InvalidParameter("cell", problem="is not a power of two", remedy="pass, say, 4")
         half = _multiple(positive(half_width, "half_width"), side, "half_width")
         allowed = half if inputs is None else _multiple(positive(inputs, "inputs"), side, "inputs")
         if not isinstance(centre, tuple | list) or len(centre) != 2:
-            raise WrongType("centre", problem="is no point", remedy="pass (x, y)")
+            raise WrongType("centre", problem="is not a point", remedy="pass (x, y)")
         middle = tuple(_multiple(part, side, "centre") for part in centre)
-        near = _moderate(within, "within")
+        near = moderate(within, "within", remedy=_REMEDY)
         check_neighbours(neighbours)
         reach = max(map(abs, middle)) + max(half, allowed)
 
@@ -191,17 +192,20 @@ class PolarLaplace:
             return polar_bounds(rate=a, cell=side, half_width=half, inputs=allowed, reach=reach)
 
         if rate is not None:
-            slope = _moderate(rate, "rate")
+            slope = moderate(rate, "rate", remedy=_REMEDY)
             bounds = certified(slope)
         else:
-            slope, bounds = _calibrated(_moderate(epsilon, "epsilon"), near, certified)
+            slope, bounds = _calibrated(
+                moderate(epsilon, "epsilon", remedy=_REMEDY), near, certified
+            )
         if bounds is None:  # L <= 2 delta_t, or the floats cost as much as the distance
             remedy = "pass a smaller half_width or inputs, a larger cell, less loss for a distance"
             raise InvalidParameter("cell", problem="is too small for floats", remedy=remedy)
-        MetricDP(1, per=near, unit=unit)  # refuses a unit that is no name
-        values = (slope, near, unit, side, half, allowed, middle, bounds, neighbours)
-        for name, value in zip(self.__slots__, values, strict=True):
-            object.__setattr__(self, name, value)
+        MetricDP(1, per=near, unit=unit)  # refuses a unit that is not a name
+        set_fields(
+            self, rate=slope, within=near, unit=unit, cell=side, half_width=half, inputs=allowed
+        )
+        set_fields(self, centre=middle, bounds=bounds, neighbours=neighbours)
 
     @property
     def guarantee(self) -> MetricDP:
@@ -211,7 +215,7 @@ class PolarLaplace:
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises for inputs at most so far apart."""
-        return self.guarantee.at(distance_parameter(distance))
+        return self.guarantee.at(nonnegative(distance, "distance"))
 
     def certificate(self) -> Figures:
         """Every figure of the proof, and the loss at `within` they lead to; each rounded up."""
@@ -237,14 +241,14 @@ class PolarLaplace:
         Theorem  the ideal radius exceeds r with probability (1 + rate r) exp(-rate r); the floats
                  add delta_t, rounding half a cell's diagonal. Not the least a, but near it
         """
-        level = probability(beta, "beta")
+        chance = level(beta, "beta")
         with working_precision(_PRECISION):
-            radius = least(lambda t: survival(t) <= arb_of(level))
+            radius = least(lambda t: survival(t) <= arb_of(chance))
         return radius / self.rate + self._rounding()
 
     def beta(self, error: Number) -> float:
         """P[the release is inside, and farther than `error` from the input], rounded up."""
-        radius = distance_parameter(error, "error") - self._rounding()
+        radius = nonnegative(error, "error") - self._rounding()
         if radius <= 0:
             return 1.0
         with working_precision(_PRECISION):
@@ -255,20 +259,10 @@ class PolarLaplace:
 
     def _points(self, value: object) -> Floats:
         """The input as the nearest floats, moved to the edge of the square of inputs."""
-        array = array_of(value)
-        if array.shape[-1:] != (2,) or array.ndim > 2:
+        floats = floats_of(value)
+        if floats.shape[-1:] != (2,) or floats.ndim > 2:
             remedy = "pass (x, y) or shape (n, 2)"
-            raise InvalidParameter("value", problem="is no point of the plane", remedy=remedy)
-        if array.dtype.kind == "O":
-            if any(isinstance(v, str | bytes) for v in array.flat):
-                raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
-            numbers = [nearest(rational(v, "value")) for v in array.flat]
-            array = np.reshape(numbers, array.shape)
-        elif not np.isfinite(array).all():
-            problem = "holds NaN or an infinity"
-            raise InvalidParameter("value", problem=problem, remedy="clean or clamp the data first")
-        with np.errstate(over="ignore"):
-            floats = array.astype(np.float64)
+            raise InvalidParameter("value", problem="is not a point of the plane", remedy=remedy)
         low, high = ([float(c + s * self.inputs) for c in self.centre] for s in (-1, 1))
         return np.clip(floats, low, high)
 
@@ -299,17 +293,10 @@ def _calibrated(
     return low, best
 
 
-def _moderate(value: object, name: str) -> Fraction:
-    """A number so far from 0 and infinity that no float over- or underflows."""
-    number = positive(value, name)
-    if not 1 / _EXTREME <= number <= _EXTREME:
-        problem = "is not between 2**-300 and 2**300"
-        raise InvalidParameter(name, problem=problem, remedy="change the unit of distance")
-    return number
-
-
 def _multiple(value: object, cell: Fraction, name: str) -> Fraction:
     number = rational(value, name)
     if (number / cell).denominator != 1:
-        raise InvalidParameter(name, problem="is no multiple of the cell", remedy="round it to one")
+        raise InvalidParameter(
+            name, problem="is not a multiple of the cell", remedy="round it to one"
+        )
     return number

@@ -30,6 +30,7 @@ from lastbit.exact import (
     upper,
     whole,
 )
+from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.mechanisms.randomized_response import (
     RandomizedResponse,
     categories_in,
@@ -88,10 +89,7 @@ class Poll:
     def __init__(
         self, response: RandomizedResponse | None = None, *, epsilon: Number | None = None
     ) -> None:
-        if (response is None) == (epsilon is None):
-            raise InvalidParameter(
-                "response", problem="or epsilon, exactly one, is needed", remedy="pass one of them"
-            )
+        exactly_one(response=response, epsilon=epsilon)
         mechanism = RandomizedResponse(epsilon=epsilon) if response is None else response
         if not isinstance(mechanism, RandomizedResponse):
             raise WrongType(
@@ -105,7 +103,7 @@ class Poll:
                 problem="draws all answers by lot: nothing can be learned from them",
                 remedy="pass a larger epsilon",
             )
-        object.__setattr__(self, "response", mechanism)
+        set_fields(self, response=mechanism)
 
     @property
     def guarantee(self) -> PureDP:
@@ -132,9 +130,9 @@ class Poll:
     ) -> tuple[PollResult, ...]:
         """The share of every category; each interval has the confidence by itself, not all."""
         check_listed(self.response.categories)
-        level, counts = _confidence(confidence), self._counts(responses)
+        chance, counts = _confidence(confidence), self._counts(responses)
         total = sum(counts)
-        results = {count: self._result(count, total, level, method) for count in set(counts)}
+        results = {count: self._result(count, total, chance, method) for count in set(counts)}
         return tuple(results[count] for count in counts)
 
     def variance(self, mean: Number) -> Fraction:
@@ -242,7 +240,7 @@ def uncertainty_curve(
     >>> uncertainty_curve([1, math.inf], [100, 10_000]).round(3).tolist()
     [[0.212, 0.021], [0.098, 0.01]]
     """
-    level, share = _confidence(confidence), probability(mean, "mean", remedy="pass a share")
+    chance, share = _confidence(confidence), probability(mean, "mean", remedy="pass a share")
     counts = [whole(n, "sizes", least=1) for n in sizes]
     rows = []
     for epsilon in epsilons:
@@ -250,7 +248,7 @@ def uncertainty_curve(
         variance = (
             share_variance(Fraction(1), share) if plain else Poll(epsilon=epsilon).variance(share)
         )
-        rows.append([_half_width(variance, n, level) for n in counts])
+        rows.append([_half_width(variance, n, chance) for n in counts])
     return np.array(rows, np.float64).reshape(len(rows), len(counts))
 
 
@@ -274,4 +272,4 @@ def _half_width(variance: Fraction, n: int, confidence: Fraction) -> float:
 
 
 def _confidence(value: object) -> Fraction:
-    return probability(value, "confidence", zero=False, one=False, remedy="pass, say, 0.95")
+    return level(value, "confidence", remedy="pass, say, 0.95")

@@ -11,11 +11,11 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Ball, Number, positive, whole
 from lastbit.laws import OnGrid, Shifted
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.lattice import probability
+from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.mechanisms.stable_value import BOTTOM, Bottom, check_same, least_above, passes
 from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, check_neighbours
 from lastbit.sampling import drawn, laplace_sampler
-from lastbit.sensitivity import Proposal
+from lastbit.sensitivity import Proposal, several_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +83,20 @@ class ProposeTestRelease:
     ) -> None:
         if grid is None:
             raise InvalidParameter(
-                "grid", problem="is none, and the value is no integer", remedy='pass "auto"'
+                "grid", problem="is None, and the value is not an integer", remedy='pass "auto"'
             )
-        loss, chance = positive(epsilon, "epsilon"), probability(delta, "delta")
+        loss, chance = positive(epsilon, "epsilon"), level(delta, "delta")
         proposed = _bounds(bound, bounds)
-        for_tests = loss * probability(share, "share")
+        for_tests = loss * level(share, "share")
         each = for_tests / len(proposed)
         relation = check_neighbours(neighbours)
         noises = tuple(
             Laplace(sensitivity=b, epsilon=loss - for_tests, grid=grid, neighbours=relation)
             for b in proposed
         )
-        object.__setattr__(self, "bounds", proposed)
-        object.__setattr__(self, "test_epsilon", each)
-        object.__setattr__(self, "release_epsilon", loss - for_tests)
-        object.__setattr__(self, "delta", chance)
-        object.__setattr__(self, "threshold", least_above(each, chance / len(proposed)))
-        object.__setattr__(self, "neighbours", relation)
-        object.__setattr__(self, "_noises", noises)
+        set_fields(self, bounds=proposed, test_epsilon=each, release_epsilon=loss - for_tests)
+        set_fields(self, delta=chance, threshold=least_above(each, chance / len(proposed)))
+        set_fields(self, neighbours=relation, _noises=noises)
 
     @property
     def guarantee(self) -> ApproxDP:
@@ -146,30 +142,23 @@ class ProposeTestRelease:
         if not isinstance(proposal, Proposal):
             raise WrongType(
                 "proposal",
-                problem="is no value with its distances",
+                problem="is not a value with its distances",
                 remedy="pass sensitivity.propose(...) or Proposal(value, distances)",
             )
+        remedy = "propose these bounds"
         if len(proposal.distances) != len(self.bounds):
-            raise InvalidParameter(
-                "proposal", problem="has another number of bounds", remedy="propose these bounds"
-            )
-        if proposal.bounds is not None and proposal.bounds != self.bounds:
-            raise InvalidParameter(
-                "proposal", problem="is about other bounds", remedy="propose these bounds"
-            )
+            problem = "has another number of bounds"
+            raise InvalidParameter("proposal", problem=problem, remedy=remedy)
+        if proposal.bounds not in (None, self.bounds):
+            raise InvalidParameter("proposal", problem="is about other bounds", remedy=remedy)
         check_same(proposal.neighbours, self.neighbours)
 
 
 def _bounds(bound: Number | None, bounds: Sequence[Number] | None) -> tuple[Fraction, ...]:
-    if (bound is None) == (bounds is None):
-        raise InvalidParameter(
-            "bound", problem="or bounds, exactly one, is needed", remedy="pass one of the two"
-        )
+    exactly_one(bound=bound, bounds=bounds)
     if bounds is None:
         return (positive(bound, "bound"),)
-    if isinstance(bounds, str) or not isinstance(bounds, Sequence) or not bounds:
-        raise WrongType("bounds", problem="is no list of numbers", remedy="pass, say, [1, 2, 4]")
-    proposed = tuple(positive(b, "bounds") for b in bounds)
+    proposed = several_bounds(bounds)
     if any(a >= b for a, b in pairwise(proposed)):
         raise InvalidParameter(
             "bounds", problem="do not increase", remedy="sort them and drop doubles"

@@ -28,6 +28,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import Weighted, least
+from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, Sampler, UniformBelow, coin, drawn
 
@@ -84,10 +85,7 @@ class RandomizedResponse:
         categories: int = 2,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        if (epsilon is None) == (keep is None):
-            raise InvalidParameter(
-                "epsilon", problem="or keep, exactly one, is needed", remedy="pass one of the two"
-            )
+        exactly_one(epsilon=epsilon, keep=keep)
         relation = _relation(neighbours)
         count = _count(categories)
         if keep is not None:
@@ -96,10 +94,8 @@ class RandomizedResponse:
         else:
             loss = positive(epsilon, "epsilon")
             kept = _calibrated(loss, count)
-        object.__setattr__(self, "keep", kept)
-        object.__setattr__(self, "categories", count)
-        object.__setattr__(self, "epsilon", loss)
-        object.__setattr__(self, "neighbours", relation)
+        values = {"keep": kept, "categories": count, "epsilon": loss, "neighbours": relation}
+        set_fields(self, **values)
 
     @classmethod
     def from_truth(
@@ -154,10 +150,10 @@ class RandomizedResponse:
         Theorem  the number of changed answers is binomial, whatever the answers are
         Differs  what a poll concludes from perturbed answers, and how surely, is `Poll`'s business
         """
-        level = probability(beta, "beta", zero=False, one=False, remedy="pass, say, 0.05")
+        chance = level(beta, "beta")
         trials = whole(answers, "answers", least=1)
         return least(
-            lambda a: a == trials or tail_at_most(a + 1, trials, 1 - self.keep, level), (0, trials)
+            lambda a: a == trials or tail_at_most(a + 1, trials, 1 - self.keep, chance), (0, trials)
         )
 
 

@@ -10,16 +10,11 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, arb_of, positive, rational, upper, whole, working_precision
-from lastbit.mechanisms.lattice import (
-    array_of,
-    distance_parameter,
-    nearest,
-    power_below,
-    probability,
-)
-from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
+from lastbit.errors import InvalidParameter
+from lastbit.exact import Number, arb_of, nonnegative, upper, whole, working_precision
+from lastbit.mechanisms.lattice import Lattice, floats_of, power_below
+from lastbit.mechanisms.mechanism import Pure, level, moderate, set_fields
+from lastbit.privacy import AS_DECLARED, Neighbours, check_neighbours
 from lastbit.sampling import Bits, drawn, words
 
 PLACES = 51
@@ -27,7 +22,6 @@ _LN2 = 0.6931471805599453
 _SERIES = tuple(1 / (2 * k + 1) for k in range(17))
 _UNIT = Fraction(1, 1 << 53)
 _PRECISION = 192
-_EXTREME = Fraction(2) ** 300
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -172,7 +166,7 @@ def _up(ball: arb) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class RoundedLaplace:
+class RoundedLaplace(Pure):
     """Adds Laplace noise in floats, rounds to multiples of `cell` and stays within `bound` of 0.
 
     Law      release(x) = the multiple of `cell` nearest to x + noise (ties to even), or the nearer
@@ -215,46 +209,40 @@ class RoundedLaplace:
         dimension: int = 1,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        distance, loss = _moderate(sensitivity, "sensitivity"), _moderate(epsilon, "epsilon")
-        side, edge = _moderate(cell, "cell"), _moderate(bound, "bound")
+        distance, loss = moderate(sensitivity, "sensitivity"), moderate(epsilon, "epsilon")
+        side, edge = moderate(cell, "cell"), moderate(bound, "bound")
         if side != power_below(side):
-            raise InvalidParameter("cell", problem="is no power of two", remedy='pass, say, "1/4"')
+            raise InvalidParameter(
+                "cell", problem="is not a power of two", remedy='pass, say, "1/4"'
+            )
         if (edge / side).denominator != 1:
             remedy = "round it to one"
-            raise InvalidParameter("bound", problem="is no multiple of the cell", remedy=remedy)
+            raise InvalidParameter("bound", problem="is not a multiple of the cell", remedy=remedy)
         count = whole(dimension, "dimension", least=1)
         check_neighbours(neighbours)
         found = _calibrated(distance, loss, side, edge, count)
         if found is None:
             remedy = "pass a larger cell, a smaller bound or a larger epsilon"
             raise InvalidParameter("cell", problem="is too small for floats", remedy=remedy)
-        values = (distance, found[0], side, edge, count, found[1], neighbours)
-        for name, value in zip(self.__slots__, values, strict=True):
-            object.__setattr__(self, name, value)
+        set_fields(
+            self, sensitivity=distance, scale=found[0], cell=side, bound=edge, dimension=count
+        )
+        set_fields(self, bounds=found[1], neighbours=neighbours)
 
-    @property
-    def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
-        return self.guarantee_at(self.sensitivity)
-
-    def guarantee_at(self, distance: Number) -> PureDP:
-        """What one release promises for inputs at most so far apart."""
-        far = distance_parameter(distance)
-        loss = far / self.scale + self.dimension * self.bounds.excess if far else Fraction(0)
-        return PureDP(loss, neighbours=self.neighbours)
+    def _loss(self, distance: Fraction) -> Fraction:
+        return distance / self.scale + self.dimension * self.bounds.excess
 
     def certificate(self) -> dict[str, Fraction]:
         """Every figure of the proof, and the loss they lead to; each rounded up."""
         figures = {name: getattr(self.bounds, name) for name in self.bounds.__slots__}
-        return {"scale": self.scale, **figures, "epsilon_upper": self.guarantee.epsilon}
+        return {"scale": self.scale, **figures, "epsilon_upper": self.epsilon}
 
     def release(self, value: Any) -> Any:
         """A private version of a number, or of an array of at most `dimension` numbers."""
         floats = self._floats(value)
         sampler = FloatLaplaceNoise(float(self.scale))
-        if floats.ndim == 0:
-            return float(self._rounded(floats + drawn(sampler, None)))
-        return self._rounded(floats + drawn(sampler, floats.shape))
+        noisy = self._rounded(floats + drawn(sampler, floats.shape or None))
+        return noisy if floats.ndim else float(noisy)
 
     def accuracy(self, beta: Number) -> Fraction:
         """An a with P[abs(release - value) > a] <= beta, for one value within the bound.
@@ -262,14 +250,14 @@ class RoundedLaplace:
         Theorem  the ideal noise exceeds a with probability exp(-a/scale); the floats add delta_t,
                  rounding half a cell, and moving to an end moves nearer to the value
         """
-        level = probability(beta, "beta")
+        chance = level(beta, "beta")
         with working_precision(_PRECISION):
-            spread = _up(-arb_of(level).log())
+            spread = _up(-arb_of(chance).log())
         return spread * self.scale + self._rounding()
 
     def beta(self, error: Number) -> float:
         """P[abs(release - value) > error] for one value within the bound, rounded up."""
-        far = distance_parameter(error, "error") - self._rounding()
+        far = nonnegative(error, "error") - self._rounding()
         if far <= 0:
             return 1.0
         with working_precision(_PRECISION):
@@ -280,27 +268,8 @@ class RoundedLaplace:
 
     def _floats(self, value: object) -> Floats:
         """The input as the nearest floats, moved to the bound where it lies beyond."""
-        if isinstance(value, bool | np.bool_ | np.timedelta64 | str):
-            raise WrongType("value", problem="is no plain number", remedy="pass a number")
-        if isinstance(value, int | float | Fraction | np.integer | np.floating):
-            return self._inside(np.array(nearest(rational(value, "value"))))
-        array = array_of(value)
-        if array.size > self.dimension:
-            remedy = f"construct the mechanism with dimension={array.size}"
-            problem = "has more coordinates than were declared"
-            raise InvalidParameter("value", problem=problem, remedy=remedy)
-        if array.dtype.kind == "O":
-            if any(isinstance(v, str | bytes) for v in array.flat):
-                raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
-            numbers = [nearest(rational(v, "value")) for v in array.flat]
-            return self._inside(np.reshape(numbers, array.shape))
-        if not np.isfinite(array).all():
-            problem = "holds NaN or an infinity"
-            raise InvalidParameter("value", problem=problem, remedy="clean or clamp the data first")
-        with np.errstate(over="ignore"):
-            return self._inside(array.astype(np.float64))
-
-    def _inside(self, floats: Floats) -> Floats:
+        floats = floats_of(value)
+        Lattice(self.cell, rounds=True, dimension=self.dimension).check_dimension(floats)
         return np.clip(floats, float(-self.bound), float(self.bound))
 
     def _rounded(self, sums: Floats) -> Floats:
@@ -336,12 +305,3 @@ def _calibrated(
         else:
             high, best = middle, bounds
     return high, best
-
-
-def _moderate(value: object, name: str) -> Fraction:
-    """A number so far from 0 and infinity that no float over- or underflows."""
-    number = positive(value, name)
-    if not 1 / _EXTREME <= number <= _EXTREME:
-        problem = "is not between 2**-300 and 2**300"
-        raise InvalidParameter(name, problem=problem, remedy="change the unit")
-    return number

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, positive, rational, whole
-from lastbit.mechanisms.lattice import distance_parameter
-from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
+from lastbit.mechanisms.mechanism import Pure, exactly_one, set_fields
+from lastbit.privacy import AS_DECLARED, Neighbours, check_neighbours
 
 Utilities: TypeAlias = NDArray[Any] | list[Fraction]
 """One utility a candidate: int64, uint64 or float64 in a vector, or rationals."""
@@ -23,7 +23,7 @@ _REMEDY = "pass one finite number a candidate"
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ByRate:
+class ByRate(Pure):
     """A choice that prefers utilities at a rate: the loss is 2 D rate, or D rate if monotone."""
 
     sensitivity: Fraction
@@ -42,49 +42,24 @@ class ByRate:
     ) -> None:
         distance = positive(sensitivity, "sensitivity")
         check_monotone(monotone, neighbours)
-        exact = declared_rate(distance, epsilon=epsilon, rate=rate, monotone=monotone)
-        object.__setattr__(self, "sensitivity", distance)
-        object.__setattr__(self, "rate", exact)
-        object.__setattr__(self, "monotone", monotone)
-        object.__setattr__(self, "neighbours", neighbours)
+        exactly_one(epsilon=epsilon, rate=rate)
+        if rate is None:
+            exact = positive(epsilon, "epsilon") / (moves(monotone=monotone) * distance)
+        else:
+            exact = positive(rate, "rate")
+        if not 1 / _EXTREME < exact < _EXTREME:
+            raise InvalidParameter(
+                "epsilon" if rate is None else "rate",
+                problem="makes a rate beyond 2**1000 or below 2**-1000",
+                remedy="rescale the utilities",
+            )
+        set_fields(self, sensitivity=distance, rate=exact, monotone=monotone, neighbours=neighbours)
 
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact loss for utilities as far apart as the declared sensitivity."""
-        return moves(monotone=self.monotone) * self.sensitivity * self.rate
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
-        return PureDP(self.epsilon, neighbours=self.neighbours)
-
-    def guarantee_at(self, distance: Number) -> PureDP:
-        """What one release promises if no utility moves by more than the distance."""
-        loss = moves(monotone=self.monotone) * distance_parameter(distance) * self.rate
-        return PureDP(loss, neighbours=self.neighbours)
+    def _loss(self, distance: Fraction) -> Fraction:
+        return moves(monotone=self.monotone) * distance * self.rate
 
 
 # ---------------------------------------------------------------- what declarations mean
-
-
-def declared_rate(distance: Fraction, *, epsilon: object, rate: object, monotone: bool) -> Fraction:
-    """The rate itself, or the one that costs epsilon; refused unless exactly one is given."""
-    if (epsilon is None) == (rate is None):
-        raise InvalidParameter(
-            "epsilon", problem="or rate, exactly one, is needed", remedy="pass one of the two"
-        )
-    if rate is not None:
-        exact = positive(rate, "rate")
-        moves(monotone=monotone)
-    else:
-        exact = positive(epsilon, "epsilon") / (moves(monotone=monotone) * distance)
-    if not 1 / _EXTREME < exact < _EXTREME:
-        raise InvalidParameter(
-            "epsilon" if rate is None else "rate",
-            problem="makes a rate beyond 2**1000 or below 2**-1000",
-            remedy="rescale the utilities",
-        )
-    return exact
 
 
 def moves(*, monotone: object) -> int:
@@ -100,6 +75,7 @@ def check_monotone(monotone: object, neighbours: object) -> None:
     Taking a person's record away may lower one utility, and what is put in its place may raise
     another: under change-one the utilities do not all move in one direction.
     """
+    moves(monotone=monotone)
     relation = check_neighbours(neighbours).relation
     if monotone is True and relation == "change-one":
         raise InvalidParameter(
@@ -139,7 +115,7 @@ def utilities_of(utilities: object) -> Utilities:
         raise WrongType("utilities", problem="are not a vector of numbers", remedy=_REMEDY)
     array = np.asarray(utilities)
     if array.ndim != 1:
-        raise InvalidParameter("utilities", problem="have not one dimension", remedy=_REMEDY)
+        raise InvalidParameter("utilities", problem="are not one-dimensional", remedy=_REMEDY)
     match array.dtype.kind:
         case "i":
             return _filled(array.astype(np.int64))
@@ -180,7 +156,7 @@ def _from_items(items: list[Any] | tuple[Any, ...]) -> Utilities:
     except LastbitError:  # its message might quote the item
         pass
     raise InvalidParameter(
-        "utilities", problem="hold something that is no finite number", remedy=_REMEDY
+        "utilities", problem="hold something that is not a finite number", remedy=_REMEDY
     )
 
 

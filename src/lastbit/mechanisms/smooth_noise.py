@@ -1,7 +1,4 @@
-"""Noise that follows a smooth bound on the local sensitivity.
-
-How much noise a smooth bound needs: alpha and beta of each ideal noise law.
-"""
+"""Noise scaled to a smooth bound on the local sensitivity, and how much of it each law needs."""
 
 from __future__ import annotations
 
@@ -26,7 +23,8 @@ from lastbit.laws import (
     Rounded,
     StudentT,
 )
-from lastbit.mechanisms.lattice import lattice, nearest, probability
+from lastbit.mechanisms.lattice import lattice, nearest
+from lastbit.mechanisms.mechanism import level, set_fields
 from lastbit.mechanisms.stable_value import check_same
 from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours, least_noise
 from lastbit.sampling import drawn_fresh, rounded_sampler
@@ -77,40 +75,36 @@ class Admissible:
     delta: Fraction
 
 
+_REMEDY = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
+_LAWS: dict[str, Ideal] = {
+    "cauchy": IdealCauchy(),
+    "student": StudentT(3),
+    "laplace": IdealLaplace(),
+    "gaussian": IdealGaussian(),
+}
+
+
 def noise_law(noise: object) -> Ideal:
     """The ideal law that a name or a law object stands for."""
+    if isinstance(noise, str) and noise in _LAWS:
+        return _LAWS[noise]
     match noise:
-        case "cauchy":
-            return IdealCauchy()
-        case "student":
-            return StudentT(3)
-        case "laplace":
-            return IdealLaplace()
-        case "gaussian":
-            return IdealGaussian()
-        case IdealCauchy() | PolynomialTail() | StudentT() | IdealLaplace() | IdealGaussian():
-            return _with_digits(noise)
-    remedy = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
-    raise WrongType("noise", problem="is not known to be admissible", remedy=remedy)
-
-
-def _with_digits(law: Ideal) -> Ideal:
-    """Refuse a tail so heavy that a draw has thousands of digits and takes minutes."""
-    match law:
         case PolynomialTail(gamma=gamma):
             power = gamma - 1
         case StudentT(degrees=degrees):
             power = degrees
+        case IdealCauchy() | IdealLaplace() | IdealGaussian():
+            return noise
         case _:
-            return law
-    if power < _LEAST_POWER:
+            raise WrongType("noise", problem="is not known to be admissible", remedy=_REMEDY)
+    if power < _LEAST_POWER:  # a draw would have thousands of digits and take minutes
         raise InvalidParameter(
             "noise",
             problem="has too heavy a tail",
             remedy="pass StudentT(degrees) with degrees, or PolynomialTail(gamma) with gamma - 1, "
             f"from {_LEAST_POWER} up",
         )
-    return law
+    return noise
 
 
 def admissible(
@@ -125,21 +119,23 @@ def admissible(
     """
     law = noise_law(noise)
     loss = positive(epsilon, "epsilon")
-    part = probability(share, "share", remedy='pass "1/2"')
+    part = level(share, "share", remedy='pass "1/2"')
     sliding, dilation = loss * part, loss * (1 - part)
     chance = _delta(delta, law)
     match law:
         case IdealLaplace():
-            alpha, beta = sliding, _laplace_beta(dilation, chance)
+            alpha = sliding
+            beta = min(dilation, _largest(laplace_dilation, dilation, chance))
         case IdealGaussian():
             alpha, beta = _gaussian(sliding, dilation, chance)
         case IdealCauchy():
             alpha, beta = sliding, dilation
         case PolynomialTail(gamma=gamma):
-            alpha = sliding / _steepest(gamma)
+            # the greatest slope of ln(1+|z|**gamma)
+            alpha = sliding / _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
             beta = dilation / max(Fraction(1), gamma - 1)
         case StudentT(degrees=degrees):
-            alpha = sliding / _steepest_student(degrees)
+            alpha = sliding / _upper(lambda: arb_of(degrees + 1) / (2 * arb_of(degrees).sqrt()))
             beta = dilation / max(Fraction(1), degrees)
         case _:
             raise AssertionError("noise_law lets no other law through")
@@ -158,20 +154,11 @@ def _delta(delta: Number | None, law: Ideal) -> Fraction:
         raise InvalidParameter(
             "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
         )
-    return probability(delta, "delta", remedy='pass, say, "1e-6"')
-
-
-def _steepest(gamma: Fraction) -> Fraction:
-    """Not below (gamma-1)**((gamma-1)/gamma), the greatest slope of ln(1+|z|**gamma)."""
-    return _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
-
-
-def _steepest_student(degrees: Fraction) -> Fraction:
-    """Not below (v+1)/(2 sqrt v)."""
-    return _upper(lambda: arb_of(degrees + 1) / (2 * arb_of(degrees).sqrt()))
+    return level(delta, "delta", remedy='pass, say, "1e-6"')
 
 
 def _upper(number: Callable[[], arb]) -> Fraction:
+    """A rational not below a number."""
     with working_precision(_PRECISION):
         return -Fraction(lower(Ball(-number())))
 
@@ -193,10 +180,6 @@ def gaussian_sliding(alpha: arb, epsilon: arb) -> arb:
     here, there = epsilon / alpha - alpha / 2, epsilon / alpha + alpha / 2
     root = arb(2).sqrt()
     return ((here / root).erfc() - epsilon.exp() * (there / root).erfc()) / 2
-
-
-def _laplace_beta(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return min(epsilon, _largest(laplace_dilation, epsilon, delta))
 
 
 def _gaussian(sliding: Fraction, dilation: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
@@ -275,9 +258,8 @@ class SmoothNoise:
                 problem="is too small for this noise: no bound is smooth enough",
                 remedy="pass a larger one, or use Laplace with global_sensitivity",
             )
-        object.__setattr__(self, "admissible", chosen)
-        object.__setattr__(self, "grid", lattice(grid, noise=Fraction(1), dimension=1).step)
-        object.__setattr__(self, "neighbours", check_neighbours(neighbours))
+        step = lattice(grid, noise=Fraction(1), dimension=1).step
+        set_fields(self, admissible=chosen, grid=step, neighbours=check_neighbours(neighbours))
 
     @property
     def alpha(self) -> Fraction:
@@ -328,9 +310,9 @@ class SmoothNoise:
                  than the rest of the range there. Nothing is off by more than the whole range
         """
         self._check(bound)
-        level = 1 - probability(beta, "beta") / 2
+        chance = 1 - level(beta, "beta") / 2
         with working_precision(128):
-            wide = self.admissible.law.quantile(level).enclosure * arb_of(bound.bound / self.alpha)
+            wide = self.admissible.law.quantile(chance).enclosure * arb_of(bound.bound / self.alpha)
             error = _not_below(wide) + self.grid / 2
         limits = self._limits(bound)
         if limits is None or bound.lower is None or bound.upper is None:
@@ -349,7 +331,7 @@ class SmoothNoise:
         if not isinstance(bound, SmoothBound):
             raise WrongType(
                 "bound",
-                problem="is no smooth bound",
+                problem="is not a smooth bound",
                 remedy="pass smooth_sensitivity(...) or from_distance(...)",
             )
         if bound.beta > self.beta:

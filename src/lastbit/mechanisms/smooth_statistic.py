@@ -10,6 +10,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 from lastbit.laws import Ideal, OnGrid
 from lastbit.mechanisms.lattice import power_below
+from lastbit.mechanisms.mechanism import set_fields
 from lastbit.mechanisms.smooth_noise import SmoothNoise, steps_between
 from lastbit.privacy import CHANGE_ONE, ApproxDP, Neighbours, PureDP
 from lastbit.sensitivity import (
@@ -84,10 +85,7 @@ class SmoothStatistic:
             neighbours=neighbours,
         )
         steps_between(least, most, added.grid)
-        object.__setattr__(self, "statistic", chosen)
-        object.__setattr__(self, "lower", low)
-        object.__setattr__(self, "upper", high)
-        object.__setattr__(self, "noise", added)
+        set_fields(self, statistic=chosen, lower=low, upper=high, noise=added)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:

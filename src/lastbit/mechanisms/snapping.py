@@ -11,19 +11,20 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     Number,
     arb_of,
     ln,
     ln_each,
     lower,
+    nonnegative,
     positive,
-    rational,
     upper,
     working_precision,
 )
-from lastbit.mechanisms.lattice import array_of, distance_parameter, nearest, probability
+from lastbit.mechanisms.lattice import floats_of, nearest
+from lastbit.mechanisms.mechanism import exactly_one, level, moderate, set_fields
 from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import Bits, drawn, words
 
@@ -32,6 +33,7 @@ _ROUNDING = Fraction(1, 1 << 53)
 _MANTISSA = np.uint64((1 << 52) - 1)
 _SIGN = np.uint64(1 << 63)
 _PRECISION = 128
+_REMEDY = "change the unit of the values"
 
 Floats = NDArray[np.float64]
 
@@ -191,12 +193,10 @@ class Snapping:
         inner_epsilon: float | None = None,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        unit = _moderate(sensitivity, "sensitivity")
-        ends = _moderate(bound, "bound")
+        unit = moderate(sensitivity, "sensitivity", remedy=_REMEDY)
+        ends = moderate(bound, "bound", remedy=_REMEDY)
         wide = Fraction(nearest(ends / unit))
-        if (epsilon is None) == (inner_epsilon is None):
-            problem = "or inner_epsilon, exactly one, is needed"
-            raise InvalidParameter("epsilon", problem=problem, remedy="pass one of the two")
+        exactly_one(epsilon=epsilon, inner_epsilon=inner_epsilon)
         check_neighbours(neighbours)
         if epsilon is not None:
             asked = _loss(epsilon, "epsilon")
@@ -204,14 +204,13 @@ class Snapping:
         else:
             inner = _loss(inner_epsilon, "inner_epsilon")
             if Fraction(nearest(inner)) != inner:
-                raise InvalidParameter("inner_epsilon", problem="is no float", remedy="pass one")
+                raise InvalidParameter("inner_epsilon", problem="is not a float", remedy="pass one")
             asked = _total(inner, wide, Fraction(1))
         if asked - inner > min(asked / 100, Fraction(1, 64)):
             problem = "is so large that rounding floats costs too much of epsilon"
             raise InvalidParameter("bound", problem=problem, remedy="pass a smaller one")
-        values = (unit, ends, asked, float(inner), neighbours)
-        for name, value in zip(self.__slots__, values, strict=True):
-            object.__setattr__(self, name, value)
+        set_fields(self, sensitivity=unit, bound=ends, epsilon=asked, inner_epsilon=float(inner))
+        set_fields(self, neighbours=neighbours)
 
     @property
     def grid(self) -> float:
@@ -225,7 +224,7 @@ class Snapping:
 
     def guarantee_at(self, distance: Number) -> PureDP | ApproxDP:
         """What one release promises for inputs at most so far apart."""
-        far = distance_parameter(distance)
+        far = nonnegative(distance, "distance")
         if far == 0:
             return PureDP(0, neighbours=self.neighbours)
         if far == self.sensitivity:
@@ -238,16 +237,13 @@ class Snapping:
 
         Each number costs the guarantee by itself; the whole array costs their composition.
         """
-        numbers = self._scaled(value)
-        noise = SnappingNoise(self.inner_epsilon)
+        numbers = floats_of(value, self.sensitivity)
+        noise = drawn(SnappingNoise(self.inner_epsilon), numbers.shape or None)
         bound, grid = float(self._wide()), grid_of(self.inner_epsilon)
-        if isinstance(numbers, float):
-            noisy = min(max(numbers, -bound), bound) + drawn(noise, None)
-            near = round(noisy / grid) * grid
-            return min(max(near, -bound), bound) * nearest(self.sensitivity)
-        noisy = np.clip(numbers, -bound, bound) + drawn(noise, numbers.shape)
+        noisy = np.clip(numbers, -bound, bound) + noise
         near = np.rint(noisy / grid) * grid + 0.0  # -0.0 would tell the side of 0
-        return np.clip(near, -bound, bound) * nearest(self.sensitivity)
+        snapped_values = np.clip(near, -bound, bound) * nearest(self.sensitivity)
+        return snapped_values if numbers.ndim else float(snapped_values)
 
     def accuracy(self, beta: Number) -> Fraction:
         """An a with P[abs(release - value) > a] <= beta, for values within +-bound.
@@ -256,17 +252,17 @@ class Snapping:
                  sum adds h (B + t), the grid half its step, the other roundings 8 h B; clamping
                  brings nothing further from a value within the bound. Not the least a, but near it
         """
-        level = probability(beta, "beta")
+        chance = level(beta, "beta")
         h = _ROUNDING
         with working_precision(_PRECISION):
-            wait = Fraction(upper(-arb_of(level).log())) + 2 * h
+            wait = Fraction(upper(-arb_of(chance).log())) + 2 * h
         noise = wait / (Fraction(self.inner_epsilon) * (1 - 2 * h)) * (1 + 2 * h)
         return (noise + self._slack()) * self.sensitivity
 
     def beta(self, error: Number) -> float:
         """A bound on P[abs(release - value) > error], rounded up: the inverse of `accuracy`."""
         h = _ROUNDING
-        far = distance_parameter(error, "error") / self.sensitivity - self._slack()
+        far = nonnegative(error, "error") / self.sensitivity - self._slack()
         if far <= 0:
             return 1.0
         wait = far / (1 + 2 * h) * Fraction(self.inner_epsilon) * (1 - 2 * h) - 2 * h
@@ -290,25 +286,6 @@ class Snapping:
             share = Fraction(upper(delta)) if delta < 1 else Fraction(1)
         return ApproxDP(loss, share, neighbours=self.neighbours)
 
-    def _scaled(self, value: object) -> float | Floats:
-        """The value over the sensitivity, rounded at most three times; refused if no number."""
-        if isinstance(value, bool | np.bool_ | np.timedelta64 | str | bytes):
-            raise WrongType("value", problem="is no plain number", remedy="pass a number")
-        if isinstance(value, int | float | Fraction | np.integer | np.floating):
-            return nearest(rational(value, "value") / self.sensitivity)
-        array = array_of(value)
-        if array.dtype.kind == "O":
-            if any(isinstance(v, str | bytes) for v in array.flat):
-                raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
-            exact = [nearest(rational(v, "value") / self.sensitivity) for v in array.flat]
-            return np.reshape(np.array(exact, np.float64), array.shape)
-        if not np.isfinite(array).all():
-            problem = "holds NaN or an infinity"
-            raise InvalidParameter("value", problem=problem, remedy="clean or clamp the data first")
-        with np.errstate(all="ignore"):  # what overflows is clamped
-            scaled: Floats = array.astype(np.float64) / nearest(self.sensitivity)
-        return scaled
-
 
 def _total(inner: Fraction, bound: Fraction, distance: Fraction) -> Fraction:
     return inner * (distance + 8 * bound * _ROUNDING) + overhead(inner, bound)
@@ -326,13 +303,4 @@ def _loss(value: object, name: str) -> Fraction:
     if not Fraction(1, 1 << 40) <= number <= 512:
         problem = "is not between 2**-40 and 512"
         raise InvalidParameter(name, problem=problem, remedy="pass a moderate loss")
-    return number
-
-
-def _moderate(value: object, name: str) -> Fraction:
-    """A number so far from 0 and infinity that no float over- or underflows."""
-    number = positive(value, name)
-    if not Fraction(1, 1 << 300) <= number <= 1 << 300:
-        problem = "is not between 2**-300 and 2**300"
-        raise InvalidParameter(name, problem=problem, remedy="change the unit of the values")
     return number

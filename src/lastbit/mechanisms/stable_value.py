@@ -1,7 +1,4 @@
-"""Releasing values that are stable: the answer itself, without noise, or no answer.
-
-No answer, as an answer of its own.
-"""
+"""Releasing values that are stable: the answer itself, without noise, or ⊥ for no answer."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Ball, Number, positive, whole
 from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.lattice import probability
+from lastbit.mechanisms.mechanism import level, set_fields
 from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, check_neighbours
 from lastbit.sampling import drawn, laplace_sampler
 from lastbit.sensitivity import Stability
@@ -77,11 +74,9 @@ class StableValue:
     def __init__(
         self, *, epsilon: Number, delta: Number, neighbours: Neighbours = AS_DECLARED
     ) -> None:
-        loss, chance = positive(epsilon, "epsilon"), probability(delta, "delta")
-        object.__setattr__(self, "epsilon", loss)
-        object.__setattr__(self, "delta", chance)
-        object.__setattr__(self, "threshold", 1 + least_above(loss, chance))
-        object.__setattr__(self, "neighbours", check_neighbours(neighbours))
+        loss, chance = positive(epsilon, "epsilon"), level(delta, "delta")
+        set_fields(self, epsilon=loss, delta=chance, threshold=1 + least_above(loss, chance))
+        set_fields(self, neighbours=check_neighbours(neighbours))
 
     @property
     def guarantee(self) -> ApproxDP:
@@ -93,19 +88,16 @@ class StableValue:
         if not isinstance(stability, Stability):
             raise WrongType(
                 "stability",
-                problem="is no answer with its distance",
+                problem="is not an answer with its distance",
                 remedy="pass distance_to_instability(...) or Stability(answer, distance)",
             )
         check_same(stability.neighbours, self.neighbours)
-        return stability.answer if self._test(stability.distance) else BOTTOM
+        noise: int = drawn(laplace_sampler(1 / self.epsilon), None)
+        return stability.answer if stability.distance + noise > self.threshold else BOTTOM
 
     def release_probability(self, distance: int) -> Ball:
         """The probability that an answer so stable is released; public: it depends on no data."""
         return passes(whole(distance, "distance", least=1), self.threshold, self.epsilon)
-
-    def _test(self, distance: int) -> bool:
-        noise: int = drawn(laplace_sampler(1 / self.epsilon), None)
-        return distance + noise > self.threshold
 
 
 def least_above(epsilon: Fraction, delta: Fraction) -> int:

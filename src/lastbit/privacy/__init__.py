@@ -20,15 +20,11 @@ is what survives processing. `best_composition` picks the tightest theorem that 
 Every number that comes out of a conversion is rounded *up* (to a float, taken as the exact dyadic
 it is), so a chain of conversions can only promise less than is true, never more.
 
-| file | one kind of reasoning |
+| file | holds |
 |---|---|
-| `neighbours.py` | which databases are neighbours |
-| `guarantees.py` | the values |
-| `convert.py` | from kind to kind |
+| `guarantees.py` | the values, and which databases are neighbours |
+| `convert.py` | from kind to kind, to several units, to beliefs, to the least noise |
 | `compose.py` | several releases |
-| `group.py` | several units |
-| `posterior.py` | what can be believed afterwards |
-| `calibrate.py` | the least noise for a target |
 """
 
 from lastbit.doors import opened

@@ -68,7 +68,7 @@ def card_of(
         raise InvalidParameter(
             "unit",
             problem="is not declared: whose row is whose?",
-            remedy='pass unit="patient_id", or each_row=True if each row is a different person\'s',
+            remedy='pass unit="patient_id", or each_row=True if each row is a different person',
         )
     if unit is not None and max_rows is None:
         raise InvalidParameter(

@@ -36,14 +36,13 @@ see docs/known-limits.md. Scalar draws come from a pool made ahead, before any d
 | file | holds |
 |---|---|
 | `bits.py` | the only door to entropy: AES-256-CTR keystreams, safe across forks and threads |
-| `uniform_real.py` | a uniform real, known as far as anybody asked |
+| `uniform.py` | uniform integers; a uniform real, known as far as anybody asked |
 | `inversion.py` | lazy inversion with guide tables |
-| `uniform.py`, `bernoulli.py`, `laplace.py`, `gaussian.py`, `choice.py`, `planar.py` | the laws |
-| `counted.py` | an index by a count times an exponential, for quantiles |
-| `choice_rows.py` | an index by exponentials in each of many rows at once |
-| `polar.py` | planar Laplace noise in floats, with a proved error |
+| `bernoulli.py` | coins, also one for each of many candidates |
+| `laplace.py`, `gaussian.py` | discrete Laplace, geometric and Gaussian integers |
+| `choice.py` | an index by weights or exponentials, with counts, in many rows at once |
+| `planar.py` | planar Laplace points, exact on a lattice or in floats with a proved error |
 | `rounded.py`, `pieces.py` | ideal, then rounded; the polynomials that do most of the work |
-| `flips.py`, `distances.py` | coins of many candidates; how far below the best each one is |
 | `draw.py` | one, many, or a stream; pools; blocks |
 | `deterministic.py` | sources that are not random, for tests only; nothing imports it |
 """

@@ -3,6 +3,7 @@ from lastbit.sampling.bernoulli import (
     bernoulli as bernoulli,
     bernoulli_exp as bernoulli_exp,
     coin as coin,
+    flips as flips,
 )
 from lastbit.sampling.bits import (
     Bits as Bits,
@@ -12,8 +13,6 @@ from lastbit.sampling.bits import (
 from lastbit.sampling.choice import (
     choice as choice,
     choice_exp as choice_exp,
-)
-from lastbit.sampling.choice_rows import (
     choice_exp_rows as choice_exp_rows,
     counted as counted,
 )
@@ -23,9 +22,6 @@ from lastbit.sampling.draw import (
     drawn as drawn,
     drawn_fresh as drawn_fresh,
     stream as stream,
-)
-from lastbit.sampling.flips import (
-    flips as flips,
 )
 from lastbit.sampling.gaussian import (
     discrete_gaussian as discrete_gaussian,
@@ -44,16 +40,14 @@ from lastbit.sampling.laplace import (
 )
 from lastbit.sampling.planar import (
     MOST_STEPS as MOST_STEPS,
-    Shells as Shells,
-    coordinates as coordinates,
-    planar_laplace as planar_laplace,
-    planar_sampler as planar_sampler,
-)
-from lastbit.sampling.polar import (
     PLACES as PLACES,
     RADIUS_ERROR as RADIUS_ERROR,
     PolarNoise as PolarNoise,
+    Shells as Shells,
+    coordinates as coordinates,
     least as least,
+    planar_laplace as planar_laplace,
+    planar_sampler as planar_sampler,
     survival as survival,
 )
 from lastbit.sampling.rounded import (

@@ -67,7 +67,7 @@ def rounded(
 ) -> int | NDArray[Any]:
     """Exact draws of a real-valued ideal that is rounded to a grid, in steps of the grid.
 
-    Law      K = round((location + scale Z)/grid), Z of the ideal law; `laws.rounded.Rounded`
+    Law      K = round((location + scale Z)/grid), Z of the ideal law; `laws.Rounded`
     Theorem  see `RoundedSampler`
     Source   paper 000, section 4, asks for this order: ideal first, then rounded
     Differs  no float error is left to account for. Python integers where int64 would overflow

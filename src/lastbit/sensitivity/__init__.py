@@ -11,11 +11,9 @@ itself. All of it, the global sensitivity aside, is as secret as the data.
 | `values.py` | data on a public integer grid between public bounds, one record at a time |
 | `statistics.py` | count, sum, mean, variance, quantiles, trimmed mean, interquartile range |
 | `worst_case.py` | `global_sensitivity`: any two neighbours |
-| `local.py` | `local_sensitivity`: these data and their neighbours |
-| `near.py` | `sensitivity_at`: all data within k steps; the two properties all else rests on |
+| `local.py` | `local_sensitivity`, `sensitivity_at` near these data, `distance_beyond` a bound |
 | `windows.py` | the widest windows of sorted records, plain and discounted, in O(n log n) |
 | `smooth.py` | `smooth_sensitivity`, and `from_distance` for one's own statistic |
-| `beyond.py` | `distance_beyond`: how far to data whose local sensitivity exceeds a bound |
 | `proposal.py` | `propose`: these distances for several bounds, for propose-test-release |
 | `distance.py` | `distance_to_instability`: how far to data with another answer |
 """

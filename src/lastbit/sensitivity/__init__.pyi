@@ -15,6 +15,7 @@ from lastbit.sensitivity.local import (
 from lastbit.sensitivity.proposal import (
     Proposal as Proposal,
     propose as propose,
+    several_bounds as several_bounds,
 )
 from lastbit.sensitivity.smooth import (
     LEAST_BETA as LEAST_BETA,
@@ -40,9 +41,7 @@ from lastbit.sensitivity.values import (
     bounds_of as bounds_of,
     records as records,
 )
-from lastbit.sensitivity.worst_case import (
-    global_sensitivity as global_sensitivity,
-)
+from lastbit.sensitivity.worst_case import global_sensitivity as global_sensitivity
 
 __all__ = [
     "Count",

@@ -12,6 +12,7 @@ import numpy as np
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, rational, whole
+from lastbit.laws import least
 from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, Relation, check_neighbours
 from lastbit.sensitivity.statistics import Quantile, check_defined, rank, relation_of, value_of
 from lastbit.sensitivity.values import Records, records
@@ -59,17 +60,10 @@ def distance_to_instability(
     """
     if callable(kind):
         return for_function(kind, data, **parameters)
-    match kind:
-        case "median":
-            return for_quantile(data, level="1/2", **parameters)
-        case "quantile":
-            return for_quantile(data, **parameters)
-        case "mode":
-            return for_mode(data, **parameters)
-        case "argmax":
-            return for_argmax(data, **parameters)
-        case "threshold":
-            return for_threshold(data, **parameters)
+    if kind == "median":
+        return for_quantile(data, level="1/2", **parameters)
+    if kind in _KINDS:
+        return _KINDS[kind](data, **parameters)
     remedy = "pass median, quantile, mode, argmax, threshold, or a function"
     raise InvalidParameter("kind", problem="is unknown", remedy=remedy)
 
@@ -135,11 +129,7 @@ def _additions_or_removals(level: Fraction, rows: Records) -> int:
         low, high = min(before, after - steps), max(after, before + steps)
         return bool(padded[max(low, 0)] < value or padded[min(high, count + 1)] > value)
 
-    least, greatest = 1, count + 1  # what fewer steps reach, more steps reach as well
-    while least < greatest:
-        middle = (least + greatest) // 2
-        least, greatest = (least, middle) if moved(middle) else (middle + 1, greatest)
-    return least
+    return least(moved, (1, count + 1))  # what fewer steps reach, more steps reach as well
 
 
 # ---------------------------------------------------------------- counts
@@ -159,10 +149,10 @@ def for_argmax(counts: Sequence[int], *, neighbours: Neighbours) -> Stability:
     1
     """
     relation = relation_of(neighbours)
-    numbers = [_count(count) for count in _items(counts, "counts")]
+    numbers = [whole(count, "counts") for count in _items(counts, "counts")]
     if not numbers:
         raise InvalidParameter("counts", problem="is empty", remedy="pass one count at least")
-    _check_somebody(sum(numbers), relation)
+    _check_records(sum(numbers), relation)
     top = numbers.index(max(numbers))
     gaps = [numbers[top] - count + (at > top) for at, count in enumerate(numbers) if at != top]
     return Stability(top, _least_gap(gaps, relation, sum(numbers)), neighbours)
@@ -177,13 +167,13 @@ def for_mode(
     """The most frequent key of records, one key a record, or of counts by key.
 
     Theorem  over a declared domain it is `for_argmax` in the order of the domain. Over an open one
-             the least key wins ties, and a key that nobody has counts as a rival that wins them:
+             the least key wins ties, and a key that no record has counts as a rival that wins them:
              g = c_top. This is a lower bound with the properties of `Stability`: c_top moves by at
              most 1; a key that appears or vanishes has g >= c_top - 1 where its count is 1; and a
              key that was not there and wins needs c_top <= 1, by a change c_top <= 2, where the
              distance is 1. No records: no answer, None, at distance 1
-    Differs  a key outside the domain, or of another kind, is refused, and a refusal is no private
-             answer: bring every record into the domain first, one at a time
+    Differs  a key outside the domain, or of another kind, is refused, and a refusal is not private:
+             bring every record into the domain first, one at a time
     Checked  tests/sensitivity/test_distance.py
 
     >>> for_mode({"a": 7, "b": 2}, neighbours=CHANGE_ONE).distance
@@ -201,7 +191,7 @@ def for_mode(
         return Stability(keys[chosen.answer], chosen.distance, neighbours)
     seen = {key: count for key, count in counts.items() if count}
     total = sum(seen.values())
-    _check_somebody(total, relation)
+    _check_records(total, relation)
     if not total:
         return Stability(None, 1, neighbours)
     most = max(seen.values())
@@ -222,7 +212,7 @@ def for_threshold(
     >>> for_threshold(12, threshold=10).distance
     3
     """
-    number, bar = _count(count), -(-rational(threshold, "threshold") // 1)
+    number, bar = whole(count, "counts"), -(-rational(threshold, "threshold") // 1)
     reached = number >= bar
     return Stability(reached, number - bar + 1 if reached else bar - number, neighbours)
 
@@ -248,31 +238,35 @@ def _counted(data: Any, kinds: tuple[type, ...]) -> dict[Any, int]:
             remedy="declare domain=, or turn the keys into text",
         )
     if isinstance(data, Mapping):
-        return dict(zip(keys, map(_count, data.values()), strict=True))
+        return dict(zip(keys, (whole(count, "counts") for count in data.values()), strict=True))
     try:
         return dict(Counter(keys))
     except TypeError:
         pass
-    raise WrongType("data", problem="holds a key without a hash", remedy="pass text")
+    raise WrongType("data", problem="holds a key that cannot be hashed", remedy="pass text")
 
 
 def _items(values: Any, name: str) -> list[Any]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise WrongType(name, problem="is no list", remedy="pass a list or an array")
+        raise WrongType(name, problem="is not a list", remedy="pass a list or an array")
     if getattr(values, "ndim", 1) != 1 or isinstance(values, np.ma.MaskedArray):
-        raise WrongType(name, problem="is no flat list", remedy="pass a flat list or array")
+        raise WrongType(name, problem="is not a flat list", remedy="pass a flat list or array")
     return list(values)
 
 
-def _count(value: object) -> int:
-    return whole(value, "counts")
-
-
-def _check_somebody(total: int, relation: Relation) -> None:
+def _check_records(total: int, relation: Relation) -> None:
     if relation == "change-one" and total == 0:
         raise InvalidParameter(
             "data", problem="is empty, so no record can change", remedy="pass one record at least"
         )
+
+
+_KINDS: dict[str, Callable[..., Stability]] = {
+    "quantile": for_quantile,
+    "mode": for_mode,
+    "argmax": for_argmax,
+    "threshold": for_threshold,
+}
 
 
 # ---------------------------------------------------------------- any function
@@ -290,7 +284,7 @@ def for_function(
 
     The function gets the records in the order of the domain, so that their own order cannot matter,
     and must always answer the same for the same ones. Answers count as the same if they are equal
-    and look it: True and 1, or 0.0 and -0.0, are equal, yet whoever gets one can tell. If none up
+    and look it: True and 1, or 0.0 and -0.0, are equal, yet can be told apart. If none up
     to `most` steps away has another answer the distance is most + 1. The number of databases tried
     grows like a power of the size of the domain: for small ones only.
 
@@ -304,7 +298,7 @@ def for_function(
         raise InvalidParameter(
             "domain", problem="is empty, or lacks a record of the data", remedy="declare every one"
         )
-    _check_somebody(len(rows), relation)
+    _check_records(len(rows), relation)
     start = tuple(sorted(values.index(row) for row in rows))
     answer = function(tuple(values[at] for at in start))
     seen, frontier = {start}, {start}
@@ -321,7 +315,7 @@ def for_function(
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether nobody can tell two answers apart; in doubt not, which only makes distances less."""
+    """Whether two answers look the same; in doubt they do not, which only shortens distances."""
     return type(one) is type(other) and repr(one) == repr(other) and bool(one == other)
 
 

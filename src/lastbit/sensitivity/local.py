@@ -1,9 +1,4 @@
-"""How far a statistic can move from the data at hand: the local sensitivity, exactly.
-
-How far a statistic can move from data near the data at hand.
-
-How many steps lead to data where one record can move a statistic too far.
-"""
+"""The local sensitivity: of the data at hand, of data near by, and how long it keeps to a bound."""
 
 from __future__ import annotations
 
@@ -14,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.exact import Number, nonnegative, whole
+from lastbit.laws import least
 from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
 from lastbit.sensitivity.statistics import (
     Count,
@@ -228,17 +224,15 @@ def near(statistic: Statistic, rows: Records, distance: int, relation: Relation)
     match statistic:
         case Count():
             return local_at(statistic, rows, relation)
-        case Sum() | Mean() if change:
-            if far == 0:
-                return local_at(statistic, rows, relation)
-            return rows.width * step / (count if isinstance(statistic, Mean) else 1)
-        case Sum():
+        case Sum() | Mean() | Variance() if change and far == 0:
             return local_at(statistic, rows, relation)
+        case Sum():
+            return rows.width * step if change else local_at(statistic, rows, relation)
         case Mean():
-            return rows.width * step / max(count - far, 1)
+            return rows.width * step / (count if change else max(count - far, 1))
         case Variance():
-            if far == 0 or count == 1:
-                return local_at(statistic, rows, relation)
+            if count == 1:
+                return Fraction(0)
             spread, slope = variance_reach(rows)
             moved = min(Fraction(rows.width), spread + far * slope)
             return moved**2 * step**2 * (count - 1) / count**2
@@ -306,11 +300,4 @@ def distance_beyond(
     """
     limit = nonnegative(bound, "bound")
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
-    least, greatest = 0, rows.count + 1
-    while least < greatest:
-        middle = (least + greatest) // 2
-        if near(asked, rows, middle, relation) > limit:
-            greatest = middle
-        else:
-            least = middle + 1
-    return least
+    return least(lambda k: near(asked, rows, k, relation) > limit, (0, rows.count + 1))

@@ -40,10 +40,12 @@ class Proposal:
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         if not isinstance(distances, Sequence) or isinstance(distances, str):
-            raise WrongType("distances", problem="is no list", remedy="pass one distance a bound")
+            raise WrongType(
+                "distances", problem="is not a list", remedy="pass one distance a bound"
+            )
         object.__setattr__(self, "value", secret_number(value, "value"))
         object.__setattr__(self, "distances", tuple(whole(d, "distances") for d in distances))
-        exact = None if bounds is None else _several(bounds)
+        exact = None if bounds is None else several_bounds(bounds)
         object.__setattr__(self, "bounds", exact)
         object.__setattr__(self, "neighbours", check_neighbours(neighbours))
 
@@ -69,7 +71,7 @@ def propose(
     >>> propose("median", [1, 2, 3, 4, 5], bounds=[2], lower=0, upper=10).distances
     (2,)
     """
-    chosen, proposed = statistic_of(statistic), _several(bounds)
+    chosen, proposed = statistic_of(statistic), several_bounds(bounds)
     clean = records(data, lower, upper)
     far = [
         distance_beyond(chosen, clean, bound=bound, lower=lower, upper=upper, neighbours=neighbours)
@@ -78,7 +80,8 @@ def propose(
     return Proposal(value_of(chosen, clean), far, bounds=proposed, neighbours=neighbours)
 
 
-def _several(bounds: object) -> tuple[Fraction, ...]:
+def several_bounds(bounds: object) -> tuple[Fraction, ...]:
+    """Proposed bounds, each above 0."""
     if isinstance(bounds, str) or not isinstance(bounds, Sequence) or not bounds:
-        raise WrongType("bounds", problem="is no list of numbers", remedy="pass, say, [1, 2, 4]")
+        raise WrongType("bounds", problem="is not a list of numbers", remedy="pass, say, [1, 2, 4]")
     return tuple(positive(bound, "bounds") for bound in bounds)

@@ -160,12 +160,12 @@ def from_distance(
         terms = sensitivity
     else:
         raise WrongType(
-            "sensitivity", problem="is no function or sequence", remedy="pass a function of k"
+            "sensitivity", problem="is not a function or sequence", remedy="pass a function of k"
         )
     if limit is None and (last is None or last > reach(rate)):
         raise InvalidParameter(
             "most",
-            problem="is needed, as the distances are none or too many for beta",
+            problem="is needed, as there are no distances, or too many for beta",
             remedy="pass a bound on all A(k), the same for all data",
         )
     best = _search(terms, rate, limit, reach(rate) if last is None else min(last, reach(rate)))
@@ -256,7 +256,7 @@ def _term(number: object, limit: Fraction | None) -> Fraction:
         raise InvalidParameter("sensitivity", problem="is negative", remedy="return A(k) >= 0")
     if limit is not None and term > limit:
         raise InvalidParameter(
-            "most", problem="is no bound on A(k)", remedy="pass the global sensitivity"
+            "most", problem="is not a bound on A(k)", remedy="pass the global sensitivity"
         )
     return term
 

@@ -16,34 +16,45 @@ from lastbit.sensitivity.values import Records, records
 
 _CHUNK = 1 << 20
 _HALF_DIGIT = 21
-_NAMES = "count, sum, mean, variance, median, minimum, maximum, interquartile range"
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The number of records."""
+class _Unbounded:
+    """A statistic that grows with the number of records."""
 
-    def range(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
-        """Refused: it grows with the number of records."""
-        raise _without_range()
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """The sum of the records; 0 of none."""
+    __slots__ = ()
 
     def range(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
         """Refused: it grows with the number of records."""
-        raise _without_range()
+        raise InvalidParameter(
+            "statistic",
+            problem="has no public range, and its sensitivity is the same for all data",
+            remedy="use Laplace with global_sensitivity",
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The arithmetic mean; of no records, the lower bound."""
+class _Within:
+    """A statistic that lies between the bounds of the records."""
+
+    __slots__ = ()
 
     def range(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
         """What it can be for records between the bounds."""
         return lower, upper
+
+
+@dataclass(frozen=True, slots=True)
+class Count(_Unbounded):
+    """The number of records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(_Unbounded):
+    """The sum of the records; 0 of none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(_Within):
+    """The arithmetic mean; of no records, the lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ class Variance:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Quantile:
+class Quantile(_Within):
     """The record of rank max(1, ceil(level n)) in increasing order; of none, the lower bound.
 
     Level 0 is the minimum, 1 the maximum, 1/2 the (lower) median.
@@ -74,13 +85,9 @@ class Quantile:
     def __repr__(self) -> str:
         return f"Quantile(level={shown(self.level)})"
 
-    def range(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
-        """What it can be for records between the bounds."""
-        return lower, upper
-
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class TrimmedMean:
+class TrimmedMean(_Within):
     """The mean of what is left when floor(trim n) records are taken from each end.
 
     >>> TrimmedMean("1/4")
@@ -100,10 +107,6 @@ class TrimmedMean:
     def __repr__(self) -> str:
         return f"TrimmedMean(trim={shown(self.trim)})"
 
-    def range(self, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
-        """What it can be for records between the bounds."""
-        return lower, upper
-
 
 @dataclass(frozen=True, slots=True)
 class InterquartileRange:
@@ -119,6 +122,19 @@ Statistic: TypeAlias = Count | Sum | Mean | Variance | Quantile | TrimmedMean | 
 
 # ---------------------------------------------------------------- what a caller means
 
+_NAMED: dict[str, Statistic] = {
+    "count": Count(),
+    "sum": Sum(),
+    "mean": Mean(),
+    "variance": Variance(),
+    "median": Quantile("1/2"),
+    "minimum": Quantile(0),
+    "maximum": Quantile(1),
+    "interquartile range": InterquartileRange(),
+    "iqr": InterquartileRange(),
+}
+_REMEDY = f"pass one of {', '.join(_NAMED)}, Quantile(level) or TrimmedMean(trim)"
+
 
 def statistic_of(statistic: object) -> Statistic:
     """The statistic itself, or the one that a name stands for.
@@ -128,35 +144,11 @@ def statistic_of(statistic: object) -> Statistic:
     """
     if isinstance(statistic, Statistic):
         return statistic
-    match statistic:
-        case "count":
-            return Count()
-        case "sum":
-            return Sum()
-        case "mean":
-            return Mean()
-        case "variance":
-            return Variance()
-        case "minimum":
-            return Quantile(0)
-        case "median":
-            return Quantile("1/2")
-        case "maximum":
-            return Quantile(1)
-        case "interquartile range" | "iqr":
-            return InterquartileRange()
-        case str():
-            remedy = f"pass one of {_NAMES}, Quantile(level) or TrimmedMean(trim)"
-            raise InvalidParameter("statistic", problem="is unknown", remedy=remedy)
-    raise WrongType("statistic", problem="is no statistic", remedy=f"pass one of {_NAMES}")
-
-
-def _without_range() -> InvalidParameter:
-    return InvalidParameter(
-        "statistic",
-        problem="has no public range, and its sensitivity is the same for all data",
-        remedy="use Laplace with global_sensitivity",
-    )
+    if not isinstance(statistic, str):
+        raise WrongType("statistic", problem="is not a statistic", remedy=_REMEDY)
+    if statistic not in _NAMED:
+        raise InvalidParameter("statistic", problem="is unknown", remedy=_REMEDY)
+    return _NAMED[statistic]
 
 
 def relation_of(neighbours: Neighbours) -> Relation:

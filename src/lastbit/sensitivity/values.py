@@ -103,7 +103,7 @@ def secret_number(number: object, name: str) -> Fraction:
         return rational(number, name)
     except LastbitError:
         pass
-    raise InvalidParameter(name, problem="is no finite number", remedy="pass one")
+    raise InvalidParameter(name, problem="is not a finite number", remedy="pass one")
 
 
 def _grid(lower: Fraction, upper: Fraction) -> tuple[int, int, Fraction]:
@@ -208,9 +208,9 @@ def _array_of(data: object) -> NDArray[Any]:
     elif isinstance(data, Sequence) and not isinstance(data, _BYTES):
         array = _from_items(list(data))
     else:
-        raise WrongType("data", problem="is no list or array", remedy=_REMEDY)
+        raise WrongType("data", problem="is not a list or array", remedy=_REMEDY)
     if array.ndim != 1:
-        raise InvalidParameter("data", problem="has not one dimension", remedy=_REMEDY)
+        raise InvalidParameter("data", problem="is not one-dimensional", remedy=_REMEDY)
     if array.dtype.kind not in "iufO":
         raise _not_numbers()
     return array

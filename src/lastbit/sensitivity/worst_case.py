@@ -54,7 +54,7 @@ def global_sensitivity(
     Differs  the relation decides, and is never guessed; no bounds, no sensitivity
     Checked  tests/sensitivity/test_worst_case.py
 
-    >>> from lastbit.privacy.neighbours import ADD_REMOVE, CHANGE_ONE
+    >>> from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
     >>> global_sensitivity("mean", neighbours=CHANGE_ONE, lower=0, upper=10, count=100)
     Fraction(1, 10)
     >>> global_sensitivity("median", neighbours=ADD_REMOVE)

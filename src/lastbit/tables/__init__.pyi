@@ -61,7 +61,7 @@ from lastbit.tables.plan.sensitivity import (
 )
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,
-    AggregateSpec as Wanted,
+    Wanted as Wanted,
     aggregate_of as aggregate_of,
     count as count,
     count_units as count_units,

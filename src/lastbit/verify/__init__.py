@@ -1,7 +1,7 @@
 """Judges mechanisms by proof: what does code written in floats truly promise?
 
 Published mechanisms are proved over the reals and run in floats. This room takes the code as it is
-and says what holds of *it*, with a certificate that a second, small program checks again.
+and says what holds of *it*, with a certificate that an independent checker works out again.
 
 | question | answer |
 |---|---|
@@ -13,24 +13,26 @@ and says what holds of *it*, with a certificate that a second, small program che
 | all of it for binary16, for every pair of inputs | `exhaustive` |
 | is this certificate right? | `check`; `lastbit check` on the command line |
 
-How it is done. Code is run on marked inputs and becomes an expression (`trace.py`, `language.py`).
-The error semantics derives, rule by rule, an interval for the real value, one for the computed
-value and a bound on their distance (`semantics.py`, `rules.py`). Where code is monotone in its
-random number, every output's preimage is an interval of bit patterns, found by bisection with the
-code itself (`law.py`): no model of its arithmetic is needed, and its law is a table of rationals.
+How it is done. Code is run on marked inputs and becomes an expression. The error semantics derives,
+rule by rule, an interval for the real value, one for the computed value and a bound on their
+distance. Where code is monotone in its random number, every output's preimage is an interval of bit
+patterns, found by bisection with the code itself: no model of its arithmetic is needed, and its law
+is a table of rationals.
 
 | files | hold |
 |---|---|
-| `formats.py`, `uniforms.py` | number formats; generators of uniform floats |
-| `language.py`, `notation.py`, `evaluation.py` | expressions, on paper and evaluated |
-| `trace.py`, `traced.py` | from Python code to expressions |
-| `semantics.py`, `rules.py`, `mean.py`, `splitting.py`, `intervals.py`, `derivation.py` | errors |
-| `law.py`, `witness.py`, `running.py`, `exhaustive.py` | exact laws, losses, refutations |
+| `language/` | expressions: as steps, on paper, and evaluated in reals, formats and floats |
+| `tracing/` | from Python code to expressions; screening; does the code do what was followed? |
+| `error_bounds/` | number formats, intervals, the rules of the error semantics, derivations |
+| `running/` | generators of uniforms; exact laws, losses and refutations; all of binary16 |
 | `direction.py` | whether code rises or falls with its uniform, proved from its steps |
-| `rounding.py`, `rounded_code.py`, `declared.py`, `modulus.py` | paper 000, corrected |
-| `snapping.py` | paper 002, corrected |
+| `noise_shape.py` | what noise means on each side of its law, and how far its draws move it |
+| `rounding.py`, `declared.py`, `rounded_code.py` | rounded noise: paper 000, corrected |
+| `snapping.py` | the snapping mechanism: paper 002, corrected |
 | `certificate.py` | certificates as JSON; the one door they leave by, past the checker |
-| `check.py`, `check_*.py`, `arithmetic.py` | the second program; standard library only |
+
+Nothing here shares logic with `lastbit.checker`: it is asked for its verdict, and for the sentences
+that a certificate must carry.
 """
 
 from lastbit.doors import opened

@@ -8,33 +8,28 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from lastbit.errors import InvalidParameter, NoBound, NotCertified
+from lastbit.errors import NotCertified
 from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certified
 from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Format
 from lastbit.verify.error_bounds.intervals import Interval
-from lastbit.verify.error_bounds.semantics import analyse, error_proof
 from lastbit.verify.language.evaluation import real_value
-from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
+from lastbit.verify.language.expressions import Add, Expression, Variable
 from lastbit.verify.noise_shape import (
     Generator,
     Unrecognised,
-    generator_of,
     library_grid,
     noise_direction,
 )
 from lastbit.verify.rounding import (
     Code,
+    Setting,
     Ulps,
-    cell_of,
-    check_cell,
     followed_code,
     general_excess,
-    held_code,
-    quotient_error,
-    region_of,
+    setting_of,
 )
 from lastbit.verify.running.uniforms import draw_error
 
@@ -43,7 +38,7 @@ _MOST_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredAnalysis:
+class DeclaredAnalysis(Setting):
     """What rounded and truncated float noise of a declared law loses at most.
 
     Law      `epsilon` = rate * sensitivity + excess, excess = ln(1 + R exp(rate * cell)), R = 4
@@ -55,16 +50,10 @@ class DeclaredAnalysis:
     """
 
     program: Expression
-    format: Format
-    ulps: tuple[tuple[str, Fraction], ...]
-    uniform: Generator
-    cell: Fraction
-    region: Interval
     rate: Fraction
     sensitivity: Fraction
     pieces: tuple[Derivation, ...]
-    ends: tuple[Derivation, Derivation]
-    delta_round: Fraction
+    ends: tuple[Derivation, ...]
     code: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -96,47 +85,30 @@ class DeclaredAnalysis:
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
         off = {"u": draw_error(self.uniform)}
-        proofs = [self._proof(piece, off) for piece in self.pieces]
-        claim = {
-            "code": [dict(one) for one in self.code],
-            "programs": [expression_to_json(self.program)],
-            "format": self.format.json(),
-            "ulps": proofs[0]["claim"]["ulps"],
-            "uniform": self.uniform.written(),
-            "cell": str(self.cell),
-            "region": [str(end) for end in self.region],
-            "rate": str(self.rate),
-            "sensitivity": str(self.sensitivity),
-            "query_error": "0",
-            "epsilon": str(self.epsilon),
-        }
+        claim = self.claim(
+            [self.program],
+            self.code,
+            rate=self.rate,
+            sensitivity=self.sensitivity,
+            query_error=Fraction(0),
+            epsilon=self.epsilon,
+        )
         figures = ("delta_n", "delta_round", "delta_t", "excess")
+        ends = [self.proof(end) for end in self.ends]
         body = {
             **{name: str(getattr(self, name)) for name in figures},
-            "pieces": [
-                {
-                    "u": proof["claim"]["ranges"]["u"],
-                    "error": proof["claim"]["error"],
-                    "proof": proof["body"],
-                }
-                for proof in proofs
-            ],
+            "pieces": [self.piece(piece, off) for piece in self.pieces],
             "ends": [
                 {
                     "u": proof["claim"]["ranges"]["u"][0],
                     "real": proof["claim"]["real"],
                     "proof": proof["body"],
                 }
-                for proof in (self._proof(end, {}) for end in self.ends)
+                for proof in ends
             ],
             "query": None,
         }
         return certified("rounding", claim, body)
-
-    def _proof(self, derivation: Derivation, errors: Mapping[str, Number]) -> dict[str, Any]:
-        ulps = dict(self.ulps)
-        claim, body = error_proof(derivation, errors=errors, format=self.format, ulps=ulps)
-        return {"claim": claim, "body": body}
 
 
 def declared_certificate(
@@ -167,10 +139,7 @@ def declared_certificate(
     >>> 1 < found.epsilon < 1 + Fraction(1, 10**6)
     True
     """
-    size, ends = cell_of(cell), region_of(region)
-    if any((end / size).denominator != 1 for end in ends):
-        problem = "has an end that is no multiple of the cell"
-        raise InvalidParameter("region", problem=problem, remedy="round it to one")
+    setting = setting_of(cell, region, uniform, format, ulps, default=library_grid)
     code = followed_code(noise, "u", parameters=parameters)
     if len(code) != 1:
         raise NotCertified("code with a sign must be Laplace noise; write it with u alone")
@@ -180,82 +149,37 @@ def declared_certificate(
         direction = noise_direction(steps)
     except Unrecognised as problem:
         raise NotCertified(f"the code cannot be followed (Condition 2): {problem}") from None
-    generator = generator_of(uniform, format, default=library_grid)
-    check_cell(format, ends, size)
-    accuracy = {name: positive(error, "ulps") for name, error in (ulps or {}).items()}
-    search = _Search(steps, program, direction, format, accuracy, generator, size, ends)
-    pieces, cuts = search.stable()
+    off = draw_error(setting.uniform)
+
+    def cut(far: Fraction, *, below: bool) -> Fraction:
+        """A uniform near 0, or near 1, at which the ideal noise is farther out than `far`."""
+        sign = -direction if below else direction
+
+        def reaches(t: Fraction) -> bool:
+            value = real_value(steps, {"u": t if below else 1 - t}, precision=_PRECISION)
+            return (value.ends[0] if sign > 0 else -value.ends[1]) > far
+
+        t = _largest(reaches, off)
+        return t if below else 1 - t
+
+    def cut_off(far: Fraction) -> tuple[tuple[tuple[Derivation, ...], ...], Fraction]:
+        low, high = cut(far, below=True), cut(far, below=False)
+        parts = [setting.analysed(program, u, {"u": off}) for u in _pieces(low, high)]
+        ends = [setting.analysed(program, (u, u)) for u in (low, high)]
+        return (tuple(parts), tuple(ends)), max(part.error for part in parts)
+
+    pieces, ends = setting.stable(cut_off)
     found = DeclaredAnalysis(
+        **{name: getattr(setting, name) for name in setting.__slots__},
         program=program,
-        format=format,
-        ulps=tuple(sorted(accuracy.items())),
-        uniform=generator,
-        cell=size,
-        region=ends,
         rate=positive(rate, "rate"),
         sensitivity=positive(sensitivity, "sensitivity"),
         pieces=pieces,
-        ends=cuts,
-        delta_round=search.quotient,
-        code=held_code("noise", code, cell=size, region=ends, uniform=generator, form=format),
+        ends=ends,
+        code=setting.held("noise", code),
     )
     found.certificate()  # no number leaves that the checker rejects: a rate may be false
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """Looks for cuts beyond which the ideal noise leads to an end (Condition 3)."""
-
-    noise: Expression
-    program: Expression
-    direction: int
-    format: Format
-    ulps: Ulps
-    uniform: Generator
-    cell: Fraction
-    region: Interval
-
-    @property
-    def quotient(self) -> Fraction:
-        return quotient_error(self.format, self.region, self.cell)
-
-    def stable(self) -> tuple[tuple[Derivation, ...], tuple[Derivation, Derivation]]:
-        stray = Fraction(0)
-        for _ in range(_MOST_ROUNDS):
-            far = self.region[1] - self.region[0] - self.cell / 2 + stray
-            low, high = self._cut(far, below=True), self._cut(far, below=False)
-            try:
-                pieces = tuple(self._judged(part, draws=True) for part in _pieces(low, high))
-                ends = (self._judged((low, low)), self._judged((high, high)))
-            except NoBound as problem:
-                raise NotCertified(f"the code has no error bound there: {problem}") from None
-            delta_t = max(piece.error for piece in pieces) + self.quotient
-            if 2 * delta_t >= self.cell:
-                raise NotCertified(
-                    "the floats stray by half a cell or more; pass a larger cell, a smaller region "
-                    "or a finer uniform"
-                )
-            if delta_t <= stray:
-                return pieces, ends
-            stray = delta_t * Fraction(1025, 1024)
-        raise NotCertified("the region grows with its own error (Condition 3)")
-
-    def _cut(self, far: Fraction, *, below: bool) -> Fraction:
-        """A uniform near 0, or near 1, at which the ideal noise is farther out than `far`."""
-        sign = -self.direction if below else self.direction
-
-        def reaches(t: Fraction) -> bool:
-            value = real_value(self.noise, {"u": t if below else 1 - t}, precision=_PRECISION)
-            return (value.ends[0] if sign > 0 else -value.ends[1]) > far
-
-        t = _largest(reaches, draw_error(self.uniform))
-        return t if below else 1 - t
-
-    def _judged(self, u: Interval, *, draws: bool = False) -> Derivation:
-        errors = {"u": draw_error(self.uniform)} if draws else {}
-        ranges = {"u": u, "value": self.region}
-        return analyse(self.program, ranges, errors=errors, format=self.format, ulps=self.ulps)
 
 
 def _largest(reaches: Callable[[Fraction], bool], least: Fraction) -> Fraction:

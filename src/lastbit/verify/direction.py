@@ -29,7 +29,7 @@ Differs  the library's ln and exp are assumed to be monotone and within four ulp
          each certificate says so. A factor that may be 0 and a clamp at 0 are not followed: there
          zeros of two signs come in either order
 Checked  tests/verify/test_direction.py, against all uniforms of small generators; the checker
-         proves it again by code of its own, `check_direction.py`
+         proves it again by code of its own, `checker/direction.py`
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _followed(code: Code, sign: int | None) -> Expression:
 def _traced(code: Code, sign: float | None) -> Expression:
     function = code.function
     if type(function) is not types.FunctionType:
-        raise NotFollowed("the code is no plain function")
+        raise NotFollowed("the code is not a plain function")
     own = function.__code__
     count = 2 if sign is None else 3
     if own.co_argcount < count:

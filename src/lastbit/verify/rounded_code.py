@@ -186,7 +186,7 @@ def _parts(expression: Expression) -> _Parts:
         ) if unit == 1 and factor == divisor > 0:
             if not _is_float(factor):
                 raise NotCertified(
-                    "the code multiplies by a fraction that is no float, so its cells are not "
+                    "the code multiplies by a fraction that is not a float, so its cells are not "
                     "those of the fraction; divide by its inverse: step * round(x / step)"
                 )
             # the product is rounded just as the quotient by 1/factor would be
@@ -294,7 +294,7 @@ def _common_power(region: tuple[Number, Number]) -> Fraction:
     powers = []
     for end in ends:
         if end.denominator & (end.denominator - 1):
-            problem = "has an end that is no multiple of a power of two"
+            problem = "has an end that is not a multiple of a power of two"
             raise InvalidParameter("region", problem=problem, remedy="pass whole numbers")
         if end:
             powers.append(Fraction(end.numerator & -end.numerator, end.denominator))

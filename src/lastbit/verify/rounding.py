@@ -6,16 +6,24 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
-from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
+from lastbit.exact import (
+    Number,
+    arb_of,
+    floor_log2,
+    positive,
+    rational,
+    upper,
+    working_precision,
+)
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certified
 from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import Interval
-from lastbit.verify.error_bounds.semantics import analyse, error_proof
+from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, analyse, error_proof
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (
     Cut,
@@ -40,12 +48,150 @@ _PRECISION = 192
 _MOST_ROUNDS = 20
 
 
+Found = TypeVar("Found")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A query in floats: its code, and the ranges of its inputs. The error is worked out."""
 
     function: Code
     ranges: Mapping[str, tuple[Number, Number]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How a sum is computed and rounded: format, library, generator, cells, region."""
+
+    format: Format
+    ulps: tuple[tuple[str, Fraction], ...]
+    uniform: Generator
+    cell: Fraction
+    region: Interval
+
+    @property
+    def delta_round(self) -> Fraction:
+        """How far the quotient by the cell can move the edge of a cell."""
+        return quotient_error(self.format, self.region, self.cell)
+
+    def analysed(
+        self, program: Expression, u: Interval, errors: Mapping[str, Number] | None = None
+    ) -> Derivation:
+        """How far the program strays for uniforms of an interval and all values of the region."""
+        try:
+            return analyse(
+                program,
+                {"u": u, "value": self.region},
+                errors=errors,
+                format=self.format,
+                ulps=dict(self.ulps),
+            )
+        except NoBound as problem:
+            raise NotCertified(f"the code has no error bound there: {problem}") from None
+
+    def stable(self, cut: Callable[[Fraction], tuple[Found, Fraction]]) -> Found:
+        """What is found where all noise beyond the cuts leads to an end (Condition 3).
+
+        Theorem  the cuts must lie beyond diameter - cell/2 + delta_t, and delta_t grows with them.
+                 A round takes the delta_t of the last one; it is done when its own is no greater
+        """
+        stray = Fraction(0)
+        for _ in range(_MOST_ROUNDS):
+            found, off = cut(self.region[1] - self.region[0] - self.cell / 2 + stray)
+            delta_t = off + self.delta_round
+            if 2 * delta_t >= self.cell:
+                raise NotCertified(
+                    "the floats stray by half a cell or more; pass a larger cell, a smaller region "
+                    "or a finer uniform"
+                )
+            if delta_t <= stray:
+                return found
+            stray = delta_t * Fraction(1025, 1024)
+        raise NotCertified("the region grows with its own error (Condition 3); pass a smaller one")
+
+    def held(self, role: str, code: tuple[Followed, ...]) -> tuple[Mapping[str, Any], ...]:
+        """What a certificate says of code, after calls at edges of cells, ends and bounds.
+
+        Code in Python runs in binary64: a claim about another format is one about its steps.
+        """
+        extra = noise_points(self.cell, self.region, self.uniform)
+        for one in code:
+            one.agree(extra, rounds=2, seed=f"{role} {self.cell} {self.region}")
+        written = record(role, code) if self.format == BINARY64 else None
+        return () if written is None else (written,)
+
+    def proof(
+        self, derivation: Derivation, errors: Mapping[str, Number] | None = None
+    ) -> dict[str, Any]:
+        """An error bound as a part of a certificate."""
+        ulps = dict(self.ulps)
+        claim, body = error_proof(derivation, errors=errors, format=self.format, ulps=ulps)
+        return {"claim": claim, "body": body}
+
+    def piece(
+        self, derivation: Derivation, errors: Mapping[str, Number] | None = None
+    ) -> dict[str, Any]:
+        """The error bound of one piece of the uniform, as certificates write it."""
+        proof = self.proof(derivation, errors)
+        claim = proof["claim"]
+        return {"u": claim["ranges"]["u"], "error": claim["error"], "proof": proof["body"]}
+
+    def claim(
+        self,
+        programs: Sequence[Expression],
+        code: tuple[Mapping[str, Any], ...],
+        **figures: Fraction,
+    ) -> dict[str, Any]:
+        """What a certificate claims of these programs, with these figures."""
+        ulps = DEFAULT_ULPS | dict(self.ulps)
+        return {
+            "code": [dict(one) for one in code],
+            "programs": [expression_to_json(program) for program in programs],
+            "format": self.format.json(),
+            "ulps": {name: str(most) for name, most in ulps.items()},
+            "uniform": self.uniform.written(),
+            "cell": str(self.cell),
+            "region": [str(end) for end in self.region],
+            **{name: str(figure) for name, figure in figures.items()},
+        }
+
+
+def setting_of(
+    cell: Number,
+    region: tuple[Number, Number],
+    uniform: Generator | None,
+    format: Format,
+    ulps: Ulps | None,
+    *,
+    default: Callable[[Format], Generator],
+) -> Setting:
+    """The setting that was asked for, or a refusal that names what has no meaning."""
+    size = rational(cell, "cell")
+    if size == 0:
+        raise NotCertified(
+            "without rounding the last bits of float noise tell the value; pass a cell above 0"
+        )
+    size = positive(size, "cell")
+    if not isinstance(region, tuple | list) or len(region) != 2:
+        raise WrongType("region", problem="is not a pair", remedy="pass (low, high)")
+    low, high = (rational(end, "region") for end in region)
+    if low >= high:
+        raise InvalidParameter("region", problem="is empty", remedy="pass low < high")
+    if any((end / size).denominator != 1 for end in (low, high)):
+        problem = "has an end that is not a multiple of the cell"
+        raise InvalidParameter("region", problem=problem, remedy="round it to one")
+    generator = generator_of(uniform, format, default=default)
+    if max(abs(low), abs(high)) / size + 2 > format.largest:  # the machine's cell may be smaller
+        problem, remedy = "is so small that quotients by it overflow", "pass a larger one"
+        raise InvalidParameter("cell", problem=problem, remedy=remedy)
+    accuracy = {name: positive(error, "ulps") for name, error in (ulps or {}).items()}
+    return Setting(
+        format=format,
+        ulps=tuple(sorted(accuracy.items())),
+        uniform=generator,
+        cell=size,
+        region=(low, high),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +208,7 @@ class _Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundingAnalysis:
+class RoundingAnalysis(Setting):
     """What rounded and truncated float noise loses at most; every figure rounded up.
 
     Law      `epsilon` = `ideal` + `excess`: the ideal noise loses `ideal` = sensitivity/scale, the
@@ -78,16 +224,10 @@ class RoundingAnalysis:
     """
 
     programs: tuple[Expression, ...]
-    format: Format
-    ulps: tuple[tuple[str, Fraction], ...]
-    uniform: Generator
-    cell: Fraction
-    region: Interval
     scale: Fraction
     declared: Fraction
     query: Derivation | None
-    branches: tuple[_Branch, _Branch]
-    delta_round: Fraction
+    branches: tuple[_Branch, ...]
     code: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -166,46 +306,30 @@ class RoundingAnalysis:
 
     def certificate(self) -> dict[str, Any]:
         """The claim and its proof, for `lastbit.verify.check`."""
-        claim = {
-            "code": [dict(one) for one in self.named],
-            "programs": [expression_to_json(program) for program in self.programs],
-            "format": self.format.json(),
-            "ulps": self._proof(self.branches[0].pieces[0])["claim"]["ulps"],
-            "uniform": self.uniform.written(),
-            "cell": str(self.cell),
-            "region": [str(end) for end in self.region],
-            "sensitivity": str(self.declared),
-            "query_error": str(self.query_error),
-            "epsilon": str(self.epsilon),
-        }
+        claim = self.claim(
+            self.programs,
+            self.named,
+            sensitivity=self.declared,
+            query_error=self.query_error,
+            epsilon=self.epsilon,
+        )
         figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
+        branches = [
+            {
+                "program": branch.side.program,
+                "interval": [str(end) for end in branch.side.interval],
+                "cut": str(branch.cut.u),
+                "omega": str(branch.cut.omega),
+                "pieces": [self.piece(piece) for piece in branch.pieces],
+            }
+            for branch in self.branches
+        ]
         body = {
             **{name: str(getattr(self, name)) for name in figures},
-            "branches": [self._written(branch) for branch in self.branches],
-            "query": None if self.query is None else self._proof(self.query),
+            "branches": branches,
+            "query": None if self.query is None else self.proof(self.query),
         }
         return certified("rounding", claim, body)
-
-    def _written(self, branch: _Branch) -> dict[str, Any]:
-        found = [self._proof(piece) for piece in branch.pieces]
-        return {
-            "program": branch.side.program,
-            "interval": [str(end) for end in branch.side.interval],
-            "cut": str(branch.cut.u),
-            "omega": str(branch.cut.omega),
-            "pieces": [
-                {
-                    "u": proof["claim"]["ranges"]["u"],
-                    "error": proof["claim"]["error"],
-                    "proof": proof["body"],
-                }
-                for proof in found
-            ],
-        }
-
-    def _proof(self, derivation: Derivation) -> dict[str, Any]:
-        claim, body = error_proof(derivation, format=self.format, ulps=dict(self.ulps))
-        return {"claim": claim, "body": body}
 
 
 def rounding_certificate(
@@ -253,32 +377,9 @@ def rounding_certificate(
 
 def bound_to(found: RoundingAnalysis, role: str, code: tuple[Followed, ...]) -> RoundingAnalysis:
     """The analysis as one of this code, which is called where its results turn, and must agree."""
-    held = held_code(
-        role, code, cell=found.cell, region=found.region, uniform=found.uniform, form=found.format
-    )
-    analysis = replace(found, code=(*held, *found.code))
+    analysis = replace(found, code=(*found.held(role, code), *found.code))
     analysis.certificate()  # the code is in it now, so the checker is asked again
     return analysis
-
-
-def held_code(
-    role: str,
-    code: tuple[Followed, ...],
-    *,
-    cell: Fraction,
-    region: Interval,
-    uniform: Generator,
-    form: Format,
-) -> tuple[Mapping[str, Any], ...]:
-    """What a certificate says of code, after calls at edges of cells, ends and bounds.
-
-    Code in Python runs in binary64: a claim about another format is one about its steps.
-    """
-    extra = noise_points(cell, region, uniform)
-    for one in code:
-        one.agree(extra, rounds=2, seed=f"{role} {cell} {region}")
-    written = record(role, code) if form == BINARY64 else None
-    return () if written is None else (written,)
 
 
 def certified_sums(
@@ -293,101 +394,37 @@ def certified_sums(
     ulps: Ulps | None = None,
 ) -> RoundingAnalysis:
     """The same for the whole sum of `value` and noise: one expression, or one for each sign."""
-    size, ends = cell_of(cell), region_of(region)
-    if any((end / size).denominator != 1 for end in ends):
-        problem = "has an end that is no multiple of the cell"
-        raise InvalidParameter("region", problem=problem, remedy="round it to one")
+    setting = setting_of(cell, region, uniform, format, ulps, default=every_float)
     distance = positive(sensitivity, "sensitivity")
-    generator = generator_of(uniform, format, default=every_float)
-    check_cell(format, ends, size)
-    accuracy = {name: rational(error, "ulps") for name, error in (ulps or {}).items()}
-    found, scale = sides(programs, ends)
-    asked, about = (None, ()) if query is None else _query(query, format, accuracy)
-    known = _Known(programs, format, accuracy, generator, size, ends)
-    analysis = RoundingAnalysis(
-        programs=programs,
-        format=format,
-        ulps=tuple(sorted(accuracy.items())),
-        uniform=generator,
-        cell=size,
-        region=ends,
-        scale=scale,
-        declared=distance,
-        query=asked,
-        branches=known.stable(found),
-        delta_round=known.quotient,
-        code=about,
-    )
-    analysis.certificate()  # no number leaves that the checker rejects
-    return analysis
+    found, scale = sides(programs, setting.region)
+    asked, about = (None, ()) if query is None else _query(query, setting)
 
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the search for the cuts needs, the same in every round."""
-
-    programs: tuple[Expression, ...]
-    format: Format
-    ulps: Ulps
-    uniform: Generator
-    cell: Fraction
-    region: Interval
-
-    @property
-    def quotient(self) -> Fraction:
-        return quotient_error(self.format, self.region, self.cell)
-
-    def stable(self, found: tuple[Side, ...]) -> tuple[_Branch, _Branch]:
-        """The sides cut where everything beyond leads to an end (Condition 3).
-
-        Theorem  the cuts must lie beyond diameter - cell/2 + delta_t, and delta_t grows with them.
-                 A round takes the delta_t of the last one; it is done when its own is no greater
-        """
-        diameter = self.region[1] - self.region[0]
-        stray = Fraction(0)
-        for _ in range(_MOST_ROUNDS):
-            far = max(diameter - self.cell / 2, Fraction(0)) + stray
-            one, other = (self._branch(side, far) for side in found)
-            delta_t = (
-                max(one.cut.omega, other.cut.omega) + max(one.error, other.error) + self.quotient
-            )
-            if 2 * delta_t >= self.cell:
-                raise NotCertified(
-                    "the floats stray by half a cell or more; pass a larger cell, a smaller region "
-                    "or a finer uniform"
-                )
-            if delta_t <= stray:
-                return one, other
-            stray = delta_t * Fraction(1025, 1024)
-        raise NotCertified("the region grows with its own error (Condition 3); pass a smaller one")
-
-    def _branch(self, side: Side, far: Fraction) -> _Branch:
-        cut = cut_beyond(side, far, uniform=self.uniform, format=self.format)
+    def branch(side: Side, far: Fraction) -> _Branch:
+        cut = cut_beyond(side, far, uniform=setting.uniform, format=format)
         if cut is None:
             raise NotCertified(
                 "the uniform is too coarse for noise as far as the region is wide; pass a smaller "
                 "region, or a generator and code with full precision near 0"
             )
-        try:
-            parts = tuple(
-                analyse(
-                    self.programs[side.program],
-                    {"u": part, "value": self.region},
-                    format=self.format,
-                    ulps=self.ulps,
-                )
-                for part in pieces(side, cut, self.format)
-            )
-        except NoBound as problem:
-            raise NotCertified(f"the code has no error bound there: {problem}") from None
-        return _Branch(side, cut, parts)
+        program = programs[side.program]
+        parts = (setting.analysed(program, part) for part in pieces(side, cut, format))
+        return _Branch(side, cut, tuple(parts))
 
+    def cut_off(far: Fraction) -> tuple[tuple[_Branch, ...], Fraction]:
+        both = tuple(branch(side, far) for side in found)
+        return both, max(one.cut.omega for one in both) + max(one.error for one in both)
 
-def check_cell(format: Format, region: Interval, cell: Fraction) -> None:
-    """Refuse a cell so small that quotients by it overflow, up to a cell beyond the region."""
-    if max(map(abs, region)) / cell + 2 > format.largest:  # the machine's cell may be smaller
-        problem, remedy = "is so small that quotients by it overflow", "pass a larger one"
-        raise InvalidParameter("cell", problem=problem, remedy=remedy)
+    analysis = RoundingAnalysis(
+        **{name: getattr(setting, name) for name in setting.__slots__},
+        programs=programs,
+        scale=scale,
+        declared=distance,
+        query=asked,
+        branches=setting.stable(cut_off),
+        code=about,
+    )
+    analysis.certificate()  # no number leaves that the checker rejects
+    return analysis
 
 
 def quotient_error(format: Format, region: Interval, cell: Fraction) -> Fraction:
@@ -448,7 +485,7 @@ def followed_code(
     """
     given = dict(parameters or {})
     if not callable(code):
-        raise WrongType("code", problem="is no function", remedy="pass a plain function")
+        raise WrongType("code", problem="is not a function", remedy="pass a plain function")
     function: Any = code
     name = None
     if isinstance(code, NamedCode):
@@ -490,9 +527,7 @@ def _check_order(roles: Mapping[str, str], wanted: Sequence[str], placed: Sequen
         raise InvalidParameter("code", problem=problem, remedy=remedy)
 
 
-def _query(
-    query: Query, format: Format, ulps: Ulps | None
-) -> tuple[Derivation, tuple[Mapping[str, Any], ...]]:
+def _query(query: Query, setting: Setting) -> tuple[Derivation, tuple[Mapping[str, Any], ...]]:
     names = tuple(query.ranges)
     code = followed(query.function, {name: name for name in names}, {})
     extra = {
@@ -501,28 +536,9 @@ def _query(
     }
     code.agree(extra, rounds=2, seed="query")
     try:
-        found = analyse(code.expression, query.ranges, format=format, ulps=ulps)
+        ulps = dict(setting.ulps)
+        found = analyse(code.expression, query.ranges, format=setting.format, ulps=ulps)
     except NoBound as problem:
         raise NotCertified(f"the query has no error bound: {problem}") from None
-    written = record("query", (code,)) if format == BINARY64 else None
+    written = record("query", (code,)) if setting.format == BINARY64 else None
     return found, () if written is None else (written,)
-
-
-def cell_of(cell: Number) -> Fraction:
-    """A cell above 0; 0 is no rounding at all."""
-    size = rational(cell, "cell")
-    if size == 0:
-        raise NotCertified(
-            "without rounding the last bits of float noise tell the value; pass a cell above 0"
-        )
-    return positive(size, "cell")
-
-
-def region_of(region: object) -> Interval:
-    """Two ends in order."""
-    if not isinstance(region, tuple | list) or len(region) != 2:
-        raise WrongType("region", problem="is no pair", remedy="pass (low, high)")
-    low, high = (rational(end, "region") for end in region)
-    if low >= high:
-        raise InvalidParameter("region", problem="is empty", remedy="pass low < high")
-    return low, high

@@ -185,7 +185,7 @@ def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
         if not (dyadic and odd.bit_length() <= significand and in_range):
             raise InvalidParameter(
                 name,
-                problem=f"is no normal number of {format}, or beyond 2**{-least}",
+                problem=f"is not a normal number of {format}, or beyond 2**{-least}",
                 remedy=f"pass the float that the mechanism computes with, not {shown(number)[:40]}",
             )
     step = grid(epsilon)

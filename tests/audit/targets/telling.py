@@ -12,10 +12,16 @@ import numpy as np
 
 from lastbit.audit.attacks.power import trials_to_catch
 from lastbit.audit.attacks.threshold import Cut
-from lastbit.audit.targets.lastbit import DELTA, SEEN_DELTA, WORSE_AND_BETTER, heavy_score, nearer
+from lastbit.audit.targets.lastbit import (
+    ANSWER_DELTA,
+    SEEN_DELTA,
+    WORSE_AND_BETTER,
+    heavy_score,
+    nearer,
+)
 from lastbit.exact.ball import working_precision
 from lastbit.laws.ideal import IdealCauchy, Logistic, StudentT
-from lastbit.laws.rounded import Rounded
+from lastbit.laws.transformed import Rounded
 from lastbit.mechanisms.exponential import Exponential
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.histogram import ThresholdedHistogram
@@ -25,7 +31,7 @@ from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
 from lastbit.mechanisms.propose_test_release import ProposeTestRelease
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.mechanisms.stable_value import StableValue
-from lastbit.privacy.neighbours import ADD_REMOVE
+from lastbit.privacy.guarantees import ADD_REMOVE
 
 MARGIN = Fraction(1, 1000)
 MOST_PLACES = 400
@@ -161,7 +167,7 @@ def one_of(kind):
 
 def found_or_not():
     """A key whose count is the threshold, or one more; suppressed counts are NaN."""
-    found = ThresholdedHistogram(epsilon=1, delta=DELTA, keys_per_person=1)
+    found = ThresholdedHistogram(epsilon=1, delta=ANSWER_DELTA, keys_per_person=1)
     bar = found.threshold
     laws = [found.law(bar + more) for more in (0, 1)]
     shown = {k: tuple(middle(law.probability(k)) for law in laws) for k in range(bar, bar + 40)}
@@ -169,7 +175,7 @@ def found_or_not():
 
 
 def stable():
-    mechanism = StableValue(epsilon=1, delta=DELTA, neighbours=ADD_REMOVE)
+    mechanism = StableValue(epsilon=1, delta=ANSWER_DELTA, neighbours=ADD_REMOVE)
     bar = mechanism.threshold
     first, second = (middle(mechanism.release_probability(bar + more)) for more in (0, 1))
     return listed({0: (1 - first, 1 - second), 1: (first, second)})

@@ -3,8 +3,7 @@
 import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.targets.catalogue import targets
-from lastbit.audit.targets.target import loaded
+from lastbit.audit.targets.libraries import loaded, targets
 from lastbit.errors import InvalidParameter
 
 BROKEN = {

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.targets.catalogue import targets
+from lastbit.audit.targets.libraries import targets
 from lastbit.audit.targets.target import SumTarget
 
 PEERS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,7 @@ FLOATS = ("float64",)
 INTEGERS = ("int32", "int64")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Attack:
     """One attack: what it looks for, where it was published, and what a target must tell it."""
 
@@ -42,94 +42,68 @@ class Attack:
 
     def suits(self, target: Target | SumTarget) -> bool:
         """Whether the attack can run on this target at all."""
-        match target:
-            case SumTarget():
-                return target.dtype.name in self.sums
-            case Target():
-                return not self.sums and all(
-                    getattr(target, need) is not None for need in self.needs
-                )
+        if isinstance(target, SumTarget):
+            return target.dtype.name in self.sums
+        return not self.sums and all(getattr(target, need) is not None for need in self.needs)
 
 
-def _listed() -> Iterator[Attack]:
-    yield Attack(
-        name="preimage",
-        attack=preimage,
-        looks_for="outputs that no uniform number turns into",
-        source="Mironov 2012",
+_CASACUBERTA = "Casacuberta et al. 2022"
+_ALL = (
+    Attack(
+        "preimage",
+        preimage,
+        "outputs that no uniform number turns into",
+        "Mironov 2012",
         needs=("answers", "scale"),
-    )
-    yield Attack(
-        name="precision",
-        attack=precision,
-        looks_for="bits too fine for the larger answer",
-        source="Haney et al. 2022",
+    ),
+    Attack(
+        "precision",
+        precision,
+        "bits too fine for the larger answer",
+        "Haney et al. 2022",
         needs=("answers",),
-    )
-    yield Attack(
-        name="polar-pairs",
-        attack=polar_pairs,
-        looks_for="pairs of normals that no point turns into",
-        source="Jin et al. 2021",
+    ),
+    Attack(
+        "polar-pairs",
+        polar_pairs,
+        "pairs of normals that no point turns into",
+        "Jin et al. 2021",
         needs=("answers", "scale"),
-    )
-    yield Attack(
-        name="low-bits",
-        attack=low_bits,
-        looks_for="last bits that are the secret's",
-        source="paper 000, Example 1.1",
+    ),
+    Attack(
+        "low-bits",
+        low_bits,
+        "last bits that are the secret's",
+        "paper 000, Example 1.1",
         needs=("answers", "step"),
-    )
-    yield Attack(
-        name="threshold",
-        attack=threshold,
-        looks_for="too little noise",
-        source="Ding et al. 2018",
-    )
-    yield Attack(
-        name="fork",
-        attack=forked,
-        looks_for="noise that a forked process repeats",
-        source="docs/threat-model.md",
-    )
-    yield Attack(
-        name="timing",
-        attack=timing,
-        looks_for="draws that take longer for larger noise",
-        source="Jin et al. 2021",
+    ),
+    Attack("threshold", threshold, "too little noise", "Ding et al. 2018"),
+    Attack("fork", forked, "noise that a forked process repeats", "docs/threat-model.md"),
+    Attack(
+        "timing",
+        timing,
+        "draws that take longer for larger noise",
+        "Jin et al. 2021",
         needs=("answers",),
-    )
-    yield Attack(
-        name="narrow-sum",
-        attack=narrow_sum,
-        looks_for="float sums that move further than a record can",
-        source="Casacuberta et al. 2022",
+    ),
+    Attack(
+        "narrow-sum",
+        narrow_sum,
+        "float sums that move further than a record can",
+        _CASACUBERTA,
         sums=FLOATS,
-    )
-    yield Attack(
-        name="reordering",
-        attack=reordering,
-        looks_for="float sums that depend on the order of records",
-        source="Casacuberta et al. 2022",
+    ),
+    Attack(
+        "reordering",
+        reordering,
+        "float sums that depend on the order of records",
+        _CASACUBERTA,
         sums=FLOATS,
-    )
-    yield Attack(
-        name="nan",
-        attack=not_a_number,
-        looks_for="a NaN record that comes out as NaN",
-        source="Casacuberta et al. 2022",
-        sums=FLOATS,
-    )
-    yield Attack(
-        name="overflow",
-        attack=overflow,
-        looks_for="integer sums that wrap around",
-        source="Casacuberta et al. 2022",
-        sums=INTEGERS,
-    )
-
-
-ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _listed()})
+    ),
+    Attack("nan", not_a_number, "a NaN record that comes out as NaN", _CASACUBERTA, sums=FLOATS),
+    Attack("overflow", overflow, "integer sums that wrap around", _CASACUBERTA, sums=INTEGERS),
+)
+ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ALL})
 
 
 def attack_named(name: str) -> Attack:

@@ -6,10 +6,9 @@ Every target has the promise that its library makes, for two neighbouring inputs
 | file | holds |
 |---|---|
 | `target.py` | what an attack is tried on |
-| `catalogue.py` | `targets(library)` |
 | `numpy.py` | noise as people write it with numpy; fixed point by hand |
 | `lastbit.py` | lastbit's mechanisms, and its samplers made into mechanisms |
-| `libraries.py` | diffprivlib, OpenDP, PyDP, Tumult |
+| `libraries.py` | `targets(library)`; diffprivlib, OpenDP, PyDP, Tumult |
 """
 
 from lastbit.doors import opened

@@ -1,3 +1,3 @@
-from lastbit.audit.targets.catalogue import LIBRARIES as LIBRARIES, targets as targets
+from lastbit.audit.targets.libraries import LIBRARIES as LIBRARIES, targets as targets
 
 __all__ = ["LIBRARIES", "targets"]

@@ -1,26 +1,76 @@
-"""Tumult Core's samplers; its measurements need Spark and are not tried.
+"""Ready-made targets by the name of their library, each with the promise that the library makes.
 
-diffprivlib's mechanisms and sum.
-
-OpenDP's measurements.
-
-PyDP's mechanisms and bounded sums (Google's library, by way of OpenMined).
+lastbit's and numpy's are in files of their own. Of Tumult Core only the samplers are tried: its
+measurements need Spark. PyDP is Google's library by way of OpenMined.
 """
 
 from __future__ import annotations
 
+import importlib
 import warnings
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.targets.target import Bounds, SumTarget, Target, again_and_again, loaded
+from lastbit.audit.targets.lastbit import lastbit_targets
+from lastbit.audit.targets.numpy import numpy_targets
+from lastbit.audit.targets.target import (
+    Bounds,
+    ReleaseOfSums,
+    SumTarget,
+    Target,
+    again_and_again,
+)
+from lastbit.errors import InvalidParameter
 
 DELTA = 1e-6
-WIDE = 1e6  # bounds of the truncated kinds, far from the values
+WIDE = 1e6  # bounds of diffprivlib's truncated kinds, far from the values
+DEVIATION = 4.6  # of OpenDP's Gaussian
+
+
+def targets(library: str) -> tuple[Target | SumTarget, ...]:
+    """Everything of one library that is ready to be attacked.
+
+    >>> [target.name for target in targets("numpy")][:2]
+    ['numpy Laplace, scale 1', 'numpy Laplace, scale 10']
+    """
+    if library not in LIBRARIES:
+        raise InvalidParameter(
+            "library", problem="has no targets here", remedy=f"pass one of {', '.join(LIBRARIES)}"
+        )
+    return tuple(LIBRARIES[library]())
+
+
+def loaded(module: str, *, package: str) -> Any:
+    """A module of a library under test, imported when its targets are asked for.
+
+    What a target draws comes from that library; nothing of it is ever released as private.
+
+    >>> loaded("no_such_module", package="no-such-package")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: library no-such-package is not installed or does not ...
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InvalidParameter(
+            f"library {package}",
+            problem="is not installed or does not import",
+            remedy=f"pip install {package}",
+        ) from None
+
+
+def _sums(
+    library: str, make: Callable[[str], ReleaseOfSums], kinds: tuple[str, str, str], claimed: int
+) -> Iterator[SumTarget]:
+    """Sums of floats and of two kinds of integers, by the library's own names of them."""
+    for dtype, kind in zip(("float64", "int32", "int64"), kinds, strict=True):
+        name = f"{library} sum" if dtype == "float64" else f"{library} {dtype} sum"
+        yield SumTarget(name=name, release=make(kind), claimed=claimed, dtype=dtype)
 
 
 def diffprivlib_targets() -> Iterator[Target | SumTarget]:
@@ -29,52 +79,41 @@ def diffprivlib_targets() -> Iterator[Target | SumTarget]:
         warnings.simplefilter("ignore")
         mechanisms = loaded("diffprivlib.mechanisms", package="diffprivlib")
         tools = loaded("diffprivlib.tools", package="diffprivlib")
+        accountant = loaded("diffprivlib.accountant", package="diffprivlib").BudgetAccountant()
     pure = {"epsilon": 1.0, "sensitivity": 1.0}
     bounded = pure | {"lower": -WIDE, "upper": WIDE}
-    yield _target("Laplace", mechanisms.Laplace(**pure), scale=1)
-    yield _target("LaplaceTruncated", mechanisms.LaplaceTruncated(**bounded), scale=1)
-    yield _target("LaplaceFolded", mechanisms.LaplaceFolded(**bounded), scale=1)
-    yield _target("LaplaceBoundedDomain", mechanisms.LaplaceBoundedDomain(**bounded), scale=1)
-    yield _target("Staircase", mechanisms.Staircase(**pure), scale=1)
-    yield _target("Snapping", mechanisms.Snapping(**bounded))
     approximate = pure | {"delta": DELTA}
-    yield _target("LaplaceBoundedNoise", mechanisms.LaplaceBoundedNoise(**approximate), delta=DELTA)
-    gaussian = mechanisms.Gaussian(**(approximate | {"epsilon": 0.99}))
-    yield _target("Gaussian", gaussian, claimed=0.99, delta=DELTA)
-    yield _target("GaussianAnalytic", mechanisms.GaussianAnalytic(**approximate), delta=DELTA)
-    whole = partial(_target, values=(0, 1), step=1)
-    discrete = mechanisms.GaussianDiscrete(epsilon=1.0, delta=DELTA, sensitivity=1)
-    yield whole("GaussianDiscrete", discrete, delta=DELTA)
-    yield whole("Geometric", mechanisms.Geometric(epsilon=1.0, sensitivity=1))
-    yield SumTarget(name="diffprivlib sum", release=_sum(tools, None), claimed=1)
-    for dtype in ("int32", "int64"):
-        name = f"diffprivlib {dtype} sum"
-        yield SumTarget(name=name, release=_sum(tools, dtype), claimed=1, dtype=dtype)
+    whole = {"epsilon": 1.0, "sensitivity": 1}
+    integers = {"values": (0, 1), "step": 1}
+    kinds: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+        ("Laplace", pure, {"scale": 1}),
+        ("LaplaceTruncated", bounded, {"scale": 1}),
+        ("LaplaceFolded", bounded, {"scale": 1}),
+        ("LaplaceBoundedDomain", bounded, {"scale": 1}),
+        ("Staircase", pure, {"scale": 1}),
+        ("Snapping", bounded, {}),
+        ("LaplaceBoundedNoise", approximate, {"delta": DELTA}),
+        ("Gaussian", approximate | {"epsilon": 0.99}, {"claimed": 0.99, "delta": DELTA}),
+        ("GaussianAnalytic", approximate, {"delta": DELTA}),
+        ("GaussianDiscrete", whole | {"delta": DELTA}, {"delta": DELTA} | integers),
+        ("Geometric", whole, integers),
+    )
+    for name, parameters, known in kinds:
+        mechanism = getattr(mechanisms, name)(**parameters)
+        release = again_and_again(mechanism.randomise)
+        yield Target(**{"name": f"diffprivlib {name}", "release": release, "claimed": 1} | known)
 
+    def summed(kind: str) -> ReleaseOfSums:
+        # numpy's types by name: a float sum has none
+        options = {"dtype": getattr(np, kind)} if kind else {}
+        options |= {"epsilon": 1.0, "accountant": accountant}
 
-def _target(name: str, mechanism: Any, *, claimed: float = 1.0, **known: Any) -> Target:
-    release = again_and_again(mechanism.randomise)
-    return Target(name=f"diffprivlib {name}", release=release, claimed=claimed, **known)
+        def release(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:
+            return [float(tools.sum(data, bounds=bounds, **options)) for _ in range(size)]
 
+        return release
 
-def _sum(tools: Any, dtype: str | None) -> Any:
-    numpy = loaded("numpy", package="numpy")
-    options = {} if dtype is None else {"dtype": getattr(numpy, dtype)}
-    accountant = loaded("diffprivlib.accountant", package="diffprivlib").BudgetAccountant()
-
-    def release(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:
-        def one() -> float:
-            return float(
-                tools.sum(data, epsilon=1.0, bounds=bounds, accountant=accountant, **options)
-            )
-
-        return [one() for _ in range(size)]
-
-    return release
-
-
-DELTA = 1e-6
-DEVIATION = 4.6
+    yield from _sums("diffprivlib", summed, ("", "int32", "int64"), claimed=1)
 
 
 def opendp_targets() -> Iterator[Target | SumTarget]:
@@ -86,63 +125,42 @@ def opendp_targets() -> Iterator[Target | SumTarget]:
     dp.enable_features("contrib")
     real = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     whole = dp.vector_domain(dp.atom_domain(T="i64"))
+
+    def target(name: str, noise: Any, number: type, claimed: float, **known: Any) -> Target:
+        return Target(
+            name=f"OpenDP {name}",
+            release=lambda value, size: noise(np.full(size, number(value))),
+            claimed=claimed,
+            **known,
+        )
+
     for scale in (1.0, 10.0):
         noise = dp.m.make_laplace(real, dp.l1_distance(T=float), scale=scale)
-        yield Target(
-            name=f"OpenDP Laplace, scale {scale:g}",
-            release=lambda value, size, noise=noise: noise(np.full(size, float(value))),
-            claimed=noise.map(1.0),
-            scale=scale,
-        )
-    integers = dp.m.make_laplace(whole, dp.l1_distance(T="i64"), scale=1.0)
-    yield Target(
-        name="OpenDP integer Laplace",
-        release=lambda value, size: integers(np.full(size, int(value))),
-        claimed=integers.map(1),
-        values=(0, 1),
-        scale=1,
-        step=1,
-    )
-    gaussian = dp.m.make_gaussian(real, dp.l2_distance(T=float), scale=DEVIATION)
-    yield Target(
-        name="OpenDP Gaussian",
-        release=lambda value, size: gaussian(np.full(size, float(value))),
-        claimed=dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(DELTA),
-        delta=DELTA,
-        scale=DEVIATION,
-    )
-    yield SumTarget(name="OpenDP sum", release=_opendp_sum(dp, "float"), claimed=1)
-    for dtype, kind in (("int32", "i32"), ("int64", "i64")):
-        name = f"OpenDP {dtype} sum"
-        yield SumTarget(name=name, release=_opendp_sum(dp, kind), claimed=1, dtype=dtype)
+        name = f"Laplace, scale {scale:g}"
+        yield target(name, noise, float, noise.map(1.0), scale=scale)
+    noise = dp.m.make_laplace(whole, dp.l1_distance(T="i64"), scale=1.0)
+    yield target("integer Laplace", noise, int, noise.map(1), values=(0, 1), scale=1, step=1)
+    noise = dp.m.make_gaussian(real, dp.l2_distance(T=float), scale=DEVIATION)
+    claimed = dp.c.make_zCDP_to_approxDP(noise).map(1.0).epsilon(DELTA)
+    yield target("Gaussian", noise, float, claimed, delta=DELTA, scale=DEVIATION)
 
+    def summed(kind: str) -> ReleaseOfSums:
+        """Of so many records, a changed record being one removed and one added."""
+        options = {"T": kind} if kind else {"T": float, "nan": False}
+        number = int if kind else float
 
-def _opendp_sum(dp: Any, kind: str) -> Any:
-    """The sum of so many records, a changed record being one removed and one added."""
-    number = float if kind == "float" else int
+        def release(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:
+            records = dp.vector_domain(dp.atom_domain(**options), size=len(data))
+            ends = (number(bounds[0]), number(bounds[1]))
+            total = dp.t.make_clamp(records, dp.symmetric_distance(), ends) >> dp.t.then_sum()
+            noisy = dp.binary_search_chain(
+                lambda scale: total >> dp.m.then_laplace(scale), d_in=2, d_out=1.0, T=float
+            )
+            return [float(noisy(data)) for _ in range(size)]
 
-    def release(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:
-        options = {"nan": False} if kind == "float" else {"T": kind}
-        ends = (number(bounds[0]), number(bounds[1]))
-        clamped = dp.t.make_clamp(
-            dp.vector_domain(dp.atom_domain(**_typed(options, number)), size=len(data)),
-            dp.symmetric_distance(),
-            ends,
-        )
-        total = clamped >> dp.t.then_sum()
-        noisy = dp.binary_search_chain(
-            lambda scale: total >> dp.m.then_laplace(scale), d_in=2, d_out=1.0, T=float
-        )
-        return [float(noisy(data)) for _ in range(size)]
+        return release
 
-    return release
-
-
-def _typed(options: dict[str, Any], number: type) -> dict[str, Any]:
-    return {"T": number} | options
-
-
-DELTA = 1e-6
+    yield from _sums("OpenDP", summed, ("", "i32", "i64"), claimed=1)
 
 
 def pydp_targets() -> Iterator[Target | SumTarget]:
@@ -150,44 +168,47 @@ def pydp_targets() -> Iterator[Target | SumTarget]:
     mechanisms = loaded("pydp.algorithms.numerical_mechanisms", package="python-dp")
     laplacian = loaded("pydp.algorithms.laplacian", package="python-dp")
     laplace = mechanisms.LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
-    yield Target(
-        name="PyDP Laplace",
-        release=again_and_again(lambda value: laplace.add_noise(float(value))),
-        claimed=1,
-        scale=1,
-    )
     gaussian = mechanisms.GaussianMechanism(1.0, DELTA, 1.0)
-    yield Target(
-        name="PyDP Gaussian",
-        release=again_and_again(lambda value: gaussian.add_noise(float(value))),
-        claimed=1,
-        delta=DELTA,
-    )
+    for name, mechanism, known in (
+        ("Laplace", laplace, {"scale": 1}),
+        ("Gaussian", gaussian, {"delta": DELTA}),
+    ):
+        noisy = again_and_again(lambda value, add=mechanism.add_noise: add(float(value)))
+        yield Target(name=f"PyDP {name}", release=noisy, claimed=1, **known)
+
+    def summed(kind: str) -> ReleaseOfSums:
+        def release(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:
+            total = laplacian.BoundedSum(
+                epsilon=1.0, lower_bound=bounds[0], upper_bound=bounds[1], dtype=kind
+            )
+            records = data.tolist()
+            return [float(total.quick_result(records)) for _ in range(size)]
+
+        return release
+
     # its bounded sum promises epsilon for a record added or removed: a change is two of those
-    yield SumTarget(name="PyDP sum", release=_pydp_sum(laplacian, "float"), claimed=2)
-    for dtype, kind in (("int32", "int"), ("int64", "int64")):
-        release = _pydp_sum(laplacian, kind)
-        yield SumTarget(name=f"PyDP {dtype} sum", release=release, claimed=2, dtype=dtype)
-
-
-def _pydp_sum(laplacian: Any, kind: str) -> Any:
-    def release(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:
-        summed = laplacian.BoundedSum(
-            epsilon=1.0, lower_bound=bounds[0], upper_bound=bounds[1], dtype=kind
-        )
-        records = data.tolist()
-        return [float(summed.quick_result(records)) for _ in range(size)]
-
-    return release
+    yield from _sums("PyDP", summed, ("float", "int", "int64"), claimed=2)
 
 
 def tumult_targets() -> Iterator[Target]:
     """The ideal Laplace noise, correctly rounded to a float, that interval refining gives."""
     laplace = loaded("tmlt.core.random.laplace", package="tmlt.core").laplace
-    for scale in (1.0, 10.0):
+    for scale, claimed in ((1.0, "1"), (10.0, "1/10")):
         yield Target(
             name=f"Tumult Laplace, scale {scale:g}",
             release=lambda value, size, scale=scale: [laplace(value, scale) for _ in range(size)],
-            claimed=1 / scale if scale == 1 else "1/10",
+            claimed=claimed,
             scale=scale,
         )
+
+
+LIBRARIES: Mapping[str, Callable[[], Iterator[Target | SumTarget]]] = MappingProxyType(
+    {
+        "lastbit": lastbit_targets,
+        "numpy": numpy_targets,
+        "diffprivlib": diffprivlib_targets,
+        "opendp": opendp_targets,
+        "pydp": pydp_targets,
+        "tumult": tumult_targets,
+    }
+)

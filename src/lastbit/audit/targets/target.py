@@ -2,14 +2,11 @@
 
 `Target` wraps a mechanism that takes one of two neighbouring inputs, `SumTarget` a private sum of a
 whole data set. Both carry the claim that an attack tries to refute. Targets made ready for numpy,
-lastbit and other libraries are in `shelf.py`.
-
-Other libraries, loaded by name and only when they are asked for.
+lastbit and other libraries: `libraries.py`.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 from copy import deepcopy
@@ -26,6 +23,7 @@ from lastbit.exact import Number, lower, positive, probability, rational, whole
 
 Bounds: TypeAlias = tuple[Any, Any]
 Release: TypeAlias = Callable[[Any, int], Any]
+ReleaseOfSums: TypeAlias = Callable[[NDArray[Any], Bounds, int], Any]
 MOST_SAMPLES = 1 << 32
 
 
@@ -82,15 +80,18 @@ class Target:
                 problem="are further apart than the sensitivity",
                 remedy="pass two inputs that the claim is about",
             )
-        object.__setattr__(self, "name", _checked_name(name))
-        object.__setattr__(self, "release", as_release(release))
-        object.__setattr__(self, "claimed", claimed_epsilon(claimed, "claimed"))
-        object.__setattr__(self, "sensitivity", distance)
-        object.__setattr__(self, "delta", _delta(delta))
-        object.__setattr__(self, "values", pair)
-        object.__setattr__(self, "answers", _answers(pair if answers is None else answers))
-        object.__setattr__(self, "scale", None if scale is None else _scale(scale))
-        object.__setattr__(self, "step", None if step is None else positive(step, "step"))
+        _keep(
+            self,
+            name=_checked_name(name),
+            release=as_release(release),
+            claimed=claimed_epsilon(claimed, "claimed"),
+            sensitivity=distance,
+            delta=_delta(delta),
+            values=pair,
+            answers=_answers(pair if answers is None else answers),
+            scale=None if scale is None else _scale(scale),
+            step=None if step is None else positive(step, "step"),
+        )
 
     def draw(self, world: int, size: int) -> NDArray[np.float64]:
         """`size` releases of the first (0) or the second (1) value."""
@@ -112,7 +113,7 @@ class SumTarget:
     """
 
     name: str
-    release: Callable[[NDArray[Any], Bounds, int], Any]
+    release: ReleaseOfSums
     claimed: Fraction
     delta: Fraction
     dtype: np.dtype[Any]
@@ -121,7 +122,7 @@ class SumTarget:
         self,
         *,
         name: str,
-        release: Callable[[NDArray[Any], Bounds, int], Any],
+        release: ReleaseOfSums,
         claimed: Number,
         delta: Number = 0,
         dtype: str = "float64",
@@ -132,11 +133,14 @@ class SumTarget:
             )
         if not callable(release):
             raise WrongType("release", problem="cannot be called", remedy="pass a function")
-        object.__setattr__(self, "name", _checked_name(name))
-        object.__setattr__(self, "release", release)
-        object.__setattr__(self, "claimed", claimed_epsilon(claimed, "claimed"))
-        object.__setattr__(self, "delta", _delta(delta))
-        object.__setattr__(self, "dtype", np.dtype(dtype))
+        _keep(
+            self,
+            name=_checked_name(name),
+            release=release,
+            claimed=claimed_epsilon(claimed, "claimed"),
+            delta=_delta(delta),
+            dtype=np.dtype(dtype),
+        )
 
     def draw(self, data: NDArray[Any], bounds: Bounds, size: int) -> NDArray[np.float64]:
         """`size` releases of the sum of these records."""
@@ -222,23 +226,33 @@ def _takes_size(mechanism: Callable[..., Any]) -> bool:
     return second.name == "size" or second.default is inspect.Parameter.empty
 
 
+def _keep(target: object, **fields: Any) -> None:
+    """The checked fields of a frozen target."""
+    for name, value in fields.items():
+        object.__setattr__(target, name, value)
+
+
 def _distance(pair: tuple[Any, ...]) -> Fraction | None:
     """How far apart two numbers are; None for other inputs, whose distance nobody told us."""
-    if any(isinstance(value, str) for value in pair):
-        return None
-    try:
-        return abs(rational(pair[0]) - rational(pair[1]))
-    except WrongType:
-        return None
+    numbers = _numbers(pair)
+    return None if numbers is None else abs(numbers[0] - numbers[1])
 
 
 def _answers(pair: tuple[Any, ...]) -> tuple[float, float] | None:
     """Two finite floats, or None for inputs that are no numbers."""
+    numbers = _numbers(pair)
+    try:
+        return None if numbers is None else (float(numbers[0]), float(numbers[1]))
+    except OverflowError:
+        return None
+
+
+def _numbers(pair: tuple[Any, ...]) -> tuple[Fraction, Fraction] | None:
     if any(isinstance(value, str) for value in pair):
         return None
     try:
-        return float(rational(pair[0], "answers")), float(rational(pair[1], "answers"))
-    except (WrongType, OverflowError):
+        return rational(pair[0]), rational(pair[1])
+    except WrongType:
         return None
 
 
@@ -259,27 +273,6 @@ def _checked_name(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise WrongType("name", problem="is no text", remedy="pass a short name")
     return name
-
-
-def loaded(module: str, *, package: str) -> Any:
-    """A module of a library under test.
-
-    What a target draws comes from the library under test; nothing of it is ever released as
-    private.
-
-    >>> loaded("no_such_module", package="no-such-package")
-    Traceback (most recent call last):
-        ...
-    lastbit.errors.InvalidParameter: library no-such-package is not installed or does not ...
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise InvalidParameter(
-            f"library {package}",
-            problem="is not installed or does not import",
-            remedy=f"pip install {package}",
-        ) from None
 
 
 def again_and_again(release: Callable[[Any], Any]) -> Callable[[Any, int], list[Any]]:

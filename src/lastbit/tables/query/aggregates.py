@@ -38,6 +38,9 @@ class AggregateSpec:
         return f"{self.function}({', '.join(part for part in parts if part is not None)})"
 
 
+Wanted = AggregateSpec  # its first name, which programs may use
+
+
 def count(expression: str | None = None) -> AggregateSpec:
     """How many rows there are, or how many have a value.
 

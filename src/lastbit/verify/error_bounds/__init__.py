@@ -1,1 +1,1 @@
-"""error_bounds."""
+"""How far float code strays from its real meaning: formats, rules, derivations."""

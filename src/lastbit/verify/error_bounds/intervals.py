@@ -13,7 +13,7 @@ Interval: TypeAlias = tuple[Fraction, Fraction]
 RANGE_BITS = 64
 ERROR_BITS = 32
 _PRECISION = 160
-# A second program must find its own, slightly wider enclosures inside ours.
+# The independent checker must find its own, slightly wider enclosures inside ours.
 _MARGIN = power_of_two(-120)
 _LEAST_EXPONENT = Fraction(-1400)  # e**-1400 < 2**-2000: smaller than anything that matters
 

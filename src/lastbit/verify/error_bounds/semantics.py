@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
@@ -138,7 +139,9 @@ def _split(low: Derivation, high: Derivation, box: Box) -> Derivation:
 ROUNDED: Final = "rounded"
 """The error of an input that is a real number rounded to the nearest of the format."""
 
-DEFAULT_ULPS: Final = (("exp", Fraction(1)), ("ln", Fraction(1)), ("sqrt", Fraction(1, 2)))
+DEFAULT_ULPS: Final = MappingProxyType(
+    {"exp": Fraction(1), "ln": Fraction(1), "sqrt": Fraction(1, 2)}
+)
 
 
 def analyse(
@@ -162,8 +165,8 @@ def analyse(
     Differs  rules for operands of any sign (the paper divides negative bounds the wrong way), with
              underflow, and refusing overflow, division by 0 and ln of what may not be above 0;
              steps of the format instead of a relative error
-    Checked  tests/verify/test_semantics.py; a second program re-derives every number,
-             `check_errors.py`; proof: docs/theory/error-semantics.md
+    Checked  tests/verify/test_semantics.py; the checker re-derives every number;
+             proof: docs/theory/error-semantics.md
 
     Inputs are exact unless `errors` says otherwise: a bound, or ROUNDED. `ulps` is how far ln, exp
     and sqrt may be off (default 1, 1 and 1/2: an assumption on the library, unless 1/2 is what
@@ -323,7 +326,7 @@ def _union(parts: tuple[Derivation, ...]) -> Judgement:
 
 def _format(format: object) -> Format:
     if not isinstance(format, Binary | Fixed):
-        raise WrongType("format", problem="is no number format", remedy="pass BINARY64")
+        raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
     return format
 
 

@@ -1,1 +1,1 @@
-"""language."""
+"""Expressions over real inputs: as steps, on paper, and evaluated."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from flint import arb
@@ -104,38 +106,31 @@ def _input(name: str, values: Mapping[str, Any]) -> Any:
     return values[name]
 
 
+_ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
+    Add: operator.add, Subtract: operator.sub, Multiply: operator.mul, Divide: operator.truediv,
+    Negate: operator.neg, Absolute: abs, Piecewise: lambda taken: taken,
+})  # fmt: skip
+_REAL: Mapping[type, Callable[..., Any]] = MappingProxyType(
+    {**_ARITHMETIC, Ln: arb.log, Exp: arb.exp, Sqrt: arb.sqrt}
+)
+_FLOAT: Mapping[type, Callable[..., Any]] = MappingProxyType(
+    {**_ARITHMETIC, Ln: math.log, Exp: math.exp, Sqrt: math.sqrt}
+)
+
+
 def _real_step(node: Expression, below: list[arb], values: Mapping[str, Fraction]) -> arb:
     match node:
         case Constant():
             return arb_of(node.value)
         case Variable() | Sample():
             return arb_of(Fraction(_input(node.name, values)))
-        case Add():
-            return below[0] + below[1]
-        case Subtract():
-            return below[0] - below[1]
-        case Multiply():
-            return below[0] * below[1]
-        case Divide():
-            return below[0] / below[1]
-        case Negate():
-            return -below[0]
-        case Ln():
-            return below[0].log()
-        case Exp():
-            return below[0].exp()
-        case Sqrt():
-            return below[0].sqrt()
-        case Absolute():
-            return abs(below[0])
         case Sign():
             return arb_of(_decided(below[0], _sign))
         case Clamp():
             return _clamped(below[0], node)
         case RoundTo():
             return arb_of(_decided(below[0], partial(_multiple, step=node.step)))
-        case Piecewise():
-            return below[0]
+    return _REAL[type(node)](*below)
 
 
 def _clamped(ball: arb, node: Clamp) -> arb:
@@ -174,10 +169,6 @@ def _machine_step(
             return value
         case Ln() | Exp() | Sqrt():
             return _correctly_rounded(node, below[0], format)
-        case Negate():
-            return -below[0]
-        case Absolute():
-            return abs(below[0])
         case Sign():
             return _sign(below[0])
         case RoundTo():
@@ -185,24 +176,9 @@ def _machine_step(
         case Clamp():
             low = below[0] if node.low is None else max(below[0], format.rounded(node.low))
             return low if node.high is None else min(low, format.rounded(node.high))
-        case Piecewise():
-            return below[0]
-        case _:
-            return format.rounded(_exact(node, *below))
-
-
-def _exact(node: Add | Subtract | Multiply | Divide, left: Fraction, right: Fraction) -> Fraction:
-    match node:
-        case Add():
-            return left + right
-        case Subtract():
-            return left - right
-        case Multiply():
-            return left * right
-        case Divide():
-            if right == 0:
-                raise InvalidParameter("divisor", problem="is 0", remedy="keep it away from 0")
-            return left / right
+        case Divide() if below[1] == 0:
+            raise InvalidParameter("divisor", problem="is 0", remedy="keep it away from 0")
+    return format.rounded(_ARITHMETIC[type(node)](*below))
 
 
 def _correctly_rounded(node: Ln | Exp | Sqrt, x: Fraction, format: Format) -> Fraction:
@@ -256,24 +232,6 @@ def _float_step(node: Expression, below: list[float], values: Mapping[str, float
             return node.value.numerator / node.value.denominator
         case Variable() | Sample():
             return float(_input(node.name, values))
-        case Add():
-            return below[0] + below[1]
-        case Subtract():
-            return below[0] - below[1]
-        case Multiply():
-            return below[0] * below[1]
-        case Divide():
-            return below[0] / below[1]
-        case Negate():
-            return -below[0]
-        case Ln():
-            return math.log(below[0])
-        case Exp():
-            return math.exp(below[0])
-        case Sqrt():
-            return math.sqrt(below[0])
-        case Absolute():
-            return abs(below[0])
         case Sign():
             return float((below[0] > 0) - (below[0] < 0))
         case RoundTo():
@@ -281,5 +239,4 @@ def _float_step(node: Expression, below: list[float], values: Mapping[str, float
         case Clamp():
             low = below[0] if node.low is None else max(below[0], float(node.low))
             return low if node.high is None else min(low, float(node.high))
-        case Piecewise():
-            return below[0]
+    return float(_FLOAT[type(node)](*below))

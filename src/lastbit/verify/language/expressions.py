@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
@@ -56,84 +57,60 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class _OfTwo:
+    left: Expression
+    right: Expression
+
+
+class Add(_OfTwo):
     """The sum."""
 
-    left: Expression
-    right: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Subtract:
+class Subtract(_OfTwo):
     """The difference."""
 
-    left: Expression
-    right: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Multiply:
+class Multiply(_OfTwo):
     """The product."""
 
-    left: Expression
-    right: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Divide:
+class Divide(_OfTwo):
     """The quotient."""
 
-    left: Expression
-    right: Expression
-
 
 @dataclass(frozen=True, slots=True)
-class Negate:
+class _OfOne:
+    argument: Expression
+
+
+class Negate(_OfOne):
     """The same number with the other sign."""
 
-    argument: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Ln:
+class Ln(_OfOne):
     """The natural logarithm."""
 
-    argument: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Exp:
+class Exp(_OfOne):
     """The exponential."""
 
-    argument: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Sqrt:
+class Sqrt(_OfOne):
     """The square root."""
 
-    argument: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Absolute:
+class Absolute(_OfOne):
     """The size without the sign."""
 
-    argument: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(_OfOne):
     """-1, 0 or 1."""
 
-    argument: Expression
-
 
 @dataclass(frozen=True, slots=True)
-class Clamp:
+class Clamp(_OfOne):
     """The nearest number of [low, high]; None leaves a side open."""
 
-    argument: Expression
     low: Fraction | None
     high: Fraction | None
 
@@ -147,10 +124,9 @@ class Clamp:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundTo:
+class RoundTo(_OfOne):
     """The nearest multiple of a step, of two equally near ones the even one (as rint)."""
 
-    argument: Expression
     step: Fraction
 
     def __post_init__(self) -> None:
@@ -193,24 +169,12 @@ Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Absolute | Sign | Clamp | RoundTo
 Dyadic: TypeAlias = Add | Subtract | Multiply | Divide
 Expression: TypeAlias = Constant | Variable | Sample | Dyadic | Unary | Piecewise
 
-_KINDS: tuple[tuple[str, type[Any]], ...] = (
-    ("CONST", Constant),
-    ("VAR", Variable),
-    ("SAMPLE", Sample),
-    ("ADD", Add),
-    ("SUB", Subtract),
-    ("MUL", Multiply),
-    ("DIV", Divide),
-    ("NEG", Negate),
-    ("LN", Ln),
-    ("EXP", Exp),
-    ("SQRT", Sqrt),
-    ("ABS", Absolute),
-    ("SGN", Sign),
-    ("CLAMP", Clamp),
-    ("ROUND", RoundTo),
-    ("CASES", Piecewise),
-)
+_KINDS: Mapping[str, type[Any]] = MappingProxyType({
+    "CONST": Constant, "VAR": Variable, "SAMPLE": Sample, "ADD": Add, "SUB": Subtract,
+    "MUL": Multiply, "DIV": Divide, "NEG": Negate, "LN": Ln, "EXP": Exp, "SQRT": Sqrt,
+    "ABS": Absolute, "SGN": Sign, "CLAMP": Clamp, "ROUND": RoundTo, "CASES": Piecewise,
+})  # fmt: skip
+_RULES = MappingProxyType({kind: name for name, kind in _KINDS.items()})
 
 
 def rule_of(expression: Expression) -> str:
@@ -219,14 +183,13 @@ def rule_of(expression: Expression) -> str:
     >>> rule_of(Ln(Variable("u")))
     'LN'
     """
-    for name, kind in _KINDS:
-        if type(expression) is kind:
-            return name
-    raise WrongType(
-        "expression",
-        problem=f"is of type {type(expression).__name__}",
-        remedy="build it from lastbit.verify.language, or with trace()",
-    )
+    if type(expression) not in _RULES:
+        raise WrongType(
+            "expression",
+            problem=f"is of type {type(expression).__name__}",
+            remedy="build it from lastbit.verify.language, or with trace()",
+        )
+    return _RULES[type(expression)]
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
@@ -324,11 +287,10 @@ def expression_to_json(expression: Expression) -> list[list[object]]:
 
 def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
     """The expression that `expression_to_json` wrote."""
-    kinds: Mapping[str, type[Any]] = dict(_KINDS)
     built: list[Expression] = []
     try:
         for row in rows:
-            kind = kinds[row[0]]
+            kind = _KINDS[row[0]]
             count = _arity(row[0])
             places = [built[_place(index, len(built))] for index in row[1 : 1 + count]]
             built.append(_built(kind, places, list(row[1 + count :])))
@@ -391,4 +353,6 @@ def _payload(node: Expression) -> tuple[object, ...]:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.isidentifier():
-        raise InvalidParameter("name", problem="is no identifier", remedy='pass a name such as "x"')
+        raise InvalidParameter(
+            "name", problem="is not an identifier", remedy='pass a name such as "x"'
+        )

@@ -160,7 +160,7 @@ def input_of(value: object, name: str) -> float:
     except OverflowError:
         near = 0.0
     if Fraction(near) != number:
-        raise InvalidParameter(name, problem="is no float", remedy=f"pass float({name})")
+        raise InvalidParameter(name, problem="is not a float", remedy=f"pass float({name})")
     return near
 
 

@@ -244,7 +244,7 @@ def snapped_binary16(
     """
     loss, wall = np.float16(epsilon), np.float16(bound)
     if float(loss) != epsilon or float(wall) != bound:  # numpy would compare them in binary16
-        raise InvalidParameter("epsilon", problem="or bound is no binary16", remedy="round it")
+        raise InvalidParameter("epsilon", problem="or bound is not a binary16", remedy="round it")
     grid = np.float16(np.ldexp(1.0, 1 - int(np.frexp(epsilon)[1])))
     noise = np.float16(sign) * (_logarithms()[u.view(np.uint16)] / loss)
     near = np.rint((np.clip(value, -wall, wall) + noise) / grid) * grid + np.float16(0)

@@ -143,7 +143,7 @@ def branches_of(
         problem = "are neither None nor -1 and 1"
         raise InvalidParameter("signs", problem=problem, remedy="pass (-1, 1), or None")
     if isinstance(pieces, str) or not isinstance(pieces, Sequence):
-        raise WrongType("pieces", problem="are no list", remedy="pass, say, [0.5]")
+        raise WrongType("pieces", problem="are not a list", remedy="pass, say, [0.5]")
     places = [rational(u, "pieces") for u in pieces]
     if not all(0 < u < 1 for u in places):
         problem = "are not all between 0 and 1"
@@ -339,7 +339,7 @@ class ExactLoss:
             return Ball(sums[0].max(sums[1]))
 
     def certificate(self, code: Code) -> dict[str, Any]:
-        """What a second program needs to find the same loss; `code` is what was analysed."""
+        """What the checker needs to find the same loss; `code` is what was analysed."""
         one, two = self.laws
         worst = self.worst
         loss: Any = "infinite"

@@ -70,10 +70,8 @@ class FullPrecision:
     def __post_init__(self) -> None:
         if whole(self.significand, "significand", least=1) > 53:
             raise InvalidParameter("significand", problem="is above 53", remedy="pass 53 or less")
-        if isinstance(self.least_exponent, bool) or not isinstance(self.least_exponent, int):
-            raise InvalidParameter("least_exponent", problem="is no int", remedy="pass, say, -1022")
-        if not -1022 <= self.least_exponent <= -1:
-            problem = "is outside -1022 ... -1"
+        if type(self.least_exponent) is not int or not -1022 <= self.least_exponent <= -1:
+            problem = "is not an int from -1022 to -1"
             raise InvalidParameter("least_exponent", problem=problem, remedy="pass, say, -1022")
 
     @property
@@ -184,7 +182,7 @@ def model_of(uniform: object) -> Uniform:
         return FullPrecision()
     if isinstance(uniform, type) or not isinstance(uniform, Uniform):
         remedy = "pass FullPrecision() or Grid(53)"
-        raise WrongType("uniform", problem="is no model of a generator", remedy=remedy)
+        raise WrongType("uniform", problem="is not a model of a generator", remedy=remedy)
     return uniform
 
 

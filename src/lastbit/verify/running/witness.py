@@ -75,7 +75,7 @@ class Refutation:
             return Ball(arb_of(self.probabilities[0] / self.probabilities[1]).log())
 
     def certificate(self, code: Code) -> dict[str, Any]:
-        """What a second program needs to find the same probabilities."""
+        """What the checker needs to find the same probabilities."""
         loss = self.loss
         if loss is not None:
             scale = 1 << 180
@@ -321,6 +321,6 @@ def _float(key: int) -> float:
     """The inverse of `order`."""
     pattern = key if key >= 0 else (-(key + 1)) | -(1 << 63)
     if not -_INFINITY - 1 <= key <= _INFINITY:
-        raise InvalidParameter("key", problem="is no float", remedy="pass an ordered float")
+        raise InvalidParameter("key", problem="is not a float", remedy="pass an ordered float")
     value: float = struct.unpack("<d", struct.pack("<q", pattern))[0]
     return value

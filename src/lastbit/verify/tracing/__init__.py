@@ -1,1 +1,1 @@
-"""tracing."""
+"""From Python code to expressions, and whether the code does what was followed."""

@@ -6,7 +6,7 @@ Law      a record names the function, every Python function that it can call, th
 Differs  `math` and numpy are known by their versions only. Code without a name that another
          process could import, or without source, cannot be bound: then the certificate is about
          the steps alone and says so
-Checked  tests/verify/test_check_code.py; recomputed by a second program, `check_code.py`
+Checked  tests/verify/test_check_code.py; worked out again by the checker, `checker/code.py`
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def running_code(function: object) -> dict[str, str]:
              encloses, or that a wrapper of the standard library calls for it, and so on; functions
              of the standard library and numpy left out, told by their own globals
     Differs  nothing is screened: what it reads otherwise, classes and data, is not digested. What
-             is no plain function, such as a partial one, is refused: its arguments have no source
+             is not a plain function, such as a partial one, is refused: its arguments have no
+             source
     """
     plain = plain_function(function)
     if _of_library(plain):

@@ -175,7 +175,7 @@ def _constant(x: Traced, other: object) -> Fraction:
     try:
         # floats do not add up with words, and numpy's other floats change the precision
         if isinstance(other, str | Decimal | np.floating) and not isinstance(other, float):
-            raise WrongType("constant", problem="is no float", remedy="pass a number")
+            raise WrongType("constant", problem="is not a float", remedy="pass a number")
         return rational(other, "constant")
     except LastbitError:
         refuse(
