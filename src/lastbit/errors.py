@@ -26,6 +26,8 @@ parameters named here (scales, weights, sizes) are public by definition, and lon
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = [
     "BudgetExceeded",
     "CardRefused",
@@ -60,17 +62,43 @@ class InvalidParameter(LastbitError, ValueError):
     Traceback (most recent call last):
         ...
     lastbit.errors.InvalidParameter: scale is negative; pass a number above 0
+
+    Words that name an argument have it in braces and its value beside them, so that a command line
+    can name its option instead.
+
+    >>> error = InvalidParameter("value", problem="is odd", remedy="pass {grid}", grid="auto")
+    >>> error.remedy, error.with_options({"grid": "--grid"}).remedy
+    ('pass grid="auto"', 'pass --grid auto')
     """
 
-    def __init__(self, parameter: str, *, problem: str, remedy: str) -> None:
-        super().__init__(f"{parameter} {problem}; {remedy}")
+    def __init__(
+        self, parameter: str, *, problem: str, remedy: str, **arguments: str | None
+    ) -> None:
+        self._said = parameter, problem, remedy, arguments
         self.parameter = parameter
-        self.problem = problem
-        self.remedy = remedy
+        named = {name: _mention(name, value) for name, value in arguments.items()}
+        self.problem = problem.format(**named) if named else problem
+        self.remedy = remedy.format(**named) if named else remedy
+        super().__init__(f"{parameter} {self.problem}; {self.remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild across process boundaries: the default would drop the keyword arguments."""
-        return (_rebuild, (type(self), self.parameter, self.problem, self.remedy))
+        return (_rebuild, (type(self), *self._said))
+
+    def with_options(self, options: Mapping[str, str]) -> InvalidParameter:
+        """The same error where arguments are called otherwise, as on a command line."""
+        parameter, problem, remedy, arguments = self._said
+        named = {
+            name: f"{options[name]} {value or ''}".rstrip()
+            if name in options
+            else _mention(name, value)
+            for name, value in arguments.items()
+        }
+        return type(self)(
+            options.get(parameter, parameter),
+            problem=problem.format(**named) if named else problem,
+            remedy=remedy.format(**named) if named else remedy,
+        )
 
 
 class WrongType(InvalidParameter, TypeError):
@@ -145,7 +173,18 @@ class NotCertified(LastbitError, ValueError):
     """No promise can be proved for this code with these parameters; the message says why."""
 
 
+def _mention(name: str, value: str | None) -> str:
+    """An argument as Python writes it: with its value, an open one as `name=`, or by name alone."""
+    if value is None:
+        return name
+    return f'{name}="{value}"' if value else f"{name}="
+
+
 def _rebuild(
-    kind: type[InvalidParameter], parameter: str, problem: str, remedy: str
+    kind: type[InvalidParameter],
+    parameter: str,
+    problem: str,
+    remedy: str,
+    arguments: Mapping[str, str | None],
 ) -> InvalidParameter:
-    return kind(parameter, problem=problem, remedy=remedy)
+    return kind(parameter, problem=problem, remedy=remedy, **arguments)

@@ -176,7 +176,8 @@ def _check(
         raise QueryRefused(
             "GROUP BY",
             problem="has undeclared keys, and to find them privately takes a delta",
-            remedy="pass delta=, or declare the keys",
+            remedy="pass {delta}, or declare the keys",
+            delta="",
         )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):
