@@ -73,7 +73,7 @@ def evidence_of(subject: Subject, result: AuditResult) -> Evidence:
     )
     panels = tuple(_panels(drawn, result))
     if not any(panel.event for panel in panels):
-        words += " The event is no range of one of these axes, so it is not shaded."
+        words += " The event is not a range on one of these axes, so it is not shaded."
     return Evidence(panels, words)
 
 

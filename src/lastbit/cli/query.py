@@ -47,9 +47,7 @@ UNREAD = "Nothing has been read or charged."
 @click.argument("card", type=PATH)
 @click.argument("sql")
 @click.option("--epsilon", type=EXACT, help="The price of the whole answer: 1, 0.5, 1/3 ...")
-@click.option(
-    "--delta", type=EXACT, help="For keys that only the data knows, and Gaussian noise: 1e-9."
-)
+@click.option("--delta", type=EXACT, help="For undeclared keys, and Gaussian noise: 1e-9.")
 @click.option(
     "--rho", type=EXACT, help="The price, where the table is paid in concentrated privacy."
 )
