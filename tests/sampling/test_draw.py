@@ -344,6 +344,7 @@ def test_streams_add_up(total, block):
     assert all(0 < size <= block for size in sizes)
 
 
+@pytest.mark.evidence
 def test_a_stream_in_its_usual_blocks():
     total = 3 * BLOCK + 17
     pieces = list(stream(lastbit.uniform_below, 2**62, total=total))

@@ -168,6 +168,7 @@ def arguments(function):
 EVERY = [(f, columns) for f in sorted(FUNCTIONS) for columns in arguments(f)]
 
 
+@pytest.mark.thinned(one_in=2)
 @pytest.mark.parametrize(("function", "columns"), EVERY, ids=str)
 def test_no_value_stops_a_function_and_none_gives_nan(engine, function, columns):
     names = [f"c{place}" for place in range(len(columns))]
@@ -282,6 +283,7 @@ EDGES = [
 ]
 
 
+@pytest.mark.evidence
 @given(
     values=st.lists(st.one_of(FLOATS, st.integers(-50, 50).map(lambda i: i / 10)), min_size=1),
     edges=st.sampled_from(EDGES),
@@ -292,6 +294,7 @@ def test_bins_of_doubles_are_exact(engine, values, edges, clamped):
     judge_bins(engine, [*values, *near], "number", edges, clamped)
 
 
+@pytest.mark.evidence
 @given(values=st.lists(INTEGERS, min_size=1), edges=st.sampled_from(EDGES), clamped=st.booleans())
 def test_bins_of_whole_numbers_are_exact(engine, values, edges, clamped):
     judge_bins(engine, [*values, *map(floor, edges[:20])], "integer", edges, clamped)

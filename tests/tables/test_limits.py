@@ -199,6 +199,7 @@ def joined(copies, second=1, unit="who"):
     return found.join("two", on="region") if second > 1 else found
 
 
+@pytest.mark.evidence
 def test_joins_that_make_many_rows_of_one_are_refused(tmp_path):
     kept = {"epsilon": 1, "ledger": tmp_path / "l"}
     joined(1_000).agg(n=lb.count()).release(**kept)

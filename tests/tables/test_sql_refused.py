@@ -292,6 +292,7 @@ def test_token_soup_is_refused_and_nothing_else(tokens):
     only_refused("SELECT " + " ".join(tokens))
 
 
+@pytest.mark.evidence
 @settings(max_examples=80, deadline=None, suppress_health_check=CALM)
 @given(st.integers(0, len(EVERYTHING)), st.integers(0, 30), st.sampled_from(TOKENS))
 def test_a_statement_with_a_hole_or_a_patch_is_refused_or_read(start, length, token):

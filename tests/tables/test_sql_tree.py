@@ -71,6 +71,7 @@ def test_the_statement_of_the_next_tests_is_read_and_holds_many_kinds_of_nodes()
     assert len({kind for _, _, kind in PLACES}) > 60
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("place", PLACES.values(), ids=map(str, PLACES))
 def test_no_part_of_any_node_is_overlooked(place):
     """Every part that the parser could set, set: refused, or another question."""
@@ -87,6 +88,7 @@ def test_no_part_of_any_node_is_overlooked(place):
     assert read(tree) == original
 
 
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize("place", PLACES.values(), ids=map(str, PLACES))
 def test_no_part_of_any_node_can_go_unnoticed(place):
     """Every part that is there, taken away: refused, or another question."""
