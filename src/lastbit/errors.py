@@ -76,9 +76,8 @@ class InvalidParameter(LastbitError, ValueError):
     ) -> None:
         self._said = parameter, problem, remedy, arguments
         self.parameter = parameter
-        named = {name: _mention(name, value) for name, value in arguments.items()}
-        self.problem = problem.format(**named) if named else problem
-        self.remedy = remedy.format(**named) if named else remedy
+        self.problem = _filled(problem, arguments, {})
+        self.remedy = _filled(remedy, arguments, {})
         super().__init__(f"{parameter} {self.problem}; {self.remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -88,16 +87,10 @@ class InvalidParameter(LastbitError, ValueError):
     def with_options(self, options: Mapping[str, str]) -> InvalidParameter:
         """The same error where arguments are called otherwise, as on a command line."""
         parameter, problem, remedy, arguments = self._said
-        named = {
-            name: f"{options[name]} {value or ''}".rstrip()
-            if name in options
-            else _mention(name, value)
-            for name, value in arguments.items()
-        }
         return type(self)(
             options.get(parameter, parameter),
-            problem=problem.format(**named) if named else problem,
-            remedy=remedy.format(**named) if named else remedy,
+            problem=_filled(problem, arguments, options),
+            remedy=_filled(remedy, arguments, options),
         )
 
 
@@ -173,11 +166,17 @@ class NotCertified(LastbitError, ValueError):
     """No promise can be proved for this code with these parameters; the message says why."""
 
 
-def _mention(name: str, value: str | None) -> str:
-    """An argument as Python writes it: with its value, an open one as `name=`, or by name alone."""
-    if value is None:
-        return name
-    return f'{name}="{value}"' if value else f"{name}="
+def _filled(words: str, arguments: Mapping[str, str | None], options: Mapping[str, str]) -> str:
+    """The words with arguments in their places: as options, or as Python writes them.
+
+    An argument has its value, "" where the caller must find one, or None to be only named.
+    """
+    for name, value in arguments.items():
+        mention = name if value is None else f'{name}="{value}"' if value else f"{name}="
+        if name in options:
+            mention = f"{options[name]} {value or ''}".rstrip()
+        words = words.replace(f"{{{name}}}", mention)  # no format: words may hold other braces
+    return words
 
 
 def _rebuild(
