@@ -10,7 +10,7 @@ import pytest
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.laws.finite import ExpWeighted
 from lastbit.release.noise import rank_distances
-from lastbit.release.table import table
+from lastbit.release.private_table import table
 from lastbit.tables.plan.parts import RankPart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.aggregates import count, count_units, median

@@ -60,7 +60,8 @@ class Measure:
     def largest(self) -> int:
         """The greatest absolute integer that one row can have."""
         power = {"values": 1, "squares": 2}.get(self.kind, 0)
-        return max(abs(self.lowest), abs(self.highest)) ** power
+        most: int = max(abs(self.lowest), abs(self.highest)) ** power
+        return most
 
     @property
     def signed(self) -> bool:
