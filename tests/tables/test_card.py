@@ -326,7 +326,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_lines():
     text = WHOLE.replace("max_rows = 20", "max_rows = 0").replace("[0, 500.1]", "[1, 0]")
     text = text.replace('"add-remove"', '"decide"').replace('["ana", "ben"]', "3")
     told = refused(text)
-    assert told.startswith("visits.toml has 4 problems; mend them:\n")
+    assert told.startswith("visits.toml has 4 problems; fix them:\n")
     assert re.findall(r"^line (\d+): (\S+)", told, re.M) == [
         ("5", "table.neighbours"),
         ("9", "unit.max_rows"),

@@ -99,7 +99,11 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
             return guarantee.post_processed()  # type: ignore[return-value]
         case ((ZCDP() | RenyiDP()), "ApproxDP"):
             raise InvalidParameter(
-                "delta", problem="or epsilon is needed", remedy="pass delta= or epsilon="
+                "delta",
+                problem="or epsilon is needed",
+                remedy="pass {delta} or {epsilon}",
+                delta="",
+                epsilon="",
             )
     raise IncompatibleGuarantees(
         f"{type(guarantee).__name__} does not convert to {kind.__name__}; "
@@ -121,7 +125,11 @@ def _renyi(guarantee: PureDP | ZCDP, alpha: object = None) -> RenyiDP:
 def _approximate(guarantee: Guarantee, *, epsilon: object = None, delta: object = None) -> ApproxDP:
     if (epsilon is None) == (delta is None):
         raise InvalidParameter(
-            "delta", problem="or epsilon, exactly one, is needed", remedy="pass delta= or epsilon="
+            "delta",
+            problem="or epsilon, exactly one, is needed",
+            remedy="pass {delta} or {epsilon}",
+            delta="",
+            epsilon="",
         )
     if delta is not None:
         level = rational(delta, "delta")
