@@ -1,8 +1,9 @@
 """How much a test tries: some of its cases in `make test`, all of them in `make evidence`.
 
 A test whose cases are a loop takes the fixture `extent`, and becomes two tests: `[few]`, and
-`[many]`, which is marked `evidence`. A test whose cases are parameters lists them as `thinned`: all
-but some of them are marked. What has no small part is marked as a whole: `@pytest.mark.evidence`.
+`[many]`, which is marked `evidence`. A test with many parameters is marked `thinned(one_in=4)`: all
+but one in four of them, the first and the last are marked `evidence`; or single ones are `late`.
+What has no small part is marked `evidence` itself.
 """
 
 import random
@@ -31,7 +32,7 @@ class Extent:
     def cases(self, every: Iterable[T], *, one_in: int) -> list[T]:
         """All of them, or the first, the last and one in so many between; always the same."""
         found = list(every)
-        return found if self.is_many else [found[place] for place in _some(len(found), one_in)]
+        return found if self.is_many else some(found, one_in=one_in)
 
 
 @pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.evidence)])
@@ -39,23 +40,30 @@ def extent(request: pytest.FixtureRequest) -> Extent:
     return Extent(request.param == "many")
 
 
-def thinned(cases: Iterable[Any], *, one_in: int) -> list[Any]:
-    """The cases as parameters of a test, of which one in so many is not left to the evidence."""
-    found = list(cases)
-    always = set(_some(len(found), one_in))
-    return [case if place in always else late(case) for place, case in enumerate(found)]
+def late(*values: Any) -> Any:
+    """A parameter, or several, left to the evidence."""
+    return pytest.param(*values, marks=pytest.mark.evidence)
 
 
-def late(case: Any) -> Any:
-    """A case that is left to the evidence; a tuple is one of several parameters."""
-    if hasattr(case, "marks"):  # it is a pytest.param already
-        return pytest.param(*case.values, id=case.id, marks=(*case.marks, pytest.mark.evidence))
-    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.evidence)
+def thin(items: Iterable[pytest.Item]) -> None:
+    """Leave most items of each test that is marked `thinned` to the evidence."""
+    groups: dict[tuple[str, int], list[pytest.Item]] = {}
+    for item in items:
+        mark = item.get_closest_marker("thinned")
+        if mark and not item.get_closest_marker("evidence"):
+            test = item.nodeid.partition("[")[0]
+            groups.setdefault((test, mark.kwargs["one_in"]), []).append(item)
+    for (_, one_in), group in groups.items():
+        kept = {id(item) for item in some(group, one_in=one_in)}
+        for item in group:
+            if id(item) not in kept:
+                item.add_marker("evidence")
 
 
-def _some(count: int, one_in: int) -> list[int]:
-    """One place of each `one_in`, drawn: a fixed stride could always meet the same kind of case."""
-    drawn = random.Random(one_in)
-    starts = range(0, count, one_in)
-    places = {min(start + drawn.randrange(one_in), count - 1) for start in starts}
-    return sorted(places | ({0, count - 1} if count else set()))
+def some(found: list[T], *, one_in: int) -> list[T]:
+    """The first, the last, and of each `one_in` one that is drawn: a fixed stride could always meet
+    the same kind of case."""
+    drawn, last = random.Random(one_in), len(found) - 1
+    starts = range(0, len(found), one_in)
+    places = {min(start + drawn.randrange(one_in), last) for start in starts}
+    return [found[place] for place in sorted(places | ({0, last} if found else set()))]

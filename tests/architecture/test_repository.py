@@ -125,7 +125,7 @@ def suite(tmp_path):
         (tests / name).write_text((ROOT / "tests" / name).read_text("utf-8"), "utf-8")
     (tests / "test_one.py").write_text("def test_one(): pass\n", "utf-8")
     settings = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\npythonpath = ["."]\n'
-    (tmp_path / "pyproject.toml").write_text(settings + 'markers = ["evidence"]\n')
+    (tmp_path / "pyproject.toml").write_text(settings + 'markers = ["evidence", "thinned"]\n')
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
@@ -147,9 +147,9 @@ def test_what_is_marked_as_evidence_runs_when_it_is_asked_for(suite, tmp_path):
     file = tmp_path / "tests" / "test_one.py"
     file.write_text(
         "import pytest\n"
-        "from tests.evidence import thinned\n"
         "def test_scale(extent): assert len(extent.cases(range(100), one_in=50)) <= 4\n"
-        "@pytest.mark.parametrize('n', thinned(range(5), one_in=5))\n"
+        "@pytest.mark.thinned(one_in=9)\n"
+        "@pytest.mark.parametrize('n', range(5))\n"
         "def test_many(n): pass\n"
     )
     few, many = suite("tests/test_one.py"), suite("tests/test_one.py", "-m", "evidence")

@@ -48,6 +48,7 @@ def test_moving_everything_moves_nothing():
         assert abs(share.ends[0] - two[pattern].ends[0]) < Fraction(1, 10**20)
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -88,6 +88,7 @@ def test_keys_count_records():
 NUMBERS = st.integers(-9, 9) | st.fractions(-9, 9, max_denominator=16) | st.floats(-9, 9)
 
 
+@pytest.mark.evidence
 @given(pairs=st.lists(st.tuples(NUMBERS, NUMBERS), max_size=5))
 def test_distances_are_exact(pairs):
     here, there = [a for a, _ in pairs], [b for _, b in pairs]

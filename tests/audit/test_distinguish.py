@@ -16,7 +16,7 @@ from lastbit.audit.blackbox.distinguish import (
     distinguish_by_law,
     distinguish_by_sampling,
 )
-from lastbit.audit.blackbox.events import best_events, epsilon_objective
+from lastbit.audit.blackbox.events import epsilon_objective
 from lastbit.audit.blackbox.sampled import ratio_lower
 from lastbit.audit.bounds import epsilon_lower
 from lastbit.audit.inputs import SeededRandom
@@ -25,6 +25,7 @@ from lastbit.exact import probability_lower
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.sampling.deterministic import Seeded
+from tests.audit.fitting import best_events
 
 
 def seeded(name: str, seed: int = 0):
@@ -60,11 +61,13 @@ def test_textbook_laplace_noise_is_broken_by_its_last_bits():
     assert "REFUTED" in str(result)
 
 
+@pytest.mark.evidence
 def test_noise_of_the_wrong_scale_is_found():
     result = audit(seeded("histogram 2"), list(benchmark("histogram 2").pairs))
     assert 4.6 < result.epsilon_lower < 10
 
 
+@pytest.mark.evidence
 def test_control_flow_is_found():
     result = audit(seeded("sparse vector 5"), list(benchmark("sparse vector 5").pairs))
     assert result.epsilon_lower > 2
@@ -98,6 +101,7 @@ def test_delta_is_what_happens_beyond_epsilon():
     assert not result.broken
 
 
+@pytest.mark.evidence
 def test_words_and_lists_are_outputs_too():
     flip = coin(2, 0.8, 0.1)
     say = audit(lambda v, n: ["yes" if b else "no" for b in flip(v, n)], (0, 1), samples=4000)
@@ -128,6 +132,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("answers", ANSWERS.values(), ids=ANSWERS)
 def test_outputs_of_any_kind_are_told_apart(answers):
     flip = coin(4, 0.9, 0.2)
@@ -136,6 +141,7 @@ def test_outputs_of_any_kind_are_told_apart(answers):
     json.dumps(result.to_dict(), allow_nan=False)
 
 
+@pytest.mark.evidence
 def test_generators_without_an_end_and_tiny_budgets():
     flip = coin(4, 0.9, 0.2)
 
@@ -164,6 +170,7 @@ def test_a_mechanism_of_one_output_is_called_again_and_again():
 # ---------------------------------------------------------------- nobody is accused wrongly
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("name", ["histogram 1", "truncated geometric", "RAPPOR", "noisy max 1"])
 def test_right_mechanisms_are_not_accused(name):
     found = benchmark(name)
@@ -183,14 +190,14 @@ def reused(seed: int) -> float:
     x, y = draw(0, 300), draw(1, 300)
     goal = epsilon_objective(300, 0.0)
     # each row thrice, so that the three parts of the search are all alike
-    event = best_events(np.repeat(x, 3, axis=0), np.repeat(y, 3, axis=0), [goal], SeededRandom(0))[
-        0
-    ][0]
+    one, two = (np.repeat(side, 3, axis=0) for side in (x, y))
+    event = best_events(one, two, [goal], SeededRandom(0))[0][0]
     sides = (y, x) if event.swapped else (x, y)
     hits, others = (int(event.holds(side).sum()) for side in sides)
     return epsilon_lower(hits, 300, others, 300, error=Fraction(1, 20))
 
 
+@pytest.mark.evidence
 def test_the_error_budget_covers_all_that_was_tried():
     """Hundreds of events are tried; were that not paid for, most runs would accuse."""
     runs, certain = 12, Fraction(1, 10**9)
@@ -233,6 +240,7 @@ def facts(result):
     return {**result.to_dict(), "seconds": None}
 
 
+@pytest.mark.evidence
 def test_a_seed_and_a_repeating_mechanism_repeat_the_audit():
     pairs = list(benchmark("prefix sums").pairs)[:2]
     one, two = (audit(seeded("prefix sums"), pairs, seed=7, samples=1000) for _ in range(2))

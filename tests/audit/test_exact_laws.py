@@ -242,6 +242,7 @@ def test_delta_is_never_above_the_truth(one, two, epsilon):
     assert finding.delta_lower == pytest.approx(float(truth), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("shift", [1, 7])
 @pytest.mark.parametrize("scale", ["1/3", 5, 10**7])
 def test_no_window_or_range_of_an_infinite_law_finds_more_than_there_is(scale, shift):

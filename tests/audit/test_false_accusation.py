@@ -97,7 +97,8 @@ def chance(pairs, sizes: tuple[int, int], p: Fraction, q: Fraction) -> Fraction:
 SIZES = [(1, 1), (3, 3), (8, 8), (14, 14), (20, 20), (4, 11), (11, 4)]
 
 
-@pytest.mark.parametrize("sizes", [late(pytest.param(s)) if s[0] > 8 else s for s in SIZES])
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize("sizes", [late(s) if s[0] > 8 else s for s in SIZES])
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_correct_mechanism_is_accused_with_probability_at_most_the_error(sizes, error):
     """Both statements together, at the greatest P that is allowed and below it, for every claim."""
@@ -307,11 +308,13 @@ def verdicts(seeds: range, error: Fraction):
         yield ATTEMPTS[seed // 3 % 3](target, samples=100 + seed % 100, error=error)
 
 
+@pytest.mark.evidence
 def test_a_thousand_attacks_on_correct_mechanisms_accuse_none():
     """By the sums above an accusation in all of them has probability at most 1000/10**6."""
     assert not [seed for seed, v in enumerate(verdicts(range(1000), ERROR)) if v.broken]
 
 
+@pytest.mark.evidence
 def test_a_thousand_attacks_with_a_large_error_accuse_few():
     """At an error of 1/10 accusations are allowed: as many as 1000 coins of 1/10 may show.
 

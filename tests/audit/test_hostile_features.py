@@ -37,6 +37,7 @@ def test_a_row_is_the_same_beside_a_complex_number():
     assert np.array_equal(rows([1.0, 2.0], 2, 2), rows([1.0, 2.0, 1j], 3, 2)[:2])
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("rare", [None, "suppressed", [1.0, 2.0], 2**70])
 def test_a_mechanism_that_ignores_its_input_is_not_accused_for_a_rare_kind_of_output(rare):
     """About one batch in two of each input holds a rare output."""

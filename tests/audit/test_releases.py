@@ -11,8 +11,16 @@ from flint import arb
 
 from lastbit.audit.blackbox.distinguish import distinguish, distinguish_by_law
 from lastbit.audit.blackbox.exact_laws import exact_finding
-from lastbit.audit.blackbox.fitted_events import MOST_FITTED, fitted_to_list, fitted_to_multiples
-from lastbit.audit.blackbox.releases import _contradiction, _off, _stated, law_trial, release_of
+from lastbit.audit.blackbox.releases import (
+    MOST_FITTED,
+    _contradiction,
+    _off,
+    _stated,
+    fitted_to_list,
+    fitted_to_multiples,
+    law_trial,
+    release_of,
+)
 from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import working_precision
@@ -25,7 +33,7 @@ from lastbit.mechanisms.noisy_max import ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.sampling.deterministic import Seeded
-from tests.evidence import late, thinned
+from tests.evidence import late
 
 TRUE = Laplace(sensitivity=1, epsilon="1/2")
 
@@ -72,7 +80,8 @@ LIARS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", thinned(LIARS, one_in=4))
+@pytest.mark.thinned(one_in=20)
+@pytest.mark.parametrize("name", LIARS)
 def test_a_false_law_is_contradicted_and_samples_decide(name):
     result = distinguish(
         Stated(LIARS[name]), (0, 1), epsilon="1/2", samples=400, seconds=1, processes=1
@@ -107,6 +116,7 @@ HONEST: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", HONEST)
 def test_our_own_mechanisms_are_not_contradicted(name):
     mechanism, pair = HONEST[name]
@@ -135,6 +145,7 @@ def test_what_a_verdict_rests_on_is_said():
     assert distinguish(Refusing(), (0, 1)).rests_on.endswith("release raises ValueError")
 
 
+@pytest.mark.evidence
 def test_many_inputs_share_the_releases():
     drawn: list[int] = []
 
@@ -172,6 +183,7 @@ def binomial(trials: int, p: Fraction) -> list[Fraction]:
     return [math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(trials + 1)]
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("share", [late(Fraction(1, 2)), Fraction(1, 7), late(Fraction(99, 100))])
 @pytest.mark.parametrize("error", [Fraction(1, 3), Fraction(1, 50)])
 def test_a_true_law_is_contradicted_as_seldom_as_promised(share, error):
@@ -207,6 +219,7 @@ def test_a_mutant_that_looks_at_estimates_would_contradict_every_law():
     assert wrong > Fraction(4, 5)
 
 
+@pytest.mark.evidence
 def test_a_hundred_trials_of_a_true_law_contradict_few():
     """With an error of 1/20: more than 30 of 100 have a chance below 2**-40 (exact tail)."""
     assert sum(binomial(100, Fraction(1, 20))[31:]) < Fraction(1, 2**40)
@@ -264,7 +277,8 @@ WIDE: dict[str, tuple[Callable[[Any, int], Any], Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", thinned(WIDE, one_in=3))
+@pytest.mark.thinned(one_in=27)
+@pytest.mark.parametrize("name", WIDE)
 def test_a_wide_law_with_releases_of_few_outputs_is_contradicted(name):
     """None of these outputs is likely by the law, and no event fixed beforehand saw them."""
     release, law = WIDE[name]
@@ -309,21 +323,23 @@ RIGHT: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", thinned(RIGHT, one_in=4))
+@pytest.mark.thinned(one_in=16)
+@pytest.mark.parametrize("name", RIGHT)
 def test_right_mechanisms_are_contradicted_no_oftener_than_promised(name):
-    """60 trials with an error of .3: more than 44 have a chance below 1e-12 if it is attained."""
-    assert sum(binomial(60, Fraction(3, 10))[45:]) < Fraction(1, 10**12)
+    """30 trials with an error of .3: more than 27 have a chance below 1e-12 if it is attained."""
+    assert sum(binomial(30, Fraction(3, 10))[28:]) < Fraction(1, 10**12)
     mechanism, pair = RIGHT[name]
     trials = [
         law_trial(
             as_release(mechanism.release), mechanism.law, [pair],
             error=Fraction(3, 10), releases=256,
         )
-        for _ in range(60 if name != "Laplace of scale 1000" else 6)
+        for _ in range(30 if name != "Laplace of scale 1000" else 6)
     ]  # fmt: skip
-    assert sum(trial.contradiction is not None for trial in trials) <= 44
+    assert sum(trial.contradiction is not None for trial in trials) <= 27
 
 
+@pytest.mark.evidence
 def test_a_law_in_balls_is_believed_as_far_as_its_balls_say():
     """Wide enclosures widen every event: no contradiction comes of them."""
     wide = arb(0.5, 0.1)

@@ -28,6 +28,7 @@ def kinds(audit) -> set[str]:
 # ---------------------------------------------------------------- programs
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("program", "claim"), CORRECT, ids=name)
 def test_a_correct_program_is_not_accused(program, claim):
     audit = audit_program(program, AGES, records=EXTREMES, claim=claim)
@@ -36,12 +37,14 @@ def test_a_correct_program_is_not_accused(program, claim):
     assert audit.calls >= 1
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("program", "kind"), MISTAKES, ids=name)
 def test_a_mistake_is_found(program, kind):
     audit = audit_program(program, AGES, records=EXTREMES, claim=1)
     assert kind in kinds(audit), str(audit)
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("program", "claim"), CORRECT, ids=name)
 def test_one_per_cent_less_than_the_claim_is_refuted(program, claim):
     """The price found is the true one."""
@@ -78,6 +81,7 @@ def test_float_sums_move_by_more_than_their_records():
     assert audit_program(programs.integer_sum, shares, records=[0.0, 1.0], claim=1).clean
 
 
+@pytest.mark.evidence
 @settings(max_examples=40)
 @given(
     data=st.lists(st.integers(-50, 50), min_size=1, max_size=6),
@@ -94,6 +98,7 @@ def test_accused_exactly_if_a_record_is_larger_than_the_sensitivity(data, sensit
         assert cost.epsilon == Fraction(largest, sensitivity)
 
 
+@pytest.mark.evidence
 @settings(max_examples=40)
 @given(
     vector=st.lists(st.integers(-3, 3), min_size=1, max_size=4),
@@ -157,6 +162,7 @@ EVERY = [
 ]  # fmt: skip
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(("release", "statistic", "claim"), EVERY)
 def test_every_mechanism_is_heard_and_priced(release, statistic, claim):
     audit = audit_program(
@@ -198,11 +204,10 @@ def test_points_are_priced_by_their_distance(noise):
 
 
 def test_no_mechanism_is_forgotten():
-    heard = {function.__qualname__.partition(".")[0] for function, _ in our_primitives()}
-    public = {
-        name for name in lb.mechanisms.__all__ if hasattr(getattr(lb.mechanisms, name), "release")
-    }
-    assert public <= heard
+    hooked = [function for function, _ in our_primitives()]
+    assert len(set(hooked)) == len(hooked)
+    public = [getattr(lb.mechanisms, name) for name in lb.mechanisms.__all__]
+    assert {kind.release for kind in public if hasattr(kind, "release")} <= set(hooked)
     samplers = set(lb.sampling.__all__) - {"stream"}
     assert samplers <= {function.__name__ for function, _ in our_primitives()}
 
@@ -327,6 +332,7 @@ def test_a_finding_names_the_line_and_the_remedy():
     assert "clamp" in str(finding)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(("program", "kind"), MISTAKES, ids=name)
 def test_no_data_in_messages(program, kind):
     ages = [30_071, 44_071, 52_071, 18, 67_071, 23_071]

@@ -134,6 +134,7 @@ def unproved(finding, claim: Fraction) -> bool:
     return finding.epsilon_lower <= claim < finding.estimate(Fraction(0))
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("above", [0.0, late(0.002), late(0.01), 0.03])
 @pytest.mark.parametrize("seed", [1, late(2)])
 def test_no_audit_stops_while_a_conviction_is_in_reach_and_time_is_left(above, seed):
@@ -150,6 +151,7 @@ def test_no_audit_stops_while_a_conviction_is_in_reach_and_time_is_left(above, s
         assert finding.epsilon_lower > claim
 
 
+@pytest.mark.evidence
 def test_an_audit_that_was_planned_too_short_goes_on():
     """After the first outputs each costs a tenth: the plan made at the first pace has far to go."""
     claim, heads = Fraction(1), (0.2 * math.exp(1.004), 0.2)
@@ -161,6 +163,7 @@ def test_an_audit_that_was_planned_too_short_goes_on():
         assert 0.5 - first.now < 1e-7 * (faster.samples - 100_000) / 4
 
 
+@pytest.mark.evidence
 def test_a_clear_case_stops_early():
     """Convicted, or out of reach, and hardly better with the time left."""
     broken = Clocked((0.9, 0.1))
@@ -171,6 +174,7 @@ def test_a_clear_case_stops_early():
         assert mechanism.now < 8
 
 
+@pytest.mark.evidence
 def test_no_audit_runs_far_beyond_its_time():
     for heads in ((0.5, 0.5), (0.2 * math.e, 0.2), (1.0, 0.0)):
         mechanism = Clocked(heads)
@@ -247,6 +251,7 @@ LAWS = [
 ]
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize(("p", "q"), LAWS)
 def test_the_plan_is_wrong_as_seldom_as_it_says(p, q):
     """Summed over every sequence of runs, stopping wherever a statement is false."""

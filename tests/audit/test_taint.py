@@ -74,6 +74,7 @@ EXACT = [
 ]  # fmt: skip
 
 
+@pytest.mark.thinned(one_in=20)
 @pytest.mark.parametrize(("program", "expected"), EXACT)
 def test_the_price_of_a_shift_is_exact(program, expected):
     assert cost(program, 10, 13) == expected
@@ -126,6 +127,7 @@ def test_a_seed_inside_the_program_is_found():
     assert finding.kind == "fixed noise"
 
 
+@pytest.mark.evidence
 @settings(max_examples=50)
 @given(
     value=st.integers(-5, 5) | st.floats(-5, 5),

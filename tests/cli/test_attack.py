@@ -99,6 +99,7 @@ def test_a_function_is_attacked_with_what_is_said_of_it() -> None:
     assert float(out.split("ε at least")[1].split(",")[0]) > 5
 
 
+@pytest.mark.evidence
 def test_honest_noise_resists_all_that_suits() -> None:
     options = ("--epsilon", "1", "--step", "1", "--scale", "1", "--samples", "2000")
     out = succeeded("attack", "run", "all", "--target", "targets:honest", *options)
@@ -120,6 +121,7 @@ def test_targets_of_ones_own() -> None:
     assert "total" in out
 
 
+@pytest.mark.evidence
 def test_json_holds_every_verdict() -> None:
     out = json.loads(
         broken("all", "--target", "targets:bare", "--epsilon", "1", "--samples", "1000", "--json")
@@ -130,6 +132,7 @@ def test_json_holds_every_verdict() -> None:
     assert {entry["attack"] for entry in out["not_tried"]} >= {"preimage", "nan"}
 
 
+@pytest.mark.evidence
 def test_the_error_is_shared_by_all_verdicts() -> None:
     """The mutant that gives each the whole error accuses too often when there are many."""
     quiet = Target(name="quiet", release=lambda value, size: np.zeros(size), claimed=1)
@@ -139,6 +142,7 @@ def test_the_error_is_shared_by_all_verdicts() -> None:
     assert not outcome.broken
 
 
+@pytest.mark.evidence
 def test_one_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def sometimes(name: str, *given: Any, **options: Any) -> Any:
         if name == "precision":

@@ -216,6 +216,7 @@ def test_code_of_one_uniform_is_judged_by_its_law() -> None:
     assert "nothing found" in succeeded("audit", "mechanisms:coin_code", "--epsilon", "1.1")
 
 
+@pytest.mark.evidence
 def test_code_that_is_only_probed_to_be_monotone_is_judged_by_samples() -> None:
     """Its law chooses the event; nothing is called exact, and the first line says so."""
     asked = ("mechanisms:floored_code", "--samples", "9000")
@@ -229,6 +230,7 @@ def test_code_that_is_only_probed_to_be_monotone_is_judged_by_samples() -> None:
     assert "none: exact laws" in succeeded("audit", "mechanisms:coin_code", "--epsilon", "2")
 
 
+@pytest.mark.evidence
 def test_vectors_are_made_up_and_one_entry_moves_unless_told() -> None:
     asked = ("mechanisms:vector", "--epsilon", "1", "--dimension", "2")
     assert "nothing found" in succeeded("audit", *asked, "--samples", "500")
@@ -449,11 +451,12 @@ def test_words_in_events_are_found_by_their_codes() -> None:
     assert readable(lambda value, size: np.zeros((size, 2)), numbers).sentence == "entry 0 is 3"
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(
     ("name", "options", "marks"),
     [
         ("plain", ("--epsilon", "1"), ("The output", "fresh runs", "--seed 0")),
-        ("word", ("--epsilon", "1", "--samples", "500"), ("'yes'", "fresh runs")),
+        ("word", ("--epsilon", "1", "--samples", "500"), ("&#39;yes&#39;", "fresh runs")),
         ("vector", ("--epsilon", "1", "--dimension", "3"), ("[1, 1, 1]", "fresh runs")),
         ("laplace", ("--epsilon", "1"), ("Exact probabilities", 'class="event"')),
         ("curator", ("--epsilon", "1"), ("the truth", 'class="event"')),

@@ -49,6 +49,7 @@ def test_the_demo_asks_pays_refuses_and_checks(folder):
     assert {"answer-1.json", "answer-2.json", "answer-3.json", "visits.toml"} <= names
 
 
+@pytest.mark.evidence
 def test_a_second_demo_begins_anew_and_spares_other_files(folder):
     (folder / "here").mkdir()
     (folder / "here/notes.txt").write_text("mine", "utf-8")
@@ -74,6 +75,7 @@ def test_the_hospital_is_the_same_everywhere(folder):
     assert hashlib.sha256(repr(rows).encode()).hexdigest() == FINGERPRINT
 
 
+@pytest.mark.evidence
 def test_the_hospital_is_within_its_card(folder):
     write_visits(folder / "v.parquet", 50_000)
     found = truth(

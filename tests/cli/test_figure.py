@@ -47,6 +47,7 @@ def test_the_figures_in_the_docs_are_up_to_date(name, tmp_path, monkeypatch):
     assert fresh == (DOCS / f"{name}.svg").read_text("utf-8"), f"run lastbit figure {name}"
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(
     "arguments",
     [

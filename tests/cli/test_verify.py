@@ -92,6 +92,7 @@ def read(name: str) -> dict:
 # ---------------------------------------------------------------- somebody's function
 
 
+@pytest.mark.evidence
 def test_naive_laplace_is_refuted_by_a_concrete_witness() -> None:
     files = ("--certificate", "out.json", "--html", "out.html", "--latex", "out.tex")
     words = judged(1, "sketches:naive", "--epsilon", "1", "--inputs", "0", "1", *files)
@@ -123,6 +124,7 @@ def test_a_proof_that_does_not_reach_epsilon_says_so() -> None:
     assert problem_of(read("out.json")) is None
 
 
+@pytest.mark.evidence
 def test_code_that_rounds_is_taken_as_it_is() -> None:
     promise = ("sketches:rounded", "--epsilon", "1.0001", "--region", "-4", "4")
     words = judged(0, *promise, "--grid", "0.25")
@@ -271,6 +273,7 @@ def test_code_that_cannot_be_imported(folder: Path) -> None:
         assert "whose code raises" in message and "secret" not in message
 
 
+@pytest.mark.evidence
 def test_nothing_found_proves_nothing() -> None:
     message = refused("verify", "sketches:blind", "--epsilon", "1", "--inputs", "0", "1")
     assert "nothing is proved" in message and "--grid and --region" in message
@@ -358,6 +361,7 @@ def test_rounding() -> None:
     assert own.excess / 3 < proved < 3 * own.excess
 
 
+@pytest.mark.evidence
 def test_the_least_grid_and_the_largest_region() -> None:
     target = ("--target", "0.500001", "--certificate", "r.json")
     judged(0, *NOISE, "--region", "-100", "100", *target)

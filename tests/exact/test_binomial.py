@@ -88,6 +88,7 @@ def independent_tail(hits: int, trials: int, p: Fraction) -> Fraction:
     return (total + term * ratio / (1 - ratio)) * scale / places
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(
     ("hits", "trials"),
     [(1, 4000), (37, 4000), (2000, 4000), (3990, 4000), (3999, 4000), (60, 30_000)],
@@ -99,6 +100,7 @@ def test_many_trials_against_a_sum_that_knows_no_beta_function(hits, trials, err
     assert independent_tail(hits, trials, low * (1 + Fraction(1, 10**9))) > error
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("misses", [0, 1, 255, 2**24])
 def test_among_billions_of_trials_the_ends_are_still_sharp(misses):
     """Near 1 the one form of the beta function has no digit left; the other has."""
@@ -121,6 +123,7 @@ def test_errors_below_every_float(digits):
 counts = st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
+@pytest.mark.evidence
 @settings(max_examples=40, deadline=None)
 @given(counts)
 def test_the_interval_holds_the_share_seen(pair):

@@ -213,6 +213,7 @@ def test_a_fraction_and_its_text_are_one_number(number):
     assert rational(fmpq(number.numerator, number.denominator)) == number
 
 
+@pytest.mark.evidence
 @given(st.text())
 def test_any_text_is_a_number_or_refused(text):
     """What is accepted is what `Fraction` reads too, of ASCII, without an underscore."""

@@ -21,6 +21,7 @@ RATIONALS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("p", RATIONALS, ids=str)
 def test_rational_tables(p: Fraction) -> None:
     with decimals():

@@ -51,6 +51,7 @@ def work(sampler: Sampler, size: int, seed: int) -> tuple[int, int]:
     return source.bytes, source.requests
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("size", [1, 256, 65536])
 def test_bytes_and_requests_are_constant(name: str, size: int) -> None:

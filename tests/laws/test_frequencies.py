@@ -43,6 +43,7 @@ CASES: dict[str, tuple[Sampler, Law]] = {
 }
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("name", CASES)
 def test_frequencies(name: str) -> None:
     """Every value, the two tails, and the even numbers; a one per cent error would be seen."""

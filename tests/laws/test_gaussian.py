@@ -37,6 +37,7 @@ def direct_cumulative(pmf: Callable[[int], Decimal]) -> Callable[[int], Decimal]
 DIRECT = [Fraction(1, 10**6), Fraction(1, 4), Fraction(1), Fraction(22, 7), Fraction(400)]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("variance", DIRECT, ids=str)
 def test_direct_tables(variance: Fraction) -> None:
     with decimals():

@@ -100,6 +100,7 @@ def test_density_is_the_derivative(law: Ideal) -> None:
         ctx.cap = before
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(z=st.fractions(-50, 50))

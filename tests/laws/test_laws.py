@@ -111,6 +111,7 @@ LAWS: list[Law] = [
 ]  # fmt: skip
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @settings(max_examples=40)
 @given(level=st.fractions(0, 1, max_denominator=10**6).filter(lambda p: 0 < p < 1))

@@ -71,6 +71,7 @@ def test_probabilities_and_mean_in_decimals(rate: Fraction) -> None:
         assert Decimal(law.mean_distance_upper) >= moment / total
 
 
+@pytest.mark.evidence
 def test_mutants_of_the_sum_are_rejected() -> None:
     """Zero eight times, corners twice, a rate off by 0.1 %: each gives another P[0]."""
     rate = Fraction(1)
@@ -101,6 +102,7 @@ def test_poissons_formula_and_the_plain_sum_agree(rate: str, precision: int) -> 
         assert not (_series(a) * (1 + arb(2) ** -(precision - 32))).overlaps(plain)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("rate", ["1/50", "1/8", "1/2"])
 def test_small_rates_against_floats(rate: str) -> None:
     a = float(Fraction(rate))
@@ -133,6 +135,7 @@ def test_the_sum_lies_between_its_integrals(rate: Fraction) -> None:
         assert total.rel_accuracy_bits() > 100
 
 
+@pytest.mark.thinned(one_in=16)
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1), Fraction(3)], ids=str)
 @pytest.mark.parametrize("level", ["0.5", "0.95", "0.999999"])
 def test_near_radii_are_the_least(rate: Fraction, level: str) -> None:

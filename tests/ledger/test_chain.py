@@ -186,6 +186,7 @@ def test_sqlite_itself_refuses_to_change_entries(ledger):
                 connection.execute(statement)
 
 
+@pytest.mark.evidence
 def test_any_flipped_byte_of_the_file_is_seen_or_harmless(ledger):
     """Flip one byte here and there: a problem, a refusal, or every entry is as it was."""
     whole = ledger.path.read_bytes()

@@ -71,6 +71,7 @@ def check_all(mechanism: AboveThreshold, epsilon: Fraction, *, monotone: bool) -
 # ---------------------------------------------------------------- privacy
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("count", [1, late(2), late(3)])
 @pytest.mark.parametrize("epsilon", ["1", late("3")])
@@ -80,6 +81,7 @@ def test_every_answer_of_all_neighbours(epsilon: str, count: int, monotone: bool
     check_all(mechanism, mechanism.epsilon, monotone=monotone)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("count", [1, late(2)])
 def test_query_noise_without_its_factor_is_rejected(count: int) -> None:
     """Delta/epsilon2 in the place of 2 count Delta/epsilon2."""
@@ -112,6 +114,7 @@ def loss(mechanism: AboveThreshold, *, monotone: bool) -> Ball:
     return laws[0].log() - laws[1].log()
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("count", [1, 2, late(3)])
 def test_the_bound_is_reached(count: int, monotone: bool) -> None:
@@ -165,6 +168,7 @@ def answer_law(values: Sequence[int], answers: Answers, a: Fraction, b: Fraction
     return total
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_law_is_that_of_the_definition(count: int) -> None:
     mechanism = AboveThreshold(
@@ -206,6 +210,7 @@ def test_new_threshold_noise_for_every_query_fails() -> None:
         assert log_ratio(one**12, other**12) > 3
 
 
+@pytest.mark.evidence
 def test_releasing_the_noisy_value_fails() -> None:
     """The value shown is not below the noisy threshold, which pins that down: R cannot shift.
 
@@ -333,6 +338,7 @@ def asked(mechanism: AboveThreshold, values: Sequence[int]) -> Answers:
     return tuple(answers)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize(
     "run",
     [asked, lambda mechanism, values: tuple(mechanism.release(values))],
@@ -567,7 +573,7 @@ def test_bad_lists(values: object) -> None:
     ("values", "message"),
     [
         ({1: 2}, "no order"), ({1, 2}, "no order"), (frozenset({1}), "no order"),
-        ({1: 2}.keys(), "no order"), (np.array(3), "one-dimensional"), (np.array([[1]]), "dimension"),
+        ({1: 2}.keys(), "no order"), (np.array(3), "dimension"), (np.array([[1]]), "dimension"),
         (np.array(3, np.object_), "dimension"), (np.ma.array([1, 2], mask=[False, True]), "masked"),
         (np.ma.array([1.0, 2.0]), "masked"), (np.timedelta64(1, "s"), "not a list"),
         (np.array([1], "m8[s]"), "number"),

@@ -70,6 +70,7 @@ def worst(law: Ideal, alpha: Fraction, beta: Fraction) -> float:
     )
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("law", PURE, ids=repr)
 @pytest.mark.parametrize("epsilon", ["1/10", late("1"), late("5")])
 def test_pure_noise_keeps_its_promise_and_no_larger_alpha_or_beta_does(

@@ -32,6 +32,7 @@ from tests.mechanisms.selection import (
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(6)]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize(("sensitivity", "top"), [(1, 3), (2, 2)])
 @pytest.mark.parametrize("monotone", [False, True])

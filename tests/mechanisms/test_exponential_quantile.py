@@ -33,6 +33,7 @@ def misses(level: Fraction, x: tuple[int, ...], c: Fraction) -> Fraction:
     return max(below - level * len(x), level * len(x) - upto, Fraction(0))
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("level", ["1/2", "0", "1", "0.9", "1/3"])
 @pytest.mark.parametrize("neighbours", [CHANGE_ONE, ADD_REMOVE])
 def test_the_law_is_the_formula(level: str, neighbours: Neighbours) -> None:
@@ -51,6 +52,7 @@ def test_the_law_is_the_formula(level: str, neighbours: Neighbours) -> None:
                     assert abs(mass(law, k) - weights[k] / total) < Decimal("1e-60")
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("level", ["1/2", "0.9", "0"])
 @pytest.mark.parametrize("neighbours", [CHANGE_ONE, ADD_REMOVE])
 def test_every_output_of_every_neighbour(level: str, neighbours: Neighbours) -> None:
@@ -85,6 +87,7 @@ def near(x: tuple[int, ...], neighbours: Neighbours) -> set[tuple[int, ...]]:
     return {tuple(sorted((*x[:i], v, *x[i + 1 :]))) for i in range(len(x)) for v in VALUES}
 
 
+@pytest.mark.evidence
 def test_releases_follow_the_law() -> None:
     made = mechanism("1/2", CHANGE_ONE)
     data = [0, 1, 1, 3, 3]

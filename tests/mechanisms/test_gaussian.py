@@ -19,6 +19,7 @@ from tests.laws.oracle import decimal, decimals, exp
 from tests.mechanisms.divergence import hockey_stick, mass
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(1), Fraction(9, 2), Fraction(25)])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(2)])

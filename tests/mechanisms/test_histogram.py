@@ -180,6 +180,7 @@ def judge_of(mechanism: ThresholdedHistogram) -> Judge:
 TARGETS = [("1", "1/5"), ("2", "1/100"), ("1/2", "1e-6"), ("7/5", "0.9"), ("1/10", "0.9")]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, CHANGE_ONE], ids=["add-remove", "change-one"])
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
@@ -481,6 +482,7 @@ def nested(depth: int) -> tuple[Any, ...]:
     return key
 
 
+@pytest.mark.evidence
 def test_deep_keys() -> None:
     assert certain().release_arrays([nested(32)], [900])[0].tolist() == [nested(32)]
     for depth in (33, 1000, 300_000):

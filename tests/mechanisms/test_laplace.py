@@ -35,6 +35,7 @@ def private(mechanism: Laplace, epsilon: Fraction, sensitivity: int) -> bool:
         )
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize("sensitivity", [1, 2, 5])
 def test_privacy_by_the_exact_law(epsilon: Fraction, sensitivity: int) -> None:

@@ -126,6 +126,7 @@ def equal_by_algebra(cost: int):
     return lambda x, y, i: numerator(x, i) * power(cost) == numerator(y, i)
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize(("sensitivity", "top"), [(1, 3), (2, 2)])
 @pytest.mark.parametrize("monotone", [False, True])

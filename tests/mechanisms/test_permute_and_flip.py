@@ -128,6 +128,7 @@ def equal_by_algebra(cost: int):
     return lambda x, y, i: by_heads(x, i) * monomial(cost) == by_heads(y, i)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize(("sensitivity", "top"), [(1, 3), (2, 2)])
 @pytest.mark.parametrize("monotone", [False, True])

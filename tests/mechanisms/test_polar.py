@@ -71,6 +71,7 @@ def outside_the_proof(share: np.ndarray, tail: bool) -> int:
     return wrong
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("tail", [False, True])
 def test_the_radius(tail):
     share = shares(seed=1, count=10_000)
@@ -276,6 +277,7 @@ def test_privacy_by_enumeration():
     assert violations(bounds.excess, **COARSE) == 0
 
 
+@pytest.mark.evidence
 def test_mutants_of_the_certificate_are_found_out():
     """A certificate that counts on 53 bits, or on none missing, while the noise has 9."""
     full = polar_bounds(rate=Fraction(1), **COARSE)
@@ -512,6 +514,7 @@ def test_far_inputs_move_to_the_edge():
     assert far.tolist() == [[1400, -1800], [1400, -800], [3.5, 200]]
 
 
+@pytest.mark.thinned(one_in=2)
 @pytest.mark.parametrize(
     "value",
     [

@@ -74,6 +74,7 @@ def worst_excess(ask: ProposeTestRelease, threshold: int) -> Decimal:
         )
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("bounds", [[1], [1, 2]])
 def test_the_promise_holds_for_all_neighbours_and_outputs(bounds: list[int]) -> None:
     ask = ProposeTestRelease(

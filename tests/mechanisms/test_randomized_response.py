@@ -451,6 +451,7 @@ def test_accuracy_decides_ties() -> None:
         RandomizedResponse(keep="3/4").accuracy(0)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("answers", [201, 1001, 100_001])
 def test_accuracy_decides_ties_of_many_answers(answers: int) -> None:
     """P[B > n/2] = 1/2 for a fair coin and n odd: at the least difference the answer moves on."""

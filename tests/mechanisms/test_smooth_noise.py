@@ -16,7 +16,7 @@ from lastbit.laws.ideal import Ideal, PolynomialTail, StudentT
 from lastbit.mechanisms.smooth_noise import SmoothNoise
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, ApproxDP, PureDP
 from lastbit.sensitivity.smooth import SmoothBound, smooth_sensitivity
-from tests.evidence import late, thinned
+from tests.evidence import late
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import decimals, exp
 from tests.mechanisms.divergence import hockey_stick, mass
@@ -78,6 +78,7 @@ def allowed(noise: SmoothNoise) -> Decimal:
     return Decimal(number.numerator) / Decimal(number.denominator)
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(("kind", "delta"), NOISES, ids=repr)
 @pytest.mark.parametrize("epsilon", ["1/4", late("2")])
 def test_the_promise_holds_for_the_worst_neighbours_and_all_outputs(
@@ -87,7 +88,8 @@ def test_the_promise_holds_for_the_worst_neighbours_and_all_outputs(
     assert worst(noise, chain(noise, beta=noise.beta)) <= allowed(noise)
 
 
-@pytest.mark.parametrize(("kind", "delta"), thinned(NOISES, one_in=4), ids=repr)
+@pytest.mark.thinned(one_in=36)
+@pytest.mark.parametrize(("kind", "delta"), NOISES, ids=repr)
 def test_twice_the_beta_or_the_alpha_is_refused(kind: str | Ideal, delta: str | None) -> None:
     noise = SmoothNoise(epsilon="1/4", delta=delta, noise=kind, grid="1/4")
     assert worst(noise, chain(noise, beta=2 * noise.beta)) > allowed(noise)

@@ -48,6 +48,7 @@ CASES: list[tuple[Statistic, Neighbours]] = [
 ]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(("statistic", "neighbours"), CASES, ids=repr)
 @pytest.mark.parametrize("noise", ["cauchy", "student"])
 def test_every_output_of_every_neighbour(

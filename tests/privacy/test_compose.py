@@ -285,6 +285,7 @@ def test_the_best_is_the_least_and_none_is_below_the_truth(guarantees, level):
                 assert truth <= decimal(level) * (1 + MARGIN)
 
 
+@pytest.mark.evidence
 @given(st.lists(epsilons, min_size=1, max_size=8), levels)
 @settings(max_examples=60)
 def test_each_theorem_against_its_formula(losses, level):
@@ -298,6 +299,7 @@ def test_each_theorem_against_its_formula(losses, level):
         )
 
 
+@pytest.mark.evidence
 @given(epsilons, some_deltas, st.fractions(Fraction(1, 100), 5), levels)
 def test_concentrated_releases_among_others(epsilon, delta, rho, level):
     assume(delta < level)

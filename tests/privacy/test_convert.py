@@ -56,6 +56,7 @@ densities = st.floats(-12, 4).map(lambda power: Fraction(10.0**power))
 # ---------------------------------------------------------------- pure and approximate
 
 
+@pytest.mark.evidence
 @given(epsilons, st.fractions(0, 1))
 @example(Fraction(1), Fraction(1, 2))
 @example(Fraction(30), Fraction(999, 1000))
@@ -168,6 +169,7 @@ def test_renyi_to_approximate_at_an_epsilon(alpha, loss, epsilon):
         judge(found, up_to_order_delta(alpha, loss, epsilon), tight=CLOSE)
 
 
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize("alpha", ["1.01", late(2), 10, late(30), 500])
 @pytest.mark.parametrize("epsilon", [0, late("0.5"), "0.9", late("1.1"), late(3)])
 def test_the_best_order_below_against_a_plain_search(alpha, epsilon):
@@ -184,6 +186,7 @@ def test_the_best_order_below_against_a_plain_search(alpha, epsilon):
         assert truth * (1 - MARGIN) <= best <= truth * Decimal("1.05")
 
 
+@pytest.mark.evidence
 @given(densities, deltas)
 @example(Fraction(1, 2), Fraction(1, 10**6))
 @example(Fraction(1, 10**15), Fraction(1, 10**30))
@@ -195,6 +198,7 @@ def test_concentrated_to_approximate_takes_the_best_order(rho, delta):
         judge(found.epsilon, concentrated_epsilon(rho, delta), tight=BEST_ORDER)
 
 
+@pytest.mark.evidence
 @given(densities, st.floats(-6, 5).map(lambda power: Fraction(10.0**power)))
 @example(Fraction(1, 2), Fraction(0))
 @example(Fraction(1, 10**15), Fraction(1, 10**7))
@@ -204,6 +208,7 @@ def test_concentrated_to_approximate_at_an_epsilon(rho, epsilon):
         judge(found.delta, concentrated_delta(rho, epsilon), tight=BEST_ORDER)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("rho", ["1e-6", "0.01", "1/2", 10])
 @pytest.mark.parametrize("delta", ["1e-12", late("1e-6"), late("0.01")])
 def test_the_best_order_against_a_plain_search(rho, delta):
@@ -505,6 +510,7 @@ def chains(draw: st.DrawFn) -> list[Guarantee]:
     return links
 
 
+@pytest.mark.evidence
 @given(chains())
 @example([RenyiDP(30, 1), RenyiDP(10, 1), ApproxDP("0.9", "0.1")])
 @settings(max_examples=300)
@@ -528,6 +534,7 @@ def loosened(guarantee: Guarantee) -> Guarantee:
     return guarantee
 
 
+@pytest.mark.evidence
 @given(sample, sample, sample)
 @settings(max_examples=300)
 def test_implication_is_transitive_among_strangers(one, other, third):
@@ -537,6 +544,7 @@ def test_implication_is_transitive_among_strangers(one, other, third):
         assert one.implies(third)
 
 
+@pytest.mark.evidence
 @given(epsilons, deltas, epsilons, deltas)
 def test_implication_claims_nothing_false(epsilon, delta, other_epsilon, other_delta):
     """Against the exact hockey stick of the worst pair, which has the first promise."""

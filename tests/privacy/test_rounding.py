@@ -570,6 +570,7 @@ def loose(check: Check) -> Callable[..., Fraction]:
     return claim
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("mutant", [wrong_way, to_nearest, loose], ids=lambda m: m.__name__)
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 def test_a_wrong_rounding_is_refused(check, mutant):
@@ -577,6 +578,7 @@ def test_a_wrong_rounding_is_refused(check, mutant):
     find(check.inputs, lambda inputs: refused(check, inputs, claim), settings=SEARCH)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("check", [c for c in CHECKS if c.through], ids=str)
 def test_the_real_code_with_its_door_reversed_is_refused(check, monkeypatch):
     """`upper` rounds down and `lower` up: the walk must notice it in every function."""

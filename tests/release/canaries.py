@@ -29,8 +29,13 @@ from lastbit.tables.sql.statement import parsed
 
 TESTS = str(Path(__file__).parents[1])
 TEXT, UNIT, COST, DAY = "Zq8X", 7310947, 48613.0771, datetime.date(2077, 11, 23)
-VALUES = ("Zq8X", "7310947", "48613.0", "2077-11-23", "2077, 11, 23", "3901273")
-"""How the planted values begin, however they are written; the last is a whole number's."""
+AGE = 3901273641
+VALUES = (
+    "Zq8X", "731094700", "731094701", *(f"48613.{end}" for end in ("07", "08", "09", "10", "11")),
+    "2077-11-23", "2077, 11, 23", str(AGE),
+)  # fmt: skip
+"""How the planted values begin, however they are written. Whole numbers have nine digits or more:
+times in nanoseconds, which exceptions hold, have seven given ones about once in a million."""
 
 COLUMNS = ("patient", "region", "note", "cost", "age", "day", "seen")
 CARD = """
@@ -60,7 +65,7 @@ bounds = [0, 50000]
 step = 0.0001
 [columns.age]
 type = "integer"
-bounds = [0, 4000000]
+bounds = [0, 4000000000]
 [columns.day]
 type = "date"
 [columns.seen]
@@ -82,7 +87,7 @@ def planted() -> list[tuple[Any, ...]]:
         note = HOSTILE[i] if i < len(HOSTILE) else f"Zq8Xnote{i}"
         region = ("North", "East", f"Zq8Xregion{i}")[i % 3]
         seen = datetime.datetime(2077, 11, 23, 4, 5, i)
-        cost, age = COST + i / 1000, 3901273 + 0 * i
+        cost, age = COST + i / 1000, AGE
         rows.append((UNIT * 1000 + i // 2, region, note, cost, age, DAY, seen))
     return rows
 

@@ -131,6 +131,7 @@ BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_sources(name: str, folder: Path, capfd: Any, caplog: Any) -> None:
     source, prepare = BROKEN[name]

@@ -52,6 +52,7 @@ PARQUET = '"visits.parquet"'
 # ---------------------------------------------------------------- the engine
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(
     "sql",
     [

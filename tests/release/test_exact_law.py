@@ -77,6 +77,7 @@ def worst(engine: Engine, plan: Plan, *, card: DataCard | None = None) -> tuple[
     return max(loss for loss, _ in losses), max(rho for _, rho in losses)
 
 
+@pytest.mark.thinned(one_in=20)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_noise_costs_what_it_says_and_all_of_it(
     engine: Engine, relation: Neighbours, name: str
@@ -94,6 +95,7 @@ def test_noise_costs_what_it_says_and_all_of_it(
     assert rho == Fraction(1, 3) or (name == "variance" and relation is CHANGE_ONE)
 
 
+@pytest.mark.thinned(one_in=9)
 def test_a_choice_of_keys_for_units(engine: Engine, relation: Neighbours) -> None:
     card = card_of(max_rows=2, max_groups=1, neighbours=relation)
     query = query_of(asked("count_units", "u"), asked("count", "n"), keys=("a", "b"))
@@ -103,6 +105,7 @@ def test_a_choice_of_keys_for_units(engine: Engine, relation: Neighbours) -> Non
     assert worst(engine, plan, card=wider)[0] > 1 or relation is CHANGE_ONE  # two keys move anyway
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_mutants_of_noise_cost_more(engine: Engine, relation: Neighbours, name: str) -> None:
     card = card_of(max_rows=2, max_groups=2, neighbours=relation)

@@ -286,6 +286,7 @@ def test_a_child_of_a_parent_without_a_key(fresh):
     assert distinct(in_child(lambda: scalars(300)), scalars(300))
 
 
+@pytest.mark.evidence
 def test_every_child_draws_its_own(fresh):
     before = scalars(3)
     children = [in_child(lambda: scalars(260)) for _ in range(20)]
@@ -578,6 +579,7 @@ def test_a_signal_handler_may_draw(fresh):
     assert distinct(drawn, handled)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
 def test_a_handler_may_draw_at_any_step_of_a_draw(monkeypatch, scene, drawn_before):
     """The same without chance: at each single opcode."""
@@ -603,6 +605,7 @@ def test_a_handler_may_draw_at_any_step_of_a_draw(monkeypatch, scene, drawn_befo
         assert distinct(halves([*before, *found, *handled[0], *after])), f"step {at} of {steps}"
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(("scene", "drawn_before"), SCENES)
 def test_a_draw_may_be_interrupted_at_any_step(monkeypatch, scene, drawn_before):
     sampler = Pairs()

@@ -33,6 +33,7 @@ def centre(rate: Fraction, zeros: int = 1) -> Decimal:
     return zeros / (zeros + 8 * q / (1 - q) ** 2)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("rate", [*RATES, Fraction(1, 2**22), Fraction(20)], ids=str)
 def test_the_coin_of_the_centre(rate: Fraction) -> None:
     table = shells(rate).centre.table
@@ -223,6 +224,7 @@ def test_too_few_accepted_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> No
 # ---------------------------------------------------------------- the whole
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("rate", ["1/3", "1", "5/2"])
 def test_frequencies_around_zero(rate: str) -> None:
     """Every point near 0 and the tail; two per cent of the more likely ones would be seen."""

@@ -94,6 +94,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.thinned(one_in=16)
 @pytest.mark.parametrize("ideal", LAWS, ids=str)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: f"scale {place[1] / place[2]}")
 def test_decided_words_lie_in_their_cells(ideal: Ideal, place: tuple[Fraction, ...]) -> None:
@@ -108,6 +109,7 @@ def test_decided_words_lie_in_their_cells(ideal: Ideal, place: tuple[Fraction, .
     assert np.count_nonzero(sampler.decided(near)[1]) > near.size // 8
 
 
+@pytest.mark.thinned(one_in=16)
 @pytest.mark.parametrize("ideal", LAWS, ids=str)
 def test_mutants_of_the_law_are_rejected(ideal: Ideal) -> None:
     location, scale, grid = Fraction(3, 10), Fraction(1000), Fraction(1)
@@ -121,6 +123,7 @@ def test_mutants_of_the_law_are_rejected(ideal: Ideal) -> None:
         assert misplaced(rounded_sampler(ideal, *mutant), law, tried) > 0
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("ideal", [IdealLaplace(), IdealGaussian(), Gumbel()], ids=str)
 def test_mutants_of_the_error_bound_are_rejected(ideal: Ideal) -> None:
     law = Rounded(ideal, Fraction(1, 3), 2**20, 1)
@@ -349,6 +352,7 @@ def test_frequencies(ideal: Ideal) -> None:
         assert_frequency(hits, trials=trials, probability=p)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("size", [1, 63])
 def test_frequencies_of_small_draws(size: int) -> None:
     sampler = rounded_sampler(IdealGaussian(), Real("0.3"), Real(4).sqrt())
@@ -377,6 +381,7 @@ def test_undecided_draws_take_more_words() -> None:
     assert bits.bytes == 8
 
 
+@pytest.mark.evidence
 def test_nothing_wraps() -> None:
     for size in (5, 100):
         far = rounded("laplace", location=2**70, scale=1, size=size)

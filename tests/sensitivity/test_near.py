@@ -10,7 +10,6 @@ from lastbit.errors import LastbitError
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.local import sensitivity_at
 from lastbit.sensitivity.statistics import Count, InterquartileRange, Mean, Quantile, Statistic
-from tests.evidence import thinned
 from tests.sensitivity.databases import (
     BOUNDS,
     LARGEST,
@@ -59,7 +58,8 @@ def slides(found: Table, relation: Neighbours) -> bool:
     )
 
 
-@pytest.mark.parametrize(("statistic", "relation"), thinned(QUESTIONS, one_in=3), ids=str)
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_all_small_databases(statistic: Statistic, relation: Neighbours) -> None:
     found = table(statistic, relation)
     assert all(row[0] >= local(statistic, rows, relation) for rows, row in found.items())
@@ -94,7 +94,8 @@ def test_forgotten_padding_is_rejected() -> None:
     assert not slides(found, CHANGE_ONE)
 
 
-@pytest.mark.parametrize(("statistic", "relation"), thinned(QUESTIONS, one_in=3), ids=str)
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_a_bound_halved_is_rejected(statistic: Statistic, relation: Neighbours) -> None:
     if statistic == Count() and relation == CHANGE_ONE:
         return  # nothing moves it

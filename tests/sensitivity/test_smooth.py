@@ -16,7 +16,6 @@ from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neig
 from lastbit.sensitivity.local import sensitivity_at
 from lastbit.sensitivity.smooth import SmoothBound, from_distance, smooth_sensitivity
 from lastbit.sensitivity.statistics import Mean, Quantile, Statistic, Variance
-from tests.evidence import thinned
 from tests.laws.oracle import decimals, exp
 from tests.sensitivity.databases import (
     BOUNDS,
@@ -69,7 +68,8 @@ def smooth(found: dict[Database, Fraction], relation: Neighbours, beta: Fraction
 
 
 @pytest.mark.parametrize("beta", BETAS, ids=str)
-@pytest.mark.parametrize(("statistic", "relation"), thinned(QUESTIONS, one_in=3), ids=str)
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_all_small_databases(statistic: Statistic, relation: Neighbours, beta: Fraction) -> None:
     found = table(statistic, relation, beta, LARGEST if beta == BETAS[1] else 4)
     assert bounds(found, statistic, relation)
@@ -77,7 +77,8 @@ def test_all_small_databases(statistic: Statistic, relation: Neighbours, beta: F
 
 
 @pytest.mark.parametrize("beta", BETAS, ids=str)
-@pytest.mark.parametrize("statistic", thinned([*ORDERED, *TRIMMED, Mean()], one_in=3), ids=str)
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize("statistic", [*ORDERED, *TRIMMED, Mean()], ids=str)
 def test_no_larger_than_the_smooth_sensitivity(statistic: Statistic, beta: Fraction) -> None:
     """The least smooth bound is the greatest discounted local sensitivity of all databases."""
     for rows in databases(CHANGE_ONE, 4):
@@ -91,7 +92,8 @@ def test_no_larger_than_the_smooth_sensitivity(statistic: Statistic, beta: Fract
         assert least * (1 - CLOSE**2) <= bound <= least * (1 + CLOSE)
 
 
-@pytest.mark.parametrize(("statistic", "relation"), thinned(QUESTIONS, one_in=3), ids=str)
+@pytest.mark.thinned(one_in=3)
+@pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_the_bound_is_the_discounted_maximum(statistic: Statistic, relation: Neighbours) -> None:
     """Where few distances are tried, no other one is greater."""
     for beta in (Fraction(1, 20), Fraction(1, 2)):

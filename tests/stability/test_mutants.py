@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 
 from lastbit.tables.compile.statement import compiled
-from tests.evidence import thinned
 from tests.stability.cases import cases
 from tests.stability.engine import Engine
 from tests.stability.judging import differs, exact, violations
@@ -131,9 +130,10 @@ def caught(engine, case, mutant, by):
         return True
 
 
+@pytest.mark.thinned(one_in=20)
 @pytest.mark.parametrize(
     ("mutant", "kind", "by"),
-    thinned(MUTANTS, one_in=4),
+    MUTANTS,
     ids=[mutant.__name__ for mutant, _, _ in MUTANTS],
 )
 def test_is_caught(engine, mutant, kind, by):

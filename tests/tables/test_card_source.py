@@ -112,6 +112,7 @@ def test_other_types_than_the_schema_has(tmp_path, column, kind, verdict):
     assert (bool(found.wrong), bool(found.notes)) == (verdict == "wrong", verdict == "noted")
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("column", list(TYPES))
 def test_wrong_is_what_the_engine_reads_as_missing_always(tmp_path, column):
     """The verdict against the engine's own casts, for values that read as everything they can."""

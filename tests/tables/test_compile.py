@@ -12,15 +12,20 @@ from hypothesis import given, strategies as st
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.integers import bin_integer, grid_integer, product_type
 from lastbit.tables.compile.literals import (
     double,
     identifier,
     least_double_from,
     literal,
-    text,
+    string,
 )
-from lastbit.tables.compile.statement import compiled, statement
+from lastbit.tables.compile.statement import (
+    bin_integer,
+    compiled,
+    grid_integer,
+    product_type,
+    statement,
+)
 from lastbit.tables.compile.steps import Typed
 from lastbit.tables.plan.measures import Measure, grid_of, measures_of
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
@@ -80,7 +85,7 @@ def total(name="s", **changes):
 
 @given(st.text().filter(lambda s: "\0" not in s and s.isprintable()))
 def test_texts_and_names_come_back_as_they_were(engine, written):
-    assert engine.execute(f"SELECT {text(written)}").fetchone() == (written,)
+    assert engine.execute(f"SELECT {string(written)}").fetchone() == (written,)
     if written:
         found = engine.execute(f"SELECT 1 AS {identifier(written)}").description
         assert found[0][0] == written
@@ -88,7 +93,7 @@ def test_texts_and_names_come_back_as_they_were(engine, written):
 
 @pytest.mark.parametrize("bad", ["\0", "a\0b", "\ud800"])
 def test_what_cannot_be_written_is_refused(bad):
-    for write in (text, identifier, literal):
+    for write in (string, identifier, literal):
         with pytest.raises(QueryRefused):
             write(bad)
 
@@ -168,6 +173,7 @@ def arguments(function):
 EVERY = [(f, columns) for f in sorted(FUNCTIONS) for columns in arguments(f)]
 
 
+@pytest.mark.thinned(one_in=2)
 @pytest.mark.parametrize(("function", "columns"), EVERY, ids=str)
 def test_no_value_stops_a_function_and_none_gives_nan(engine, function, columns):
     names = [f"c{place}" for place in range(len(columns))]
@@ -282,6 +288,7 @@ EDGES = [
 ]
 
 
+@pytest.mark.evidence
 @given(
     values=st.lists(st.one_of(FLOATS, st.integers(-50, 50).map(lambda i: i / 10)), min_size=1),
     edges=st.sampled_from(EDGES),
@@ -292,6 +299,7 @@ def test_bins_of_doubles_are_exact(engine, values, edges, clamped):
     judge_bins(engine, [*values, *near], "number", edges, clamped)
 
 
+@pytest.mark.evidence
 @given(values=st.lists(INTEGERS, min_size=1), edges=st.sampled_from(EDGES), clamped=st.booleans())
 def test_bins_of_whole_numbers_are_exact(engine, values, edges, clamped):
     judge_bins(engine, [*values, *map(floor, edges[:20])], "integer", edges, clamped)

@@ -121,20 +121,25 @@ def copied(data):
     return out.getvalue()
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize("edge", [0, 1])
 @pytest.mark.parametrize("around", [b"", b'"'])
 @pytest.mark.parametrize("line_break", [b"\n", b"\r", b"\r\n"])
 def test_no_byte_reaches_into_the_next_record(edge, around, line_break, extent):
     """Every end of a record before every start of one: up to 3 bytes of each class before up to 2.
 
-    As evidence 3 before 3, which are 8,726,116 pairs in each of 12 ways.
+    As evidence 3 before 3, which are 8,726,116 pairs in each of 4 ways.
     """
-    ends, starts = list(pieces(edge, 3)), list(pieces(edge, extent.number(2, 3)))
+    ends, starts = (
+        list(pieces(edge, 3)),
+        list(pieces(edge, 3 if extent.is_many and line_break == b"\n" else 2)),
+    )
     for place in range(0, len(ends), 400):
         data, wanted = met(ends[place : place + 400], starts, around, line_break)
         assert copied(data) == wanted
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 8])
 def test_no_byte_reaches_into_the_next_record_over_blocks(monkeypatch, block):
     """The same where every place is a boundary of blocks."""
@@ -155,9 +160,10 @@ def test_every_short_record_of_every_class_of_bytes(edge, extent):
 
 @pytest.mark.evidence
 def test_every_record_of_up_to_three_bytes():
-    """All but those with quotes, delimiters and line breaks, and NUL and the like."""
+    """All but those with quotes, delimiters and line breaks, and NUL and the like; of ASCII some
+    begin them, since the rest follows no other rule."""
     some = [bytes([byte]) for byte in range(0x20, 256) if byte not in b'",']
-    for first in some:
+    for first in (byte for byte in some if byte >= b"\x7f" or byte in b" !@AZaz~"):
         texts = [first, *(first + second for second in some)]
         texts += [first + second + third for second in some for third in some]
         data = b"".join(b"1,%b\n" % text for text in texts)

@@ -208,6 +208,7 @@ def test_a_caller_deep_in_the_stack_gets_a_refusal(read):
     deep(sys.getrecursionlimit() - 300)
 
 
+@pytest.mark.thinned(one_in=2)
 @pytest.mark.parametrize(
     "text",
     [

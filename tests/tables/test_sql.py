@@ -36,6 +36,7 @@ def one(text: str) -> Aggregate:
 # ---------------------------------------------------------------- there and back
 
 
+@pytest.mark.evidence
 @settings(max_examples=80, deadline=None, suppress_health_check=CALM)
 @given(queries())
 def test_a_printed_query_is_read_as_it_was(query):

@@ -162,6 +162,7 @@ NULL
 """.strip().splitlines()
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_conditions_choose_the_same_rows(condition, engine, card):
     text = f"SELECT COUNT(*) AS n FROM visits WHERE {condition}"

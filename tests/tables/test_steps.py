@@ -159,6 +159,7 @@ def test_with_units_an_operation_runs_as_often_with_the_chosen_row_as_without(en
     assert found[0] == found[1] in (ROWS, 2 * ROWS)  # the statement may read the table twice
 
 
+@pytest.mark.evidence
 def test_no_statement_has_try_and_no_row_stops_one(engine):
     filled(engine, chosen=True)
     for _, expression in HOSTILE:
@@ -187,6 +188,7 @@ def test_operands_are_names_or_constants(expression):
     assert len(re.sub(r"'[^']*'", "''", sql)) <= 300 + 250 * getattr(expression, "nodes", 1)
 
 
+@pytest.mark.evidence
 def test_no_text_on_the_way_is_longer_than_stated(engine):
     """Every step of every hostile expression; upper and lower may grow by half before the check."""
     filled(engine, chosen=True)

@@ -13,6 +13,7 @@ from tests.verify.roundoff_suite import SUITE, bounds
 PAGE = Path(__file__).parents[2] / "docs" / "verify-benchmarks.md"
 
 
+@pytest.mark.thinned(one_in=15)
 @pytest.mark.parametrize("benchmark", SUITE, ids=lambda benchmark: benchmark.name)
 def test_our_bound_is_no_worse_than_the_published_ones(benchmark):
     ours = bounds(benchmark)

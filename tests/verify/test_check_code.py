@@ -29,7 +29,6 @@ from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.tracing.markers import clamp
 from tests.cli.running import lastbit
-from tests.evidence import thinned
 from tests.verify import right_code
 from tests.verify.rounding_examples import one_uniform, with_sign
 
@@ -262,36 +261,34 @@ def test_the_same_code_is_accepted(folder):
     assert record["functions"][0]["reads"]["SCALE"] == "float 0x1.0000000000000p+0"
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize(
     ("file", "old", "new", "part"),
-    thinned(
-        [
-            ("mine.py", "value + sign", "value - sign", "mine:mechanism changed"),
-            ("mine.py", "total = value", "total = 1.0 * value", "mine:mechanism changed"),
-            ("mine.py", "total =", "# a remark\n    total =", "mine:mechanism changed"),
-            ("mine.py", "step=0.25", "step=0.5", "mine:mechanism changed"),
-            ("constants.py", "1.0", "0.001", "mine:mechanism changed"),
-            ("constants.py", "1.0", "1", "mine:mechanism changed"),
-            ("constants.py", "1.0", "[1.0]", "which may change"),
-            ("steps.py", "round(x / step)", "round(x / step + 0.0)", "steps:rounded changed"),
-            ("steps.py", "return", "if x > 3e9: return 0.0\n    return", "steps:rounded changed"),
-            (
-                "steps.py",
-                "def rounded",
-                "from math import floor as rounded\ndef other",
-                "calls others",
-            ),
-            ("mine.py", "def mechanism", "def another", "cannot be imported"),
-            ("mine.py", "import math", "import maths", "cannot be imported"),
-            (
-                "mine.py",
-                "    total",
-                "    try: pass\n    finally: x = 1\n    total",
-                "cannot be followed",
-            ),
-        ],
-        one_in=3,
-    ),
+    [
+        ("mine.py", "value + sign", "value - sign", "mine:mechanism changed"),
+        ("mine.py", "total = value", "total = 1.0 * value", "mine:mechanism changed"),
+        ("mine.py", "total =", "# a remark\n    total =", "mine:mechanism changed"),
+        ("mine.py", "step=0.25", "step=0.5", "mine:mechanism changed"),
+        ("constants.py", "1.0", "0.001", "mine:mechanism changed"),
+        ("constants.py", "1.0", "1", "mine:mechanism changed"),
+        ("constants.py", "1.0", "[1.0]", "which may change"),
+        ("steps.py", "round(x / step)", "round(x / step + 0.0)", "steps:rounded changed"),
+        ("steps.py", "return", "if x > 3e9: return 0.0\n    return", "steps:rounded changed"),
+        (
+            "steps.py",
+            "def rounded",
+            "from math import floor as rounded\ndef other",
+            "calls others",
+        ),
+        ("mine.py", "def mechanism", "def another", "cannot be imported"),
+        ("mine.py", "import math", "import maths", "cannot be imported"),
+        (
+            "mine.py",
+            "    total",
+            "    try: pass\n    finally: x = 1\n    total",
+            "cannot be followed",
+        ),
+    ],
 )
 def test_other_code_is_refused(folder, file, old, new, part):
     verified()

@@ -89,11 +89,13 @@ LAWS = [finite_law, infinite_law, unsigned_law, split_law]
 REFUTATIONS = [infinite_refutation, finite_refutation]
 
 
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize("made", [*LAWS, *REFUTATIONS])
 def test_accepted(made):
     assert problem(json.loads(made())) is None
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(
     "uniform", [FullPrecision(), FullPrecision(24, -126), Grid(53, first=1), Grid(53, offset=1)]
 )
@@ -256,6 +258,7 @@ def test_structure(made):
         assert problem(mutant) is not None
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("made", LAWS)
 def test_cells(made):
     """Cells dropped, merged, doubled, swapped, moved to a neighbour."""

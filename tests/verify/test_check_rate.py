@@ -65,6 +65,7 @@ def rate_of(slope: Callable[[np.ndarray], np.ndarray], bend: Callable[[np.ndarra
     return float(np.max(np.abs(bend(u)) / slope(u) ** 2))
 
 
+@pytest.mark.evidence
 @given(scales, st.fractions("1/100", "100"))
 @example(0.5, Fraction(1))  # was certified: 1.07 for noise that loses 2
 @example(1.0, Fraction(1))
@@ -75,6 +76,7 @@ def test_logistic_noise_has_the_rate_one_over_its_scale(scale, rate):
     assert refused(logistic(scale), rate) == (rate < truth * (1 - Fraction(1, 2**254)))
 
 
+@pytest.mark.evidence
 @given(scales, scales, st.sampled_from([0.0, 0.5, 4.0]), st.sampled_from([0.5, 0.9, 1.01, 2.0]))
 @settings(max_examples=60, deadline=None)
 def test_two_scales_and_a_line(low, high, line, factor):
@@ -88,6 +90,7 @@ def test_two_scales_and_a_line(low, high, line, factor):
     )
 
 
+@pytest.mark.evidence
 @given(
     st.sampled_from([0.25, 0.5, 1.0, 2.0]),
     st.sampled_from([0.25, 0.5, 1.0]),
@@ -121,6 +124,7 @@ def test_a_clamp_that_never_acts_is_none():
     assert not refused(lambda u: min(max(math.log(u) - math.log(1 - u), -200.0), 200.0), 1)
 
 
+@pytest.mark.evidence
 @given(scales.filter(lambda scale: 0.25 <= scale <= 2), st.sampled_from(["1/2", "1", "2", "4"]))
 @settings(max_examples=12, deadline=None)
 def test_no_bound_leaves_below_the_truth(scale, rate):

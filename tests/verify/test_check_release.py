@@ -158,6 +158,7 @@ def plans(draw: st.DrawFn) -> Any:
     return planned(query, card_of(**values), **draw(st.sampled_from(prices)))
 
 
+@pytest.mark.evidence
 @settings(deadline=None, max_examples=40)
 @given(plans())
 def test_accepts_whatever_is_planned_and_moves_agree(plan):
@@ -217,6 +218,7 @@ def close_above(bound: Fraction, truth: arb) -> bool:
     return not ball < truth and bool(ball <= truth * (1 + arb(10) ** -25))
 
 
+@pytest.mark.evidence
 @given(
     st.integers(2, 3000),
     st.fractions(Fraction(1, 50), 500, max_denominator=99),
@@ -402,6 +404,7 @@ def test_inner_digests_count(name, extent):
         assert problem_of(sealed(put(whole, ("body", *path), new))) is not None, path
 
 
+@pytest.mark.thinned(one_in=2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_nothing_can_be_left_out_or_added(name):
     whole = produced(name)

@@ -46,6 +46,7 @@ def accepted(sealed: dict[str, Any]) -> bool:
 # ---------------------------------------------------------------- accepted
 
 
+@pytest.mark.thinned(one_in=24)
 @pytest.mark.parametrize("noise", [one_uniform, with_sign, with_branches])
 @pytest.mark.parametrize(
     "changes",
@@ -65,6 +66,7 @@ def test_every_certificate_is_accepted(noise, changes):
     check_rounding(*(example(noise, **changes)[part] for part in ("claim", "body")))
 
 
+@pytest.mark.evidence
 def test_mechanisms_and_queries_are_accepted():
     for noise in RIGHT:
         assert accepted(example(noise))
@@ -240,6 +242,7 @@ def test_swapped_parts_are_rejected():
     assert not accepted(changed(signs, ("claim", "uniform"), Grid(53).written()))
 
 
+@pytest.mark.thinned(one_in=20)
 @pytest.mark.parametrize("noise", WRONG, ids=lambda f: f.__name__)
 def test_other_code_under_a_proof_is_rejected(noise):
     """The proof of right code does not become one of wrong code."""
@@ -401,6 +404,7 @@ def test_a_quotient_that_overflows_is_rejected(format):
         check_rounding(whole["claim"], whole["body"])
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize(
     "form", [{"binary": [5, -20, 20]}, {"binary": [6, -20, 20]}, {"fixed": [6, 6]}]
 )

@@ -65,6 +65,7 @@ def test_accepts(epsilon, bound, format):
     assert accepted(produced(epsilon, bound, format))
 
 
+@pytest.mark.evidence
 @settings(deadline=None)
 @given(st.floats(2.0**-20, 256), st.floats(2.0**-10, 2.0**20))
 def test_accepts_whatever_is_produced(epsilon, bound):
@@ -88,6 +89,7 @@ def other_digits(text: str) -> Iterator[str]:
         yield text[:i] + str((int(text[i]) + 1) % 10) + text[i + 1 :]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(("epsilon", "bound", "format"), PARAMETERS)
 def test_every_number_of_the_derivation_counts(epsilon, bound, format):
     """More than 400 mutations: three digits of each number, up or down, tighter or looser."""
@@ -123,6 +125,7 @@ def test_tighter_claims_are_rejected():
 # ---------------------------------------------------------------- rules, order, cases
 
 
+@pytest.mark.evidence
 def test_every_rule_counts():
     count = len(list(nodes(produced()["body"]["derivation"])))
     rules = {step["rule"] for step in nodes(produced()["body"]["derivation"])}
@@ -134,6 +137,7 @@ def test_every_rule_counts():
             assert not accepted(certificate)
 
 
+@pytest.mark.evidence
 def test_every_premise_counts():
     count = len(list(nodes(produced()["body"]["derivation"])))
     malformed: tuple[Any, ...] = (None, "", {}, 0)

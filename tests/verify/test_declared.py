@@ -36,6 +36,7 @@ def example(noise=logistic, **changes: Any) -> dict[str, Any]:
     return declared_certificate(noise, **setting).certificate()
 
 
+@pytest.mark.thinned(one_in=16)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -134,6 +135,7 @@ def test_a_coarser_generator_is_rejected():
         assert not accepted(changed(whole, ("claim", "uniform"), coarse.written()))
 
 
+@pytest.mark.evidence
 def test_a_dropped_part_is_rejected():
     whole = example()
     paths: list[tuple[Any, ...]] = [("claim", key) for key in whole["claim"]]

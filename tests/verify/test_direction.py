@@ -160,7 +160,7 @@ DENSE = beside([*TINY, *SMALL, 1 / 3, 1 - 2.0**-53])
 def test_what_is_proved_is_so_and_the_checker_agrees(extent):
     """All uniforms of 64 points, and hundreds of doubles beside every edge and down to 2**-1070."""
 
-    @settings(max_examples=extent.number(100, 5_000))
+    @settings(max_examples=extent.number(100, 2_000))
     @given(programs, st.sampled_from([-2.5, -0.0, 0.0, 0.3, 1.0, 7.0]))
     @example(Piecewise(Condition("u", "<", Fraction(1, 2)), Ln(U), Negate(Ln(U))), 0.0)
     @example(Clamp(Subtract(U, Constant("1/2")), Fraction(0), None), 0.0)
@@ -181,7 +181,7 @@ def test_what_is_proved_is_so_and_the_checker_agrees(extent):
 
 
 def test_the_checker_knows_where_a_step_lies(extent):
-    @settings(max_examples=extent.number(100, 5_000))
+    @settings(max_examples=extent.number(100, 2_000))
     @given(programs, st.sampled_from([-2.5, 0.3, 7.0]), st.sampled_from(DENSE))
     def holds(expression, value, u):
         try:
@@ -201,6 +201,7 @@ def half(bits: int) -> float:
 HALVES = [half(bits) for bits in range(1, 0x3C00)]  # every binary16 in (0, 1)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(
     "noise",
     [
@@ -307,6 +308,7 @@ def resealed(sealed: dict[str, Any]) -> str | None:
     return problem_of(sealed)
 
 
+@pytest.mark.evidence
 def test_certificates_say_whether_monotone_is_proved_or_probed():
     good = exact_loss(ROUNDED, 0.0, 1.0).certificate(ROUNDED)
     assert good["claim"]["monotone"] == "proved" and len(good["body"]["programs"]) == 2

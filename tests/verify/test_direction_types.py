@@ -139,6 +139,7 @@ ROUND = ("round", ("u",), 2.0**20)
 BIG = ("sub", ("add", ROUND, ("number", 10**30)), ("number", 10**30))
 
 
+@pytest.mark.evidence
 @given(programs, st.sampled_from([-2.5, 0.3, 1.0]))
 @example(("abs", ("sub", BIG, ("number", 600000))), 0.3)
 @example(("abs", ("sub", ("add", ROUND, ("number", 2**60 + 1)), ("number", 2**60 + 600000))), 0.3)
@@ -263,6 +264,7 @@ def test_whole_numbers_that_floats_do_not_hold_are_not_proved():
     assert stated("exact_big") == "probed"
 
 
+@pytest.mark.evidence
 def test_arguments_are_those_of_their_places(module):
     assert stated("own_names") == "proved"
     assert stated("by_place", signs=(-1, 1), scale=2.0) == "proved"

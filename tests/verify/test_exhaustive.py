@@ -44,6 +44,7 @@ def enumerated(function, inputs, uniform):
     return rows
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("uniform", [SMALL, BINARY16_UNIFORM])
 @pytest.mark.parametrize(("epsilon", "bound"), [(1.0, 4.0), (0.5, 6.0)])
 def test_laws_by_enumeration(uniform, epsilon, bound):
@@ -77,6 +78,7 @@ def test_the_worst_of_all_pairs_by_a_double_loop(monkeypatch):
     assert abs(Fraction(found.inputs[0]) - Fraction(found.inputs[1])) <= 1
 
 
+@pytest.mark.evidence
 def test_infinite_where_the_noise_does_not_reach():
     found = exhaustive(partial(snapped_binary16, epsilon=1.0, bound=8.0), bound=8, checked=2)
     assert found.loss is None

@@ -99,6 +99,7 @@ def test_the_small_ones_are_numpys(format, kind):
     assert Fraction(float(np.finfo(kind).tiny)) == format.least_normal
 
 
+@pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize("format", FORMATS)
 @given(a=st.fractions(-7, 7), b=st.fractions(-7, 7), part=st.fractions(0, 1))
 def test_nothing_moves_farther_than_the_bound(format, a, b, part):
@@ -107,6 +108,7 @@ def test_nothing_moves_farther_than_the_bound(format, a, b, part):
     assert abs(format.rounded(x) - x) <= format.rounding_error(low, high)
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("format", FORMATS)
 @given(x=st.fractions(-7, 7), y=st.fractions(-7, 7))
 def test_the_checkers_formats_are_the_same(format, x, y):

@@ -199,6 +199,7 @@ def test_every_kind_has_a_way():
         assert beliefs(kind, {"code": []})
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", WAYS)
 def test_what_leaves_is_accepted_and_of_its_kind(name):
     kind, way = WAYS[name]
@@ -209,6 +210,7 @@ def test_what_leaves_is_accepted_and_of_its_kind(name):
     assert problem_of(made) is None
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", [*WAYS, *BOUNDS])
 def test_nothing_leaves_that_the_checker_rejects(name, monkeypatch):
     way = WAYS[name][1] if name in WAYS else BOUNDS[name]

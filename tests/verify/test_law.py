@@ -50,6 +50,7 @@ def listed(law) -> dict[int, Fraction]:
     return {order(r): p for r, p in zip(law.outputs, law.probabilities, strict=True)}
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("uniform", SMALL)
 @given(st.floats(-9, 9), st.sampled_from([1.0, 0.7, 0.3, 2.5]), st.sampled_from([4.0, 8.5]))
 @settings(max_examples=15)
@@ -282,6 +283,7 @@ def test_code():
 # ---------------------------------------------------------------- losses
 
 
+@pytest.mark.evidence
 @given(st.floats(-9, 9), st.floats(-9, 9))
 @settings(max_examples=25)
 def test_loss_by_enumeration(x, y):
@@ -323,6 +325,7 @@ def over(code: Code, x: float, y: float, epsilon: Fraction) -> float:
     return float(excess.ends[1] / UNIT)
 
 
+@pytest.mark.evidence
 def test_1_the_theorem_allows_far_more_than_is_lost():
     """At epsilon 1, B 64: 53 units where 12 B + 2 = 770 are allowed."""
     code = Code(SNAPPED, epsilon=1.0, bound=64.0)
@@ -352,6 +355,7 @@ def test_3_a_grid_of_53_bits_loses_everything_at_bound_32():
     assert not exact_loss(code, 20.0, 21.0).infinite  # the same code with all bits
 
 
+@pytest.mark.evidence
 def test_4_the_range_of_the_exponent():
     """At epsilon 1, B 1024 an output is out of reach of one input; delta is near 2**-1022."""
     code = Code(SNAPPED, epsilon=1.0, bound=1024.0)
@@ -363,6 +367,7 @@ def test_4_the_range_of_the_exponent():
     assert 0 < delta.ends[1] < Fraction(1, 2**1018)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize(
     ("epsilon", "bound", "x", "least"),
     [(1.0, 16.0, 5.471745083878428, 14), (0.7, 32.0, 18.48616372446967, 48)],

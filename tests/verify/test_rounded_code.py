@@ -77,6 +77,7 @@ def test_the_parts_of_a_mechanism_are_found():
         )
 
 
+@pytest.mark.evidence
 def test_the_least_cell_and_the_largest_region():
     def at(cell: Fraction, half: Fraction = Fraction(8)) -> RoundingAnalysis:
         region = (-half, half)
@@ -113,6 +114,7 @@ def one_zero(value, u, sign):
     return two_zeros(value, u, sign) + 0.0
 
 
+@pytest.mark.evidence
 def test_a_signed_zero_loses_everything_and_is_refused():
     """Only the sign of 0 differs: two inputs near 0, a generator of 7 bits."""
     uniform, x, y = Grid(7, first=1), -0.0625, -0.046875

@@ -34,6 +34,7 @@ SMALL: dict[str, Any] = dict(sensitivity=1, cell=1, region=(-1, 1))
 # ---------------------------------------------------------------- what is recognised
 
 
+@pytest.mark.thinned(one_in=5)
 @pytest.mark.parametrize("noise", RIGHT, ids=lambda f: f.__name__)
 def test_laplace_noise_is_recognised(noise):
     for scale in (2.0, 0.7, 1 / 3):
@@ -71,6 +72,7 @@ def test_the_parts_add_up():
 # ---------------------------------------------------------------- the modulus of continuity
 
 
+@pytest.mark.evidence
 def test_an_absolute_grid_costs_the_exponential_and_full_precision_does_not():
     """2 b exp(diameter/b) delta_0, against b delta_0: the two models of theory, shown."""
     coarse, fine = {}, {}
@@ -182,6 +184,7 @@ def summed(noise):
     return lambda value, u: value + noise(u)
 
 
+@pytest.mark.thinned(one_in=8)
 @pytest.mark.parametrize("uniform", FEW, ids=str)
 @pytest.mark.parametrize("noise", [one_uniform, with_sign, with_branches])
 def test_privacy_by_enumeration(noise, uniform):

@@ -12,6 +12,7 @@ from tests.audit.attacks.leaky import float_laplace
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
+@pytest.mark.evidence
 def test_a_generator_seeded_before_the_fork_repeats_itself():
     verdict = forked(float_laplace(), samples=120)
     assert verdict.broken and verdict.details["event seen"] == "1 against 0"

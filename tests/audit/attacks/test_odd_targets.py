@@ -87,6 +87,7 @@ ODD = [
 ]
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize("name", ON_VALUES)
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name)
 def test_none_is_accused(odd, name):
@@ -94,6 +95,7 @@ def test_none_is_accused(odd, name):
     assert not verdict.broken and verdict.epsilon_lower <= odd.claimed * 2, str(verdict)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
 def test_a_constant_is_no_repeated_noise(value):

@@ -36,6 +36,7 @@ def noisy(add, claimed=1, dtype="float64"):
     )
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("way", WAYS_TO_SUM)
 def test_neighbours_jump_by_a_whole_spacing(way):
     """The theorem: one record moves by 0.001, the computed sum by 1/4 = 250 sensitivities."""

@@ -15,6 +15,7 @@ from lastbit.exact import rounded_up
 from tests.audit.attacks.leaky import generator
 
 
+@pytest.mark.thinned(one_in=16)
 @pytest.mark.parametrize(
     "sizes", [(1, 2, 3, 4, 5, 6, 7), (1, 1, 2, 2, 3, 3), (0, 0, 0, 0, 5, 9), (2, 1, 1, 1, 1, 1)]
 )

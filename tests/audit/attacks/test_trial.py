@@ -48,6 +48,7 @@ LIMITS = [
 ]
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize(("likely", "other", "epsilon"), LIMITS)
 def test_a_correct_mechanism_is_accused_at_most_at_the_rate(likely, other, epsilon):
     assert rate(likely, other, lambda h, o: accused(h, o, epsilon)) <= ERROR

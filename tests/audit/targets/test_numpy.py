@@ -18,6 +18,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.thinned(one_in=8)
 @pytest.mark.parametrize("target", targets("numpy"), ids=lambda target: target.name)
 def test_what_breaks(target):
     """The chance that a right answer looks wrong here is below 1e-11; see each attack's power."""

@@ -44,7 +44,6 @@ from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.smooth_statistic import SmoothStatistic
 from tests.audit.targets.telling import OUTCOMES, cells, discrete, telling
-from tests.evidence import thinned
 
 ERROR = MISS = "1e-9"
 TENTH = Fraction(11, 10)
@@ -78,7 +77,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("target", "name"), thinned(CASES, one_in=4))
+@pytest.mark.thinned(one_in=28)
+@pytest.mark.parametrize(("target", "name"), CASES)
 def test_ours_resists(target, name):
     verdict = run(name, target, samples=SLOW.get(target.name, ENOUGH), error=ERROR)
     assert not verdict.broken, str(verdict)
@@ -96,7 +96,8 @@ def shows_a_tenth(target, outcomes):
     assert verdict.epsilon_lower > too_small, str(verdict)
 
 
-@pytest.mark.parametrize("name", thinned(OUTCOMES, one_in=5))
+@pytest.mark.thinned(one_in=40)
+@pytest.mark.parametrize("name", OUTCOMES)
 def test_a_tenth_would_be_caught(name):
     shows_a_tenth(OWN[name], OUTCOMES[name]())
 
@@ -114,6 +115,7 @@ def test_noise_a_tenth_too_narrow_is_caught():
     assert threshold(mutant, samples=2 * plan.trials, error=ERROR, cut=plan.cut).broken
 
 
+@pytest.mark.evidence
 def test_a_tenth_of_a_sum_would_be_caught():
     """One record of 1 more or less, between bounds 0 and 1: noise of scale 1."""
     less, more = np.zeros(10), np.r_[np.zeros(9), 1.0]
@@ -147,7 +149,8 @@ BY_LAW = {
 }
 
 
-@pytest.mark.parametrize("name", thinned(BY_LAW, one_in=3))
+@pytest.mark.thinned(one_in=27)
+@pytest.mark.parametrize("name", BY_LAW)
 def test_a_tenth_is_caught_by_the_law(name):
     law, pair = BY_LAW[name]
     target = OWN[name]

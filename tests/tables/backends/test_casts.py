@@ -24,7 +24,6 @@ from lastbit.tables.compile.expressions import SQL_TYPES, cast_column, checked
 from lastbit.tables.plan.measures import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
-from tests.evidence import thinned
 
 _DAY = 86_400
 _MARKS = [0, 2**62, 2**63, 10**12, 10**15, 10**18, 9_223_372_022_400_000_000]
@@ -193,7 +192,8 @@ def told(source, name):
 ARRAYS = {str(column.type): column for column in arrays()}
 
 
-@pytest.mark.parametrize("name", thinned(ARRAYS, one_in=4))
+@pytest.mark.thinned(one_in=40)
+@pytest.mark.parametrize("name", ARRAYS)
 def test_every_type_of_arrow_in_frames_parquet_and_databases(tmp_path, name):
     column = ARRAYS[name]
     table = six(column)
@@ -219,7 +219,8 @@ def test_every_type_of_arrow_in_frames_parquet_and_databases(tmp_path, name):
     assert told(Source(kind="duckdb", paths=(str(path),), table="t"), name)
 
 
-@pytest.mark.parametrize("kind", thinned(STORED, one_in=4))
+@pytest.mark.thinned(one_in=20)
+@pytest.mark.parametrize("kind", STORED)
 def test_every_other_type_of_databases(tmp_path, kind):
     path, copy = tmp_path / "t.db", tmp_path / "t.parquet"
     with duckdb.connect(str(path)) as connection:

@@ -165,6 +165,7 @@ def test_an_empty_table_and_one_unit_that_owns_everything():
 KEY = GroupKey(name="k", expression=ColumnName("place"))
 
 
+@pytest.mark.evidence
 def test_a_hundred_thousand_groups():
     number = 100_000
     data = {"who": list(range(number)), "Place": [f"key {i}" for i in range(number)]}

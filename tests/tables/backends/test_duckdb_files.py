@@ -58,6 +58,7 @@ def twice(folder, path, kind):
     yield (str(folder / "**" / f"a.{kind}"),)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_file_that_is_named_twice_is_refused(tmp_path, kind):
     """With each row a unit, every unit would have two."""

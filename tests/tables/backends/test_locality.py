@@ -221,6 +221,7 @@ def tables():
         yield name, both.slice(0, 1), both, kind
 
 
+@pytest.mark.thinned(one_in=8)
 @pytest.mark.parametrize("case", list(tables()), ids=lambda case: case[0])
 def test_one_row_of_an_arrow_table(case):
     name, alone, both, kind = case
@@ -281,6 +282,7 @@ def test_polars_reads_each_row_by_itself():
 # ---------------------------------------------------------------- Parquet
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("case", list(tables()), ids=lambda case: case[0])
 def test_one_row_of_a_parquet_file(case, tmp_path):
     name, alone, both, kind = case
@@ -342,6 +344,7 @@ def test_no_file_decides_how_another_is_read(tmp_path):
             assert rows_of(source, {"x": kind}) == rows, (number, kind)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("writer", ["pyarrow", "polars", "duckdb"])
 def test_no_row_hides_another_behind_least_and_greatest_values(tmp_path, writer):
     """Row groups are left out by their least and greatest values, which one row can move."""
@@ -391,6 +394,7 @@ def database(path, *statements):
 GENERATED = ["random()", "id + 1", "now()", "nextval('s')", "uuid()::VARCHAR", "twice(id)"]
 
 
+@pytest.mark.thinned(one_in=36)
 @pytest.mark.parametrize("expression", GENERATED)
 def test_generated_columns_are_refused(tmp_path, expression):
     made = f"CREATE TABLE t (id INTEGER, x DOUBLE DEFAULT random(), g AS ({expression}))"

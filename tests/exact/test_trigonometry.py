@@ -47,6 +47,7 @@ def hard_points(seed: int, count: int) -> NDArray[np.float64]:
     return points[points < 1]
 
 
+@pytest.mark.evidence
 def test_the_error_stays_within_its_bound():
     worst = worst_error(hard_points(seed=1, count=40_000))
     assert worst <= TURN_ERROR
