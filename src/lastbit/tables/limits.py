@@ -91,6 +91,6 @@ LARGEST_EXPONENT = 300
 _LONGEST_SHOWN = 60
 
 
-def refused(what: str, problem: str, remedy: str) -> QueryRefused:
+def refused(what: str, problem: str, remedy: str, **arguments: str) -> QueryRefused:
     """A refusal of a question; `what` is the analyst's own text, cut."""
-    return QueryRefused(what[:_LONGEST_SHOWN], problem=problem, remedy=remedy)
+    return QueryRefused(what[:_LONGEST_SHOWN], problem=problem, remedy=remedy, **arguments)

@@ -166,7 +166,8 @@ def _check(
         raise refused(
             "GROUP BY",
             "has undeclared keys, and to find them privately takes a delta",
-            "pass delta=, or declare the keys",
+            "pass {delta}, or declare the keys",
+            delta="",
         )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):

@@ -217,7 +217,11 @@ def asked_price(
     """
     if (epsilon is None) == (rho is None):
         raise InvalidParameter(
-            "epsilon", problem="or rho, exactly one, is needed", remedy=_wanted(card)
+            "epsilon",
+            problem="or {rho}, exactly one, is needed",
+            remedy=_wanted(card),
+            epsilon="",
+            rho=None,
         )
     if rho is not None and delta is not None:
         raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
@@ -233,11 +237,11 @@ def asked_price(
     kind = None if card.budget is None else card.budget.kind
     if kind == "zcdp" and asked.rho is None:
         raise InvalidParameter(
-            "epsilon", problem="is not what this table is paid in", remedy="pass rho="
+            "epsilon", problem="is not what this table is paid in", remedy="pass {rho}", rho=""
         )
     if kind in ("pure", "approx") and asked.rho is not None:
         raise InvalidParameter(
-            "rho", problem="is not what this table is paid in", remedy="pass epsilon="
+            "rho", problem="is not what this table is paid in", remedy="pass {epsilon}", epsilon=""
         )
     if kind == "pure" and asked.delta:
         raise InvalidParameter(
@@ -248,8 +252,8 @@ def asked_price(
 
 def _wanted(card: DataCard) -> str:
     if card.budget is not None and card.budget.kind == "zcdp":
-        return "pass rho=, the price of the whole answer"
-    return "pass epsilon=, the price of the whole answer"
+        return "pass {rho}, the price of the whole answer"
+    return "pass {epsilon}, the price of the whole answer"
 
 
 def _price(value: Number, name: str) -> Fraction:
