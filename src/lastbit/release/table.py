@@ -24,11 +24,11 @@ from lastbit.tables import (
     PublicTable,
     Query,
     Released,
-    Rows,
+    SelectedRows,
     Source,
     aggregate_of,
     all_of,
-    check_admitted,
+    check_budget,
     check_names,
     columns_of,
     condition_of,
@@ -42,7 +42,6 @@ from lastbit.tables import (
     rows_of,
     sealed,
     source_of,
-    value_type,
     with_column,
 )
 
@@ -59,15 +58,6 @@ def _check_unit(unit: str | None, *, each_row: bool, max_rows: int | None) -> No
         raise InvalidParameter(
             "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
         )
-
-
-def _check_budget(budget: Budget | None) -> None:
-    if budget is None:
-        return
-    if not isinstance(budget, Budget):
-        raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
-    for part in ("epsilon", "delta", "rho"):
-        check_admitted(getattr(budget, part), f"budget: {part}")
 
 
 def _neighbours(given: Neighbours | str) -> Neighbours:
@@ -151,24 +141,17 @@ def _columns(
         step = Fraction(1) if kind == "integer" else None
         one = declared.get(column.lower()) or Column(name=column, type=kind, step=step)
         if column.lower() in listed:
-            one = replace(one, keys=_keys(one.name, one.type, listed[column.lower()]))
+            one = replace(one, keys=_keys(one.name, listed[column.lower()]))
         found[one.name] = one
     return found
 
 
-def _keys(name: str, kind: ColumnType, values: Iterable[Any]) -> tuple[Any, ...]:
+def _keys(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise WrongType(
             f"keys of {name}", problem="are not a list", remedy='pass ["north", "south"]'
         )
-    found = tuple(values)
-    for value in found:
-        plain = value is None or type(value).__name__ in ("int", "str", "bool", "date")
-        if not plain or value_type(value) not in (kind, None):
-            raise WrongType(
-                f"keys of {name}", problem=f"are not all of type {kind}", remedy="list such values"
-            )
-    return found
+    return tuple(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -181,7 +164,7 @@ class Table:
     Expressions are SQL text.
     """
 
-    rows: Rows
+    rows: SelectedRows
     keys: tuple[GroupKey, ...] = ()
     asked: tuple[tuple[str, AggregateSpec], ...] = ()
     filters: tuple[str, ...] = ()
@@ -401,7 +384,9 @@ def table(
             )
         return Table(rows=rows_of(read_card(source)))
     _check_unit(unit, each_row=each_row, max_rows=max_rows)
-    _check_budget(budget)
+    if budget is not None and not isinstance(budget, Budget):
+        raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
+    check_budget(budget)
     place, called = _source(source, name)
     rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
     groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
