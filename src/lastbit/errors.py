@@ -139,7 +139,7 @@ class EntropyUnavailable(LastbitError, RuntimeError):
 
 
 class Untraceable(LastbitError, TypeError):
-    """Code does something with an input that is no arithmetic; the message says where."""
+    """Code does something with an input that is not arithmetic; the message says where."""
 
 
 class Overflow(LastbitError, ArithmeticError):

@@ -573,7 +573,7 @@ def test_bad_lists(values: object) -> None:
     ("values", "message"),
     [
         ({1: 2}, "no order"), ({1, 2}, "no order"), (frozenset({1}), "no order"),
-        ({1: 2}.keys(), "no order"), (np.array(3), "one-dimensional"), (np.array([[1]]), "dimension"),
+        ({1: 2}.keys(), "no order"), (np.array(3), "dimension"), (np.array([[1]]), "dimension"),
         (np.array(3, np.object_), "dimension"), (np.ma.array([1, 2], mask=[False, True]), "masked"),
         (np.ma.array([1.0, 2.0]), "masked"), (np.timedelta64(1, "s"), "not a list"),
         (np.array([1], "m8[s]"), "number"),

@@ -80,7 +80,7 @@ class Geo:
         loss, spelled = loss_and_distance(epsilon)
         distance = _within(within, spelled)
         if not isinstance(remap, bool):
-            raise WrongType("remap", problem="is no truth value", remedy="pass True or False")
+            raise WrongType("remap", problem="is not a truth value", remedy="pass True or False")
         plane = local_map(_region(region, centre, radius))
         _check_loss(loss)
         noise = PlanarLaplace(epsilon=loss.value, within=distance + _SLACK, unit="m", grid=grid)

@@ -8,10 +8,14 @@ from lastbit.mechanisms.gaussian import Gaussian as Gaussian
 from lastbit.mechanisms.histogram import (
     Histogram as Histogram,
     ThresholdedHistogram as ThresholdedHistogram,
-    numbers_of as numbers_of,
 )
 from lastbit.mechanisms.laplace import Laplace as Laplace
-from lastbit.mechanisms.lattice import Lattice as Lattice, array_of as array_of, nearest as nearest
+from lastbit.mechanisms.lattice import (
+    Lattice as Lattice,
+    array_of as array_of,
+    nearest as nearest,
+    numbers_of as numbers_of,
+)
 from lastbit.mechanisms.noisy_max import ReportNoisyMax as ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
 from lastbit.mechanisms.planar import PlanarLaplace as PlanarLaplace

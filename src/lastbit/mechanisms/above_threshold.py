@@ -28,7 +28,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.lattice import INTEGERS, Lattice, lattice
+from lastbit.mechanisms.lattice import INTEGERS, Lattice, lattice, numbers_of
 from lastbit.mechanisms.mechanism import Pure, level, set_fields
 from lastbit.mechanisms.selection import check_monotone, moves
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
@@ -41,7 +41,7 @@ _SPLITS = 16
 
 @dataclass(frozen=True, slots=True, init=False)
 class AboveThreshold(Pure):
-    """Tells which of many queries lie above a threshold, and stops after so many that do.
+    """Tells which of many queries lie above a threshold, and stops after `count` that do.
 
     Law      R and N_1, N_2, ... are independent discrete Laplace, of threshold_scale a and
              query_scale b. Answer i is True iff v_i + N_i >= threshold + R: the same R for all
@@ -177,7 +177,7 @@ class AboveThreshold(Pure):
             return {answers: Ball(chance + rest) for answers, chance in laws.items()}
 
     def accuracy(self, beta: Number, *, queries: int) -> Fraction:
-        """An a such that with probability 1 - beta all answers to so many queries are a-right.
+        """An a such that with probability 1 - beta all answers to `queries` queries are a-right.
 
         Theorem  True then means a value >= threshold - a, and False one <= threshold + a: if
                  abs(R) <= m and every abs(N_i) <= n then abs(R - N_i) <= m + n = a steps. By the
@@ -197,7 +197,7 @@ class AboveThreshold(Pure):
         return steps * self.lattice.step + self.lattice.half_step
 
     def beta(self, error: Number, *, queries: int) -> float:
-        """At most so likely is any of so many answers wrong by more than the error; rounded up.
+        """P[one of `queries` answers is wrong by more than the error], rounded up.
 
         Theorem  as for `accuracy`: P[abs(R) > m] + queries P[abs(N) > n] for the best m + n = error
         """
@@ -241,11 +241,7 @@ class AboveThreshold(Pure):
                 raise WrongType("values", problem="is not one-dimensional", remedy=remedy)
             if values.dtype.kind in "iu" and not self.lattice.rounds:
                 return np.asarray(values)
-        steps = [self.lattice.steps_of(value) for value in values]
-        try:
-            return np.array(steps, np.int64)
-        except OverflowError:
-            return np.array(steps, np.object_)
+        return numbers_of([self.lattice.steps_of(value) for value in values])
 
 
 class AboveThresholdSession:
@@ -293,7 +289,7 @@ class AboveThresholdSession:
                 "session", problem="belongs to another process", remedy="start one here and pay"
             )
         with self._lock:
-            if self._asking:  # the same thread, in the midst of an answer: only a signal does that
+            if self._asking:  # the same thread during an answer: only a signal handler does that
                 raise InvalidParameter(
                     "session",
                     problem="is being asked already, by what this interrupts",

@@ -41,7 +41,7 @@ class Exponential(ByRate):
     1
     >>> pick.law([0, 1]).probability(1)
     Ball(0.73105857863000487925 ± 1.16e-21)
-    >>> pick.accuracy("0.05", candidates=100)    # at most so much worse than the best, in 95 %
+    >>> pick.accuracy("0.05", candidates=100)    # in 95 % no worse than the best by more
     7.539558829301031
     """
 
@@ -88,7 +88,7 @@ class Exponential(ByRate):
             return upper(sum(terms, arb(0)) / sum(weights, arb(0)))
 
     def expected_error_bound(self, *, candidates: int) -> float:
-        """The mean for the worst utilities of so many candidates is below this: ln(n)/rate.
+        """The mean for the worst utilities of n candidates is below this: ln(n)/rate.
 
         Theorem  rate E[utility] + entropy = ln(sum of weights) >= rate max(utility), and the
                  entropy of n candidates is at most ln(n)

@@ -16,14 +16,7 @@ from lastbit.mechanisms.lattice import lattice, nearest, power_below
 from lastbit.mechanisms.mechanism import set_fields
 from lastbit.privacy import CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import UniformBelow, counted, drawn_fresh, secure_bits
-from lastbit.sensitivity import (
-    Quantile,
-    Records,
-    bounds_of,
-    check_defined,
-    records,
-    relation_of,
-)
+from lastbit.sensitivity import Quantile, Records, bounds_of, check_defined, records, relation_of
 
 _RESOLUTION = 1 << 20
 _MOST_POINTS = 1 << 40  # so that the grid is no finer than that of the records

@@ -21,13 +21,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import DiscreteGaussian, tail_weight, theta
-from lastbit.mechanisms.lattice import (
-    Additive,
-    Lattice,
-    array_of,
-    check_whole_sensitivity,
-    lattice,
-)
+from lastbit.mechanisms.lattice import Additive, Lattice, array_of, check_whole_sensitivity, lattice
 from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.privacy import (
     AS_DECLARED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -20,14 +20,13 @@ from lastbit.exact import (
     arb_of,
     nonnegative,
     positive,
-    refine,
     upper,
     whole,
     working_precision,
 )
 from lastbit.laws import DiscreteLaplace, Shifted, least
-from lastbit.mechanisms.lattice import INTEGERS
-from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
+from lastbit.mechanisms.lattice import INTEGERS, numbers_of
+from lastbit.mechanisms.mechanism import at_most, exactly_one, level, set_fields
 from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP, PureDP
 from lastbit.sampling import laplace_sampler
 from lastbit.sensitivity import relation_of
@@ -63,14 +62,6 @@ def counts_of(counts: Any) -> NDArray[Any]:
     if counts.size and counts.min() < 0:
         raise InvalidParameter("counts", problem="is below 0", remedy="pass counts from 0 up")
     return np.asarray(counts)
-
-
-def numbers_of(values: list[int]) -> NDArray[Any]:
-    """Whole numbers as a vector: int64, or Python integers where one does not fit."""
-    try:
-        return np.array(values, np.int64)
-    except OverflowError:
-        return np.array(values, np.object_)
 
 
 def labels_of(keys: Any) -> NDArray[Any]:
@@ -161,7 +152,7 @@ class _NoisyCounts:
         """
         most = level(beta, "beta")
         return least(
-            lambda error: _at_most(lambda: self._off(error, keys), lambda: arb_of(most)), (0, None)
+            lambda error: at_most(lambda: self._off(error, keys), lambda: arb_of(most)), (0, None)
         )
 
     def beta(self, error: Number, *, keys: int = 1) -> float:
@@ -366,7 +357,7 @@ class ThresholdedHistogram(_NoisyCounts):
         return ProbabilisticDP(self.epsilon, self.delta, neighbours=self.neighbours)
 
     def guarantee_at(self, distance: int) -> ProbabilisticDP | ApproxDP:
-        """What one release promises to so many people together; from two on approximately."""
+        """What one release promises to a group of people; from two on approximately."""
         people = whole(distance, "distance")
         if people == 0:
             return ProbabilisticDP(0, 0, neighbours=self.neighbours)
@@ -440,32 +431,22 @@ def _appears(scale: Fraction, threshold: int) -> arb:
 
 
 def _some(chance: arb, number: int) -> arb:
-    """P[one of so many independent events of that chance], without cancellation."""
+    """P[at least one of `number` independent events], without cancellation."""
     return -(number * (-chance).log1p()).expm1()
 
 
-def _at_most(chance: Callable[[], arb], bound: Callable[[], arb]) -> bool:
-    """Whether chance <= bound, with as much precision as it takes.
-
-    It is decidable: the two are different algebraic functions of q, which is transcendental.
-    """
-
-    def at(precision: int) -> bool:
-        with working_precision(precision):
-            return Ball(chance()) <= Ball(bound())
-
-    return refine(at)
-
-
 def _least_threshold(scale: Fraction, keys: int, delta: Fraction | None) -> int:
-    """The least integer with p <= 1 - q, as the theorem demands, and the delta asked for."""
+    """The least integer with p <= 1 - q, as the theorem demands, and the delta asked for.
+
+    Decidable: both sides are different algebraic functions of q, which is transcendental.
+    """
 
     def enough(threshold: int) -> bool:
         def p() -> arb:
             return _appears(scale, threshold)
 
-        return _at_most(p, lambda: -(-arb_of(1 / scale)).expm1()) and (
-            delta is None or _at_most(lambda: _some(p(), keys), lambda: arb_of(delta))
+        return at_most(p, lambda: -(-arb_of(1 / scale)).expm1()) and (
+            delta is None or at_most(lambda: _some(p(), keys), lambda: arb_of(delta))
         )
 
     return least(enough, (2, None))  # below 2, p >= 1/(1+q) > 1 - q

@@ -16,6 +16,7 @@ from lastbit.exact import Number, floor_log2, nonnegative, positive, rational, u
 from lastbit.laws import Law, OnGrid, Shifted
 from lastbit.mechanisms.mechanism import Prepared, level
 from lastbit.sampling import Sampler, drawn
+from lastbit.sensitivity import exact_array
 
 # Rounding to the grid may move a value by this much of the noise scale, and no more.
 FINENESS = 1 << 20
@@ -177,24 +178,8 @@ def _integers(value: object) -> int | NDArray[Any]:
 
 
 def array_of(value: object) -> NDArray[Any]:
-    """Numbers in an array that holds each of them exactly.
-
-    numpy would make floats of a list of large integers beside floats, and so move them: what is
-    not an array yet becomes int64 or float64 only if every number in it is one.
-    """
-    if isinstance(value, np.ma.MaskedArray):
-        raise WrongType("value", problem="is masked", remedy="fill or drop what is masked first")
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
-        array = np.asarray(value)
-    elif isinstance(value, list | tuple):
-        array = _from_items(value)
-    else:
-        raise WrongType("value", problem="is not a number or an array", remedy="pass numbers")
-    if array.dtype.kind == "O":
-        array = _from_items(array.tolist()) if array.ndim else array
-    if array.dtype.kind not in "iufO" or (array.dtype.kind == "O" and array.ndim == 0):
-        raise WrongType("value", problem="does not hold numbers", remedy="pass numbers")
-    return array
+    """A value of the caller's in an array that holds each number exactly."""
+    return exact_array(value, "value")
 
 
 def floats_of(value: object, unit: Fraction = Fraction(1)) -> NDArray[np.float64]:
@@ -231,35 +216,18 @@ def _rationals(array: NDArray[Any]) -> list[Fraction]:
     return [rational(item, "value") for item in array.flat]
 
 
-def _from_items(items: Any) -> NDArray[Any]:
-    try:
-        array = np.array(items, np.object_)
-    except ValueError:
-        raise _ragged() from None
-    kinds = {type(item) for item in array.flat}
-    if any(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
-        raise _ragged()
-    if any(issubclass(kind, bool | np.bool_ | np.timedelta64) for kind in kinds):
-        raise WrongType("value", problem="holds truth values or times", remedy="pass numbers")
-    numbers: list[Any] = array.ravel().tolist()
-    integers: list[Any] = [item for item in numbers if isinstance(item, int | np.integer)]
-    if len(integers) == array.size and all(-(1 << 63) <= i < 1 << 63 for i in integers):
-        return array.astype(np.int64)
-    if all(issubclass(kind, int | float) for kind in kinds) and all(
-        abs(i) <= 1 << 53 for i in integers
-    ):
-        return array.astype(np.float64)
-    return array
-
-
-def _ragged() -> InvalidParameter:
-    return InvalidParameter("value", problem="is ragged", remedy="pass an array of one shape")
-
-
 def _objects(numbers: list[int], like: NDArray[Any]) -> NDArray[Any]:
     out = np.empty(len(numbers), np.object_)
     out[:] = numbers
     return out.reshape(like.shape)
+
+
+def numbers_of(values: list[int]) -> NDArray[Any]:
+    """Whole numbers as a vector: int64, or Python integers where one does not fit."""
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        return np.array(values, np.object_)
 
 
 def _sum(steps: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:

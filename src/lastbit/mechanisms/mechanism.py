@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 
-from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, nonnegative, positive, probability
+from flint import arb
+
+from lastbit.errors import InvalidParameter, Undecidable
+from lastbit.exact import (
+    DEFAULT_PRECISION,
+    Ball,
+    Number,
+    floor_ceil,
+    nonnegative,
+    positive,
+    probability,
+    refine,
+    working_precision,
+)
 from lastbit.privacy import Neighbours, PureDP
 from lastbit.sampling import Sampler
 
@@ -42,6 +55,32 @@ def moderate(value: object, name: str, *, remedy: str = "change the unit") -> Fr
     if not 1 / _EXTREME <= number <= _EXTREME:
         raise InvalidParameter(name, problem="is not between 2**-300 and 2**300", remedy=remedy)
     return number
+
+
+# ---------------------------------------------------------------- decisions by balls
+
+
+def at_most(chance: Callable[[], arb], bound: Callable[[], arb]) -> bool:
+    """Whether chance <= bound, with as much precision as it takes: the two must not be equal."""
+
+    def at(precision: int) -> bool:
+        with working_precision(precision):
+            return Ball(chance()) <= Ball(bound())
+
+    return refine(at)
+
+
+def ceiling(number: Callable[[], arb]) -> int:
+    """The least integer not below a number, with as much precision as it takes."""
+
+    def at(precision: int) -> int:
+        with working_precision(precision):
+            below, above = floor_ceil(number())
+        if above - below > 1:
+            raise Undecidable("the ceiling is not certain yet")
+        return above
+
+    return refine(at, start=DEFAULT_PRECISION)
 
 
 # ---------------------------------------------------------------- shared behaviour

@@ -14,20 +14,18 @@ from numpy.typing import NDArray
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import (
     DEFAULT_PRECISION,
-    Ball,
     Number,
     arb_of,
     floor_ceil,
     nonnegative,
     positive,
-    refine,
     upper,
     whole,
     working_precision,
 )
 from lastbit.laws import Law, least
 from lastbit.mechanisms.lattice import Lattice, lattice
-from lastbit.mechanisms.mechanism import Prepared, Pure, exactly_one, level, set_fields
+from lastbit.mechanisms.mechanism import Prepared, Pure, at_most, exactly_one, level, set_fields
 from lastbit.mechanisms.permute_and_flip import failures
 from lastbit.mechanisms.selection import (
     Utilities,
@@ -141,14 +139,11 @@ class ReportNoisyMax(Pure, Prepared):
         if count == 1:
             return Fraction(0)
 
-        def serves(steps: int) -> bool:
-            def at(precision: int) -> bool:
-                with working_precision(precision):
-                    return Ball(self._passed(steps, count)) <= most
-
-            return refine(at)  # q is transcendental, so the two sides are never equal
-
-        return (least(serves, (1, None)) - 1) * self.lattice.step + 2 * self.lattice.half_step
+        # q is transcendental, so the two sides are never equal
+        steps = least(
+            lambda k: at_most(lambda: self._passed(k, count), lambda: arb_of(most)), (1, None)
+        )
+        return (steps - 1) * self.lattice.step + 2 * self.lattice.half_step
 
     def beta(self, error: Number, *, candidates: int) -> float:
         """At least P[greatest utility - chosen one > error], whatever the utilities."""
@@ -171,7 +166,7 @@ class ReportNoisyMax(Pure, Prepared):
             return upper(sum(terms, arb(0)))
 
     def expected_error_bound(self, *, candidates: int) -> float:
-        """The mean for the worst utilities of so many candidates is not above this.
+        """The mean for the worst utilities of n candidates is not above this.
 
         Theorem  the mean is the sum over L >= 1 of P[loss >= L steps], and each is at most
                  min(1, (n-1) q**L/(1+q)): at most M + (n-1) q**(M+1)/(1 - q**2) for every M >= 0.

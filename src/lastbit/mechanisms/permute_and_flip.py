@@ -11,7 +11,7 @@ from flint import arb, arb_poly, ctx
 
 from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, nonnegative, upper, working_precision
 from lastbit.laws import ExpWeighted, Law
-from lastbit.mechanisms.mechanism import level
+from lastbit.mechanisms.mechanism import level, set_fields
 from lastbit.mechanisms.selection import (
     ByRate,
     candidate_count,
@@ -104,7 +104,7 @@ class PermuteAndFlip(ByRate):
             return upper(sum(terms, arb(0)))
 
     def expected_error_bound(self, *, candidates: int) -> float:
-        """The mean for the worst utilities of so many candidates is not above this.
+        """The mean for the worst utilities of n candidates is not above this.
 
         Theorem  the integral over all errors of the worst case of `beta`: (H(n) - 1)/rate, H(n) =
                  1 + 1/2 + ... + 1/n; below ln(n)/rate, the bound for `Exponential`
@@ -155,7 +155,7 @@ class PermuteAndFlipLaw(Law):
     exponents: tuple[Fraction, ...]
 
     def __init__(self, exponents: Sequence[Number]) -> None:
-        object.__setattr__(self, "exponents", ExpWeighted(exponents).exponents)
+        set_fields(self, exponents=ExpWeighted(exponents).exponents)
 
     def mass(self, value: int) -> arb:
         if not 0 <= value < len(self.exponents):

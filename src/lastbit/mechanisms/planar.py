@@ -51,8 +51,8 @@ class PlanarLaplace(Prepared):
     `grid` is a power of two, or "auto": at most 1/1024 of `within` and of the noise, unless epsilon
     is so small (below 1/2048 or so) that this would be less than 2**-22 of the noise; then it is
     about 2**-20 of the noise. An epsilon that is a `Real`, such as the logarithm of 4, is rounded
-    down to a float. Points beyond 2**60 steps are refused, and whoever sees the refusal knows it of
-    them: clamp to a public region first.
+    down to a float. Points beyond 2**60 steps are refused, and the refusal tells that they are
+    that far: clamp to a public region first.
 
     >>> from lastbit.exact import Real
     >>> noise = PlanarLaplace(epsilon=1, within=200, unit="m", grid="1/8")

@@ -12,15 +12,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import (
-    Number,
-    arb_of,
-    nonnegative,
-    positive,
-    rational,
-    upper,
-    working_precision,
-)
+from lastbit.exact import Number, arb_of, nonnegative, positive, rational, upper, working_precision
 from lastbit.mechanisms.lattice import floats_of, nearest, power_below
 from lastbit.mechanisms.mechanism import exactly_one, level, moderate, set_fields
 from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_neighbours

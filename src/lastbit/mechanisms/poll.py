@@ -12,30 +12,24 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, Undecidable, WrongType
+from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import (
     Ball,
     Number,
     Real,
     arb_of,
     clopper_pearson,
-    floor_ceil,
     lower,
     positive,
     probability,
-    refine,
     upper,
     whole,
 )
-from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
-from lastbit.mechanisms.randomized_response import (
-    RandomizedResponse,
-    categories_in,
-    check_listed,
-)
+from lastbit.mechanisms.mechanism import ceiling, exactly_one, level, set_fields
+from lastbit.mechanisms.randomized_response import RandomizedResponse, categories_in, check_listed
 from lastbit.privacy import PureDP
 
 Method: TypeAlias = Literal["exact", "normal"]
@@ -78,7 +72,7 @@ class Poll:
     >>> result = poll.estimate(responses)
     >>> 0 <= result.low <= result.high <= 1
     True
-    >>> poll.sample_size("0.05")             # so many for 5 percentage points either way
+    >>> poll.sample_size("0.05")             # for 5 percentage points either way
     1799
     >>> round(poll.half_width(1799), 4)
     0.05
@@ -100,7 +94,7 @@ class Poll:
         if mechanism.truth_probability == 0:
             raise InvalidParameter(
                 "response",
-                problem="draws all answers by lot: nothing can be learned from them",
+                problem="answers at random: nothing can be learned from it",
                 remedy="pass a larger epsilon",
             )
         set_fields(self, response=mechanism)
@@ -157,14 +151,7 @@ class Poll:
         wanted = positive(half_width, "half_width")
         z = _normal_quantile(_confidence(confidence))
         answers = z * z * (self._planned(mean) / wanted**2)
-
-        def ceiling(precision: int) -> int:
-            below, above = floor_ceil(answers.ball(precision).enclosure)
-            if above - below > 1:
-                raise Undecidable("the ceiling is not certain yet")
-            return above
-
-        return refine(ceiling, start=_PRECISION)
+        return ceiling(lambda: answers.ball(ctx.prec).enclosure)
 
     def unbiased_share(self, count: int, n: int) -> Fraction:
         """The exact estimate of a category's share that `count` of n responses name."""
@@ -255,7 +242,7 @@ def uncertainty_curve(
 def _normal_quantile(confidence: Fraction) -> Real:
     """The z with P[abs(Z) <= z] = confidence for Z normal: sqrt(2) erfinv(confidence).
 
-    A confidence close to 1 could not be told from 1 by a ball: there it is erfcinv of the rest.
+    A ball cannot distinguish a confidence close to 1 from 1: there it is erfcinv of the rest.
     """
 
     def inverse() -> arb:

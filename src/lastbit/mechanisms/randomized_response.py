@@ -1,4 +1,4 @@
-"""Randomized response: every answer is perturbed before anybody sees it."""
+"""Randomized response: every answer is perturbed before it is collected."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from typing import Any, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter, Undecidable, WrongType
+from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import (
     Number,
     Real,
     arb_of,
-    floor_ceil,
     nonnegative,
     positive,
     probability,
     rational,
-    refine,
     tail_at_most,
     upper,
     whole,
-    working_precision,
 )
 from lastbit.laws import Weighted, least
-from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
+from lastbit.mechanisms.mechanism import ceiling, exactly_one, level, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, Sampler, UniformBelow, coin, drawn
+from lastbit.sensitivity import masked
 
 # A coin of this denominator is decided by one word: there is never a tie to refine.
 GRID = 1 << WORD_BITS
@@ -53,7 +51,7 @@ class RandomizedResponse:
     Differs  keep is rounded down, never to nearest; the coins are exact
     Checked  tests/mechanisms/test_randomized_response.py; proof: docs/theory/randomized-response.md
 
-    The neighbours of an array are arrays with one answer changed. That somebody answered at all is
+    The neighbours of an array are arrays with one answer changed. That a person answered at all is
     not hidden, since the number of answers is shown: ADD_REMOVE is refused. Asking the same person
     again costs again: keep what was released rather than release twice.
 
@@ -94,8 +92,7 @@ class RandomizedResponse:
         else:
             loss = positive(epsilon, "epsilon")
             kept = _calibrated(loss, count)
-        values = {"keep": kept, "categories": count, "epsilon": loss, "neighbours": relation}
-        set_fields(self, **values)
+        set_fields(self, keep=kept, categories=count, epsilon=loss, neighbours=relation)
 
     @classmethod
     def from_truth(
@@ -120,7 +117,7 @@ class RandomizedResponse:
         return PureDP(self.epsilon, neighbours=self.neighbours)
 
     def guarantee_at(self, distance: Number) -> PureDP:
-        """What one release promises if at most so many answers change: they are independent."""
+        """What one release promises if at most this many answers change: they are independent."""
         answers = nonnegative(distance, "distance")
         return PureDP(math.floor(answers) * self.epsilon, neighbours=self.neighbours)
 
@@ -161,7 +158,7 @@ class RandomizedResponse:
 
 
 def _relation(neighbours: object) -> Neighbours:
-    """A relation between inputs of equal length: others are told apart by how much comes out."""
+    """A relation between inputs of equal length: others differ in the size of the output."""
     relation = check_neighbours(neighbours)
     if relation.relation == "add-remove":
         raise InvalidParameter(
@@ -183,7 +180,7 @@ def check_listed(categories: int) -> None:
 
 
 def _truth(value: object) -> Fraction:
-    remedy = "pass, say, 0.5: half of the answers are true, half are drawn by lot"
+    remedy = "pass, say, 0.5: half of the answers are true, half are random"
     return probability(value, "probability", one=False, remedy=remedy)
 
 
@@ -218,7 +215,7 @@ def _loss(keep: Fraction, categories: int) -> Fraction:
     ratio = keep * (categories - 1) / (1 - keep)
     if ratio == 1:
         return Fraction(0)
-    # ln(ratio) may be as small as 1/denominator: so many bits more keep the float sharp
+    # ln(ratio) may be as small as 1/denominator: that many more bits keep the float sharp
     precision = 128 + 2 * ratio.denominator.bit_length()
     return Fraction(upper(Real(ratio).log().ball(precision)))
 
@@ -232,21 +229,13 @@ def _calibrated(epsilon: Fraction, categories: int) -> Fraction:
              2**-64, keep - 1/k <= (e**epsilon - 1)/k < 2**-62/k, and no multiple of 2**-62 other
              than 1/k itself lies as close above 1/k.
     """
-    fair = Fraction(1, categories)
+    fair, others = Fraction(1, categories), categories - 1
     if epsilon <= Fraction(1, 1 << 64):
         return fair
     loss = min(epsilon, Fraction(64 + categories.bit_length()))
 
-    def change(precision: int) -> int:
-        with working_precision(precision):
-            below, above = floor_ceil(
-                arb_of(GRID * (categories - 1)) / (arb_of(loss).exp() + (categories - 1))
-            )
-        if above - below > 1:
-            raise Undecidable("the ceiling is not certain yet")
-        return above
-
-    return max(1 - Fraction(refine(change, start=128), GRID), fair)
+    change = ceiling(lambda: arb_of(GRID * others) / (arb_of(loss).exp() + others))
+    return max(1 - Fraction(change, GRID), fair)
 
 
 # ---------------------------------------------------------------- answers
@@ -271,7 +260,7 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
         raise InvalidParameter(
             name, problem="is ragged", remedy="pass an array of one shape"
         ) from None
-    if _masked(value):
+    if masked(value):
         raise WrongType(name, problem="is masked", remedy="pass what is not masked")
     if not array.size and isinstance(value, list | tuple):
         return array.astype(np.int64)  # numpy makes floats of no numbers
@@ -294,16 +283,6 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
 def _is_integer(value: object) -> TypeGuard[int]:
     """Whether it is a whole number; numpy counts time spans among them, we do not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-
-
-def _masked(value: object) -> bool:
-    """Whether an array in it has a mask, which `np.asarray` drops."""
-    if not isinstance(value, list | tuple):
-        return isinstance(value, np.ma.MaskedArray)
-    kinds = set(map(type, value))
-    return any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in kinds) and any(
-        map(_masked, value)
-    )
 
 
 def _refuse_category(name: str, remedy: str) -> NoReturn:
@@ -348,11 +327,7 @@ def _sampler(change: Fraction, categories: int) -> Sampler:
 
 
 def shifts(
-    change: Fraction,
-    categories: int,
-    *,
-    word_bits: int = WORD_BITS,
-    guide_bits: int = GUIDE_BITS,
+    change: Fraction, categories: int, *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS
 ) -> Coin | Shift:
     """The sampler of shifts; words are shorter in tests only."""
     changed = coin(lambda: arb_of(change), word_bits=word_bits, guide_bits=guide_bits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -14,6 +13,7 @@ from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, positive, rational, whole
 from lastbit.mechanisms.mechanism import Pure, exactly_one, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, check_neighbours
+from lastbit.sensitivity import exact_array
 
 Utilities: TypeAlias = NDArray[Any] | list[Fraction]
 """One utility a candidate: int64, uint64 or float64 in a vector, or rationals."""
@@ -107,25 +107,28 @@ def utilities_of(utilities: object) -> Utilities:
         ...
     lastbit.errors.InvalidParameter: utilities hold NaN or an infinity; pass one finite number ...
     """
-    if isinstance(utilities, np.ma.MaskedArray):
-        raise WrongType("utilities", problem="are masked", remedy=_REMEDY)
-    if isinstance(utilities, list | tuple):
-        return _from_items(utilities)
-    if not hasattr(utilities, "__array__"):
-        raise WrongType("utilities", problem="are not a vector of numbers", remedy=_REMEDY)
-    array = np.asarray(utilities)
-    if array.ndim != 1:
-        raise InvalidParameter("utilities", problem="are not one-dimensional", remedy=_REMEDY)
-    match array.dtype.kind:
-        case "i":
-            return _filled(array.astype(np.int64))
-        case "u":
-            return _filled(array.astype(np.uint64))
-        case "f" if array.dtype.itemsize <= 8:
-            return _finite(array.astype(np.float64))
-        case "f" | "O" | "U":
-            return _from_items(list(array))
-    raise WrongType("utilities", problem="are not numbers", remedy=_REMEDY)
+    if isinstance(utilities, np.ndarray) and utilities.dtype.kind == "U":
+        utilities = utilities.tolist()
+    array = exact_array(utilities, "utilities", remedy=_REMEDY)
+    if array.ndim != 1 or not array.size:
+        problem = "are empty, or not one-dimensional"
+        raise InvalidParameter("utilities", problem=problem, remedy=_REMEDY)
+    if array.dtype.kind == "O" or array.dtype.itemsize > 8:
+        return _rationals(array)
+    if array.dtype.kind != "f":
+        return array.astype(np.int64 if array.dtype.kind == "i" else np.uint64)
+    if not np.isfinite(array).all():
+        raise InvalidParameter("utilities", problem="hold NaN or an infinity", remedy=_REMEDY)
+    return array.astype(np.float64)
+
+
+def _rationals(array: NDArray[Any]) -> list[Fraction]:
+    try:
+        return [rational(item) for item in array]
+    except LastbitError:  # its message might quote the item
+        pass
+    problem = "hold something that is not a finite number"
+    raise InvalidParameter("utilities", problem=problem, remedy=_REMEDY)
 
 
 def exact_utilities(utilities: Utilities) -> list[Fraction]:
@@ -139,38 +142,3 @@ def exact_losses(utilities: list[Fraction]) -> list[Fraction]:
     """How much worse than the best each candidate is."""
     best = max(utilities)
     return [best - utility for utility in utilities]
-
-
-def _from_items(items: list[Any] | tuple[Any, ...]) -> Utilities:
-    kinds = set(map(type, items))
-    if any(issubclass(kind, bool | np.bool_) for kind in kinds):
-        raise WrongType("utilities", problem="hold truth values", remedy=_REMEDY)
-    if all(issubclass(kind, int | np.integer) for kind in kinds) and _within(items, 1 << 63):
-        return _filled(np.array(items, np.int64))
-    if all(issubclass(kind, float | int) for kind in kinds) and _within(
-        (item for item in items if isinstance(item, int)), 1 << 53
-    ):
-        return _finite(np.array(items, np.float64))
-    try:
-        return [rational(item) for item in items]
-    except LastbitError:  # its message might quote the item
-        pass
-    raise InvalidParameter(
-        "utilities", problem="hold something that is not a finite number", remedy=_REMEDY
-    )
-
-
-def _within(integers: Iterable[int], limit: int) -> bool:
-    return all(-limit <= integer < limit for integer in integers)
-
-
-def _filled(array: NDArray[Any]) -> NDArray[Any]:
-    if not array.size:
-        raise InvalidParameter("utilities", problem="are empty", remedy=_REMEDY)
-    return array
-
-
-def _finite(array: NDArray[np.float64]) -> NDArray[Any]:
-    if not np.isfinite(array).all():
-        raise InvalidParameter("utilities", problem="hold NaN or an infinity", remedy=_REMEDY)
-    return _filled(array)

@@ -76,19 +76,19 @@ class Admissible:
 
 
 _REMEDY = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
-_LAWS: dict[str, Ideal] = {
-    "cauchy": IdealCauchy(),
-    "student": StudentT(3),
-    "laplace": IdealLaplace(),
-    "gaussian": IdealGaussian(),
-}
 
 
 def noise_law(noise: object) -> Ideal:
     """The ideal law that a name or a law object stands for."""
-    if isinstance(noise, str) and noise in _LAWS:
-        return _LAWS[noise]
     match noise:
+        case "cauchy":
+            return IdealCauchy()
+        case "student":
+            return StudentT(3)
+        case "laplace":
+            return IdealLaplace()
+        case "gaussian":
+            return IdealGaussian()
         case PolynomialTail(gamma=gamma):
             power = gamma - 1
         case StudentT(degrees=degrees):

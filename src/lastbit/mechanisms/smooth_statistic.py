@@ -41,7 +41,7 @@ class SmoothStatistic:
     Theorem  what `SmoothNoise` promises, for the neighbour relation given: `smooth_sensitivity`
              computes a bound that is beta-smooth for that relation
     Differs  values outside [lower, upper] count as the nearer end; how many there were is never
-             told. NaN is refused, and that refusal is no private answer: clean the data first
+             told. NaN is refused, and that refusal is not private: clean the data first
     Checked  tests/mechanisms/test_smooth_statistic.py; proof: docs/theory/smooth-sensitivity.md
 
     >>> median = SmoothStatistic("median", epsilon=1, lower=0, upper=500)
@@ -77,12 +77,7 @@ class SmoothStatistic:
         if isinstance(grid, str) and grid == "auto":
             grid = _fine(least, most)
         added = SmoothNoise(
-            epsilon=epsilon,
-            delta=delta,
-            noise=noise,
-            share=share,
-            grid=grid,
-            neighbours=neighbours,
+            epsilon=epsilon, delta=delta, noise=noise, share=share, grid=grid, neighbours=neighbours
         )
         steps_between(least, most, added.grid)
         set_fields(self, statistic=chosen, lower=low, upper=high, noise=added)

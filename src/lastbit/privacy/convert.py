@@ -65,7 +65,7 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
     ZCDP(rho='0.5')
     """
     if not isinstance(kind, type):
-        raise WrongType("kind", problem="is no kind of guarantee", remedy="pass, say, ApproxDP")
+        raise WrongType("kind", problem="is not a kind of guarantee", remedy="pass, say, ApproxDP")
     unknown = set(parameters) - PARAMETERS.get(kind.__name__, frozenset())
     if unknown:
         raise InvalidParameter(
@@ -323,7 +323,7 @@ def implies(one: Guarantee, other: Guarantee) -> bool:
     (True, False)
     """
     if not isinstance(other, Guarantee):
-        raise WrongType("other", problem="is no guarantee", remedy="pass, say, PureDP(1)")
+        raise WrongType("other", problem="is not a guarantee", remedy="pass, say, PureDP(1)")
     if one.neighbours != other.neighbours:
         return False
     if isinstance(other, MetricDP) or isinstance(one, MetricDP):

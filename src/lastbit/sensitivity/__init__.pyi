@@ -39,6 +39,8 @@ from lastbit.sensitivity.statistics import (
 from lastbit.sensitivity.values import (
     Records as Records,
     bounds_of as bounds_of,
+    exact_array as exact_array,
+    masked as masked,
     records as records,
 )
 from lastbit.sensitivity.worst_case import global_sensitivity as global_sensitivity

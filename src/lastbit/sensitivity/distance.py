@@ -60,10 +60,17 @@ def distance_to_instability(
     """
     if callable(kind):
         return for_function(kind, data, **parameters)
-    if kind == "median":
-        return for_quantile(data, level="1/2", **parameters)
-    if kind in _KINDS:
-        return _KINDS[kind](data, **parameters)
+    match kind:
+        case "median":
+            return for_quantile(data, level="1/2", **parameters)
+        case "quantile":
+            return for_quantile(data, **parameters)
+        case "mode":
+            return for_mode(data, **parameters)
+        case "argmax":
+            return for_argmax(data, **parameters)
+        case "threshold":
+            return for_threshold(data, **parameters)
     remedy = "pass median, quantile, mode, argmax, threshold, or a function"
     raise InvalidParameter("kind", problem="is unknown", remedy=remedy)
 
@@ -84,7 +91,7 @@ def for_quantile(
     Theorem  v = x_m. Change-one: to raise it, all but m-1 of the records up to v must be raised; to
              lower it, m records must be below v. Each takes one change a record, and is possible
              unless v is the bound. Add-remove: r < n steps reach the ranks low to high of
-             `near.reachable`, and both ends; r = n the empty database as well, whose value is lo,
+             `reachable`, and both ends; r = n the empty database as well, whose value is lo,
              and with a record of hi put for the last one the rank m(2) + n - 1; r = n + 1 a
              database of one record hi alone
     Checked  tests/sensitivity/test_distance.py
@@ -259,14 +266,6 @@ def _check_records(total: int, relation: Relation) -> None:
         raise InvalidParameter(
             "data", problem="is empty, so no record can change", remedy="pass one record at least"
         )
-
-
-_KINDS: dict[str, Callable[..., Stability]] = {
-    "quantile": for_quantile,
-    "mode": for_mode,
-    "argmax": for_argmax,
-    "threshold": for_threshold,
-}
 
 
 # ---------------------------------------------------------------- any function

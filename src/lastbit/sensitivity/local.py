@@ -83,13 +83,8 @@ def local_at(statistic: Statistic, rows: Records, relation: Relation) -> Fractio
             return _farthest(rows) * rows.step / rows.count if change else _mean_moves(rows)
         case Variance():
             return _variance_moves(rows) * rows.step**2
-        case Quantile() | TrimmedMean() if change:
-            window, divisor = window_of(statistic, rows.count)
-            return widest(rows.padded(), window, 0) * rows.step / divisor
-        case InterquartileRange() if change:
-            if rows.count == 1:
-                return Fraction(0)
-            return max(local_at(quartile, rows, relation) for quartile in quartiles())
+        case Quantile() | TrimmedMean() | InterquartileRange() if change:
+            return near(statistic, rows, 0, relation)
         case Quantile():
             return _order_moves((statistic.level,), rows) * rows.step
         case InterquartileRange():
@@ -177,7 +172,7 @@ def sensitivity_at(
     upper: Number,
     neighbours: Neighbours = CHANGE_ONE,
 ) -> Fraction:
-    """A bound U_k on the local sensitivity of all databases at most so many steps away.
+    """A bound U_k on the local sensitivity of all databases at most k steps away.
 
     Law      (A) U_k(x) >= LS(y) for every y within k steps of x, in particular U_0 >= LS;
              (B) U_k(x) <= U_(k+1)(x') for neighbours x, x'; and U_k <= U_(k+1)

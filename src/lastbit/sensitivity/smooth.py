@@ -1,4 +1,4 @@
-"""Smooth upper bounds on the local sensitivity: noise that fits the data, and tells nothing."""
+"""Smooth upper bounds on the local sensitivity: noise that fits the data and reveals nothing."""
 
 from __future__ import annotations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
 import numpy as np
@@ -122,17 +124,19 @@ Statistic: TypeAlias = Count | Sum | Mean | Variance | Quantile | TrimmedMean | 
 
 # ---------------------------------------------------------------- what a caller means
 
-_NAMED: dict[str, Statistic] = {
-    "count": Count(),
-    "sum": Sum(),
-    "mean": Mean(),
-    "variance": Variance(),
-    "median": Quantile("1/2"),
-    "minimum": Quantile(0),
-    "maximum": Quantile(1),
-    "interquartile range": InterquartileRange(),
-    "iqr": InterquartileRange(),
-}
+_NAMED: Mapping[str, Statistic] = MappingProxyType(
+    {
+        "count": Count(),
+        "sum": Sum(),
+        "mean": Mean(),
+        "variance": Variance(),
+        "median": Quantile("1/2"),
+        "minimum": Quantile(0),
+        "maximum": Quantile(1),
+        "interquartile range": InterquartileRange(),
+        "iqr": InterquartileRange(),
+    }
+)
 _REMEDY = f"pass one of {', '.join(_NAMED)}, Quantile(level) or TrimmedMean(trim)"
 
 

@@ -75,7 +75,9 @@ def records(data: object, lower: Number, upper: Number) -> Records:
                 "data", problem="lies on a grid of other bounds", remedy="pass the same bounds"
             )
         return data
-    array = _array_of(data)
+    array = exact_array(data, "data", remedy=_REMEDY)
+    if array.ndim != 1:
+        raise InvalidParameter("data", problem="is not one-dimensional", remedy=_REMEDY)
     if array.dtype.kind == "O" or array.dtype.itemsize > 8:
         quantized = _one_by_one(array, low, high, step)
     elif array.dtype.kind == "f":
@@ -197,45 +199,65 @@ def _tamed(item: Decimal) -> Fraction | float:
 # ---------------------------------------------------------------- to arrays
 
 
-def _array_of(data: object) -> NDArray[Any]:
-    """A flat array that holds each number exactly."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise WrongType("data", problem="is masked", remedy="fill or drop what is masked first")
-    if isinstance(data, list | tuple | range):
-        array = _from_items(data)
-    elif hasattr(data, "__array__"):
-        array = _converted(data)
-    elif isinstance(data, Sequence) and not isinstance(data, _BYTES):
-        array = _from_items(list(data))
-    else:
-        raise WrongType("data", problem="is not a list or array", remedy=_REMEDY)
-    if array.ndim != 1:
-        raise InvalidParameter("data", problem="is not one-dimensional", remedy=_REMEDY)
-    if array.dtype.kind not in "iufO":
-        raise _not_numbers()
-    return array
+def exact_array(values: object, name: str, *, remedy: str = "pass numbers") -> NDArray[Any]:
+    """Numbers in an array that holds each of them exactly: as objects, if nothing else does.
+
+    numpy would make floats of large integers beside floats, and so move them: what is not an array
+    yet becomes int64 or float64 only if every number in it is one. No message shows a value.
+    """
+    if masked(values):
+        raise WrongType(name, problem="is masked", remedy="fill or drop what is masked first")
+    if hasattr(values, "__array__"):
+        array = _converted(values)
+        if array is not None and array.dtype.kind in "iuf":
+            return array
+        objects = array is not None and array.dtype.kind == "O" and array.ndim
+        values = array.tolist() if array is not None and objects else None
+    if not isinstance(values, Sequence) or isinstance(values, _BYTES):
+        raise WrongType(name, problem="does not hold plain numbers", remedy=remedy)
+    return _from_items(list(values), name, remedy)
 
 
-def _converted(data: object) -> NDArray[Any]:
+def masked(values: object) -> bool:
+    """Whether an array in it has a mask, which numpy would drop."""
+    if not isinstance(values, list | tuple):
+        return isinstance(values, np.ma.MaskedArray)
+    kinds = set(map(type, values))
+    return any(issubclass(kind, list | tuple | np.ma.MaskedArray) for kind in kinds) and any(
+        map(masked, values)
+    )
+
+
+def _converted(values: object) -> NDArray[Any] | None:
     try:
-        return np.asarray(data)
+        return np.asarray(values)
     except (TypeError, ValueError):  # its message might tell what the data are
-        pass
-    raise _not_numbers()
+        return None
 
 
-def _from_items(items: list[Any] | tuple[Any, ...] | range) -> NDArray[Any]:
+def _from_items(items: list[Any], name: str, remedy: str) -> NDArray[Any]:
     kinds = set(map(type, items))
-    whole = {kind for kind in kinds if _is_whole(kind)}
+    if any(issubclass(kind, bool | np.bool_ | np.timedelta64) for kind in kinds):
+        raise WrongType(name, problem="holds truth values or times", remedy=remedy)
+    if any(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
+        return _from_nested(items, name, remedy)
+    whole = {kind for kind in kinds if issubclass(kind, int | np.integer)}
     if all(issubclass(kind, float) for kind in kinds - whole):
         limit = 1 << (53 if whole < kinds else 63)  # numpy would make floats of large integers
         if all(-limit <= item < limit for item in items if type(item) in whole):
-            return np.array(items, np.float64 if whole < kinds or not items else np.int64)
+            return np.array(items, np.float64 if whole < kinds else np.int64)
     return np.fromiter(items, np.object_, len(items))
 
 
-def _is_whole(kind: type) -> bool:
-    return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64)
+def _from_nested(items: list[Any], name: str, remedy: str) -> NDArray[Any]:
+    try:
+        nested = np.array(items, np.object_)
+        flat = nested.ravel().tolist()
+    except ValueError:
+        flat = [items]
+    if any(isinstance(item, list | tuple | np.ndarray) for item in flat):
+        raise InvalidParameter(name, problem="is ragged", remedy="pass an array of one shape")
+    return _from_items(flat, name, remedy).reshape(nested.shape)
 
 
 def _not_a_number() -> InvalidParameter:

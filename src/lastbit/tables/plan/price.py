@@ -120,6 +120,13 @@ def check_admitted(price: Fraction, name: str) -> None:
     )
 
 
+def check_budget(budget: Budget | None) -> None:
+    """Refuse a new budget that is not on the grid, so that what is left of it stays short."""
+    if budget is not None:
+        for name in ("epsilon", "delta", "rho"):
+            check_admitted(getattr(budget, name), f"budget: {name}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """An exact price: (epsilon, delta), or rho of concentrated privacy.
