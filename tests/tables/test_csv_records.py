@@ -139,7 +139,7 @@ def test_no_byte_reaches_into_the_next_record(edge, around, line_break, extent):
         assert copied(data) == wanted
 
 
-@pytest.mark.thinned(one_in=4)
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 8])
 def test_no_byte_reaches_into_the_next_record_over_blocks(monkeypatch, block):
     """The same where every place is a boundary of blocks."""

@@ -74,6 +74,7 @@ def real_of(expression: Expression, values: dict) -> Ball:
         raise
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 def test_the_machine_is_inside_the_bounds(format):
     @settings(max_examples=150, deadline=None)
@@ -87,6 +88,7 @@ def test_the_machine_is_inside_the_bounds(format):
     inside()
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 def test_inputs_may_be_rounded_or_off(format):
     @settings(max_examples=100, deadline=None)

@@ -115,6 +115,7 @@ def settings(function: Any) -> dict[str, Any]:
     return dict(sensitivity=1, cell="1/4", region=(-8, 8), uniform=uniform)
 
 
+@pytest.mark.thinned(one_in=10)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_code_is_certified_and_checked(name):
     code = Code(f"tests.verify.right_code:{name}")
