@@ -88,6 +88,7 @@ def test_after_the_reservation_it_stays_charged_and_is_resumed(
     assert ask().record == answer.record and spent() == 1
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("how", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("step", ["reserve", "settle"])
 def test_after_a_commit_the_answer_is_there_to_be_asked_for(

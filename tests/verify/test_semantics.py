@@ -133,6 +133,7 @@ NUMPY: dict[str, Any] = {
 }  # type: ignore[assignment]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(("format", "kind"), [(BINARY16, np.float16), (BINARY32, np.float32)])
 def test_numpys_small_floats_are_inside_the_bounds(format, kind):
     @settings(max_examples=150, deadline=None)

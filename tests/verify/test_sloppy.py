@@ -268,6 +268,7 @@ def generated() -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.evidence
 def test_no_generated_carelessness_is_certified_falsely(tmp_path, monkeypatch):
     """Every way to ask about a value, in every way to swallow or use the answer."""
     (tmp_path / "generated_carelessness.py").write_text(generated(), "utf-8")
