@@ -29,7 +29,7 @@ from lastbit.release.table import table
 from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.backends.duckdb.engine import aggregates
 from lastbit.tables.compile.expressions import Typed
-from lastbit.tables.compile.integers import grid_integer
+from lastbit.tables.compile.statement import grid_integer
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.plan.sensitivity import weight_one
 from lastbit.tables.query.aggregates import count, mean

@@ -26,6 +26,8 @@ parameters named here (scales, weights, sizes) are public by definition, and lon
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = [
     "BudgetExceeded",
     "CardRefused",
@@ -60,17 +62,36 @@ class InvalidParameter(LastbitError, ValueError):
     Traceback (most recent call last):
         ...
     lastbit.errors.InvalidParameter: scale is negative; pass a number above 0
+
+    Words that name an argument have it in braces and its value beside them, so that a command line
+    can name its option instead.
+
+    >>> error = InvalidParameter("value", problem="is odd", remedy="pass {grid}", grid="auto")
+    >>> error.remedy, error.with_options({"grid": "--grid"}).remedy
+    ('pass grid="auto"', 'pass --grid auto')
     """
 
-    def __init__(self, parameter: str, *, problem: str, remedy: str) -> None:
-        super().__init__(f"{parameter} {problem}; {remedy}")
+    def __init__(
+        self, parameter: str, *, problem: str, remedy: str, **arguments: str | None
+    ) -> None:
+        self._said = parameter, problem, remedy, arguments
         self.parameter = parameter
-        self.problem = problem
-        self.remedy = remedy
+        self.problem = _filled(problem, arguments, {})
+        self.remedy = _filled(remedy, arguments, {})
+        super().__init__(f"{parameter} {self.problem}; {self.remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild across process boundaries: the default would drop the keyword arguments."""
-        return (_rebuild, (type(self), self.parameter, self.problem, self.remedy))
+        return (_rebuild, (type(self), *self._said))
+
+    def with_options(self, options: Mapping[str, str]) -> InvalidParameter:
+        """The same error where arguments are called otherwise, as on a command line."""
+        parameter, problem, remedy, arguments = self._said
+        return type(self)(
+            options.get(parameter, parameter),
+            problem=_filled(problem, arguments, options),
+            remedy=_filled(remedy, arguments, options),
+        )
 
 
 class WrongType(InvalidParameter, TypeError):
@@ -118,7 +139,7 @@ class EntropyUnavailable(LastbitError, RuntimeError):
 
 
 class Untraceable(LastbitError, TypeError):
-    """Code does something with an input that is no arithmetic; the message says where."""
+    """Code does something with an input that is not arithmetic; the message says where."""
 
 
 class Overflow(LastbitError, ArithmeticError):
@@ -145,7 +166,24 @@ class NotCertified(LastbitError, ValueError):
     """No promise can be proved for this code with these parameters; the message says why."""
 
 
+def _filled(words: str, arguments: Mapping[str, str | None], options: Mapping[str, str]) -> str:
+    """The words with arguments in their places: as options, or as Python writes them.
+
+    An argument has its value, "" where the caller must find one, or None to be only named.
+    """
+    for name, value in arguments.items():
+        mention = name if value is None else f'{name}="{value}"' if value else f"{name}="
+        if name in options:
+            mention = f"{options[name]} {value or ''}".rstrip()
+        words = words.replace(f"{{{name}}}", mention)  # no format: words may hold other braces
+    return words
+
+
 def _rebuild(
-    kind: type[InvalidParameter], parameter: str, problem: str, remedy: str
+    kind: type[InvalidParameter],
+    parameter: str,
+    problem: str,
+    remedy: str,
+    arguments: Mapping[str, str | None],
 ) -> InvalidParameter:
-    return kind(parameter, problem=problem, remedy=remedy)
+    return kind(parameter, problem=problem, remedy=remedy, **arguments)

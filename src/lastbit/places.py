@@ -105,7 +105,7 @@ def ledger_files(path: Place) -> list[str]:
 
 
 def check_target(option: str, path: Place, spared: Spared) -> None:
-    """Refuse to write over what is spared, or to what is no file; before anything is done."""
+    """Refuse to write over what is spared, or to what is not a file, before anything is done."""
     for what, places in spared.items():
         for place in places:
             if _taken(path, os.fspath(place)):
@@ -134,7 +134,7 @@ def _check_new(option: str, path: Place) -> None:
     if not os.path.isdir(folder):
         raise InvalidParameter(
             option,
-            problem=f"names the folder {_shown(os.path.dirname(path))}, which does not exist",
+            problem=f"names the folder {_printable(os.path.dirname(path))}, which does not exist",
             remedy="create the folder, or name another",
         )
     if not os.access(folder, os.W_OK):
@@ -156,12 +156,12 @@ def _unwritable(option: str, path: Place, reason: object) -> InvalidParameter:
     said = getattr(reason, "strerror", None) or (reason if isinstance(reason, str) else "no path")
     return InvalidParameter(
         option,
-        problem=f"cannot be written at {_shown(os.fspath(path))} ({said})",
+        problem=f"cannot be written at {_printable(os.fspath(path))} ({said})",
         remedy="name a file in a folder that you may write to",
     )
 
 
-def _shown(path: str) -> str:
+def _printable(path: str) -> str:
     """A path in a message: short, and fit for any terminal."""
     text = "".join(c if c.isprintable() else "?" for c in path)
     return text if len(text) <= 100 else f"{text[:60]}...{text[-30:]}"
@@ -206,7 +206,7 @@ def replaced(path: Place) -> Iterator[Path]:
 
 
 def _free(folder: Path) -> Path:
-    """A name that nobody has: by process, and counted; it is created exclusively."""
+    """A name that is not taken: by process, and counted; it is created exclusively."""
     number = 0
     while True:
         place = folder / f".lastbit-{os.getpid()}-{number}.new"
@@ -224,7 +224,7 @@ def _is_stream(path: Place) -> bool:
 
 
 def _streamed(path: Place, data: bytes) -> None:
-    """To a terminal, /dev/null or a pipe that somebody reads; one that nobody reads is refused."""
+    """To a terminal, /dev/null or a pipe that is read; one that is not is refused."""
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(handle, True)
     with open(handle, "wb") as file:

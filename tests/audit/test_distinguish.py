@@ -16,7 +16,7 @@ from lastbit.audit.blackbox.distinguish import (
     distinguish_by_law,
     distinguish_by_sampling,
 )
-from lastbit.audit.blackbox.events import best_events, epsilon_objective
+from lastbit.audit.blackbox.events import epsilon_objective
 from lastbit.audit.blackbox.sampled import ratio_lower
 from lastbit.audit.bounds import epsilon_lower
 from lastbit.audit.inputs import SeededRandom
@@ -25,6 +25,7 @@ from lastbit.exact import probability_lower
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.randomized_response import RandomizedResponse
 from lastbit.sampling.deterministic import Seeded
+from tests.audit.fitting import best_events
 
 
 def seeded(name: str, seed: int = 0):
@@ -189,9 +190,8 @@ def reused(seed: int) -> float:
     x, y = draw(0, 300), draw(1, 300)
     goal = epsilon_objective(300, 0.0)
     # each row thrice, so that the three parts of the search are all alike
-    event = best_events(np.repeat(x, 3, axis=0), np.repeat(y, 3, axis=0), [goal], SeededRandom(0))[
-        0
-    ][0]
+    one, two = (np.repeat(side, 3, axis=0) for side in (x, y))
+    event = best_events(one, two, [goal], SeededRandom(0))[0][0]
     sides = (y, x) if event.swapped else (x, y)
     hits, others = (int(event.holds(side).sum()) for side in sides)
     return epsilon_lower(hits, 300, others, 300, error=Fraction(1, 20))

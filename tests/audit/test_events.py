@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from lastbit.audit.blackbox.events import Tally, best_events, delta_objective, epsilon_objective
+from lastbit.audit.blackbox.events import Tally, delta_objective, epsilon_objective
 from lastbit.audit.blackbox.features import rows
 from lastbit.audit.inputs import SeededRandom
+from tests.audit.fitting import best_events
 
 SIZE = 60_000
 

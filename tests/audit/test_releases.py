@@ -11,8 +11,16 @@ from flint import arb
 
 from lastbit.audit.blackbox.distinguish import distinguish, distinguish_by_law
 from lastbit.audit.blackbox.exact_laws import exact_finding
-from lastbit.audit.blackbox.fitted_events import MOST_FITTED, fitted_to_list, fitted_to_multiples
-from lastbit.audit.blackbox.releases import _contradiction, _off, _stated, law_trial, release_of
+from lastbit.audit.blackbox.releases import (
+    MOST_FITTED,
+    _contradiction,
+    _off,
+    _stated,
+    fitted_to_list,
+    fitted_to_multiples,
+    law_trial,
+    release_of,
+)
 from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import working_precision

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.audit.bounds import exceeds
-from lastbit.audit.verdict import Verdict
+from lastbit.audit.result import Verdict
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import rounded_down, rounded_up
 

@@ -456,7 +456,7 @@ def test_words_in_events_are_found_by_their_codes() -> None:
     ("name", "options", "marks"),
     [
         ("plain", ("--epsilon", "1"), ("The output", "fresh runs", "--seed 0")),
-        ("word", ("--epsilon", "1", "--samples", "500"), ("'yes'", "fresh runs")),
+        ("word", ("--epsilon", "1", "--samples", "500"), ("&#39;yes&#39;", "fresh runs")),
         ("vector", ("--epsilon", "1", "--dimension", "3"), ("[1, 1, 1]", "fresh runs")),
         ("laplace", ("--epsilon", "1"), ("Exact probabilities", 'class="event"')),
         ("curator", ("--epsilon", "1"), ("the truth", 'class="event"')),

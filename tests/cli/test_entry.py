@@ -1,5 +1,6 @@
 """The group: version, help, and errors that end in a paragraph."""
 
+import pickle
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 import lastbit
 from lastbit.cli.main import COMMANDS, Commands, main
+from lastbit.cli.options import Command
 from lastbit.errors import InvalidParameter, LastbitError, Undecidable
 
 
@@ -105,3 +107,42 @@ def test_an_error_with_several_problems_keeps_their_lines():
     assert lines[0] == "Error: card.toml has 2 problems; mend them:"
     assert lines[1].startswith("  line 3: a b") and lines[2].startswith("    b a")
     assert lines[-1] == "  line 9" and max(map(len, lines)) <= 80
+
+
+def test_an_error_names_the_options_that_the_command_has():
+    """From the arguments that it carries; braces of anything else are left alone."""
+    error = InvalidParameter(
+        "rho",
+        problem="or {grid} is missing, {0}",
+        remedy="pass {grid}, {rho} or {scale}",
+        grid="auto",
+        rho="",
+        scale="2",
+    )
+    assert str(error) == ('rho or grid="auto" is missing, {0}; pass grid="auto", rho= or scale="2"')
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    group = Commands("lastbit")
+
+    @group.command("fail", cls=Command)
+    @click.option("--step", "grid")
+    @click.option("--rho")
+    def fail(grid: str, rho: str) -> None:
+        raise error
+
+    told = CliRunner().invoke(group, ["fail"]).stderr
+    assert told.split() == [
+        "Error:",
+        "--rho",
+        "or",
+        "--step",
+        "auto",
+        "is",
+        "missing,",
+        "{0};",
+        "pass",
+        "--step",
+        "auto,",
+        "--rho",
+        "or",
+        'scale="2"',
+    ]

@@ -300,7 +300,10 @@ def test_refused_files(tmp_path, no_bits):
         (("--sensitivity", "1", "--rho", "1", "--standard-deviation", "1"), "exactly one"),
         (("--sensitivity", "1", "--epsilon", "1"), "--delta is missing"),
         (("--sensitivity", "1", "--delta", "1e-6"), "--epsilon is missing"),
-        (("--sensitivity", "1", "--epsilon", "1", "--delta", "2"), "--delta is not between"),
+        (
+            ("--sensitivity", "1", "--epsilon", "1", "--delta", "2"),
+            "--delta is not between 0 and 1",
+        ),
         (("--sensitivity", "1", "--rho", "1", "--method", "exact"), "pass --epsilon and --delta"),
         (("--sensitivity", "1", "--standard-deviation", "0"), "publish the value itself"),
         (("--sensitivity", "1", "--standard-deviation", "-1"), "--standard-deviation is negative"),

@@ -205,7 +205,7 @@ REFUSED = [
     ({"epsilon": "ln(4)/200m", "within": 200}, "within is given twice"),
     ({"epsilon": "ln(4)"}, "within is missing"),
     ({"epsilon": 1}, "within is missing"),
-    ({"epsilon": 1, "within": "200 miles"}, "within is no distance"),
+    ({"epsilon": 1, "within": "200 miles"}, "within is not a distance"),
     ({"epsilon": 1, "within": 10**9}, "10000 km"),
     ({"epsilon": 0, "within": 200}, "epsilon is zero"),
     ({"epsilon": float("nan"), "within": 200}, "epsilon"),

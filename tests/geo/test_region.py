@@ -68,7 +68,7 @@ REFUSED = [
     ((0, 13, 1, 12), "km across"),
     ("nonsense", "has not 4 numbers"),
     ((True, 1, 2, 3), "truth value"),
-    (7, "no sequence"),
+    (7, "not a sequence"),
 ]
 
 
@@ -82,14 +82,14 @@ def test_regions_that_are_none(edges, words):
     ("centre", "radius", "words"),
     [
         ((90, 0), "1 km", "beyond 85 degrees"),
-        ((100, 0), "1 km", "no place on the Earth"),
+        ((100, 0), "1 km", "not a place on the Earth"),
         ((100, 52), "1 km", "latitude first"),
-        ((52, 500), "1 km", "no place on the Earth"),
+        ((52, 500), "1 km", "not a place on the Earth"),
         ((52, 13), "3000 km", "km across"),
         ((52, 13), "700 km", "radius makes a region that is more than 2500 km across"),
         ((52, 13), 0, "radius is zero"),
         ((52,), 1, "has not 2"),
-        (None, 1, "no sequence"),
+        (None, 1, "not a sequence"),
     ],
 )
 def test_discs_that_are_none(centre, radius, words):
@@ -106,7 +106,7 @@ def test_a_region_made_by_hand_is_checked_too():
     with pytest.raises(InvalidParameter, match="km across"):
         Region(**{**good, "width": Fraction(200)})
     for other in (1.0, 1, "1"):
-        with pytest.raises(InvalidParameter, match="no Fractions"):
+        with pytest.raises(InvalidParameter, match="not Fractions"):
             Region(**{**good, "south": other})  # type: ignore[arg-type]
 
 

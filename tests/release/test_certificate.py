@@ -317,7 +317,7 @@ def test_the_command_takes_answers_and_certificates(ask, tmp_path: Path, monkeyp
     Path("certificate.json").write_text(json.dumps(answer.certificate), "utf-8")
     result = lastbit("check", "answer.json", "certificate.json")
     assert result.exit_code == 0 and result.stdout.count("ACCEPTED") == 2
-    assert "ε ≤ 1, δ ≤ 1e-06" in result.stdout and "found privately" in result.stdout
+    assert "ε ≤ 1, δ ≤ 1e-6" in result.stdout and "found privately" in result.stdout
     told = json.loads(lastbit("check", "--json", "answer.json").stdout)["certificates"][0]
     assert told["accepted"] and told["kind"] == "release" and told["claim"]["epsilon"] == "1"
     record = copy.deepcopy(answer.record)

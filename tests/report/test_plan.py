@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.cli.query_view import plan_parts
+from lastbit.cli.query import _plan_page
 from lastbit.report.answer import page
-from lastbit.report.plan import _down, _root, _up, plan_words, record_words
+from lastbit.report.plan import _down, _up, plan_words, record_words
 from lastbit.tables.plan.parts import NoisePart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.plan.sensitivity import weight_one
@@ -48,7 +48,7 @@ def test_every_screen_says_the_same(plan: Plan) -> None:
     words = plan_words(plan)
     saved = {"plan": plan.to_json(), "asked": {"query": plan.query.to_json()}}
     assert record_words(saved | {"guarantee": plan.guarantee}) == words
-    text, terminal = plan.explain(), repr(plan_parts(plan))
+    text, terminal = plan.explain(), repr(_plan_page(plan))
     for row in words.rows:
         for words_of_row in (row.what, row.noise, row.error, row.price):
             assert words_of_row in text and words_of_row in terminal
@@ -79,8 +79,6 @@ def test_errors_are_not_below_the_exact_ones(plan: Plan) -> None:
 def test_numbers_are_rounded_to_their_side(number: Fraction) -> None:
     low, high = (Fraction(Decimal(f(number).replace(",", ""))) for f in (_down, _up))
     assert low <= number <= high
-    below, above = _root(number)
-    assert below**2 <= number <= above**2
 
 
 def test_an_explanation_fits_a_terminal_and_steers_none() -> None:

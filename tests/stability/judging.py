@@ -1,6 +1,5 @@
 """Whether two neighbours are further apart than `stability.moves` says."""
 
-from lastbit.tables.compile.statement import groups_of
 from lastbit.tables.plan.sensitivity import chosen_keys, sensitivity_of
 from tests.stability import reference
 from tests.stability.cases import Case, functions_in, typed
@@ -28,7 +27,7 @@ def moved(one, other):
 
 def violations(case: Case, base, other):
     """What the pair breaks: a measure and a norm, or the number of keys."""
-    groups = groups_of(case.query)
+    groups = case.query.groups
     first, second = vectors(case, base), vectors(case, other)
     for measure in case.measures:
         limit = sensitivity_of(measure, case.card, groups=groups)
@@ -65,7 +64,7 @@ def differs(case: Case, rows, found):
         case.query, case.card, case.measures, typed(rows), public, SECRET
     )
     numbers = dict(zip(found.keys, found.units, strict=False))
-    if groups_of(case.query) is None and numbers != units:
+    if case.query.groups is None and numbers != units:
         return True
     for measure in case.measures:
         lists = found.bins if measure.kind == "bins" else found.entries

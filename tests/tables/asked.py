@@ -6,8 +6,15 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from lastbit.tables.card.schema import Column, ColumnType, DataCard, PublicTable, Source
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
+from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.query.expression import (
+    Call,
+    ColumnName,
+    ColumnType,
+    Constant,
+    Expression,
+    Value,
+)
 from lastbit.tables.query.query import Aggregate, Query
 
 

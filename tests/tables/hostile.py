@@ -8,9 +8,9 @@ from contextlib import suppress
 from fractions import Fraction
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import Column, ColumnType, DataCard, Source
+from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.limits import DEEPEST, LONGEST_TEXT
-from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant
 from lastbit.tables.query.query import Aggregate, Query
 
 CHOSEN = "Alice"

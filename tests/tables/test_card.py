@@ -248,9 +248,9 @@ def test_the_page_shows_a_card_that_is_read():
                 ("0", "does not suit"),
                 ("-1", "does not suit"),
                 ("true", "is no number"),
-                ("inf", "is 'inf', which is no number"),
-                ("nan", "is 'nan', which is no number"),
-                ('"much"', "is 'much', which is no number"),
+                ("inf", "is 'inf', which is not a number"),
+                ("nan", "is 'nan', which is not a number"),
+                ('"much"', "is 'much', which is not a number"),
                 ("1e999999", "has more than 10000 decimal places"),
                 ("2026-01-31", "is no number"),
                 ("[1]", "is no number"),
@@ -326,7 +326,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_lines():
     text = WHOLE.replace("max_rows = 20", "max_rows = 0").replace("[0, 500.1]", "[1, 0]")
     text = text.replace('"add-remove"', '"decide"').replace('["ana", "ben"]', "3")
     told = refused(text)
-    assert told.startswith("visits.toml has 4 problems; mend them:\n")
+    assert told.startswith("visits.toml has 4 problems; fix them:\n")
     assert re.findall(r"^line (\d+): (\S+)", told, re.M) == [
         ("5", "table.neighbours"),
         ("9", "unit.max_rows"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from hypothesis import given, strategies as st
 
-from lastbit.tables.card.read import lines_of, nearest_line, toml_key, toml_text
+from lastbit.tables.card.read import lines_of, nearest_line, toml_key, toml_string
 
 TRAPS = '''\
 a = 1  # [x] "
@@ -76,8 +76,8 @@ def test_the_nearest_line_is_that_of_the_table_around():
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 VALUES = st.one_of(
     st.integers().map(str),
-    NAMES.map(toml_text),
-    st.lists(NAMES.map(toml_text), max_size=3).map(",\n".join).map("[\n{}\n]".format),
+    NAMES.map(toml_string),
+    st.lists(NAMES.map(toml_string), max_size=3).map(",\n".join).map("[\n{}\n]".format),
     st.sampled_from(['"""\n[a]\n"""', "'''\nb = 1\n'''", '"""x"""""', "{}", '"#" # = [']),
 )
 

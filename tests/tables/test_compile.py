@@ -12,15 +12,20 @@ from hypothesis import given, strategies as st
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.integers import bin_integer, grid_integer, product_type
 from lastbit.tables.compile.literals import (
     double,
     identifier,
     least_double_from,
     literal,
-    text,
+    string,
 )
-from lastbit.tables.compile.statement import compiled, statement
+from lastbit.tables.compile.statement import (
+    bin_integer,
+    compiled,
+    grid_integer,
+    product_type,
+    statement,
+)
 from lastbit.tables.compile.steps import Typed
 from lastbit.tables.plan.measures import Measure, grid_of, measures_of
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
@@ -80,7 +85,7 @@ def total(name="s", **changes):
 
 @given(st.text().filter(lambda s: "\0" not in s and s.isprintable()))
 def test_texts_and_names_come_back_as_they_were(engine, written):
-    assert engine.execute(f"SELECT {text(written)}").fetchone() == (written,)
+    assert engine.execute(f"SELECT {string(written)}").fetchone() == (written,)
     if written:
         found = engine.execute(f"SELECT 1 AS {identifier(written)}").description
         assert found[0][0] == written
@@ -88,7 +93,7 @@ def test_texts_and_names_come_back_as_they_were(engine, written):
 
 @pytest.mark.parametrize("bad", ["\0", "a\0b", "\ud800"])
 def test_what_cannot_be_written_is_refused(bad):
-    for write in (text, identifier, literal):
+    for write in (string, identifier, literal):
         with pytest.raises(QueryRefused):
             write(bad)
 

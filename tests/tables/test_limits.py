@@ -9,7 +9,7 @@ import pytest
 import lastbit as lb
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables import limits
-from lastbit.tables.compile.texts import pattern_text
+from lastbit.tables.compile.expressions import regular_expression
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,
@@ -174,8 +174,8 @@ def test_a_part_that_doubles_is_seen_before_it_is_walked():
 
 
 def test_patterns_are_regular_expressions_that_mean_the_same():
-    assert pattern_text("a.b%%_(") == r"a\.b.*.\("
-    assert pattern_text("ß\n \\") == "ß\n \\\\"
+    assert regular_expression("a.b%%_(") == r"a\.b.*.\("
+    assert regular_expression("ß\n \\") == "ß\n \\\\"
 
 
 # ---------------------------------------------------------------- joins that multiply

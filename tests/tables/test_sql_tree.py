@@ -12,7 +12,6 @@ from lastbit.tables.query.query import Query
 from lastbit.tables.sql import (
     aggregates as sql_aggregates,
     expressions as sql_expression,
-    names as sql_names,
 )
 from lastbit.tables.sql.rows import rows_from
 from lastbit.tables.sql.statement import _query
@@ -104,7 +103,9 @@ def test_no_part_of_any_node_can_go_unnoticed(place):
 
 
 def test_every_name_of_the_parser_that_we_know_is_one():
-    known = [*sql_names.BINARY, *sql_names.NARY, *sql_names.UNARY, *sql_expression._HANDLERS]
+    known = [*sql_expression._CHAINS, *sql_expression._CALLS, *sql_expression._HANDLERS]
     known += [*sql_aggregates._PLAIN, *sql_aggregates._LEVELS, *sql_aggregates._OTHERS]
     assert [name for name in known if not hasattr(exp, name)] == []
-    assert [name for name in sql_names.CASTS if name not in exp.DataType.Type.__members__] == []
+    assert [
+        name for name in sql_expression._CASTS if name not in exp.DataType.Type.__members__
+    ] == []

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call
-from lastbit.tables.query.types import card_types, dated, type_of, typed, value_type
+from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant, call, value_type
+from lastbit.tables.query.types import card_types, dated, type_of, typed
 from tests.tables.asked import CARD
 
 LOOKUP = card_types(CARD)

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from lastbit.checker import query as forms, release as checker
 from lastbit.checker.dispatch import problem_of
-from lastbit.checker.numbers import digest, number, written
+from lastbit.checker.numbers import digest, number
 from lastbit.checker.query import facts_of, measured_of, moves_of, rank_moved as moved_again
 from lastbit.errors import NotCertified
 from lastbit.exact.ball import working_precision
@@ -274,8 +274,8 @@ def changes(value: Any) -> Iterator[Any]:
             yield from (value + "X", "", None, 7)
             return
         for factor in (Fraction(99, 100), Fraction(101, 100), Fraction(1, 2), -1):
-            yield written(exact * factor)
-        yield from (written(exact + Fraction(1, 10**40)), written(exact - Fraction(1, 10**40)))
+            yield str(exact * factor)
+        yield from (str(exact + Fraction(1, 10**40)), str(exact - Fraction(1, 10**40)))
         yield from ("0", value + "0", None)
 
 
@@ -455,9 +455,9 @@ def halve_sensitivity(whole: Certificate) -> None:
     """Half the sensitivity and half the noise, at the same price, wherever it is written."""
     for one in parts_of(whole, "noise"):
         (norm,) = one["sensitivity"]
-        one["sensitivity"] = {norm: written(number(one["sensitivity"][norm]) / 2)}
+        one["sensitivity"] = {norm: str(number(one["sensitivity"][norm]) / 2)}
         name = "scale" if "scale" in one else "variance"
-        one[name] = written(number(one[name]) / 2)
+        one[name] = str(number(one[name]) / 2)
         moved = whole["body"]["moves"][one["measure"]]
         moved[norm] = one["sensitivity"][norm]
 
@@ -505,8 +505,8 @@ def move_price(whole: Certificate) -> None:
     first, second = parts_of(whole, "noise")[:2]
     name = "rho" if first["rho"] is not None else "epsilon"
     gift = number(first[name]) / 10
-    first[name] = written(number(first[name]) - gift)
-    second[name] = written(number(second[name]) + gift)
+    first[name] = str(number(first[name]) - gift)
+    second[name] = str(number(second[name]) + gift)
 
 
 def negative_conversion(whole: Certificate) -> None:
@@ -587,7 +587,7 @@ def keys_per_person(whole: Certificate) -> None:
     """Each unit brings one key only, they say, with the noise for one."""
     (one,) = parts_of(whole, "keys")
     one["keys_per_person"] = 1
-    one["scale"] = written(number(one["scale"]) / 2)
+    one["scale"] = str(number(one["scale"]) / 2)
 
 
 def low_threshold(whole: Certificate) -> None:

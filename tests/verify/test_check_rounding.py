@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lastbit.checker.floats import number_format, quotient_error
-from lastbit.checker.numbers import Rejected, written
+from lastbit.checker.numbers import Rejected
 from lastbit.checker.rounding import check_rounding, laplace_excess
 from lastbit.checker.shape import shape
 from lastbit.errors import NotCertified
@@ -123,7 +123,7 @@ def variants(old: Any) -> list[Any]:
         return sorted({old.lower(), old[::-1], old + "X", ""} - {old})
     near = value * (1 + Fraction(1, 1 << 30)) if value else Fraction(1, 1 << 60)
     numbers = {value + 1, value - 1, near, value * (1 - Fraction(1, 1 << 30)), -value}
-    return [written(number) for number in sorted(numbers - {value})]
+    return [str(number) for number in sorted(numbers - {value})]
 
 
 def own_leaves(sealed: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -268,7 +268,7 @@ def test_the_error_of_the_addition_may_not_be_left_out():
     body = whole["body"]
     omega = max(Fraction(side["omega"]) for side in body["branches"])
     assert worst < Fraction(body["delta_n"])
-    body["delta_n"], body["delta_t"] = written(worst), written(worst + omega)
+    body["delta_n"], body["delta_t"] = str(worst), str(worst + omega)
     assert not accepted(whole)
 
 
@@ -277,14 +277,14 @@ def resealed(whole: dict[str, Any], **figures: Fraction) -> dict[str, Any]:
     mutant = copy.deepcopy(whole)
     body, claim = mutant["body"], mutant["claim"]
     for side in body["branches"]:
-        side["omega"] = written(figures.get("omega", Fraction(side["omega"])))
+        side["omega"] = str(figures.get("omega", Fraction(side["omega"])))
     omega = max(Fraction(side["omega"]) for side in body["branches"])
     noise = figures.get("delta_n", Fraction(body["delta_n"]))
     delta_t = omega + noise + Fraction(body["delta_round"])
     scale, cell = Fraction(body["scale"]), Fraction(claim["cell"])
     excess = figures.get("excess", laplace_excess(cell / scale, delta_t / scale))
-    body |= dict(delta_n=written(noise), delta_t=written(delta_t), excess=written(excess))
-    claim["epsilon"] = written(1 / scale + excess)
+    body |= dict(delta_n=str(noise), delta_t=str(delta_t), excess=str(excess))
+    claim["epsilon"] = str(1 / scale + excess)
     return mutant
 
 
@@ -443,9 +443,9 @@ def test_a_query_on_another_machine_is_rejected():
     lied = copy.deepcopy(whole)
     lied["body"]["query"] = {part: better[part] for part in ("claim", "body")}
     error = Fraction(better["claim"]["error"])
-    lied["claim"]["query_error"] = written(error)
+    lied["claim"]["query_error"] = str(error)
     epsilon = 1 + 2 * error + Fraction(whole["body"]["excess"])
-    lied["claim"]["epsilon"] = written(epsilon)
+    lied["claim"]["epsilon"] = str(epsilon)
     assert epsilon < Fraction(whole["claim"]["epsilon"])
     with pytest.raises(Rejected, match="another machine"):
         check_rounding(lied["claim"], lied["body"])

@@ -17,7 +17,6 @@ from lastbit.verify.error_bounds.formats import (
     Binary,
     Fixed,
     format_from_json,
-    nearest_whole,
 )
 
 TINY = Binary(3, -2, 2)
@@ -172,5 +171,5 @@ def test_floor_log2(number, exponent):
 
 
 def test_ties_go_to_even():
-    assert [nearest_whole(Fraction(k, 2)) for k in (-3, -1, 1, 3, 5)] == [-2, 0, 0, 2, 2]
+    assert [round(Fraction(k, 2)) for k in (-3, -1, 1, 3, 5)] == [-2, 0, 0, 2, 2]
     assert math.isclose(float(BINARY64.unit_roundoff), 2.0**-53)

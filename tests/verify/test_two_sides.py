@@ -10,6 +10,7 @@ Each line of FAULTS is one mistake, made once on the prover's side and once on t
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -48,6 +49,7 @@ from lastbit.verify.running import law as laws, witness
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.tracing.trace import Followed, trace
+from tests.cli.running import lastbit
 from tests.release.pretend import card_of, part, query_of
 from tests.verify.rounding_examples import one_uniform
 
@@ -749,6 +751,33 @@ def test_each_side_notices_a_fault_of_the_other(fault, monkeypatch, folder):
         takes_the_lie = problem_of(lie) is None
         refuses_the_truth = truth is not None and problem_of(truth) is not None
     assert takes_the_lie or refuses_the_truth
+
+
+@pytest.mark.parametrize(
+    ("patch", "asked"),
+    [
+        (unchanged, ()),
+        (wrong(noise_shape, "draw_error", MILLIONTH), ()),
+        (wrong(prover, "laplace_excess", HALF), ()),
+        (wrong(laws, "_outward", halved_pair), ("--inputs", "0", "1")),
+    ],
+    ids=["no fault", "draws", "excess", "loss"],
+)
+def test_the_command_line_writes_nothing_that_the_checker_refuses(
+    patch, asked, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    patch(monkeypatch)
+    shape_of = () if asked else ("--grid", "1/4", "--region", "-4", "4")
+    named = ("tests.verify.test_two_sides:rounded", "--epsilon", "0.6", *asked, *shape_of)
+    result = lastbit("verify", *named, "--uniform", "grid53-open", "--certificate", "proof.json")
+    if patch is unchanged:
+        assert result.exit_code == 0, result.output
+        assert problem_of(json.loads((tmp_path / "proof.json").read_text("utf-8"))) is None
+    else:
+        assert result.exit_code != 0
+        assert "the independent checker rejects" in " ".join(result.output.split())
+        assert not (tmp_path / "proof.json").exists()
 
 
 def test_the_table_has_every_kind_of_certificate():

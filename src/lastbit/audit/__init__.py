@@ -15,11 +15,11 @@ fixes both, and only then tests them on fresh samples: the bound is wrong with p
 cannot see what almost never happens: it accuses with certainty and acquits nobody.
 
 **White box.** `attacks/` holds one file an attack, each with its paper, its set-up, what it breaks
-and what resists; `shelf/` holds ready targets: ours, numpy's and those of other libraries.
+and what resists; `targets/` holds ready targets: ours, numpy's and those of other libraries.
 
 **Grey box.** Most violations in practice are wrong sensitivities and data that steers the program.
 `record` notes every call of a noise primitive, `replay` runs the program on a neighbour with the
-noisy values frozen, and reports what moved that should not have, and the composed true cost.
+noisy values frozen, and reports what changed that should not have, and the composed true cost.
 
 >>> from lastbit import audit
 >>> import lastbit as lb
@@ -29,15 +29,15 @@ noisy values frozen, and reports what moved that should not have, and the compos
 
 | files | hold |
 |---|---|
-| `distinguish.py`, `search.py`, `sampled.py`, `exactly.py` | the black-box auditor |
-| `outputs.py`, `features.py`, `scores.py`, `events.py`, `corners.py` | what it looks at |
-| `choices.py` | which inputs it tries |
-| `bound.py` | from counts to certified bounds on epsilon and delta |
-| `attacks/`, `shelf/`, `target.py`, `verdict.py` | attacks, ready targets, what is told |
-| `replay.py`, `tape.py`, `listening.py`, `patching.py` | running a program twice |
-| `primitives.py`, `numpy_noise.py`, `declared_noise.py` | which calls count as noise |
-| `following.py`, `moves.py`, `mechanism_moves.py`, `sameness.py` | where data went, how far |
-| `neighbouring.py`, `findings.py`, `pytest_plugin.py` | neighbours; what is reported; the fixture |
+| `blackbox/` | the black-box auditor: features, events, search, counting, exact laws |
+| `attacks/`, `targets/` | published attacks, and what they are tried on |
+| `replay/` | recording a program, replaying it on neighbours |
+| `bounds.py` | from counts to certified bounds on epsilon and delta |
+| `inputs.py` | repeatable choices from a seed, and neighbouring inputs to try |
+| `result.py` | what `distinguish` and an attack found |
+| `pytest_plugin.py` | the fixture `audit_replay` |
+
+Mechanisms of the literature to measure auditors with are in `bench/auditing`.
 """
 
 from lastbit.doors import opened

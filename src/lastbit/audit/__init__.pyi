@@ -45,14 +45,14 @@ from lastbit.audit.replay.neighbours import (
 from lastbit.audit.replay.primitives import (
     noise as noise,
 )
+from lastbit.audit.replay.recorder import (
+    Tape as Tape,
+)
 from lastbit.audit.replay.replay import (
     ProgramAudit as ProgramAudit,
     audit_program as audit_program,
     record as record,
     replay as replay,
-)
-from lastbit.audit.replay.tape import (
-    Tape as Tape,
 )
 from lastbit.audit.result import (
     AuditResult as AuditResult,
@@ -62,6 +62,7 @@ from lastbit.audit.result import (
     OutputEvent as OutputEvent,
     RangeEvent as RangeEvent,
     RatioEvent as RatioEvent,
+    Verdict as Verdict,
 )
 from lastbit.audit.targets.libraries import (
     LIBRARIES as LIBRARIES,
@@ -71,9 +72,6 @@ from lastbit.audit.targets.target import (
     SumTarget as SumTarget,
     Target as Target,
     as_release as as_release,
-)
-from lastbit.audit.verdict import (
-    Verdict as Verdict,
 )
 
 __all__ = [

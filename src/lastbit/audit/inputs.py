@@ -27,7 +27,7 @@ class SeededRandom:
     """A stream of choices that a seed decides.
 
     Law      block i of the stream is BLAKE2b(seed, label, i); `below` rejects the uneven rest
-    Differs  for choices only: whoever knows the seed knows them all
+    Differs  for choices only: the seed determines them all
     Checked  tests/audit/test_inputs.py
 
     >>> SeededRandom(7).below(10) == SeededRandom(7).below(10), SeededRandom(7).below(1)
@@ -56,7 +56,7 @@ class SeededRandom:
         return number % count
 
     def order(self, items: Sequence[Item]) -> list[Item]:
-        """The items in another order.
+        """The items in a random order.
 
         >>> sorted(SeededRandom(1).order("abc"))
         ['a', 'b', 'c']
@@ -68,7 +68,7 @@ class SeededRandom:
         return moved
 
     def signs(self, count: int) -> NDArray[np.float64]:
-        """So many of +1 and -1."""
+        """`count` signs, +1 or -1."""
         return np.array([1.0 - 2.0 * self.below(2) for _ in range(count)])
 
 
@@ -127,7 +127,7 @@ def listed(pairs: Any) -> list[Pair]:
     """A pair (a tuple of two), or any other collection or generator of pairs, as a list.
 
     Of a generator, which may have no end, the first 256 are taken. A tuple of two tuples of two is
-    refused: read as one pair or as two, it may hold inputs that nobody called neighbours.
+    refused: read as one pair or as two, it may hold inputs that were not called neighbours.
 
     >>> listed((0, 1)), len(listed([(0, 1), (1, 2)]))
     ([(0, 1)], 2)
@@ -136,7 +136,7 @@ def listed(pairs: Any) -> list[Pair]:
     if one and all(isinstance(part, tuple) and len(part) == 2 for part in pairs):
         raise InvalidParameter(
             "pairs",
-            problem="are one pair or two, nobody can tell",
+            problem="may be one pair or two",
             remedy="pass a list: [(a, b), (c, d)] for two pairs, [((a, b), (c, d))] for one",
         )
     given = [pairs] if one else _some(pairs)
@@ -146,19 +146,19 @@ def listed(pairs: Any) -> list[Pair]:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise WrongType(
                 "pairs",
-                problem="hold something that is no pair",
+                problem="hold something that is not a pair",
                 remedy="pass a tuple (x, y), or a list of such tuples",
             )
     return [(x, y) for x, y in given]
 
 
 def _some(pairs: Any) -> list[Any]:
-    """All pairs of a collection, and at most so many of a generator that may have no end."""
+    """All pairs of a collection, and the first 256 of a generator, which may have no end."""
     try:
         source: Iterator[Any] = iter(pairs)
     except TypeError:
         raise WrongType(
-            "pairs", problem="are no pairs", remedy="pass a tuple (x, y), or a list of such tuples"
+            "pairs", problem="are not pairs", remedy="pass a tuple (x, y), or a list of such tuples"
         ) from None
     most = len(pairs) if isinstance(pairs, Sized) else MOST_PAIRS
     return list(islice(source, most))

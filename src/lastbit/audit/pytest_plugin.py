@@ -22,9 +22,8 @@ def audit_replay() -> Callable[..., Any]:
         def test_report(audit_replay):
             audit_replay(report, [31, 44, 52], records=[0, 120], claim=1)
     """
-    from lastbit.audit.replay.replay import (
-        audit_program,  # only tests that use it pay for the import
-    )
+    # inside: only tests that use it pay for the import
+    from lastbit.audit.replay.replay import audit_program
 
     def checked(program: Callable[[Any], Any], dataset: Any, **options: Any) -> Any:
         __tracebackhide__ = True

@@ -33,9 +33,9 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from .numbers import digest, number, require, written
+from .numbers import digest, number, require
 from .query import Question, constant_of, question_of
-from .release import same
+from .release import HASH, same
 
 UNRECORDED = "Not recorded: no ledger was given, so nobody counts what this answer cost."
 CONSISTENT = "Counts were made whole, not negative and adding up to their total after the noise."
@@ -128,7 +128,6 @@ _MADE_CONSISTENT = frozenset({"before", "totals"})
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
 _CELL = frozenset({"value", "standard_error", "low", "high"})
 _FIRST_ANSWER = 3
-_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
@@ -172,7 +171,7 @@ def _check_entry(entry: Any, paid: str | None) -> None:
     require(type(entry) is dict, "the entry of the ledger is malformed")
     require(set(entry) == {"hash", "sequence"}, "the entry of the ledger is malformed")
     hash_, sequence = entry["hash"], entry["sequence"]
-    whole = type(hash_) is str and bool(_HASH.fullmatch(hash_))
+    whole = type(hash_) is str and bool(HASH.fullmatch(hash_))
     require(
         whole and type(sequence) is int and sequence >= _FIRST_ANSWER,
         "the entry of the ledger is malformed",
@@ -193,7 +192,7 @@ def _check_words(record: Mapping[str, Any], plan: Mapping[str, Any], *, recorded
     require(sql is None or type(sql) is str, "the SQL text is none")
     require(type(version) is str and bool(_VERSION.fullmatch(version)), "the version is malformed")
     question = record["question"]
-    require(type(question) is str and bool(_HASH.fullmatch(question)), "a digest is malformed")
+    require(type(question) is str and bool(HASH.fullmatch(question)), "a digest is malformed")
 
 
 def _check_columns(columns: Any, question: Question) -> None:
@@ -206,7 +205,7 @@ def _check_columns(columns: Any, question: Question) -> None:
             expected.append(told)
             continue
         for place, (low, high) in enumerate(pairwise(part.edges)):
-            edges = [written(low), written(high)]
+            edges = [str(low), str(high)]
             called = bin_name(part.name, low, high, last=place == len(part.edges) - 2)
             expected.append({**told, "name": called, "aggregate": part.name, "bin": edges})
     require(same(columns, expected), "columns are other ones")

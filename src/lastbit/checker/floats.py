@@ -37,14 +37,14 @@ class NumberFormat:
         if self.fixed or size < self.least:
             return self.least
         exponent = size.numerator.bit_length() - size.denominator.bit_length()
-        if _power(exponent) > size:
+        if power(exponent) > size:
             exponent -= 1
-        return max(self.least, _power(exponent - self.bits + 1))
+        return max(self.least, power(exponent - self.bits + 1))
 
     @property
     def least_normal(self) -> Fraction:
         """Where full precision begins."""
-        return self.least * _power(self.bits - 1)
+        return self.least * power(self.bits - 1)
 
     def holds(self, x: Fraction) -> bool:
         """Whether x is a number of the format."""
@@ -72,7 +72,8 @@ class NumberFormat:
         return min(step / 2, most)
 
 
-def _power(exponent: int) -> Fraction:
+def power(exponent: int) -> Fraction:
+    """2**exponent, exactly."""
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 

@@ -44,11 +44,6 @@ def number(text: object) -> Fraction:
     return value
 
 
-def written(value: Fraction | int) -> str:
-    """A number as certificates write it."""
-    return str(Fraction(value))
-
-
 def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """Fractions around e**x, relatively 10**-50 apart or less; for |x| up to 10**6.
 

@@ -32,7 +32,7 @@ from math import ceil, floor, prod
 from types import MappingProxyType
 from typing import Any
 
-from .numbers import Rejected, number, require, written
+from .numbers import Rejected, number, require
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
 _AGGREGATE = frozenset(
@@ -384,8 +384,8 @@ class Measured:
             "kind": self.kind,
             "expression": self.expression,
             "nullable": self.nullable,
-            "centre": written(self.centre),
-            "step": written(self.step),
+            "centre": str(self.centre),
+            "step": str(self.step),
             "lowest": self.lowest,
             "highest": self.highest,
             "edges": _written_edges(self.edges),
@@ -502,5 +502,5 @@ def _written_edges(edges: tuple[Fraction, ...]) -> Any:
     if len(edges) > _MANY_EDGES:
         width = (edges[-1] - edges[0]) / bins
         if all(edge == edges[0] + width * i for i, edge in enumerate(edges)):
-            return {"first": written(edges[0]), "last": written(edges[-1]), "bins": bins}
-    return [written(edge) for edge in edges]
+            return {"first": str(edges[0]), "last": str(edges[-1]), "bins": bins}
+    return [str(edge) for edge in edges]

@@ -25,6 +25,7 @@ from typing import Any
 
 from .floats import ONE, ZERO, Interval, exp, inverse, ln, minus, size, sqrt, times
 from .numbers import Rejected, number, require
+from .shape import reached
 
 _BITS = 256
 _FINE = 32  # every multiple of 1/32
@@ -79,13 +80,9 @@ def _points() -> Iterator[Fraction]:
 
 def _jet_at(rows: Sequence[Sequence[Any]], top: int, u: Fraction) -> _Jet:
     """The noise at a uniform."""
-    used = {top}
-    for index in range(top, -1, -1):
-        if index in used:
-            used.update(part for part in rows[index][1:] if type(part) is int)
     known: dict[int, _Jet] = {}
     try:
-        for index in sorted(used):
+        for index in reached(rows, top):
             known[index] = _short(_step(rows[index], known, u))
     except _Constant:
         raise Rejected(_NO_DENSITY) from None

@@ -38,7 +38,6 @@ from .numbers import (
     ln_bounds,
     number,
     require,
-    written,
 )
 from .query import (
     Asked,
@@ -59,7 +58,7 @@ _PLAN = frozenset(
     | {"asked", "composition", "conversion", "cost", "measures", "recipes", "parts"}
 )
 _PRICE = ("epsilon", "delta", "rho")
-_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
 
@@ -106,7 +105,7 @@ class _Loss:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are one, to the type: 1, 1.0 and true are three."""
-    return _text(one) == _text(other)
+    return _canonical(one) == _canonical(other)
 
 
 def check_release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
@@ -141,7 +140,7 @@ def _check_names(claim: Mapping[str, Any], body: Mapping[str, Any], plan: Any) -
     require(plan["query"] == digest(body["query"]), "the plan is for another query")
     require(body["plan_digest"] == digest(plan), "the plan was changed after it was written")
     for text in (claim["rows"], *([] if body["ledger"] is None else [body["ledger"]])):
-        require(isinstance(text, str) and bool(_HASH.fullmatch(text)), "a digest is malformed")
+        require(isinstance(text, str) and bool(HASH.fullmatch(text)), "a digest is malformed")
 
 
 def _check_derived(
@@ -159,7 +158,7 @@ def _check_derived(
     require(same(plan["measures"], expected), "the query needs other measures")
     require(same(plan["recipes"], recipes), "the aggregates are made of other measures")
     moved = {
-        name: {norm: written(size) for norm, size in moves_of(measure, facts).items()}
+        name: {norm: str(size) for norm, size in moves_of(measure, facts).items()}
         for name, measure in measures.items()
     }
     require(same(body["moves"], moved), "one unit moves the measures by another amount")
@@ -207,7 +206,7 @@ def _noise(part: Mapping[str, Any], proof: _Proof) -> _Loss:
     norm, parameter = ("l2_squared", "variance") if gaussian else ("l1", "scale")
     fields = {"part", "measure", "mechanism", "sensitivity", parameter, "epsilon", "rho"}
     require(set(part) == fields, "a part lacks a number, or has one too many")
-    require(same(part["sensitivity"], {norm: written(moved[norm])}), "a sensitivity is wrong")
+    require(same(part["sensitivity"], {norm: str(moved[norm])}), "a sensitivity is wrong")
     noise = _positive(part[parameter])
     if gaussian:
         require(part["epsilon"] is None, "Gaussian noise has no epsilon")
@@ -244,7 +243,7 @@ def _rank(part: Mapping[str, Any], proof: _Proof) -> _Loss:
     assert level is not None
     require(number(part["level"]) == level, "a quantile has another level")
     moved = rank_moved(level, proof.facts)
-    require(same(part["sensitivity"], {"distance": written(moved)}), "a sensitivity is wrong")
+    require(same(part["sensitivity"], {"distance": str(moved)}), "a sensitivity is wrong")
     rate = _positive(part["rate"])
     bins = len(proof.measures[measures["bins"]].edges) - 1
     _check_aim(part, aggregate.function, level, rate, bins)
@@ -370,5 +369,5 @@ def _check_price(claim: Mapping[str, Any], plan: Mapping[str, Any], proved: _Los
     require(number(claim["delta"]) < 1, "a delta of 1 promises nothing")
 
 
-def _text(value: Any) -> str:
+def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False)

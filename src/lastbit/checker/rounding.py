@@ -32,7 +32,7 @@ from fractions import Fraction
 from typing import Any
 
 from .code import check_code, check_records
-from .errors import check_error_bound
+from .errors import check_error_bound, interval_of
 from .floats import (
     check_quotient,
     check_uniform,
@@ -43,7 +43,7 @@ from .floats import (
 )
 from .numbers import Rejected, exp_bounds, ln_bounds, number, require
 from .rate import check_rate
-from .shape import Interval, Rows, shape, steady
+from .shape import Interval, Rows, reached, shape, steady
 
 _MACHINE = frozenset({"programs", "format", "ulps", "uniform", "cell", "region"})
 _CLAIM = _MACHINE | {"code", "sensitivity", "query_error", "epsilon"}
@@ -233,10 +233,9 @@ def laplace_excess(cell: Fraction, stray: Fraction) -> Fraction:
 
 
 def _interval(pair: Any) -> Interval:
-    require(isinstance(pair, list), "an interval is not a list")
-    low, high = (number(end) for end in pair)
-    require(low < high, "an interval is empty")
-    return low, high
+    found = interval_of(pair)
+    require(found[0] < found[1], "an interval is empty")
+    return found
 
 
 _DECLARED_BODY = frozenset({"pieces", "ends", "delta_n", "delta_round", "delta_t", "excess"})
@@ -332,12 +331,8 @@ def direction_of_noise(rows: Rows) -> int:
     """1 or -1: how value + noise moves with u, in the reals and in floats alike."""
     last = list(rows[-1])
     require(last[0] == "ADD" and list(rows[last[1]]) == ["VAR", "value"], "no value plus noise")
-    used = {last[2]}
-    for index in range(len(rows) - 2, -1, -1):
-        if index in used:
-            used.update(part for part in rows[index][1:] if type(part) is int)
     ways: dict[int, int] = {}
-    for index in sorted(used):  # each step once: tables may share them
+    for index in reached(rows, last[2]):
         ways[index] = _direction(rows, index, ways)
     require(ways[last[2]] in (1, -1), "the noise is not monotone in the uniform")
     return ways[last[2]]

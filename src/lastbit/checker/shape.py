@@ -59,6 +59,15 @@ def shape(rows: Rows, interval: Interval, region: Interval) -> Shape:
     return whole
 
 
+def reached(rows: Rows, top: int) -> list[int]:
+    """The steps that one uses, itself included, in order and each once: tables may share them."""
+    used = {top}
+    for index in range(top, -1, -1):
+        if index in used:
+            used.update(part for part in rows[index][1:] if type(part) is int)
+    return sorted(used)
+
+
 def _taken(rows: Rows, point: Fraction, way: int) -> set[int]:
     """The steps used for u at a point (way 0), just below it (-1) or just above it (1)."""
     found = {len(rows) - 1}
@@ -229,11 +238,7 @@ def steady(
 def _exact(rows: Rows, top: int, u: Fraction, holds: Callable[[Fraction], bool]) -> Fraction:
     """The step at this u, if the machine computes it without any rounding."""
     known: dict[int, Fraction] = {}
-    used = {top}
-    for index in range(top, -1, -1):
-        if index in used:
-            used.update(part for part in rows[index][1:] if type(part) is int)
-    for index in sorted(used):  # each step once: tables may share them
+    for index in reached(rows, top):
         known[index] = _exact_step(rows[index], known, u)
         require(holds(known[index]), "a sign depends on a step that is rounded")
     return known[top]

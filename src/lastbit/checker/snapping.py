@@ -25,7 +25,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from .numbers import Rejected, exp_bounds, ln_bounds, number, require, written
+from .floats import power
+from .numbers import Rejected, exp_bounds, ln_bounds, number, require
 
 _CLAIM = frozenset({"mechanism", "format", "epsilon", "bound", "distance", "loss", "delta"})
 _GUARD, _GROWTH = 24, 40
@@ -56,14 +57,14 @@ def _format(name: object) -> tuple[int, int]:
 def _preconditions(epsilon: Fraction, bound: Fraction, significand: int, least: int) -> None:
     """Both are normal floats; nothing under- or overflows; errors stay far below the noise."""
     for value in (epsilon, bound):
-        require(_power(least) <= value <= _power(-least), "a parameter is out of the normal range")
+        require(power(least) <= value <= power(-least), "a parameter is out of the normal range")
         whole = (value / _half_ulp(value, significand) / 2).denominator == 1
         require(whole, "a parameter is not a number of the format")
-    small = epsilon <= 256 and bound * epsilon <= _power(significand - 7)
+    small = epsilon <= 256 and bound * epsilon <= power(significand - 7)
     require(small, "epsilon or the bound is too large")
-    step = _power(-_exponent(epsilon))
-    require(_power(least + significand + 2) <= step, "the noise can underflow")
-    require(-2 * least * step <= _power(-least), "the noise can overflow")
+    step = power(-_exponent(epsilon))
+    require(power(least + significand + 2) <= step, "the noise can underflow")
+    require(-2 * least * step <= power(-least), "the noise can overflow")
 
 
 def _same(given: object, expected: Mapping[str, Any]) -> None:
@@ -90,7 +91,7 @@ class _Rules:
         self.significand, self.least = significand, least
 
     def snapping(self) -> dict[str, Any]:
-        step = _power(-_exponent(self.epsilon))  # the least power of two >= 1/epsilon
+        step = power(-_exponent(self.epsilon))  # the least power of two >= 1/epsilon
         edge = (math.ceil(self.bound / step) - Fraction(1, 2)) * step
         shift = _half_ulp(edge, self.significand)
         growth = math.floor(exp_bounds(self.epsilon * (step - 2 * shift))[0] * 2**_GROWTH)
@@ -117,11 +118,11 @@ class _Rules:
         return _node("SNAPPING", premises, excess=excess, delta=_of(last, "delta"))
 
     def next(self, reach: Fraction) -> dict[str, Any]:
-        exact = _power(_exponent(self.epsilon)) == self.epsilon
+        exact = power(_exponent(self.epsilon)) == self.epsilon
         moved = Fraction(0) if exact else _half_ulp(reach, self.significand)
         error, target = self.epsilon * moved, self.epsilon * (reach + moved)
         low = error + _half_ulp(target, self.significand)
-        high = low + self.up(ln_bounds(1 + _power(1 - self.significand))[1])
+        high = low + self.up(ln_bounds(1 + power(1 - self.significand))[1])
         add = _node("ADD", [], reach=reach)
         div = _node("DIV", [add], error=error, reach=target)
         return _node("NEXT", [_node("LN", [div], error=low)], low=low, high=high)
@@ -153,7 +154,7 @@ class _Rules:
     def range(self, reach: Fraction, excess: Fraction) -> dict[str, Any]:
         least = self.next(reach)
         lowest = -self.least * ln_bounds(Fraction(2))[0]
-        paid = _power(_exponent(1 + exp_bounds(self.epsilon + excess)[1]) + 1 + self.least)
+        paid = power(_exponent(1 + exp_bounds(self.epsilon + excess)[1]) + 1 + self.least)
         reached = self.epsilon * reach + _of(least, "low") < lowest
         return _node("RANGE", [least], delta=Fraction(0) if reached else paid)
 
@@ -173,7 +174,7 @@ def _factors(least: dict[str, Any]) -> tuple[Fraction, Fraction]:
 
 
 def _node(rule: str, premises: list[dict[str, Any]], **values: Fraction) -> dict[str, Any]:
-    texts = {name: written(value) for name, value in values.items()}
+    texts = {name: str(value) for name, value in values.items()}
     return {"rule": rule, "values": texts, "premises": premises}
 
 
@@ -182,14 +183,10 @@ def _of(node: Mapping[str, Any], name: str) -> Fraction:
 
 
 def _half_ulp(value: Fraction, significand: int) -> Fraction:
-    return _power(_exponent(value) - significand)
-
-
-def _power(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
+    return power(_exponent(value) - significand)
 
 
 def _exponent(value: Fraction) -> int:
     """The greatest e with 2**e <= value."""
     e = value.numerator.bit_length() - value.denominator.bit_length()
-    return e if _power(e) <= value else e - 1
+    return e if power(e) <= value else e - 1

@@ -92,7 +92,7 @@ class Asked:
 @click.option(
     "--dimension",
     type=click.IntRange(1, MOST_ENTRIES),
-    help="The mechanism takes vectors of so many entries.",
+    help="The mechanism takes vectors of this many entries.",
 )
 @click.option(
     "--neighbours",
@@ -105,7 +105,7 @@ class Asked:
 @click.option(
     "--samples",
     type=click.IntRange(1, MOST_SAMPLES),
-    help="Count so many runs of each input, in place of --seconds.",
+    help="Count this many runs of each input, in place of --seconds.",
 )
 @click.option(
     "--error",

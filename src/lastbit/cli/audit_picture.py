@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -73,7 +73,7 @@ def evidence_of(subject: Subject, result: AuditResult) -> Evidence:
     )
     panels = tuple(_panels(drawn, result))
     if not any(panel.event for panel in panels):
-        words += " The event is no range of one of these axes, so it is not shaded."
+        words += " The event is not a range on one of these axes, so it is not shaded."
     return Evidence(panels, words)
 
 
@@ -213,43 +213,63 @@ def _column_panel(
     seen = seen[np.abs(seen) < FAR]
     if not 0 < seen.size <= MOST_VALUES:
         cells, outside = _binned(columns) if seen.size else ((Cell(0, 1, 0, 0),), (1.0, 1.0))
-        single = False
     else:
         cells, ranges = _single(columns, seen, ranges)
         outside = tuple(float((np.abs(column) >= FAR).mean()) for column in columns)
-        single = True
     words = "How often each value came out of either input."
     if max(outside) > 0:
-        words += f" Not drawn: {_share(outside[0])} and {_share(outside[1])} of the outputs."
+        one, two = (f"{100 * share:.2g} %" for share in outside)
+        words += f" Not drawn: {one} and {two} of the outputs."
+    axis = feature.name
+    if feature.last_place_of:
+        axis += ": p for a multiple of 2^p but not of 2^(p+1)"
+    return _panel(feature.name[0].upper() + feature.name[1:], words, result, cells, ranges, axis)
+
+
+def _panel(
+    title: str,
+    words: str,
+    result: AuditResult,
+    cells: tuple[Cell, ...],
+    event: Sequence[Range],
+    axis: str = "the output",
+) -> LawPanel:
     return LawPanel(
-        title=feature.name[0].upper() + feature.name[1:],
+        title=title,
         words=words,
-        axis=_axis(feature),
+        axis=axis,
         inputs=(label_of(result.inputs[0]), label_of(result.inputs[1])),
         cells=cells,
-        single=single,
-        event=ranges,
+        single=any(cell.label for cell in cells),
+        event=tuple(event),
     )
 
 
-def _axis(feature: Feature) -> str:
-    if feature.last_place_of:
-        return f"{feature.name}: p for a multiple of 2^p but not of 2^(p+1)"
-    return feature.name
+def _labelled(shares: Iterable[tuple[str, float, float]]) -> tuple[Cell, ...]:
+    """One cell for each value, side by side: values far apart would leave an empty picture."""
+    return tuple(Cell(i, i + 1, p, q, label) for i, (label, p, q) in enumerate(shares))
+
+
+def _word_cells(
+    first: Mapping[Any, float], second: Mapping[Any, float], label: Callable[[Any], str] = label_of
+) -> tuple[Cell, ...]:
+    """The words in which two laws differ most."""
+    both = [(w, first.get(w, 0.0), second.get(w, 0.0)) for w in dict.fromkeys([*first, *second])]
+    both.sort(key=lambda one: -abs(one[1] - one[2]))
+    return _labelled((label(word), p, q) for word, p, q in both[:MOST_WORDS])
 
 
 def _single(
     columns: Sequence[NDArray[np.float64]], seen: NDArray[np.float64], ranges: Sequence[Range]
 ) -> tuple[tuple[Cell, ...], tuple[Range, ...]]:
-    """One cell for each value, side by side: values far apart would leave an empty picture."""
-    cells, inside = [], []
+    shares, inside = [], []
     for place, value in enumerate(seen.tolist()):
-        shares = [float((column == value).mean()) for column in columns]
-        label = "0 itself" if value == 2000.0 and last_place(np.zeros(1))[0] == value else ""
-        cells.append(Cell(place, place + 1, shares[0], shares[1], label or f"{value:.6g}"))
+        is_zero = value == 2000.0 and last_place(np.zeros(1))[0] == value
+        one, two = (float((column == value).mean()) for column in columns)
+        shares.append(("0 itself" if is_zero else f"{value:.6g}", one, two))
         if any(low == value or low <= value < high for low, high in ranges):
             inside.append((float(place), float(place + 1)))
-    return tuple(cells), tuple(_joined(inside))
+    return _labelled(shares), tuple(_joined(inside))
 
 
 def _joined(ranges: Sequence[Range]) -> list[Range]:
@@ -281,28 +301,16 @@ def _binned(
 
 
 def _word_panel(drawn: Sequence[Any], result: AuditResult) -> LawPanel:
-    counts = [Counter(label_of(item) for item in some) for some in drawn]
     total = len(drawn[0])
-    order = sorted(counts[0] | counts[1], key=lambda word: -abs(counts[0][word] - counts[1][word]))
-    cells = tuple(
-        Cell(place, place + 1, counts[0][word] / total, counts[1][word] / total, word)
-        for place, word in enumerate(order[:MOST_WORDS])
-    )
+    counts = [Counter(map(label_of, some)) for some in drawn]
+    one, two = ({word: count / total for word, count in some.items()} for some in counts)
+    cells = _word_cells(one, two, label=str)
     named = set(result.witness.outputs) if isinstance(result.witness, OutputEvent) else set()
-    more = f" {len(order) - MOST_WORDS} others are not drawn." if len(order) > MOST_WORDS else ""
-    return LawPanel(
-        title="The output",
-        words=f"How often each output came out of either input.{more}",
-        axis="the output",
-        inputs=(label_of(result.inputs[0]), label_of(result.inputs[1])),
-        cells=cells,
-        single=True,
-        event=tuple(_joined([(c.start, c.end) for c in cells if c.label in named])),
-    )
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    others = len(counts[0] | counts[1]) - MOST_WORDS
+    more = f" {others} others are not drawn." if others > 0 else ""
+    words = f"How often each output came out of either input.{more}"
+    event = _joined([(cell.start, cell.end) for cell in cells if cell.label in named])
+    return _panel("The output", words, result, cells, event)
 
 
 # ---------------------------------------------------------------- exact laws
@@ -317,16 +325,9 @@ def _law_panel(mechanism: Any, result: AuditResult) -> LawPanel | None:
     cells = _cells(one, two)
     if not cells:
         return None
-    single = any(cell.label for cell in cells)
-    return LawPanel(
-        title="How likely each output is",
-        words="Exact laws. Shaded: where the first input is as much likelier as in the event.",
-        axis="the output",
-        inputs=(label_of(result.inputs[0]), label_of(result.inputs[1])),
-        cells=cells,
-        single=single,
-        event=tuple(_best_cells(cells, float(result.delta))),
-    )
+    words = "Exact laws. Shaded: where the first input is as much likelier as in the event."
+    event = _best_cells(cells, float(result.delta))
+    return _panel("How likely each output is", words, result, cells, event)
 
 
 def _best_cells(cells: Sequence[Cell], delta: float) -> list[Range]:
@@ -359,14 +360,9 @@ def _cells(one: Any, two: Any) -> tuple[Cell, ...]:
     first, second = _listed(one), _listed(two)
     if first is None or second is None:
         return ()
-    outputs = list(dict.fromkeys([*first, *second]))
-    if all(isinstance(output, int | float | Fraction) for output in outputs):
-        return _number_cells(sorted(outputs), first, second)
-    outputs.sort(key=lambda o: -abs(first.get(o, 0.0) - second.get(o, 0.0)))
-    return tuple(
-        Cell(place, place + 1, first.get(o, 0.0), second.get(o, 0.0), label_of(o))
-        for place, o in enumerate(outputs[:MOST_WORDS])
-    )
+    if all(isinstance(output, int | float | Fraction) for output in (*first, *second)):
+        return _number_cells(first, second)
+    return _word_cells(first, second)
 
 
 def _whole(one: Law, two: Law, step: Fraction) -> tuple[Cell, ...]:
@@ -375,11 +371,10 @@ def _whole(one: Law, two: Law, step: Fraction) -> tuple[Cell, ...]:
     high = max(law.quantile(1 - LAW_OUTER) for law in (one, two))
     width = -(-(high - low + 1) // MOST_CELLS)
     if high - low < MOST_VALUES:
-        return tuple(
-            Cell(k - low, k - low + 1, _float(one.probability(k)), _float(two.probability(k)),
-                 f"{float(k * step):.6g}")
+        return _labelled(
+            (f"{float(k * step):.6g}", _float(one.probability(k)), _float(two.probability(k)))
             for k in range(low, high + 1)
-        )  # fmt: skip
+        )
     edges = [low + width * i for i in range((high - low) // width + 2)]
     sums = [[_float(law.cdf(edge - 1)) for edge in edges] for law in (one, two)]
     return tuple(
@@ -397,38 +392,24 @@ def _listed(law: Any) -> dict[Any, float] | None:
     return None
 
 
-def _number_cells(
-    outputs: Sequence[Any], first: Mapping[Any, float], second: Mapping[Any, float]
-) -> tuple[Cell, ...]:
+def _number_cells(first: Mapping[Any, float], second: Mapping[Any, float]) -> tuple[Cell, ...]:
+    outputs = sorted({*first, *second})
+    laws = [[law.get(output, 0.0) for output in outputs] for law in (first, second)]
     if len(outputs) <= MOST_VALUES:
-        return tuple(
-            Cell(place, place + 1, first.get(o, 0.0), second.get(o, 0.0), f"{float(o):.6g}")
-            for place, o in enumerate(outputs)
-        )
-    both = [(float(o), first.get(o, 0.0), second.get(o, 0.0)) for o in outputs]
-    finite = [cell for cell in both if math.isfinite(cell[0])]
-    low, high = _law_ends(finite)
-    if not low < high:
+        return _labelled(zip((f"{float(o):.6g}" for o in outputs), *laws, strict=True))
+    places = np.array([float(output) for output in outputs])
+    finite = np.isfinite(places)
+    places, weights = places[finite], np.array(laws)[:, finite]
+    total = weights.sum(axis=0).cumsum()
+    # all but a thousandth of either law at either end
+    outer = 2 * float(LAW_OUTER)
+    inner = places[(total > outer) & (total < 2 - outer)]
+    if inner.size < 2:
         return ()
-    wide = (high - low) / MOST_CELLS
-    cells = [Cell(low + i * wide, low + (i + 1) * wide, 0.0, 0.0) for i in range(MOST_CELLS)]
-    for place, p, q in finite:
-        if low <= place <= high:
-            i = min(int((place - low) / wide), MOST_CELLS - 1)
-            cells[i] = replace(cells[i], first=cells[i].first + p, second=cells[i].second + q)
-    return tuple(cells)
-
-
-def _law_ends(finite: Sequence[tuple[float, float, float]]) -> Range:
-    """All but a thousandth of either law at either end."""
-    total, low, high = 0.0, math.inf, -math.inf
-    for place, p, q in finite:
-        total += p + q
-        if total > 2 * float(LAW_OUTER):
-            low = min(low, place)
-        if total < 2 - 2 * float(LAW_OUTER):
-            high = max(high, place)
-    return low, high
+    edges = np.linspace(inner[0], inner[-1], MOST_CELLS + 1)
+    heights = [np.histogram(places, edges, weights=law)[0] for law in weights]
+    ends = zip(edges[:-1], edges[1:], *heights, strict=True)
+    return tuple(Cell(float(a), float(b), float(p), float(q)) for a, b, p, q in ends)
 
 
 def _float(ball: Ball) -> float:

@@ -34,7 +34,7 @@ PROBED = "if monotone, only probed"
     "--without-code",
     "still",
     is_flag=True,
-    help="Run no code: check the proof alone. That is no acceptance of a certificate about code.",
+    help="Run no code: check the proof alone. This does not accept a certificate about code.",
 )
 @json_option
 @click.pass_context

@@ -58,7 +58,7 @@ GROUPS: tuple[tuple[type, str], ...] = (
 @click.option("--epsilon", type=EXACT, help="As approximate, with the least delta for this one.")
 @click.option("--alpha", type=EXACT, help="As Renyi, of this order.")
 @click.option(
-    "--group", "size", type=click.IntRange(1, 10**9), help="First, for so many units together."
+    "--group", "size", type=click.IntRange(1, 10**9), help="First, for this many units together."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with exact numbers.")
 def convert(

@@ -32,8 +32,8 @@ neighbours = "add-remove"      # hides whether a patient is in the table at all
 
 [unit]
 column = "patient"             # whose row it is
-max_rows = 30                  # so many visits of a patient count; of more, each counts for less
-max_groups = 8                 # to so many groups a patient may belong where keys are unknown
+max_rows = 30                  # contribution bound: of more visits, each counts for less
+max_groups = 8                 # groups a patient may contribute to where keys are undeclared
 
 [budget]
 epsilon = 3

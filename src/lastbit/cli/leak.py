@@ -92,7 +92,7 @@ def leak(out: Path, samples: int, epsilon: str) -> None:
         f"no release tells more than ε = {_label(loss)}."
     )
     page = (*_fixed_point_page(fixed), *_float_page(floats), *_lattice_page(lattice))
-    show(Words(TITLE), *page, conclusion)
+    show(Words(TITLE, "bold"), *page, conclusion)
     click.echo(f"Picture: {out}")
 
 

@@ -104,7 +104,7 @@ def mechanism() -> None:
     """Release one value with exact noise, or explain a mechanism.
 
     With data a command prints the release and nothing else, and each run costs its guarantee once
-    more: nobody keeps count here. Without data nothing is drawn, and the mechanism is explained.
+    more: no ledger keeps count. Without data nothing is drawn, and the mechanism is explained.
     """
 
 
@@ -283,7 +283,9 @@ def thresholded_histogram(
 @click.option("--threshold", type=EXACT, required=True, help="What values are compared with.")
 @click.option("--values", metavar="NUMBERS", help='The true values, in their order: "1,5,9".')
 @file_option
-@click.option("--count", type=MANY, default=1, show_default=True, help="Stop after so many above.")
+@click.option(
+    "--count", type=MANY, default=1, show_default=True, help="Stop after this many above."
+)
 @monotone_option
 @grid_option
 @answered

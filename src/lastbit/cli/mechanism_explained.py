@@ -179,15 +179,15 @@ def _neighbours(mechanism: Laplace | Gaussian, moved: int) -> dict[str, Any]:
 def _pairs(chance: Callable[[int], Ball], moved: int, value: Callable[[int], Fraction]) -> Columns:
     """Outputs near x: their exact probabilities from x and from x + s, and the ratio."""
     unit = max(moved, 1)
-    rows = []
-    for k in range(-2 * unit, 3 * unit + 1, unit):
-        first, second = chance(k), chance(k - moved)
-        rows.append((_place(value(k)), certain(first), certain(second), _ratio(first, second)))
-    return Columns(
-        ("output", "P if the truth is x", f"P if it is {_place(value(moved))}", "ratio"),
-        tuple(rows),
-        numbers=(1, 2, 3),
-    )
+    outputs = range(-2 * unit, 3 * unit + 1, unit)
+    rows = [(_place(value(k)), chance(k), chance(k - moved)) for k in outputs]
+    return _ratios(("output", "P if the truth is x", f"P if it is {_place(value(moved))}"), rows)
+
+
+def _ratios(headings: tuple[str, str, str], rows: list[tuple[str, Ball, Ball]]) -> Columns:
+    """Two probabilities of each output, and the first over the second."""
+    cells = [(name, certain(p), certain(q), _ratio(p, q)) for name, p, q in rows]
+    return Columns((*headings, "ratio"), cells, numbers=(1, 2, 3))
 
 
 def _place(distance: Fraction) -> str:
@@ -212,11 +212,10 @@ def randomized_response(mechanism: RandomizedResponse) -> Explanation:
     """Answers perturbed one by one."""
     keep, count = mechanism.keep, mechanism.categories
     other = (1 - keep) / (count - 1)
-    same, rest = certain(Ball.of(keep)), certain(Ball.of(other))
-    ratio, inverse = certain(Ball.of(keep / other)), certain(Ball.of(other / keep))
-    rows = [("0", same, rest, ratio), ("1", rest, same, inverse)]
+    same, rest = Ball.of(keep), Ball.of(other)
+    rows = [("0", same, rest), ("1", rest, same)]
     if count > 2:
-        rows.append(("any other", rest, rest, "1"))
+        rows.append(("any other", rest, rest))
     return Explanation(
         name="randomized-response",
         guarantee=mechanism.guarantee,
@@ -235,11 +234,7 @@ def randomized_response(mechanism: RandomizedResponse) -> Explanation:
         errors=_bounds(lambda beta: mechanism.accuracy(beta, answers=100)),
         error_words="of 100 answers at most {bound} are changed, in {level} % of the polls",
         caption="Two people, whose answers are 0 and 1:",
-        table=Columns(
-            ("output", "P if the answer is 0", "P if it is 1", "ratio"),
-            tuple(rows),
-            numbers=(1, 2, 3),
-        ),
+        table=_ratios(("output", "P if the answer is 0", "P if it is 1"), rows),
     )
 
 
@@ -295,23 +290,19 @@ def _leads(mechanism: Selection, moves: int) -> Columns:
     if isinstance(mechanism, ReportNoisyMax):  # its utilities lie on a lattice
         step = mechanism.lattice.step
         unit = max(math.floor(unit / step), 1) * step
-    rows = []
-    for lead in (0, 1, 2, 4, 8):
-        first = mechanism.law([Fraction(0), lead * unit]).probability(1)
-        second = mechanism.law([Fraction(0), (lead - moves) * unit]).probability(1)
-        rows.append((_brief(lead * unit), certain(first), certain(second), _ratio(first, second)))
-    return Columns(
-        ("leads by", "P[it is picked]", "P with one against", "ratio"),
-        tuple(rows),
-        numbers=(1, 2, 3),
-    )
+
+    def picked(lead: int) -> Ball:
+        return mechanism.law([Fraction(0), lead * unit]).probability(1)
+
+    rows = [(_brief(k * unit), picked(k), picked(k - moves)) for k in (0, 1, 2, 4, 8)]
+    return _ratios(("leads by", "P[it is picked]", "P with one against"), rows)
 
 
 # -- keys from the data, and a threshold --
 
 
 def thresholded_histogram(mechanism: ThresholdedHistogram) -> Explanation:
-    """Counts of keys that only the data knows."""
+    """Counts of undeclared keys."""
     bar = mechanism.threshold
     near = sorted({1, 2, bar // 2, bar - 1, bar, bar + 1, 2 * bar} - {0})
     rows = []
@@ -332,7 +323,7 @@ def thresholded_histogram(mechanism: ThresholdedHistogram) -> Explanation:
         ),
         errors=_bounds(mechanism.accuracy),
         error_words="the noise of a key is at most {bound} in {level} % of the releases",
-        caption="What becomes of a key that so many people have:",
+        caption="What becomes of a key that this many people have:",
         table=Columns(("people", "P[it is shown]", "P[it is not]"), tuple(rows), numbers=(0, 1, 2)),
     )
 
@@ -368,22 +359,14 @@ def _crossings(mechanism: AboveThreshold) -> Columns | None:
     moved = math.floor(mechanism.sensitivity)
     reach = max(math.ceil(mechanism.threshold_scale + mechanism.query_scale), 1)
     bar = math.ceil(mechanism.threshold)
-    rows = []
-    for k in (-2 * reach, -reach, 0, reach, 2 * reach):
-        first, second = (
-            mechanism.law([bar + k + more], precision=64)[(True,)] for more in (0, moved)
-        )
-        rows.append(
-            (
-                _place(Fraction(k)).replace("x", "t"),
-                certain(first),
-                certain(second),
-                _ratio(second, first),
-            )
-        )
-    return Columns(
-        ("value", "P[above]", "P with one more", "ratio"), tuple(rows), numbers=(1, 2, 3)
-    )
+
+    def above(value: int) -> Ball:
+        return mechanism.law([bar + value], precision=64)[(True,)]
+
+    near = (-2 * reach, -reach, 0, reach, 2 * reach)
+    rows = [(_place(Fraction(k)).replace("x", "t"), above(k), above(k + moved)) for k in near]
+    cells = [(name, certain(p), certain(q), _ratio(q, p)) for name, p, q in rows]
+    return Columns(("value", "P[above]", "P with one more", "ratio"), cells, numbers=(1, 2, 3))
 
 
 # -- numbers --

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 # ---------------------------------------------------------------- commands
 
-OTHER = re.compile(r"^or ([a-z_]+),")
-ARGUMENT = re.compile(r"""\b([a-z][a-z_]*)=(["']?)([\w./+-]*)\2""")
-
 
 class Command(click.Command):
     """A command whose errors speak of options where the rooms below speak of arguments."""
@@ -36,26 +32,13 @@ class Command(click.Command):
             return super().invoke(ctx)
         except InvalidParameter as error:
             options = {p.name: p.opts[0] for p in self.params if p.name and p.opts}
-            raise _renamed(error, options) from error
+            raise error.with_options(options) from error
 
 
 class Group(click.Group):
     """A group of such commands."""
 
     command_class = Command
-
-
-def _renamed(error: InvalidParameter, options: Mapping[str, str]) -> InvalidParameter:
-    def option(match: re.Match[str]) -> str:
-        name, _, value = match.groups()
-        return f"{options[name]} {value}".rstrip() if name in options else match[0]
-
-    problem = OTHER.sub(lambda match: f"or {options.get(match[1], match[1])},", error.problem)
-    return InvalidParameter(
-        options.get(error.parameter, error.parameter),
-        problem=ARGUMENT.sub(option, problem),
-        remedy=ARGUMENT.sub(option, error.remedy),
-    )
 
 
 # ---------------------------------------------------------------- numbers

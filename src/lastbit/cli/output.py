@@ -46,6 +46,7 @@ class Words:
     """A paragraph."""
 
     text: str
+    style: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _print(console: Console, part: Part) -> None:
             console.print(Text.assemble((title, "bold"), " " * gap, (verdict, tone)))
             console.print(spelled("─") * console.width, style="dim")
         case Words():
-            console.print(Text(spelled(part.text)))
+            console.print(Text(spelled(part.text), part.style))
         case Facts():
             table = _table(show_header=False)
             table.add_column(style="bold", no_wrap=True)
@@ -158,16 +159,18 @@ def waiting(words: str = "") -> Iterator[Callable[[float, str], None]]:
     if not console.is_terminal:
         yield lambda share, words: None
         return
-    start = time.monotonic()
-    status = console.status(words)
+    start, plain = time.monotonic(), console.options.ascii_only
+    status = console.status(words, spinner="line" if plain else "dots")
     timer = threading.Timer(PATIENCE, status.start)
     timer.daemon = True
     timer.start()
 
     def tell(share: float, words: str) -> None:
         full = min(max(round(BAR * share), 0), BAR)
-        seconds = time.monotonic() - start
-        status.update(f"{words}  {'━' * full}[dim]{'━' * (BAR - full)}[/dim]  {seconds:.0f} s")
+        bar = "#" * full if plain else "━" * full
+        rest = "." * (BAR - full) if plain else "━" * (BAR - full)
+        seconds = f"  {time.monotonic() - start:.0f} s"
+        status.update(Text.assemble(f"{words}  ", bar, (rest, "dim"), seconds))
 
     try:
         yield tell

@@ -47,9 +47,7 @@ UNREAD = "Nothing has been read or charged."
 @click.argument("card", type=PATH)
 @click.argument("sql")
 @click.option("--epsilon", type=EXACT, help="The price of the whole answer: 1, 0.5, 1/3 ...")
-@click.option(
-    "--delta", type=EXACT, help="For keys that only the data knows, and Gaussian noise: 1e-9."
-)
+@click.option("--delta", type=EXACT, help="For undeclared keys, and Gaussian noise: 1e-9.")
 @click.option(
     "--rho", type=EXACT, help="The price, where the table is paid in concentrated privacy."
 )
@@ -171,8 +169,9 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
 def _plan_page(plan: Plan) -> tuple[Part, ...]:
     """What will be done, at which price and with which error."""
     words = plan_words(plan)
-    verdict = f"{words.price}, not yet paid"
+    verdict = "not yet paid"
     facts = [
+        ("price", f"{words.price} for the whole answer"),
         ("promise", words.promise),
         ("limits", words.limits),
         ("adds up", words.composition),

@@ -24,7 +24,8 @@ promises.
 | `decimals.py` | exact number or ball -> text, up, down or exactly |
 | `ball.py` | balls whose undecidable comparisons raise; computable reals, and `refine` |
 | `binomial.py` | binomial tails, decided exactly; Clopper-Pearson ends |
-| `elementary.py` | e**-x, ln, cos and sin over arrays of floats, with proved error bounds |
+| `elementary.py` | e**-x, cos and sin over arrays of floats, with proved error bounds |
+| `logarithm.py` | ln of floats, correctly rounded |
 """
 
 from lastbit.doors import opened

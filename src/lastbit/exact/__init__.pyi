@@ -9,7 +9,6 @@ from lastbit.exact.ball import (
     working_precision as working_precision,
 )
 from lastbit.exact.binomial import (
-    binomial_tail as binomial_tail,
     clopper_pearson as clopper_pearson,
     probability_lower as probability_lower,
     probability_upper as probability_upper,

@@ -25,9 +25,9 @@ _MOST_PLACES = 1 << 24
 class _Precision:
     """Who may set the working precision, which is one variable of the whole process in flint.
 
-    Balls are right at any precision, but a race could leave them wider than asked for: whoever
-    computes holds the lock. A child process starts with a copy of the lock as it was; if another
-    thread held it, nobody would ever release it there.
+    Balls are right at any precision, but a race could leave them wider than asked for: the
+    thread that computes holds the lock. A child process starts with a copy of the lock as it was;
+    if another thread held it, it would never be released there.
     """
 
     __slots__ = ("before", "lock")
@@ -216,7 +216,7 @@ class Ball:
         raise TypeError("a ball has no truth value; compare it")
 
     def __float__(self) -> NoReturn:
-        raise TypeError("a ball is no float; round it with lastbit.exact.upper or lower")
+        raise TypeError("a ball is not a float; round it with lastbit.exact.upper or lower")
 
     def __repr__(self) -> str:
         return f"Ball({self})"

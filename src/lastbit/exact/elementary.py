@@ -106,7 +106,7 @@ def cos_sin_turn(
              Both stay below 3u < 4u = 2**-51; u squared is covered by the gap.
     Source   Taylor; the bound is worked out above
     Differs  no maths library is called, so none has to be trusted
-    Checked  tests/exact/test_turn.py
+    Checked  tests/exact/test_trigonometry.py
 
     >>> cosine, sine = cos_sin_turn(np.array([0.0, 0.25, 0.5]))
     >>> (cosine + 0.0).tolist(), (sine + 0.0).tolist()

@@ -41,7 +41,7 @@ def ln(x: float) -> float:
     (0.0, -0.6931471805599453)
     """
     if not isinstance(x, float):
-        raise WrongType("x", problem="is no float", remedy=_REMEDY)
+        raise WrongType("x", problem="is not a float", remedy=_REMEDY)
     if not 0.0 < x < math.inf:
         raise InvalidParameter("x", problem="has no logarithm", remedy=_REMEDY)
     mantissa, exponent = math.frexp(x)
@@ -62,7 +62,7 @@ def ln_each(x: Floats) -> Floats:
     [0.0, -0.6931471805599453]
     """
     if not isinstance(x, np.ndarray) or x.dtype != np.float64:
-        raise WrongType("x", problem="is no array of float64", remedy=_REMEDY)
+        raise WrongType("x", problem="is not an array of float64", remedy=_REMEDY)
     if x.size and not (x.min() > 0 and x.max() < np.inf):
         raise InvalidParameter("x", problem="has no logarithm", remedy=_REMEDY)
     mantissa, exponent = np.frexp(x)

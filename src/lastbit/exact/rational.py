@@ -67,7 +67,7 @@ def _exact(value: object, name: str) -> Fraction:
             return _from_decimal(value, name)
         case str():
             return _from_text(value, name)
-    # numpy's float16, float32 and longdouble are no Python floats, yet exact dyadics all the same
+    # numpy's float16, float32 and longdouble are not Python floats, yet exact dyadics all the same
     ratio = getattr(value, "as_integer_ratio", None)
     if ratio is None:
         raise TypeError
@@ -245,7 +245,7 @@ def _from_text(text: str, name: str) -> Fraction:
     plain = _PLAIN.fullmatch(text)
     if plain is None and _RATIO.fullmatch(text) is None:
         shown = repr(text if len(text) <= 40 else text[:37] + "...")
-        raise InvalidParameter(name, problem=f"is {shown}, which is no number", remedy=_REMEDY)
+        raise InvalidParameter(name, problem=f"is {shown}, which is not a number", remedy=_REMEDY)
     _check_exponent(len(text), name)
     if plain is not None and plain["exponent"]:
         _check_exponent(int(plain["exponent"]), name)

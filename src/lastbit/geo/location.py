@@ -80,7 +80,7 @@ class Geo:
         loss, spelled = loss_and_distance(epsilon)
         distance = _within(within, spelled)
         if not isinstance(remap, bool):
-            raise WrongType("remap", problem="is no truth value", remedy="pass True or False")
+            raise WrongType("remap", problem="is not a truth value", remedy="pass True or False")
         plane = local_map(_region(region, centre, radius))
         _check_loss(loss)
         noise = PlanarLaplace(epsilon=loss.value, within=distance + _SLACK, unit="m", grid=grid)
@@ -227,7 +227,9 @@ def _within(within: Length | None, spelled: Fraction | None) -> Fraction:
         raise InvalidParameter(
             "within",
             problem=problem,
-            remedy='pass epsilon="ln(4)/200m", or epsilon="ln(4)" and within="200 m"',
+            remedy="pass {epsilon}, or another with {within}",
+            epsilon="ln(4)/200m",
+            within="200 m",
         )
     distance = metres(within, "within") if spelled is None else spelled
     if distance > _LARGEST_WITHIN:
@@ -252,7 +254,8 @@ def _check_fineness(plane: LocalMap, step: Fraction) -> None:
         raise InvalidParameter(
             "grid",
             problem="is finer than 2**-50 of the region",
-            remedy='pass a smaller epsilon, or a coarser grid, grid="1/1024"',
+            remedy="pass a smaller epsilon, or a coarser grid, {grid}",
+            grid="1/1024",
         )
 
 

@@ -1,6 +1,7 @@
-"""Places as people pass them: pairs (latitude, longitude) in degrees, checked before all else.
+"""Places, losses and distances as people write them, read exactly and checked before all else.
 
-Losses and distances as people write them, read exactly: "ln(4)/200m", "1 per 200 m", "10 km".
+Places are pairs (latitude, longitude) in degrees; losses and distances are texts such as
+"ln(4)/200m", "1 per 200 m" and "10 km".
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact import Ball, Number, Real, positive, rational, shown
+from lastbit.exact import Ball, Number, Real, exact_text, positive, rational
 from lastbit.mechanisms import array_of
 
 Length: TypeAlias = Number
@@ -27,7 +27,7 @@ UNITS = MappingProxyType(
     {"m": 1, "metre": 1, "metres": 1, "meter": 1, "meters": 1, "km": 1000, "kilometre": 1000,
      "kilometres": 1000, "kilometer": 1000, "kilometers": 1000}
 )  # fmt: skip
-LARGEST_POWER = 64  # beyond it a factor is only bounded: nobody reads its digits
+LARGEST_POWER = 64  # beyond it a factor is only bounded: its digits would not be read
 _DECIMAL = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
 _NUMBER = rf"{_DECIMAL}(?:\s*/\s*\d+)?"
 _UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
@@ -41,7 +41,6 @@ _METRES = re.compile(rf"\s*(?P<length>{_NUMBER})\s*(?P<unit>{_UNIT})?\s*", re.AS
 _LONGEST = 100
 _LARGEST_LOSS = 2000
 _UNNAMED = "a real number"
-_MOST_SHOWN = 24
 _EPSILON_REMEDY = 'write a loss and its distance, "ln(4)/200m", "1 per 200 m" or "0.0069/m"'
 _LENGTH_REMEDY = 'pass metres, or a string such as "200 m" or "10 km"'
 
@@ -82,7 +81,7 @@ class ExactLoss:
     def odds_upper(self) -> Fraction | float:
         """By which factor odds change at most: exp of the loss, exact where it is rational.
 
-        Beyond exp(2000) it is infinity: a number nobody reads, with too many digits.
+        Beyond exp(2000) it is infinity: a number with too many digits to read.
         """
         whole = self.share.denominator == 1 and self.share <= LARGEST_POWER
         if isinstance(self.factor, Fraction) and whole:
@@ -92,9 +91,9 @@ class ExactLoss:
 
     def __str__(self) -> str:
         if self.factor is None:
-            return _short(self.share)
-        words = f"ln({_short(self.factor)})" if isinstance(self.factor, Fraction) else _UNNAMED
-        return words if self.share == 1 else f"{_short(self.share)} {words}"
+            return exact_text(self.share)
+        words = f"ln({exact_text(self.factor)})" if isinstance(self.factor, Fraction) else _UNNAMED
+        return words if self.share == 1 else f"{exact_text(self.share)} {words}"
 
 
 def parse_epsilon(text: str) -> tuple[Fraction | Real, Fraction]:
@@ -136,17 +135,8 @@ def metres(length: object, name: str) -> Fraction:
         return positive(length, name)
     found = _METRES.fullmatch(length) if len(length) <= _LONGEST else None
     if found is None:
-        raise InvalidParameter(name, problem="is no distance", remedy=_LENGTH_REMEDY)
+        raise InvalidParameter(name, problem="is not a distance", remedy=_LENGTH_REMEDY)
     return _distance(found, name)
-
-
-def _short(number: Fraction) -> str:
-    """A number in full, or by its first digits where nobody would read the rest."""
-    text = shown(number).strip("'")
-    if len(text) <= _MOST_SHOWN:
-        return text
-    digits = Context(prec=6, rounding=ROUND_FLOOR, Emin=-9999, Emax=9999)
-    return f"{digits.divide(Decimal(number.numerator), Decimal(number.denominator)):g}..."
 
 
 def _from_text(text: str) -> tuple[ExactLoss, Fraction | None]:
@@ -158,7 +148,9 @@ def _from_text(text: str) -> tuple[ExactLoss, Fraction | None]:
     alone = _LOSS.fullmatch(text)
     if alone is not None:
         return _amount(alone), None
-    raise InvalidParameter("epsilon", problem="is no loss that can be read", remedy=_EPSILON_REMEDY)
+    raise InvalidParameter(
+        "epsilon", problem="is not a loss that can be read", remedy=_EPSILON_REMEDY
+    )
 
 
 def _amount(found: re.Match[str]) -> ExactLoss:
@@ -204,7 +196,7 @@ def places_of(points: Any) -> tuple[NDArray[np.float64], bool]:
     array = _floats(points)
     single = array.ndim == 1
     if array.shape[-1:] != (2,) or array.ndim > 2:
-        raise InvalidParameter("points", problem="are no pairs", remedy=_REMEDY)
+        raise InvalidParameter("points", problem="are not pairs", remedy=_REMEDY)
     places = array.reshape(-1, 2)
     if not len(places):
         raise InvalidParameter("points", problem="are none", remedy=_REMEDY)
@@ -226,7 +218,9 @@ def _floats(points: Any) -> NDArray[np.float64]:
             return array.astype(np.float64)
     except (LastbitError, OverflowError) as error:
         if isinstance(error, InvalidParameter) and error.parameter == "points":
-            problem = "are none" if error.problem == "are none" else "hold what is no finite number"
+            problem = (
+                "are none" if error.problem == "are none" else "hold what is not a finite number"
+            )
         else:
             problem = "are not pairs of finite numbers"
         kind = WrongType if isinstance(error, WrongType) else InvalidParameter

@@ -1,7 +1,4 @@
-"""Public regions of the Earth: boxes of latitude and longitude.
-
-The ellipsoid WGS84: how many metres a degree is, at a latitude, as enclosed reals.
-"""
+"""Public regions of the Earth, boxes of degrees; and how many metres a degree is on WGS84."""
 
 from __future__ import annotations
 
@@ -99,7 +96,7 @@ class Region:
         edges = (self.south, self.west, self.north, self.width)
         if any(not isinstance(edge, Fraction) for edge in edges):
             raise WrongType(
-                "region", problem="has edges that are no Fractions", remedy="use Region.box(edges)"
+                "region", problem="has edges that are not Fractions", remedy="use Region.box(edges)"
             )
         if any((edge / _STEP).denominator != 1 for edge in edges):
             raise InvalidParameter(
@@ -151,7 +148,7 @@ class Region:
         if abs(latitude) > 90 and abs(longitude) <= 90:
             remedy += ", the latitude first"
         if abs(latitude) > 90 or not -180 <= longitude <= 360:
-            raise InvalidParameter("centre", problem="is no place on the Earth", remedy=remedy)
+            raise InvalidParameter("centre", problem="is not a place on the Earth", remedy=remedy)
         far = metres(radius, "radius")
         _check_size(4 * far, "radius")  # its box is as wide and as high as the disc, or more
         nearest = max(abs(latitude) - _degrees(far, meridian_degree(Fraction(0))), Fraction(0))
@@ -250,7 +247,7 @@ def _numbers(values: Any, count: int, name: str, remedy: str) -> tuple[Fraction,
     try:
         items = list(values)
     except TypeError:
-        raise WrongType(name, problem="is no sequence of numbers", remedy=remedy) from None
+        raise WrongType(name, problem="is not a sequence of numbers", remedy=remedy) from None
     if len(items) != count:
         raise InvalidParameter(name, problem=f"has not {count} numbers", remedy=remedy)
     return tuple(rational(item, name) for item in items)

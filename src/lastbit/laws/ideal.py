@@ -66,10 +66,10 @@ class Ideal(ABC):
 
     @abstractmethod
     def near_below(self, probability: arb) -> arb:
-        """A number near the z with P[Z <= z] = probability <= 1/2: a guess, nobody trusts it."""
+        """A number near the z with P[Z <= z] = probability <= 1/2; nothing rests on it."""
 
     def near_above(self, probability: arb) -> arb:
-        """A number near the z with P[Z > z] = probability <= 1/2: a guess, nobody trusts it."""
+        """A number near the z with P[Z > z] = probability <= 1/2; nothing rests on it."""
         return -self.near_below(probability)
 
     def quantile(self, probability: object, *, precision: int = DEFAULT_PRECISION) -> Ball:

@@ -334,7 +334,7 @@ def _checked_rate(rate: Number | Real) -> Fraction | Real:
 
 def _pair(point: object) -> tuple[object, object]:
     if not isinstance(point, tuple | list) or len(point) != 2:
-        raise WrongType("point", problem="is no pair", remedy="pass (x, y)")
+        raise WrongType("point", problem="is not a pair", remedy="pass (x, y)")
     return point[0], point[1]
 
 

@@ -47,7 +47,7 @@ class Clamped(Law):
 
     def __post_init__(self) -> None:
         if not isinstance(self.law, Law):
-            raise WrongType("law", problem="is no law", remedy="pass one, DiscreteLaplace(1)")
+            raise WrongType("law", problem="is not a law", remedy="pass one, DiscreteLaplace(1)")
         whole(self.low, "low", least=-_FARTHEST_VALUE)
         if whole(self.high, "high", least=-_FARTHEST_VALUE) < self.low:
             raise InvalidParameter("high", problem="is below low", remedy="pass low <= high")
@@ -220,7 +220,7 @@ class Rounded(Law):
     ) -> None:
         if not isinstance(ideal, Ideal):
             raise WrongType(
-                "ideal", problem="is no ideal law", remedy="pass one, such as IdealLaplace()"
+                "ideal", problem="is not an ideal law", remedy="pass one, such as IdealLaplace()"
             )
         object.__setattr__(self, "ideal", ideal)
         object.__setattr__(self, "location", _location(location))
@@ -287,14 +287,14 @@ def _fmpq(number: Fraction) -> fmpq:
 
 
 def _rational(value: Number, name: str) -> Fraction:
-    """What `rational` says, but a text that is no number is not repeated: it may be private."""
+    """What `rational` says, but a text that is not a number is not repeated: it may be private."""
     try:
         return rational(value, name)
     except InvalidParameter:
         if not isinstance(value, str):
             raise
     raise InvalidParameter(
-        name, problem="is a text that is no number", remedy='pass one such as "0.1" or "1/3"'
+        name, problem="is a text that is not a number", remedy='pass one such as "0.1" or "1/3"'
     )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
-from lastbit.exact import shown
+from lastbit.exact import exact_text
 from lastbit.tables import Budget, Cost, on_grid, rounded_up, suggested
 
 _NOTHING = Cost()
@@ -86,7 +86,7 @@ class Account:
         if budget is not None and not self.spent.within(budget):
             raise InvalidParameter(
                 "budget",
-                problem=f"is less than what {self.name} has spent: {_said(self.spent)}",
+                problem=f"is less than what {self.name} has spent: {_amounts(self.spent)}",
                 remedy="set it to that to close the account, or higher; spent stays spent",
             )
         return replace(self, budget=budget)
@@ -110,21 +110,17 @@ class Account:
         if cost.delta and self.budget is not None and not self.budget.delta:
             remedy = "ask for what needs no delta, say by declared keys"
         return (
-            f"the answer costs {_said(cost)}, and of the budget of {self.name} only "
-            f"{_said(left, all_of=self.budget)} is left; nothing was charged or released; {remedy}"
+            f"the answer costs {_amounts(cost)}, and of the budget of {self.name} only "
+            f"{_amounts(left, all_of=self.budget)} is left; nothing was charged or released; "
+            f"{remedy}"
         )
 
 
-def _said(amount: Cost, *, all_of: Budget | None = None) -> str:
+def _amounts(cost: Cost, *, all_of: Budget | None = None) -> str:
     """In words; with a budget, zero is said too where the budget has that currency."""
-    like = amount if all_of is None else all_of
+    like = cost if all_of is None else all_of
     names = [name for name in ("epsilon", "delta", "rho") if getattr(like, name)] or ["epsilon"]
-    return ", ".join(f"{name} = {_written(getattr(amount, name))}" for name in names)
-
-
-def _written(number: Fraction) -> str:
-    text = shown(number).strip("'")
-    return text if len(text) <= 16 else f"about {number.numerator / number.denominator:.6g}"
+    return ", ".join(f"{name} = {exact_text(getattr(cost, name), 16)}" for name in names)
 
 
 def _moved_up(amount: Cost) -> Cost:

@@ -195,7 +195,7 @@ class Scan:
         state = None if name is None else self.account(name)
         if state is not None:
             fields |= {"spent": state.spent, "budget": state.budget}
-        return Entry(sequence=0, when="", **fields)
+        return Entry(**fields)
 
     def _entry(self, number: int, text: bytes) -> Entry:
         try:

@@ -106,7 +106,7 @@ def restored(
         with transaction(target):
             chain = scanned(source.path, target)
             words = f"restored from a backup that ended with {chain.head}"
-            note = Entry(sequence=0, when="", kind="note", who=who, words=words)
+            note = Entry(kind="note", who=who, words=words)
             after = chain.last, chain.head
             for draft in (note, *voided(chain, who=who)):
                 entry = appended(target, draft, None, after=after)

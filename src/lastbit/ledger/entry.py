@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.ledger.account import Account
@@ -38,6 +38,9 @@ _FORMAT, _FORMAT_OF_RESERVATIONS = "lastbit ledger 1", "lastbit ledger 2"
 _RESERVATIONS = ("reserved", "settled", "voided")
 _KINDS = ("opened", "budget", "charge", "note", *_RESERVATIONS)
 _EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
+Amount = TypeVar("Amount")
+
+_CURRENCIES = ("epsilon", "delta", "rho")
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
 
 
@@ -54,9 +57,10 @@ class Entry:
     True
     """
 
-    sequence: int
-    when: str
     kind: Kind
+    sequence: int = 0
+    """From 1 on; a draft has no number, and no time, yet."""
+    when: str = ""
     previous: str = FIRST
     account: str | None = None
     who: str | None = None
@@ -90,9 +94,7 @@ class Entry:
                 "when": self.when,
                 "kind": self.kind,
                 "previous": self.previous,
-                "cost": None if self.cost is None else self.cost.to_json(),
-                "spent": None if self.spent is None else self.spent.to_json(),
-                "budget": None if self.budget is None else _budget_json(self.budget),
+                **{name: _amounts(getattr(self, name)) for name in ("cost", "spent", "budget")},
                 **{name: getattr(self, name) for name in _TEXTS},
                 **late,
             }
@@ -151,9 +153,9 @@ def _entry(data: dict[str, Any]) -> Entry:
         when=data["when"],
         kind=cast(Kind, data["kind"]),
         previous=str(data["previous"]),
-        cost=_cost(data["cost"]),
-        spent=_cost(data["spent"]),
-        budget=_budget(data["budget"]),
+        cost=_read(data["cost"], Cost),
+        spent=_read(data["spent"], Cost),
+        budget=_read(data["budget"], Budget),
         **texts,
     )
 
@@ -164,29 +166,15 @@ def _exact(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _cost(data: dict[str, str] | None) -> Cost | None:
+def _amounts(amount: Cost | Budget | None) -> dict[str, str] | None:
+    if amount is None:
+        return None
+    kind = {"kind": amount.kind} if isinstance(amount, Budget) else {}
+    return {**kind, **{name: str(getattr(amount, name)) for name in _CURRENCIES}}
+
+
+def _read(data: Any, made: Callable[..., Amount]) -> Amount | None:
     if data is None:
         return None
-    return Cost(
-        epsilon=_exact(data["epsilon"]), delta=_exact(data["delta"]), rho=_exact(data["rho"])
-    )
-
-
-def _budget_json(budget: Budget) -> dict[str, str]:
-    return {
-        "kind": budget.kind,
-        "epsilon": str(budget.epsilon),
-        "delta": str(budget.delta),
-        "rho": str(budget.rho),
-    }
-
-
-def _budget(data: dict[str, Any] | None) -> Budget | None:
-    if data is None:
-        return None
-    return Budget(
-        kind=data["kind"],
-        epsilon=_exact(data["epsilon"]),
-        delta=_exact(data["delta"]),
-        rho=_exact(data["rho"]),
-    )
+    kind = {"kind": data["kind"]} if made is Budget else {}
+    return made(**kind, **{name: _exact(data[name]) for name in _CURRENCIES})

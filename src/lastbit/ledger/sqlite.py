@@ -58,7 +58,8 @@ from lastbit.ledger.storage import (
     upgraded,
 )
 from lastbit.places import exists
-from lastbit.tables import Budget, Cost, check_admitted
+from lastbit.sampling import secure_bits
+from lastbit.tables import Budget, Cost, check_budget
 
 _SECRET_BYTES = 32
 _LONGEST_NAME = 200
@@ -108,7 +109,7 @@ class Ledger:
                     chain = self._chain(connection)  # another process may have been first
                     found = chain.account(name)
                     if found is None:
-                        _check_budget(budget)
+                        check_budget(budget)
                         found = Account(name=name, budget=None).with_budget(budget)
                         _append(connection, chain, _budget_entry(found, who=None))
         if found.budget != budget:
@@ -129,7 +130,7 @@ class Ledger:
             found = chain.account(name)
             if found is not None and found.budget == budget:
                 return found
-            _check_budget(budget)
+            check_budget(budget)
             after = (found or Account(name=name, budget=None)).with_budget(budget)
             _append(connection, chain, _budget_entry(after, who=who))
         return after
@@ -186,8 +187,6 @@ class Ledger:
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         draft = Entry(
-            sequence=0,
-            when="",
             kind="reserved",
             account=account,
             who=who,
@@ -300,8 +299,6 @@ class Ledger:
         asked = record.get("asked")
         told = asked if isinstance(asked, Mapping) else {}
         draft = Entry(
-            sequence=0,
-            when="",
             kind="charge",
             account=account,
             who=who,
@@ -412,7 +409,7 @@ class Ledger:
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger as it is now, while others use it; an existing file is not replaced."""
-        from lastbit.ledger.copies import copied
+        from lastbit.ledger.copies import copied  # which is made of ledgers
 
         copied(self, path)
 
@@ -453,8 +450,6 @@ def _append(
 
 
 def _new_ledger(connection: sqlite3.Connection) -> None:
-    from lastbit.sampling import secure_bits
-
     secret = secure_bits().fill(_SECRET_BYTES).tobytes()
     with transaction(connection):
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -463,14 +458,12 @@ def _new_ledger(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
         connection.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
         sealed = hashlib.sha256(secret).hexdigest()
-        opening = Entry(sequence=0, when="", kind="opened", secret=sealed)
+        opening = Entry(kind="opened", secret=sealed)
         appended(connection, opening, None, after=(0, FIRST))
 
 
 def _budget_entry(state: Account, *, who: str | None) -> Entry:
     return Entry(
-        sequence=0,
-        when="",
         kind="budget",
         account=state.name,
         who=who,
@@ -519,13 +512,6 @@ def _check_charge(cost: object, who: object, **texts: object) -> None:
     _check_who(who)
     if not isinstance(cost, Cost):
         raise WrongType("charge", problem="has no cost", remedy="pass a Cost")
-
-
-def _check_budget(budget: Budget | None) -> None:
-    """A budget that is new to a ledger is on the grid of prices, so that what is left is short."""
-    if budget is not None:
-        for name in ("epsilon", "delta", "rho"):
-            check_admitted(getattr(budget, name), f"budget: {name}")
 
 
 def _check_who(who: object) -> None:

@@ -28,9 +28,10 @@ import sqlite3
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
 
@@ -201,7 +202,7 @@ def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection with our settings, closed at the end; what it holds is not looked at."""
     address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
     connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
-    connection.text_factory = _text
+    connection.text_factory = _decoded
     try:
         for setting in _SETTINGS:
             connection.execute(setting).fetchall()
@@ -210,7 +211,7 @@ def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def _text(raw_: bytes) -> str:
+def _decoded(raw_: bytes) -> str:
     """Text of the file; bytes that are no UTF-8 stay recognisable as such, and fit no hash."""
     return raw_.decode("utf-8", "surrogateescape")
 
@@ -326,7 +327,7 @@ def translated(place: Path) -> Iterator[None]:
     except (UnicodeError, sqlite3.Warning, OverflowError):  # bytes where text or a number should be
         failed = damaged(place, "is damaged (it holds what no ledger holds); restore a backup")
     except OSError as error:
-        failed = _unusable(place, f"cannot be reached ({error.strerror})", "look at the disk")
+        failed = _unusable(place, f"cannot be reached ({error.strerror})", _DISK)
     except MemoryError:
         failed = damaged(place, "is damaged (it names a size beyond all memory); restore a backup")
     else:
@@ -334,29 +335,34 @@ def translated(place: Path) -> Iterator[None]:
     raise failed from None
 
 
+_DISK = "look at the disk"
+_UNUSABLE: Mapping[int, tuple[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+            ("is locked by another process", "try again when that has finished"),
+        ),
+        **dict.fromkeys(
+            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH),
+            ("may not be written", "make the file and its folder writable for you"),
+        ),
+        sqlite3.SQLITE_FULL: ("has no room: the disk is full", "free some space"),
+        sqlite3.SQLITE_CANTOPEN: (
+            "cannot be opened",
+            "make the file and its folder readable and writable",
+        ),
+        sqlite3.SQLITE_IOERR: ("cannot be read or written: the disk fails or is full", _DISK),
+    }
+)
+"""What is wrong with the place and not with the ledger, by SQLite's codes."""
+
+
 def _translation(place: Path, error: sqlite3.Error) -> Exception:
-    code: int = getattr(error, "sqlite_errorcode", 0) or 0
-    match code & 0xFF:  # the upper bits tell the variants of a code apart
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return _unusable(
-                place, "is locked by another process", "try again when that has finished"
-            )
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            return _unusable(
-                place, "may not be written", "make the file and its folder writable for you"
-            )
-        case sqlite3.SQLITE_FULL:
-            return _unusable(place, "has no room: the disk is full", "free some space")
-        case sqlite3.SQLITE_CANTOPEN:
-            return _unusable(
-                place, "cannot be opened", "make the file and its folder readable and writable"
-            )
-        case sqlite3.SQLITE_IOERR:
-            return _unusable(
-                place, "cannot be read or written: the disk fails or is full", "look at the disk"
-            )
-        case sqlite3.SQLITE_NOTADB:
-            return damaged(place, "is no ledger of lastbit's: not even a database; name another")
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # the upper bits tell variants apart
+    if code in _UNUSABLE:
+        return _unusable(place, *_UNUSABLE[code])
+    if code == sqlite3.SQLITE_NOTADB:
+        return damaged(place, "is no ledger of lastbit's: not even a database; name another")
     name = getattr(error, "sqlite_errorname", "unreadable")
     return damaged(place, f"is damaged ({name}); restore a backup")
 

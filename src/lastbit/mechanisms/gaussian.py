@@ -96,11 +96,15 @@ class Gaussian(Additive):
         )
         if (epsilon is None) != (delta is None):
             raise InvalidParameter(
-                "delta", problem="and epsilon go together", remedy="pass both, or rho="
+                "delta", problem="and epsilon go together", remedy="pass both, or {rho}", rho=""
             )
         if epsilon is None and method is not None:
             raise InvalidParameter(
-                "method", problem="needs a target", remedy="pass epsilon= and delta="
+                "method",
+                problem="needs a target",
+                remedy="pass {epsilon} and {delta}",
+                epsilon="",
+                delta="",
             )
         target, grounds = None, None
         if standard_deviation is not None:
@@ -223,7 +227,7 @@ def _level(delta: object) -> Fraction:
     chance = level(delta, "delta")
     if chance < LEAST_DELTA:
         raise InvalidParameter(
-            "delta", problem="is below 2**-1000", remedy="pass a larger one, or rho= instead"
+            "delta", problem="is below 2**-1000", remedy="pass a larger one, or {rho}", rho=""
         )
     return chance
 
@@ -252,7 +256,10 @@ def _calibrated(
         return least_noise(by_zcdp, start=guess, bits=32) ** 2, grounds
     if dimension != 1:
         raise InvalidParameter(
-            "method", problem=f"{method!r} is for one coordinate", remedy='pass method="zcdp"'
+            "method",
+            problem=f"{method!r} is for one coordinate",
+            remedy="pass {method}",
+            method="zcdp",
         )
 
     def by_curve(deviation: Fraction) -> bool:
@@ -274,7 +281,8 @@ def _classical(distance: Fraction, target: ApproxDP, grounds: Lattice) -> Fracti
         raise InvalidParameter(
             "epsilon",
             problem="is 1 or more, where the classical formula is not proved and can be false",
-            remedy='pass method="exact"',
+            remedy="pass {method}",
+            method="exact",
         )
     moved = grounds.l2_steps(distance) * grounds.step
     variance = 2 * _log_upper(Fraction(5, 4) / target.delta) * (moved / target.epsilon) ** 2
@@ -282,7 +290,8 @@ def _classical(distance: Fraction, target: ApproxDP, grounds: Lattice) -> Fracti
         raise InvalidParameter(
             "delta",
             problem="is not met by the classical formula for discrete noise",
-            remedy='pass method="exact"',
+            remedy="pass {method}",
+            method="exact",
         )
     return variance
 

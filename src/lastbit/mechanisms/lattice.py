@@ -296,5 +296,6 @@ def check_whole_sensitivity(sensitivity: Fraction, lattice: Lattice) -> None:
         raise InvalidParameter(
             "sensitivity",
             problem="is below 1, and no two different integers are that close",
-            remedy='pass a whole number, or grid="auto" for floats',
+            remedy="pass a whole number, or {grid} for floats",
+            grid="auto",
         )

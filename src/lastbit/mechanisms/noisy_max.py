@@ -109,7 +109,8 @@ class ReportNoisyMax(Pure, Prepared):
             raise InvalidParameter(
                 "epsilon" if scale is None else "scale",
                 problem="makes noise of more than 2**512 steps",
-                remedy='measure in a larger unit, or pass grid="auto"',
+                remedy="measure in a larger unit, or pass {grid}",
+                grid="auto",
             )
         set_fields(self, sensitivity=distance, scale=noise, lattice=grounds, monotone=monotone)
         set_fields(self, neighbours=neighbours, _sampler=None)
@@ -213,7 +214,8 @@ def _whole_steps(utilities: Utilities) -> NDArray[Any]:
     raise WrongType(
         "utilities",
         problem="are not integers",
-        remedy='pass integers, or construct the mechanism with grid="auto"',
+        remedy="pass integers, or construct the mechanism with {grid}",
+        grid="auto",
     )
 
 

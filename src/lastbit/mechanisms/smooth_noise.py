@@ -147,7 +147,10 @@ def _delta(delta: Number | None, law: Ideal) -> Fraction:
     if delta is None:
         if needs:
             raise InvalidParameter(
-                "delta", problem="is needed for this noise", remedy='pass delta="1e-6", or "cauchy"'
+                "delta",
+                problem="is needed for this noise",
+                remedy='pass {delta}, or "cauchy"',
+                delta="1e-6",
             )
         return Fraction(0)
     if not needs:

@@ -118,7 +118,7 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
     Checked  tests/privacy/test_compose.py
     """
     if not isinstance(guarantees, Iterable):
-        raise WrongType("guarantees", problem="are no list", remedy="pass a list of guarantees")
+        raise WrongType("guarantees", problem="are not a list", remedy="pass a list of guarantees")
     parts = list(guarantees)
     level = probability(delta, "delta", one=False, remedy="pass, say, 1e-9")
     if not parts:

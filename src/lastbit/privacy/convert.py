@@ -65,7 +65,7 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
     ZCDP(rho='0.5')
     """
     if not isinstance(kind, type):
-        raise WrongType("kind", problem="is no kind of guarantee", remedy="pass, say, ApproxDP")
+        raise WrongType("kind", problem="is not a kind of guarantee", remedy="pass, say, ApproxDP")
     unknown = set(parameters) - PARAMETERS.get(kind.__name__, frozenset())
     if unknown:
         raise InvalidParameter(
@@ -98,7 +98,11 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
             return guarantee.post_processed()  # type: ignore[return-value]
         case ((ZCDP() | RenyiDP()), "ApproxDP"):
             raise InvalidParameter(
-                "delta", problem="or epsilon is needed", remedy="pass delta= or epsilon="
+                "delta",
+                problem="or epsilon is needed",
+                remedy="pass {delta} or {epsilon}",
+                delta="",
+                epsilon="",
             )
     raise IncompatibleGuarantees(
         f"{type(guarantee).__name__} does not convert to {kind.__name__}; "
@@ -120,7 +124,11 @@ def _renyi(guarantee: PureDP | ZCDP, alpha: object = None) -> RenyiDP:
 def _approximate(guarantee: Guarantee, *, epsilon: object = None, delta: object = None) -> ApproxDP:
     if (epsilon is None) == (delta is None):
         raise InvalidParameter(
-            "delta", problem="or epsilon, exactly one, is needed", remedy="pass delta= or epsilon="
+            "delta",
+            problem="or epsilon, exactly one, is needed",
+            remedy="pass {delta} or {epsilon}",
+            delta="",
+            epsilon="",
         )
     if delta is not None:
         level = rational(delta, "delta")
@@ -315,7 +323,7 @@ def implies(one: Guarantee, other: Guarantee) -> bool:
     (True, False)
     """
     if not isinstance(other, Guarantee):
-        raise WrongType("other", problem="is no guarantee", remedy="pass, say, PureDP(1)")
+        raise WrongType("other", problem="is not a guarantee", remedy="pass, say, PureDP(1)")
     if one.neighbours != other.neighbours:
         return False
     if isinstance(other, MetricDP) or isinstance(one, MetricDP):

@@ -41,7 +41,7 @@ class Neighbours:
             known = ", ".join(name for name, _ in _WORDS)
             raise InvalidParameter("relation", problem="is unknown", remedy=f"pass one of {known}")
         if not isinstance(self.unit, str) or not self.unit:
-            raise InvalidParameter("unit", problem="is no name", remedy='pass, say, "patient"')
+            raise InvalidParameter("unit", problem="is not a name", remedy='pass, say, "patient"')
 
     def by(self, unit: str) -> Neighbours:
         """The same relation, counted in another unit."""
@@ -55,7 +55,9 @@ def check_neighbours(value: object) -> Neighbours:
     """A neighbour relation, and nothing else."""
     if not isinstance(value, Neighbours):
         raise WrongType(
-            "neighbours", problem="is no relation", remedy="pass ADD_REMOVE or CHANGE_ONE"
+            "neighbours",
+            problem="is not a neighbour relation",
+            remedy="pass ADD_REMOVE or CHANGE_ONE",
         )
     return value
 
@@ -193,39 +195,35 @@ class _Guarantee:
         return [(f.name, getattr(self, f.name)) for f in fields(self) if f.name != "neighbours"]
 
     def __repr__(self) -> str:
-        inside = [f"{name}={_shown(value)}" for name, value in self._parameters()]
+        inside = [f"{name}={_literal(value)}" for name, value in self._parameters()]
         neighbours = self.neighbours
         if neighbours != AS_DECLARED:
             inside.append(f"neighbours={neighbours!r}")
         return f"{type(self).__name__}({', '.join(inside)})"
 
     def __str__(self) -> str:
-        inside = ", ".join(
-            f"{self.symbols[name]} = {_shown(value, quoted=False)}"
-            for name, value in self._parameters()
-            if name in self.symbols
-        )
-        return f"{type(self).__doc__.splitlines()[0].rstrip('.')}: {inside}"  # type: ignore[union-attr]
+        inside = ", ".join(f"{symbol} = {value}" for symbol, value in self._symbols())
+        return f"{self._title()}: {inside}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{self.symbols[name]}</td><td>{escape(_shown(value, quoted=False))}</td></tr>"
+        pairs = [*self._symbols(), ("neighbours", str(self.neighbours))]
+        rows = "".join(f"<tr><td>{name}</td><td>{escape(value)}</td></tr>" for name, value in pairs)
+        return f"<table><caption>{self._title()}</caption>{rows}</table>"
+
+    def _title(self) -> str:
+        return (type(self).__doc__ or "").splitlines()[0].rstrip(".")
+
+    def _symbols(self) -> list[tuple[str, str]]:
+        """The parameters that people know by a symbol, with their values in full."""
+        return [
+            (self.symbols[name], _literal(value).strip("'"))
             for name, value in self._parameters()
             if name in self.symbols
-        )
-        title = (type(self).__doc__ or "").splitlines()[0].rstrip(".")
-        neighbours = self.neighbours
-        return (
-            f"<table><caption>{title}</caption>{rows}"
-            f"<tr><td>neighbours</td><td>{escape(str(neighbours))}</td></tr></table>"
-        )
+        ]
 
 
-def _shown(value: object, *, quoted: bool = True) -> str:
-    if isinstance(value, Fraction):
-        text = shown(value)
-        return text if quoted else text.strip("'")
-    return repr(value) if quoted else str(value)
+def _literal(value: object) -> str:
+    return shown(value) if isinstance(value, Fraction) else repr(value)
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -370,7 +368,7 @@ class MetricDP(_Guarantee):
         if distance <= 0:
             raise InvalidParameter("per", problem="is not above 0", remedy="pass a distance")
         if not isinstance(unit, str) or not unit:
-            raise WrongType("unit", problem="is no name", remedy='pass, say, "m"')
+            raise WrongType("unit", problem="is not a name", remedy='pass, say, "m"')
         further = _writable(rational(slack, "slack"), "slack")
         if further < 0:
             raise InvalidParameter("slack", problem="is negative", remedy="pass a distance")

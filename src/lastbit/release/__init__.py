@@ -11,16 +11,12 @@ the whole answer, show.
 | file | holds |
 |---|---|
 | `table.py` | the Python front end: `table(...).group_by(...).agg(...).release(...)` |
-| `declaring.py` | tables declared in Python: what is publicly known of them |
-| `release.py` | `released`: from a plan to an answer, in the order that errs towards privacy |
+| `release.py` | `released`: from a plan to an answer with its certificate, in the safe order |
 | `noise.py` | exact aggregates in, noisy ones out: every mechanism of the plan, run once |
-| `intervals.py`, `cells.py` | noisy integers to numbers with standard errors and 95 % intervals |
-| `quotients.py` | the same for means, variances and deviations |
+| `intervals.py` | noisy integers to numbers with standard errors and 95 % confidence intervals |
 | `having.py` | HAVING, ORDER BY and LIMIT on released values |
 | `consistency.py` | counts that are whole, not negative and add up, on request |
-| `certificate.py` | what a second program needs to check the answer's price again |
-| `answer.py` | `Answer`: the record of an answer, with exports |
-| `exporting.py`, `showing.py` | the record as flat columns, and as a table for people |
+| `answer.py` | `Answer`: the record of an answer, to be shown, exported and saved |
 """
 
 from lastbit.doors import opened

@@ -1,12 +1,8 @@
 """An answer: released numbers with their error bars, ready to be shown, saved and checked.
 
 Everything here is a function of the record, a plain JSON value that holds nothing but what was
-released and paid for: it may be printed, mailed and kept.
-
-The record of an answer as flat columns, for other programs.
-
-Arrow and Parquet come from DuckDB, which is here anyway: the answer is handed to it as a few typed
-lists, and it writes the rest.
+released and paid for: it may be printed, mailed and kept. Arrow and Parquet come from DuckDB, which
+is here anyway: the answer is handed to it as a few typed lists, and it writes the rest.
 """
 
 from __future__ import annotations
@@ -22,11 +18,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.ledger import check_output
 from lastbit.places import Spared, replaced, written_over
+from lastbit.release.consistency import consistent
 from lastbit.release.intervals import Cell
-from lastbit.release.showing import html_table, text_table
+from lastbit.report import answer_in_notebook, answer_in_terminal, page
 from lastbit.tables import Constant, Cost, from_json
 from lastbit.verify import read
 
@@ -43,32 +42,30 @@ def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any
         if column["role"] == "value":
             names += [column["name"], *_free(column["name"], taken)]
     rows = [
-        [_constant(key) for key in row["keys"]]
+        [_key(key) for key in row["keys"]]
         + [cell[field] for cell in row["cells"] for _, field in _SUFFIXES]
         for row in record["rows"]
     ]
     return names, rows
 
 
-def _free(name: str, taken: set[str]) -> list[str]:
+def _free(name: str, taken: set[str]) -> Iterator[str]:
     """Names for the error columns that no other column has."""
-    found = []
     for suffix, _ in _SUFFIXES[1:]:
         free = name + suffix
         while free.lower() in taken:
             free += "_"
         taken.add(free.lower())
-        found.append(free)
-    return found
+        yield free
 
 
-def _constant(data: Any) -> Any:
+def _key(data: Any) -> Any:
     constant = from_json(data)
     assert isinstance(constant, Constant)
     return constant.value
 
 
-def csv_text(record: dict[str, Any]) -> str:
+def csv_lines(record: dict[str, Any]) -> str:
     """Comma-separated text with a header; missing numbers are empty."""
     names, rows = columns_for_export(record)
     out = io.StringIO(newline="")
@@ -89,8 +86,6 @@ def _plain(value: Any) -> Any:
 
 def duckdb_relation(record: dict[str, Any]) -> Any:
     """The answer as a relation of a connection of its own."""
-    import duckdb
-
     names, rows = columns_for_export(record)
     kinds = _kinds(record)
     lists = [[row[i] for row in rows] for i in range(len(names))]
@@ -151,8 +146,8 @@ class Answer:
     """The released numbers of one query; what it shows is public.
 
     Exports have, for every column `n`, the columns `n`, `n_se`, `n_low` and `n_high`: the value,
-    its standard error and the ends of its 95 % interval. `to_polars()`, `to_pandas()` and
-    `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, needs none.
+    its standard error and the ends of its 95 % confidence interval. `to_polars()`, `to_pandas()`
+    and `to_arrow()` need those libraries; `__arrow_c_stream__`, which all of them read, does not.
     """
 
     record: dict[str, Any] = field(repr=False)
@@ -163,7 +158,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict) or "rows" not in self.record:
-            raise WrongType("record", problem="is no answer's", remedy="pass what save() wrote")
+            raise WrongType("record", problem="is not an answer's", remedy="pass what save() wrote")
 
     # ------------------------------------------------------------ what was released
 
@@ -208,9 +203,7 @@ class Answer:
     def value(self) -> Any:
         """The one number of an answer that has only one."""
         if len(self) != 1 or len(self.columns) != 1:
-            raise InvalidParameter(
-                "value", problem="is not one: there are several", remedy="use rows"
-            )
+            raise InvalidParameter("value", problem="is not a single number", remedy="use rows")
         return self.rows[0].cells[0].value
 
     @property
@@ -244,8 +237,6 @@ class Answer:
 
     def consistent(self) -> Answer:
         """The same with whole counts from 0 up that agree with their total; costs nothing."""
-        from lastbit.release.consistency import consistent
-
         return Answer(consistent(self.record), self.spared, self.charged)
 
     # ------------------------------------------------------------ to other programs
@@ -261,7 +252,7 @@ class Answer:
 
     def to_polars(self) -> Any:
         """A Polars DataFrame."""
-        import polars
+        import polars  # optional: whoever calls this has it
 
         return polars.DataFrame(self)
 
@@ -271,13 +262,13 @@ class Answer:
 
     def to_arrow(self) -> Any:
         """A pyarrow Table."""
-        import pyarrow
+        import pyarrow  # optional
 
         return pyarrow.table(self)
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Comma-separated text, also written to a file if one is named."""
-        return self._written(csv_text(self.record), path)
+        return self._written(csv_lines(self.record), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole record with its certificate as JSON text."""
@@ -307,8 +298,6 @@ class Answer:
 
     def report(self, path: str | Path) -> None:
         """A page with charts: one HTML file that needs nothing else."""
-        from lastbit.report import page
-
         self._written(page(self.record), path)
 
     def _written(self, text: str, path: str | Path | None) -> str:
@@ -321,20 +310,14 @@ class Answer:
     # ------------------------------------------------------------ to people
 
     def __str__(self) -> str:
-        return text_table(self.record)
+        return answer_in_terminal(self.record)
 
     def __repr__(self) -> str:
         rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
         return f"<Answer: {rows} of {', '.join(self.keys + self.columns)}; {self.guarantee}>"
 
     def _repr_html_(self) -> str:
-        return html_table(self.record)
-
-
-def _key(data: Any) -> Any:
-    constant = from_json(data)
-    assert isinstance(constant, Constant)
-    return constant.value
+        return answer_in_notebook(self.record)
 
 
 @contextmanager

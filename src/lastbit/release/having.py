@@ -4,10 +4,10 @@ The expressions are those of `tables/query/expression.py`, over the columns of t
 instead of the table's. They are total: what cannot be computed is missing, and HAVING keeps a row
 iff its condition is true. All of it is post-processing: it sees what everybody may see.
 
-It runs on numbers that are not paid for yet. Were there a value that makes it fail, or run for
-hours, then to ask, look and give up would tell something of that number, free of charge. So no
-value does: whatever is raised is a missing value, and time grows with the sizes of the question
-and of the values by a small power, never with what the values say.
+It runs on numbers that are not paid for yet. If some value made it fail, or run for hours, then to
+ask, look and give up would reveal something about that number, free of charge. So no value does:
+any error is a missing value, and the time grows with the sizes of the question and of the values by
+a small power, never with what the values say.
 """
 
 from __future__ import annotations
@@ -115,20 +115,6 @@ def _known(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> list[An
     return [value for value in values if value is not None]
 
 
-def _lazy() -> dict[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]]:
-    return {
-        "and": _and,
-        "or": _or,
-        "in": _in,
-        "case": _case,
-        "is_missing": lambda arguments, row: evaluated(arguments[0], row) is None,
-        "coalesce": lambda arguments, row: next(iter(_known(arguments, row)), None),
-        "concat": lambda arguments, row: "".join(map(_text, _known(arguments, row))),
-        "least": lambda arguments, row: min(_known(arguments, row), default=None),
-        "greatest": lambda arguments, row: max(_known(arguments, row), default=None),
-    }
-
-
 # ---------------------------------------------------------------- functions of values
 
 
@@ -184,10 +170,6 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[first:] if length is None else text[first : max(start - 1 + length, 0)]
 
 
-def _power(a: Any, b: Any) -> float:
-    return math.pow(a, b)
-
-
 def _rounded(value: Any, digits: int = 0) -> Any:
     return round(value, min(max(digits, -_MOST_DIGITS), _MOST_DIGITS))
 
@@ -198,16 +180,27 @@ def _boolean(value: Any) -> bool:
     return bool(value)
 
 
-def _functions() -> dict[str, Callable[..., Any]]:
-    comparisons = {
+_LAZY: Mapping[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = MappingProxyType(
+    {
+        "and": _and,
+        "or": _or,
+        "in": _in,
+        "case": _case,
+        "is_missing": lambda arguments, row: evaluated(arguments[0], row) is None,
+        "coalesce": lambda arguments, row: next(iter(_known(arguments, row)), None),
+        "concat": lambda arguments, row: "".join(map(_text, _known(arguments, row))),
+        "least": lambda arguments, row: min(_known(arguments, row), default=None),
+        "greatest": lambda arguments, row: max(_known(arguments, row), default=None),
+    }
+)
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
         "=": operator.eq,
         "<>": operator.ne,
         "<": operator.lt,
         "<=": operator.le,
         ">": operator.gt,
         ">=": operator.ge,
-    }
-    arithmetic: dict[str, Callable[..., Any]] = {
         "+": lambda *terms: reduce(operator.add, terms),
         "*": lambda *terms: reduce(operator.mul, terms),
         "-": operator.sub,
@@ -221,13 +214,11 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "ln": math.log,
         "exp": math.exp,
         "round": _rounded,
-        "power": _power,
+        "power": math.pow,
         "clamp": lambda value, low, high: min(max(value, low), high),
         "bin": _bin,
         "to_integer": lambda value: round(_number(value)),
         "to_number": _number,
-    }
-    texts: dict[str, Callable[..., Any]] = {
         "not": operator.not_,
         "like": _like,
         "ilike": lambda text, pattern: _like(text.lower(), pattern.lower()),
@@ -240,8 +231,6 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "substring": _substring,
         "to_text": _text,
         "to_boolean": _boolean,
-    }
-    dates: dict[str, Callable[..., Any]] = {
         "to_date": _day,
         "year": lambda day: day.year,
         "quarter": lambda day: (day.month + 2) // 3,
@@ -252,10 +241,4 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "days_between": lambda first, last: (_day(last) - _day(first)).days,
         "start_of_month": lambda day: _day(day).replace(day=1),
     }
-    return comparisons | arithmetic | texts | dates
-
-
-_LAZY: Mapping[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = MappingProxyType(
-    _lazy()
 )
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(_functions())

@@ -3,7 +3,7 @@
 Law      value: the noisy number itself, so unbiased for counts and sums. Quotients (mean, variance)
          are quotients of noisy numbers, clamped to what is possible; missing where the noisy count
          is not above 0
-Theorem  each interval holds the bounded, noiseless number with probability at least 95 %:
+Theorem  each confidence interval holds the bounded, noiseless number in at least 95 % of releases:
          - counts and sums of one measure: P[abs(noise) > a] <= 1/20 by the exact law;
          - formulas over j measures: each of them is within its own interval of failure probability
            1/(20 j), so all are at once in 95 % (union bound); then the formula lies within what
@@ -20,18 +20,14 @@ Standard errors: of counts and sums the exact deviation of the noise (for Gaussi
 its parameter, which is not below it: CKS20 Corollary 9); of quotients by the delta method, and
 never more than half the range; of quantiles none, as the law of their error is that of the data.
 
-What an answer is made of: cells with error bars, in columns.
-
-Means, variances and deviations of noisy numbers, with what interval arithmetic proves of them.
-
-All in fmpq, flint's rationals: as exact as Fractions, and quicker. `intervals.py` has the theorem.
+Quotients are worked out in fmpq, flint's rationals: as exact as Fractions, and quicker.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -55,12 +51,7 @@ class Cell:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
-            "value": self.value,
-            "standard_error": self.standard_error,
-            "low": self.low,
-            "high": self.high,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +152,7 @@ class _Maker:
                 raise AssertionError  # has a column a bin
 
     def _counts(self, name: str, one: int) -> Iterator[Cell]:
-        noise = self.noise[name]
-        return _count_cells(self.noisy.entries[name], noise, one)
+        return _count_cells(self.noisy.entries[name], self.noise[name], one)
 
     def _histogram(self, recipe: Recipe) -> Iterator[Column]:
         part, name = recipe.aggregate, recipe.measures["bins"]
@@ -171,7 +161,7 @@ class _Maker:
         for i, pair in enumerate(pairwise(part.edges)):
             counts = [bins[i] for bins in self.noisy.bins[name]]
             yield Column(
-                name=f"{part.name} [{_edge(pair[0])}, {_edge(pair[1])}{']' if i == last else ')'}",
+                name=_bin_name(part.name, pair, closed=i == last),
                 function="histogram",
                 aggregate=part.name,
                 cells=list(_count_cells(counts, self.noise[name], self.one)),
@@ -185,14 +175,14 @@ class _Maker:
         factor = measure.step / self.one
         if rows is None:
             half = factor * noise.accuracy(_BETA)
-            error = _root(noise.variance) * float(factor)
+            error = math.sqrt(noise.variance) * float(factor)
             for integer in self.noisy.entries[name]:
                 value = factor * integer
                 yield Cell(float(value), error, lower(value - half), upper(value + half))
             return
         centre, others = measure.centre / self.one, self.noise[rows]
         half = factor * noise.accuracy(_BETA / 2) + abs(centre) * others.accuracy(_BETA / 2)
-        error = _root(factor**2 * noise.variance + centre**2 * others.variance)
+        error = math.sqrt(factor**2 * noise.variance + centre**2 * others.variance)
         counts = self.noisy.entries[rows]
         for integer, count in zip(self.noisy.entries[name], counts, strict=True):
             value = factor * integer + centre * count
@@ -246,7 +236,7 @@ class _Maker:
 
 def _count_cells(counts: Iterable[int], noise: MeasureNoise, one: int) -> Iterator[Cell]:
     half = noise.accuracy(_BETA)
-    error = _root(noise.variance) / one
+    error = math.sqrt(noise.variance) / one
     for count in counts:
         value = round(Fraction(count, one))
         yield Cell(value, error, (count - half) // one, -((-count - half) // one))
@@ -259,12 +249,10 @@ def _points(part: Aggregate, edges: tuple[Fraction, ...]) -> list[Fraction]:
     return [(a + b) / 2 for a, b in pairwise(edges)]
 
 
-def _edge(edge: Fraction) -> str:
-    return shown(edge).strip("'")
-
-
-def _root(number: Fraction) -> float:
-    return math.sqrt(number)
+def _bin_name(name: str, ends: tuple[Fraction, Fraction], *, closed: bool) -> str:
+    """Letter for letter as the checker writes it."""
+    low, high = (shown(end).strip("'") for end in ends)
+    return f"{name} [{low}, {high}{']' if closed else ')'}"
 
 
 Interval: TypeAlias = tuple[fmpq, fmpq]

@@ -26,23 +26,21 @@ Differs  the source is looked through before the reservation, for whether it is 
          of the promise
 Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/faults
 
-The certificate of an answer: what `lastbit check` needs to work out its price again.
-
-Theorem  a certificate holds nothing but the query, the plan and digests. The plan has seen no
-         data, and the rows digested are released: so it may go wherever the answer goes
-Checked  tests/release/test_certificate.py; the checker: `verify/check_release.py`
+The certificate of an answer (`certificate_of`) is what `lastbit check` needs to work its price out
+again: the query, the plan and digests. The plan has seen no data, and the rows digested are
+released, so it may go wherever the answer goes (tests/release/test_certificate.py).
 """
 
 from __future__ import annotations
 
 import getpass
-import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lastbit.checker import beliefs
+import lastbit
+from lastbit.canonical import digest_of
+from lastbit.checker import beliefs, problem_of
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -53,7 +51,7 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.ledger import one_connection, spared_by
+from lastbit.ledger import Entry, Ledger, one_connection, spared_by
 from lastbit.places import same_place
 from lastbit.release.answer import Answer
 from lastbit.release.having import kept
@@ -78,9 +76,6 @@ from lastbit.tables import (
     unit_name,
 )
 from lastbit.verify import certificate, digest
-
-if TYPE_CHECKING:
-    from lastbit.ledger import Entry, Ledger
 
 
 def certificate_of(
@@ -116,11 +111,7 @@ def certificate_of(
 
 def _moves(plan: Plan, measure: Measure) -> dict[str, str]:
     found = sensitivity_of(measure, plan.card, groups=plan.groups)
-    return {
-        "l1": str(found.l1),
-        "l2_squared": str(found.l2_squared),
-        "linf": str(found.linf),
-    }
+    return {norm: str(getattr(found, norm)) for norm in ("l1", "l2_squared", "linf")}
 
 
 _NOT_MADE = "the answer could not be made; nothing was released"
@@ -245,7 +236,7 @@ def _fingerprint(books: Ledger, card: DataCard) -> str:
 def _user() -> str:
     """The user whom the operating system runs this for; the environment could say anything."""
     try:
-        import pwd
+        import pwd  # not on every system
 
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -255,8 +246,6 @@ def _user() -> str:
 
 
 def _opened(ledger: Any, card: DataCard) -> Ledger | None:
-    from lastbit.ledger import Ledger
-
     if ledger is None:
         return None if card.ledger is None else Ledger.open(card.ledger)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -279,8 +268,7 @@ def _question(plan: Plan, data: str | None) -> str:
         "tables": [source.table for source in (card.source, *public)],
         "data": data,
     }
-    text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest_of(asked)
 
 
 def _types(query: Query, card: DataCard) -> list[list[str]]:
@@ -323,8 +311,6 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
 
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
-    from lastbit.checker import problem_of
-
     empty = certificate_of(plan, columns=_check_columns(plan), rows=[])
     if problem_of(empty) is not None:
         raise NotCertified(
@@ -384,8 +370,6 @@ def _record(
     notes: tuple[str, ...] = (),
     head: str | None = None,
 ) -> dict[str, Any]:
-    import lastbit
-
     columns = columns_of(plan, noisy)
     asked = plan.asked.to_json()
     rows = _rows(plan.query, noisy, columns)

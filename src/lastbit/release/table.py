@@ -1,7 +1,4 @@
-"""The Python front end: a table, step by step a question, and its private answer.
-
-A data card declared in Python, for `lastbit.table`: what a TOML card says, as arguments.
-"""
+"""The Python front end: a table, declared by a card or by arguments; a question; its answer."""
 
 from __future__ import annotations
 
@@ -9,11 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import Number, whole
+from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.release.answer import Answer
+from lastbit.release.release import released
 from lastbit.tables import (
     AggregateSpec,
     Budget,
@@ -24,29 +24,26 @@ from lastbit.tables import (
     PublicTable,
     Query,
     Released,
-    Rows,
+    SelectedRows,
     Source,
     aggregate_of,
     all_of,
-    check_admitted,
+    check_budget,
     check_names,
+    columns_of,
     condition_of,
     expression_of,
     grouped_by,
     joined_with,
     parsed,
+    planned,
     read_card,
     released_condition,
     rows_of,
     sealed,
     source_of,
-    value_type,
     with_column,
 )
-
-if TYPE_CHECKING:
-    from lastbit.ledger import Ledger
-    from lastbit.release.answer import Answer
 
 
 def card_of(
@@ -67,7 +64,7 @@ def card_of(
     if (unit is None) != (each_row is True):
         raise InvalidParameter(
             "unit",
-            problem="is not declared: whose row is whose?",
+            problem="is not declared: which column names the privacy unit?",
             remedy='pass unit="patient_id", or each_row=True if each row is a different person',
         )
     if unit is not None and max_rows is None:
@@ -75,10 +72,8 @@ def card_of(
             "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
         )
     if budget is not None and not isinstance(budget, Budget):
-        raise WrongType("budget", problem="is none", remedy="pass a Budget")
-    if budget is not None:
-        for part in ("epsilon", "delta", "rho"):
-            check_admitted(getattr(budget, part), f"budget: {part}")
+        raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
+    check_budget(budget)
     place, called = _source(source, name)
     rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
     groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
@@ -110,7 +105,7 @@ def _neighbours(given: Neighbours | str) -> Neighbours:
 
 def _source(source: Any, name: str | None) -> tuple[Source, str]:
     if name is not None and (not isinstance(name, str) or not name):
-        raise WrongType("name", problem="is no name", remedy='pass, say, "visits"')
+        raise WrongType("name", problem="is not a name", remedy='pass, say, "visits"')
     if isinstance(source, str | Path | list | tuple):
         paths = [source] if isinstance(source, str | Path) else source
         return source_of(*map(str, paths)), name or Path(paths[0]).name.split(".")[0] or "rows"
@@ -118,7 +113,7 @@ def _source(source: Any, name: str | None) -> tuple[Source, str]:
         return held(source), name or "rows"
     raise WrongType(
         "source",
-        problem="is no file and no frame",
+        problem="is neither a file nor a frame",
         remedy="pass a card, a path that ends in .csv or .parquet, or a DataFrame",
     )
 
@@ -142,7 +137,6 @@ def _public(name: str, source: Any) -> PublicTable:
 
 def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, ColumnType]:
     """The columns of a source. If its names look like values, no error and no frame holds them."""
-    from lastbit.tables import columns_of
 
     def checked() -> dict[str, ColumnType]:
         types = columns_of(source)
@@ -179,22 +173,17 @@ def _columns(
         step = Fraction(1) if kind == "integer" else None
         one = declared.get(column.lower()) or Column(name=column, type=kind, step=step)
         if column.lower() in listed:
-            one = replace(one, keys=_keys(one.name, one.type, listed[column.lower()]))
+            one = replace(one, keys=_keys(one.name, listed[column.lower()]))
         found[one.name] = one
     return found
 
 
-def _keys(name: str, kind: ColumnType, values: Iterable[Any]) -> tuple[Any, ...]:
+def _keys(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise WrongType(f"keys of {name}", problem="are no list", remedy='pass ["north", "south"]')
-    found = tuple(values)
-    for value in found:
-        plain = value is None or type(value).__name__ in ("int", "str", "bool", "date")
-        if not plain or value_type(value) not in (kind, None):
-            raise WrongType(
-                f"keys of {name}", problem=f"are not all of type {kind}", remedy="list such values"
-            )
-    return found
+        raise WrongType(
+            f"keys of {name}", problem="are not a list", remedy='pass ["north", "south"]'
+        )
+    return tuple(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -207,7 +196,7 @@ class Table:
     Expressions are SQL text.
     """
 
-    rows: Rows
+    rows: SelectedRows
     keys: tuple[GroupKey, ...] = ()
     asked: tuple[tuple[str, AggregateSpec], ...] = ()
     filters: tuple[str, ...] = ()
@@ -297,7 +286,7 @@ class Table:
         return found
 
     def limit(self, most: int) -> Table:
-        """At most so many of the released rows."""
+        """At most this many of the released rows."""
         self._open("limit")
         return replace(self, most=whole(most, "limit"))
 
@@ -341,8 +330,6 @@ class Table:
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
     ) -> str:
         """What the answer would cost, how it would be made and how far off; nothing is read."""
-        from lastbit.tables import planned
-
         plan = planned(
             self.query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights
         )
@@ -365,9 +352,6 @@ class Table:
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
         """
-        from lastbit.release.release import released
-        from lastbit.tables import planned
-
         query = self.query
         plan = planned(query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
         return released(
@@ -411,9 +395,9 @@ def table(
     """A table to ask: a data card, files, or a frame of pandas, Polars or Arrow.
 
     With a card (`table("visits.toml")`) everything is declared there. Else `unit` names the column
-    that says whose row it is (or `each_row=True`), and `max_rows` how many rows of one unit count:
-    where it has more, all of them count for less. One unit brings at most `max_groups` keys to
-    light (max_rows of them, unless declared): where it has more keys, so many are chosen by a
+    of the privacy unit (or `each_row=True`), and `max_rows` how many rows of one unit count:
+    where it has more, all of them count for less. One unit contributes to at most `max_groups`
+    groups (max_rows of them, unless declared): where it has more keys, that many are chosen by a
     keyed hash, afresh in every release. `columns` and `keys` declare what is publicly known;
     `public` gives tables to join with, by name. Names and types of other columns are taken from
     the source; no value is looked at.

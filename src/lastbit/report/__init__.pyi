@@ -1,5 +1,4 @@
 from lastbit.report.answer import (
-    AnswerTable as AnswerTable,
     answer_in_notebook as answer_in_notebook,
     answer_in_terminal as answer_in_terminal,
     page as page,
@@ -51,17 +50,10 @@ from lastbit.report.maps import (
     place_map as place_map,
 )
 from lastbit.report.plan import (
-    PlanRow as PlanRow,
-    PlanWords as PlanWords,
-    bounding_sentences as bounding_sentences,
-    composition_sentence as composition_sentence,
-    plan_rows as plan_rows,
     plan_words as plan_words,
-    record_words as record_words,
     title_of as title_of,
 )
 from lastbit.report.words import (
-    cost_text as cost_text,
     price as price,
     printable as printable,
     quoted as quoted,

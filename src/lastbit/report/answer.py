@@ -23,15 +23,7 @@ from markupsafe import Markup
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
-from lastbit.report.charts import (
-    Axis,
-    Frame,
-    box,
-    element,
-    line,
-    round_ticks,
-    text,
-)
+from lastbit.report.charts import Axis, Frame, box, element, line, round_ticks, text
 from lastbit.report.page import rendered
 from lastbit.report.plan import record_words, title_of, unit_word
 from lastbit.report.words import CURRENCIES, amount, grouped, listed, price, printable
@@ -205,7 +197,8 @@ def answer_in_terminal(record: Record) -> str:
         for row in rows
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    below = [*_below(record), "", record["guarantee"], *(f"- {note}" for note in record["notes"])]
+    notes = (f"- {printable(note, 1000)}" for note in record["notes"])
+    below = [*_below(record), "", printable(record["guarantee"], 400), *notes]
     return "\n".join([*(lines if record["rows"] else [EMPTY]), *below])
 
 
@@ -494,14 +487,10 @@ def _measure(
     room = min(max(map(len, labels)) * _LETTER + 14, (right - left) * 0.55)
     domain = _domain(cells, bars=bars)
     most = 5 if right - left - room > 240 else 3
-    frame = Frame(
-        left=left + 4,
-        top=_TOP - 8,
-        width=right - left - room - 4,
-        height=_ROW * len(cells) + 8,
-        across=Axis(ends=domain, ticks=round_ticks(*domain, most=most), label=""),
-        up=Axis(ends=(0, 1), ticks=(), label="", grid=False),
-    )
+    across = Axis(ends=domain, ticks=round_ticks(*domain, most=most))
+    up = Axis(ends=(0, 1), ticks=(), grid=False)
+    width, height = right - left - room - 4, _ROW * len(cells) + 8
+    frame = Frame(left + 4, _TOP - 8, width, height, across, up)
     yield from frame.lines()
     for cell, y, label in zip(cells, middles, labels, strict=True):
         value = cell["value"]
@@ -557,16 +546,10 @@ def _bins(
     slot = (width - left - 14) / len(cells)
     labels = [amount(Fraction(edge), up=True) for edge in edges]
     every = max(math.ceil((max(map(len, labels)) * _LETTER + 10) / slot), 1)
-    frame = Frame(
-        left=left,
-        top=_BARS_TOP,
-        width=width - left - 14,
-        height=_BARS_HEIGHT,
-        across=Axis(
-            ends=(0, len(cells)), ticks=tuple(enumerate(labels))[::every], label="", grid=False
-        ),
-        up=Axis(ends=domain, ticks=heights, label=""),
-    )
+    edge_ticks = tuple((float(i), label) for i, label in enumerate(labels))[::every]
+    across = Axis(ends=(0, len(cells)), ticks=edge_ticks, grid=False)
+    up = Axis(ends=domain, ticks=heights)
+    frame = Frame(left, _BARS_TOP, width - left - 14, _BARS_HEIGHT, across, up)
     yield from frame.lines()
     for i, cell in enumerate(cells):
         top, foot = sorted((frame.y(float(cell["value"])), frame.y(0.0)))

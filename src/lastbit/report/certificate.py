@@ -18,15 +18,7 @@ from markupsafe import Markup
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import floor_log2, rounded_down, rounded_up
-from lastbit.report.charts import (
-    Panel,
-    Series,
-    Stems,
-    inline,
-    picture,
-    round_ticks,
-    tick_label,
-)
+from lastbit.report.charts import Panel, Series, Stems, inline, picture, round_ticks, tick_label
 from lastbit.report.page import rendered
 from lastbit.report.plan import composition_sentence, plan_rows
 from lastbit.report.proofs import (
@@ -253,7 +245,8 @@ def _release(claim: Json, body: Json) -> Claim:
         f"{quoted(part['name'])} ({part['function']})" for part in body["query"]["aggregates"]
     )
     many = plan["max_rows"]
-    rows = plan_rows({"plan": plan}, named=quoted)
+    # short: where a line is cut, a name must not come out of its quotes
+    rows = plan_rows({"plan": plan}, named=lambda name, _: quoted(name, 16))
     facts = (
         ("table", quoted(claim["table"])),
         ("released", columns),

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from string import Template
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
@@ -67,58 +68,10 @@ PALETTE: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Every colour of charts and pages, on light and on dark paper."""
 
 FONT = 'system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif'
-_SHAPES = f"""
-  svg text {{ font-family: {FONT}; font-size: 12.5px; }}
-  svg .name {{ font-size: 21px; font-weight: 650; }}
-  svg .title {{ font-size: 16px; font-weight: 650; }}
-  svg .heading {{ font-size: 14px; font-weight: 650; }}
-  svg .words {{ font-size: 13.5px; }}
-  svg .over {{ font-size: 12px; }}
-  svg .label {{ font-size: 13.5px; font-weight: 600; }}
-  svg .warning {{ font-size: 15px; font-weight: 700; }}
-  svg .middle {{ text-anchor: middle; }}
-  svg .end {{ text-anchor: end; }}
-  svg .curve, svg .step, svg .frame, svg .edge, svg .link, svg .ring, svg .view, svg .leader
-    {{ fill: none; stroke-linejoin: round; }}
-  svg .curve {{ stroke-width: 2.1; }}
-  svg .step {{ stroke-width: 2; }}
-  svg .stem, svg .outlined, svg .whisker, svg .ring {{ stroke-width: 1.6; }}
-  svg .hollow, svg .view {{ stroke-width: 1.8; }}
-  svg .leader, svg .link {{ stroke-width: 0.8; }}
-  svg .edge {{ stroke-width: 1.6; stroke-dasharray: 9 4; }}
-  svg .scalebar {{ stroke-width: 3; }}
-  svg .mark {{ font-weight: 600; stroke-width: 4px; stroke-linejoin: round; paint-order: stroke; }}
-  svg .law {{ fill-opacity: 0.45; }}
-  svg .event {{ fill-opacity: 0.16; }}
-  svg .zone {{ fill-opacity: 0.09; }}
-"""
-_COLOURS = Template(
-    """
-  svg text { fill: $ink; }
-  svg .paper { fill: $paper; }
-  svg .words, svg .small, svg .over { fill: $soft; }
-  svg .axis, svg .frame { stroke: $axis; }
-  svg .grid { stroke: $line; }
-  svg .leader, svg .link { stroke: $faint; }
-  svg .edge, svg .ring, svg .scalebar, svg .whisker { stroke: $ink; }
-  svg .zone { fill: $first; }
-  svg .first { fill: $first; stroke: $first; }
-  svg .second { fill: $second; stroke: $second; }
-  svg .law { stroke: none; }
-  svg .curve, svg .step { fill: none; }
-  svg .hollow { fill: $paper; }
-  svg .outlined { fill: $outlined; }
-  svg .event, svg .under { fill: $event; }
-  svg .mark { stroke: $paper; }
-  svg .bar { fill: $bar; }
-  svg .dot { fill: $bar; stroke: $paper; stroke-width: 1.2; }
-  svg .track { fill: $track; }
-  svg .before { fill: $before; }
-  svg .good { fill: $good; }
-  svg .bad { fill: $bad; }
-  svg .view { stroke: $bad; }
-"""
-    + "".join(f"  svg .curve{i} {{ stroke: $curve{i}; }}\n" for i in range(len(_CURVES)))
+TEMPLATES = Path(__file__).with_name("templates")
+_SHAPES, _COLOURS = (
+    Template((TEMPLATES / name).read_text("utf-8"))
+    for name in ("chart-shapes.css", "chart-colours.css")
 )
 
 
@@ -129,18 +82,22 @@ def colours(dark: bool) -> dict[str, str]:
 
 # a file of its own has no style sheet around it, and not every reader of SVG knows variables
 STYLE = (
-    "\n  svg { color-scheme: light dark; }"
-    + _SHAPES
+    "\n  svg { color-scheme: light dark; }\n"
+    + _SHAPES.substitute(font=FONT)
     + _COLOURS.substitute(colours(dark=False))
-    + "  @media (prefers-color-scheme: dark) {"
+    + "  @media (prefers-color-scheme: dark) {\n"
     + _COLOURS.substitute(colours(dark=True))
     + "  }\n"
 )
-INSIDE_A_PAGE = _SHAPES + _COLOURS.substitute({name: f"var(--{name})" for name in PALETTE})
+INSIDE_A_PAGE = _SHAPES.substitute(font=FONT) + _COLOURS.substitute(
+    {name: f"var(--{name})" for name in PALETTE}
+)
 
 # ---------------------------------------------------------------- elements
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNFIT = re.compile(  # for XML, or turning the reading around
+    "[^\t\n\r\x20-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
 
 
 def element(name: str, kind: str = "", words: str | None = None, /, **attributes: object) -> Markup:
@@ -160,8 +117,8 @@ def element(name: str, kind: str = "", words: str | None = None, /, **attributes
 
 
 def clean(words: str) -> str:
-    """The words without letters that no XML may hold."""
-    return words if isinstance(words, Markup) else _NOT_XML.sub("\ufffd", words)
+    """The words without letters that no XML may hold or that turn the reading around."""
+    return words if isinstance(words, Markup) else _UNFIT.sub("\ufffd", words)
 
 
 def document(title: str, *, width: int, height: int, lines: Iterable[Markup]) -> Markup:
@@ -234,7 +191,7 @@ class Axis:
 
     ends: Range
     ticks: Ticks
-    label: str
+    label: str = ""
     logarithmic: bool = False
     grid: bool = True
 
@@ -246,7 +203,7 @@ class Axis:
         return lambda value: straight(math.log(value))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Frame:
     """Where a chart lies in its picture, and its two axes."""
 
@@ -414,14 +371,7 @@ def chart(drawn: Chart) -> Markup:
     >>> drawn.count("<polyline"), "a line" in drawn
     (2, True)
     """
-    frame = Frame(
-        left=LEFT,
-        top=TOP,
-        width=drawn.width,
-        height=drawn.height,
-        across=drawn.across,
-        up=drawn.up,
-    )
+    frame = Frame(LEFT, TOP, drawn.width, drawn.height, drawn.across, drawn.up)
     lines = [text(LEFT - 56, 38, "name", drawn.title)]
     lines += [text(LEFT - 56, 62 + 18 * i, "words", w) for i, w in enumerate(drawn.words)]
     lines += frame.lines()
@@ -515,6 +465,7 @@ def _curve(number: int, places: Iterable[Point]) -> Markup:
 # ---------------------------------------------------------------- two series, panel by panel
 
 _SIDE, _RIGHT, _MARGIN = 64, 24, 24
+_PANEL_WIDTH = WIDTH - _SIDE - _RIGHT
 _PANEL_TOP, _CHART_TOP, _CHART_HEIGHT, _PANEL_BELOW = 64, 76, 150, 66
 _BAR_SHARE = 0.4  # of the step between two places
 
@@ -604,15 +555,8 @@ def _stacked(
 
 def _panel(panel: Panel) -> Iterator[Markup]:
     across = Axis(ends=panel.places, ticks=panel.ticks, label=panel.axis, grid=False)
-    top = max(height for height, _ in panel.heights)
-    frame = Frame(
-        left=_SIDE,
-        top=_CHART_TOP,
-        width=WIDTH - _SIDE - _RIGHT,
-        height=panel.chart_height,
-        across=across,
-        up=Axis(ends=(0.0, top), ticks=panel.heights, label=""),
-    )
+    up = Axis(ends=(0.0, max(height for height, _ in panel.heights)), ticks=panel.heights)
+    frame = Frame(_SIDE, _CHART_TOP, _PANEL_WIDTH, panel.chart_height, across, up)
     verdict = f"title end {'good' if panel.good else 'bad'}"
     yield text(_SIDE - 40, 20, "title", panel.title)
     yield text(WIDTH - _RIGHT, 20, verdict, panel.verdict)
@@ -724,14 +668,9 @@ def _law_panel(panel: LawPanel) -> Iterator[Markup]:
     shares = [
         (share, f"{100 * share:.3g} %" if share else "0") for share in (0, tallest / 2, tallest)
     ]
-    frame = Frame(
-        left=_SIDE,
-        top=_LAW_TOP,
-        width=WIDTH - _SIDE - _RIGHT,
-        height=_LAW_HEIGHT,
-        across=Axis(ends=ends, ticks=_law_ticks(panel, ends), label=panel.axis, grid=False),
-        up=Axis(ends=(0.0, tallest), ticks=tuple(shares), label=""),
-    )
+    across = Axis(ends=ends, ticks=_law_ticks(panel, ends), label=panel.axis, grid=False)
+    up = Axis(ends=(0.0, tallest), ticks=tuple(shares))
+    frame = Frame(_SIDE, _LAW_TOP, _PANEL_WIDTH, _LAW_HEIGHT, across, up)
     yield text(_MARGIN, 16, "title", panel.title)
     yield text(_MARGIN, 38, "words", panel.words)
     y = frame.top - 20
@@ -793,12 +732,9 @@ def _law_ticks(panel: LawPanel, ends: Range) -> Ticks:
     if not any(cell.label for cell in panel.cells):
         return round_ticks(*ends, most=10)
     every = -(-len(panel.cells) // _MOST_LABELS)
-    return tuple(
-        (
-            (cell.start + cell.end) / 2,
-            cell.label
-            if len(cell.label) <= _LONGEST_LABEL
-            else f"{cell.label[: _LONGEST_LABEL - 1]}…",
-        )
-        for cell in panel.cells[::every]
-    )
+    labels = [
+        c.label if len(c.label) <= _LONGEST_LABEL else f"{c.label[: _LONGEST_LABEL - 1]}…"
+        for c in panel.cells
+    ]
+    middles = [(cell.start + cell.end) / 2 for cell in panel.cells]
+    return tuple(zip(middles, labels, strict=True))[::every]

@@ -9,13 +9,12 @@ replaced, so that a hostile certificate or table is a readable page and nothing 
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from lastbit.report.charts import FONT, INSIDE_A_PAGE, colours
+from lastbit.report.charts import FONT, INSIDE_A_PAGE, TEMPLATES, colours
 
 
 def rendered(template: str, **values: Any) -> Markup:
@@ -26,7 +25,7 @@ def rendered(template: str, **values: Any) -> Markup:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_readable,

@@ -17,7 +17,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.exact import Ball, rounded_down, rounded_up
+from lastbit.exact import root_bounds, rounded_down, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
 from lastbit.report.words import amount, grouped, price, printable
@@ -250,8 +250,8 @@ def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
     else:
         law = DiscreteGaussian(Fraction(part["variance"]))
         squared = Fraction(part["sensitivity"]["l2_squared"])
-        sensitivity = f"{_up(_root(squared * unit**2)[1])} (Euclidean)"
-        noise = f"Gaussian, deviation {_down(_root(law.variance * unit**2)[0])}"
+        sensitivity = f"{_up(root_bounds(squared * unit**2)[1])} (Euclidean)"
+        noise = f"Gaussian, deviation {_down(root_bounds(law.variance * unit**2)[0])}"
     return sensitivity, noise, f"± {_up(law.quantile(1 - _TAIL / 2) * unit)}"
 
 
@@ -309,16 +309,6 @@ def _up(number: Fraction) -> str:
 def _down(number: Fraction) -> str:
     whole = Fraction(math.floor(number))
     return grouped(rounded_down(whole if number >= 10**_DIGITS else number, _DIGITS))
-
-
-def _root(number: Fraction) -> tuple[Fraction, Fraction]:
-    """Numbers around the square root; both are the root where it is rational.
-
-    >>> _root(Fraction(9, 4))
-    (Fraction(3, 2), Fraction(3, 2))
-    """
-    near = Fraction(math.isqrt(number.numerator), math.isqrt(number.denominator))
-    return (near, near) if near**2 == number else Ball.of(number).sqrt().ends
 
 
 def _many(count: int, noun: str) -> str:

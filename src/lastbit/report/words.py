@@ -94,6 +94,3 @@ def price(cost: Mapping[str, str], *, up: bool = True) -> str:
     return ", ".join(
         f"{letter} = {amount(number, up=up)}" for letter, number in paid if number
     ) or ("nothing")
-
-
-cost_text = price

@@ -4,10 +4,10 @@ Every random bit of lastbit comes from here: the keystream of AES-256 in counter
 operating system, one stream a thread.
 
 Law      the bytes are those of AES-256-CTR under a key and a counter of 48 bytes from the system
-Theorem  whoever cannot tell AES-256 from a random permutation tells a stream of 2**24 bytes (the
-         most under one key, 2**20 blocks) from true randomness with an advantage of at most
-         2**-89 (the switching lemma: 2**40 / 2**129). Everything above is private against such an
-         adversary: computational differential privacy, paper 003 Definition 4
+Theorem  an adversary who cannot tell AES-256 from a random permutation tells a stream of 2**24
+         bytes (the most under one key, 2**20 blocks) from true randomness with an advantage of at
+         most 2**-89 (the switching lemma: 2**40 / 2**129). Everything above is private against such
+         an adversary: computational differential privacy, paper 003 Definition 4
 Differs  no state is kept in Python between two requests, so that a signal handler that draws
          in the middle of a draw cannot see the same bytes: the cipher's counter moves in one call
 Checked  tests/sampling/test_bits.py
@@ -75,7 +75,7 @@ _FORKS = _Forks()
 
 
 class _Mark:
-    """A mark of the process that made it: it stands there, and in no child, whoever forked."""
+    """A mark of the process that made it: it stands there, and in no child, however forked."""
 
     __slots__ = ("_forks", "_page", "_pid")
 

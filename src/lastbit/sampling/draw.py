@@ -151,7 +151,7 @@ def stream(
     """
     if not callable(draw):
         raise WrongType(
-            "draw", problem="is no sampler", remedy="pass a function such as discrete_laplace"
+            "draw", problem="is not a sampler", remedy="pass a function such as discrete_laplace"
         )
     left, most = whole(total, "total"), whole(block, "block", least=1)
     return _streamed(lambda size: draw(*parameters, size=size, **named), left, most)

@@ -193,7 +193,7 @@ def _fill(
 
 
 def rough_quantile(law: Ideal, word: int) -> float | None:
-    """A number near the quantile of a word of 64 bits, in a few microseconds; nobody trusts it.
+    """A number near the quantile of a word of 64 bits, in a few microseconds; nothing rests on it.
 
     A small table is made for each law once, whatever the word, in a few milliseconds. None in the
     far tails, for laws whose own guesses are quick, and beyond all floats.

@@ -30,7 +30,7 @@ from lastbit.sampling.laplace import Digits, digits
 from lastbit.sampling.uniform import LazyUniform, UniformBelow, below_each
 
 MOST_STEPS = 1 << 22
-# Two integers side by side: one draw to the machinery, a tuple to whoever asks for a single one.
+# Two integers side by side: one draw to the machinery, a tuple where a single one is asked for.
 POINT = np.dtype([("i", np.int64), ("j", np.int64)])
 _MOST_DIMENSIONS = 63
 _SIDE = np.uint64(3)

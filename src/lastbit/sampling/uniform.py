@@ -1,7 +1,4 @@
-"""Uniform integers below any n.
-
-A uniform real number, known to as many bits as anybody has asked about.
-"""
+"""Uniform integers below any n, and uniform reals known to as many bits as a question needs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from lastbit.tables.card.read import (
 from lastbit.tables.card.schema import (
     Budget as Budget,
     Column as Column,
-    ColumnType as ColumnType,
     DataCard as DataCard,
     PublicTable as PublicTable,
     Source as Source,
@@ -51,6 +50,7 @@ from lastbit.tables.plan.plan import (
 from lastbit.tables.plan.price import (
     Cost as Cost,
     check_admitted as check_admitted,
+    check_budget as check_budget,
     on_grid as on_grid,
     rounded_up as rounded_up,
     suggested as suggested,
@@ -78,11 +78,13 @@ from lastbit.tables.query.aggregates import (
 from lastbit.tables.query.expression import (
     Call as Call,
     ColumnName as ColumnName,
+    ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
     columns_in as columns_in,
     from_json as from_json,
     to_json as to_json,
+    value_type as value_type,
 )
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,
@@ -90,14 +92,11 @@ from lastbit.tables.query.query import (
     OrderBy as OrderBy,
     Query as Query,
 )
-from lastbit.tables.query.types import (
-    value_type as value_type,
-)
 from lastbit.tables.sealing import (
     sealed as sealed,
 )
 from lastbit.tables.sql.rows import (
-    Rows as Rows,
+    SelectedRows as SelectedRows,
     joined_with as joined_with,
     rows_of as rows_of,
     with_column as with_column,

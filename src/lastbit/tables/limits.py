@@ -11,6 +11,8 @@ Checked  tests/tables/test_limits.py counts; bench/timing.py measures
 
 from __future__ import annotations
 
+from lastbit.errors import QueryRefused
+
 LONGEST_TEXT = 4_096
 """Bytes of UTF-8 in a text of one row, as read or as worked out; a longer one is missing."""
 
@@ -85,3 +87,10 @@ LONGEST_DIGITS = 400
 
 LARGEST_EXPONENT = 300
 """Of a number in a question, in absolute value."""
+
+_LONGEST_SHOWN = 60
+
+
+def refused(what: str, problem: str, remedy: str, **arguments: str) -> QueryRefused:
+    """A refusal of a question; `what` is the analyst's own text, cut."""
+    return QueryRefused(what[:_LONGEST_SHOWN], problem=problem, remedy=remedy, **arguments)

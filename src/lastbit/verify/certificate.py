@@ -7,7 +7,6 @@ without it either.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from lastbit.canonical import digest_of
 from lastbit.checker import beliefs, problem_of
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.places import content_of, written_over
@@ -42,11 +42,10 @@ def number(text: object) -> Fraction:
 def digest(values: Mapping[str, Any]) -> str:
     """SHA-256 of everything but the digest itself, in one canonical spelling."""
     rest = {name: value for name, value in values.items() if name != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return digest_of(rest)
 
 
-def certified(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """A certificate with the assumptions that every proof of its kind rests on, and no others."""
     return certificate(kind, claim, beliefs(kind, claim), body)
 
@@ -89,14 +88,17 @@ def issued(sealed: dict[str, Any]) -> dict[str, Any]:
     return sealed
 
 
-def text_of(sealed: Mapping[str, Any]) -> str:
+def indented(sealed: Mapping[str, Any]) -> str:
     """A certificate as it is written, one number a line where it helps a reader."""
     return json.dumps(issued(dict(sealed)), indent=1, ensure_ascii=False) + "\n"
 
 
+text_of = indented
+
+
 def save(sealed: Mapping[str, Any], path: Path) -> None:
     """Write a certificate that the checker accepts."""
-    written_over(path, text_of(sealed))
+    written_over(path, indented(sealed))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

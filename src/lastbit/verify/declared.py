@@ -11,7 +11,7 @@ from typing import Any
 from lastbit.errors import NotCertified
 from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import certified
+from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Format
 from lastbit.verify.error_bounds.intervals import Interval
@@ -108,7 +108,7 @@ class DeclaredAnalysis(Setting):
             ],
             "query": None,
         }
-        return certified("rounding", claim, body)
+        return certify("rounding", claim, body)
 
 
 def declared_certificate(

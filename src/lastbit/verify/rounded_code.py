@@ -229,7 +229,11 @@ def least_cell(
     def meets(halvings: int) -> RoundingAnalysis | None:
         return _within(target, lambda: certified(coarsest / 2**halvings))
 
-    return _last(meets, "region", "is too wide for this epsilon, whatever the cell")
+    best = meets(0)
+    if best is None:
+        problem = "is too wide for this epsilon, whatever the cell"
+        raise InvalidParameter("region", problem=problem, remedy="ask for a larger epsilon")
+    return _last(meets, best, 1, _MOST_HALVINGS)
 
 
 def largest_region(
@@ -241,34 +245,25 @@ def largest_region(
     """
     target, step = positive(epsilon, "epsilon"), positive(cell, "cell")
 
-    def meets(doublings: int) -> RoundingAnalysis | None:
-        return _within(target, lambda: certified(step * 2**doublings))
+    def meets(cells: int) -> RoundingAnalysis | None:
+        return _within(target, lambda: certified(step * cells))
 
-    best = _last(meets, "cell", "is too small for this epsilon, whatever the region")
-    low = int(best.region[1] / step)
-    high = 2 * low
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = _within(target, lambda k=middle: certified(step * k))  # type: ignore[misc]
-        if found is None:
-            high = middle
-        else:
-            low, best = middle, found
-    return best
+    best = meets(1)
+    if best is None:
+        problem = "is too small for this epsilon, whatever the region"
+        raise InvalidParameter("cell", problem=problem, remedy="ask for a larger epsilon")
+    return _last(meets, best, 2, 1 << _MOST_HALVINGS)
 
 
 def _last(
-    meets: Callable[[int], RoundingAnalysis | None], name: str, problem: str
+    meets: Callable[[int], RoundingAnalysis | None], best: RoundingAnalysis, first: int, most: int
 ) -> RoundingAnalysis:
-    """What the last of 0, 1, 2, ... gives at which a condition holds that once fails for good."""
-    best = meets(0)
-    if best is None:
-        raise InvalidParameter(name, problem=problem, remedy="ask for a larger epsilon")
-    low, high = 0, 1
-    while high <= _MOST_HALVINGS:
-        found = meets(high)
-        if found is None:
-            break
+    """What the last number gives at which a condition holds that once fails for good.
+
+    `best` is what the number before `first` gives. The numbers are doubled, then halved between.
+    """
+    low, high = first - 1, first
+    while high <= most and (found := meets(high)) is not None:
         low, high, best = high, 2 * high, found
     while high - low > 1:
         middle = (low + high) // 2

@@ -19,7 +19,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.privacy import PureDP
-from lastbit.verify.certificate import certified
+from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import Interval
@@ -61,18 +61,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How a sum is computed and rounded: format, library, generator, cells, region."""
+    """How a sum is computed and rounded; `delta_round` is how far that moves the edge of a cell."""
 
     format: Format
     ulps: tuple[tuple[str, Fraction], ...]
     uniform: Generator
     cell: Fraction
     region: Interval
-
-    @property
-    def delta_round(self) -> Fraction:
-        """How far the quotient by the cell can move the edge of a cell."""
-        return quotient_error(self.format, self.region, self.cell)
+    delta_round: Fraction
 
     def analysed(
         self, program: Expression, u: Interval, errors: Mapping[str, Number] | None = None
@@ -191,6 +187,7 @@ def setting_of(
         uniform=generator,
         cell=size,
         region=(low, high),
+        delta_round=quotient_error(format, (low, high), size),
     )
 
 
@@ -329,7 +326,7 @@ class RoundingAnalysis(Setting):
             "branches": branches,
             "query": None if self.query is None else self.proof(self.query),
         }
-        return certified("rounding", claim, body)
+        return certify("rounding", claim, body)
 
 
 def rounding_certificate(

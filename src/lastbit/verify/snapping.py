@@ -14,7 +14,8 @@ from flint import arb
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, arb_of, ends, floor_log2, positive, shown, working_precision
 from lastbit.privacy import ApproxDP, PureDP
-from lastbit.verify.certificate import certified
+from lastbit.verify.certificate import certify
+from lastbit.verify.error_bounds.formats import power_of_two
 
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
 FORMATS = MappingProxyType({"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)})
@@ -103,22 +104,24 @@ class SnappingBound:
     @property
     def units(self) -> Fraction:
         """The excess in units of eta = 2**-p, the format's unit round-off."""
-        return self.excess / _power(-FORMATS[self.format][0])
+        return self.excess / power_of_two(-FORMATS[self.format][0])
 
     @property
     def published(self) -> Fraction:
         """What paper 002 states in the same units, 12 B epsilon + 2 (its B printed as x)."""
         return 12 * self.bound * self.epsilon + 2
 
-    def text(self) -> str:
+    def tree(self) -> str:
         """The derivation, conclusions first, one rule a line."""
         return "\n".join(_lines(self.derivation, self.format, depth=0))
+
+    text = tree
 
     def latex(self) -> str:
         """The derivation as inference rules, one displayed formula for each case."""
         head = _conclusion(self.derivation, self.format)
         formulas = (_inference(step, self.format) for step in self.derivation.premises)
-        return "\n".join(f"\\[ {formula} \\]" for formula in (*formulas, _latex_text(head)))
+        return "\n".join(f"\\[ {formula} \\]" for formula in (*formulas, _in_latex(head)))
 
     def certificate(self) -> dict[str, Any]:
         """The claim and its derivation, for `lastbit.verify.check`."""
@@ -131,7 +134,7 @@ class SnappingBound:
             "loss": str(self.loss),
             "delta": str(self.delta),
         }
-        return certified("snapping", claim, {"derivation": self.derivation.as_json()})
+        return certify("snapping", claim, {"derivation": self.derivation.as_json()})
 
 
 def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") -> SnappingBound:
@@ -173,7 +176,7 @@ def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") 
 
 def grid(epsilon: Fraction) -> Fraction:
     """The least power of two that is not below 1/epsilon."""
-    return _power(-floor_log2(epsilon))
+    return power_of_two(-floor_log2(epsilon))
 
 
 def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
@@ -181,7 +184,7 @@ def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
     for name, number in (("epsilon", epsilon), ("bound", bound)):
         odd = number.numerator >> ((number.numerator & -number.numerator).bit_length() - 1)
         dyadic = number.denominator & (number.denominator - 1) == 0
-        in_range = _power(least) <= number <= _power(-least)
+        in_range = power_of_two(least) <= number <= power_of_two(-least)
         if not (dyadic and odd.bit_length() <= significand and in_range):
             raise InvalidParameter(
                 name,
@@ -189,7 +192,7 @@ def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
                 remedy=f"pass the float that the mechanism computes with, not {shown(number)[:40]}",
             )
     step = grid(epsilon)
-    if not _power(least + significand + 2) <= step <= _power(-least) / (-2 * least):
+    if not power_of_two(least + significand + 2) <= step <= power_of_two(-least) / (-2 * least):
         raise InvalidParameter(
             "epsilon", problem="makes the noise underflow or overflow", remedy="scale the query"
         )
@@ -197,7 +200,7 @@ def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
         raise InvalidParameter(
             "epsilon", problem=f"is above {_LARGEST_EPSILON}", remedy="that hides nothing: lower it"
         )
-    if bound * epsilon > _power(significand - 7):
+    if bound * epsilon > power_of_two(significand - 7):
         raise InvalidParameter(
             "bound",
             problem=f"times epsilon is above 2**{significand - 7}",
@@ -254,7 +257,7 @@ class _Derivation:
 
     def _least_uniform(self, reach: Fraction) -> Step:
         """NEXT: for |c| <= reach, -low <= ln G(c) - epsilon c <= high."""
-        exact_quotient = _power(floor_log2(self.epsilon)) == self.epsilon
+        exact_quotient = power_of_two(floor_log2(self.epsilon)) == self.epsilon
         moved = Fraction(0) if exact_quotient else self._half_ulp(reach)
         add = Step("ADD", (("reach", reach),))
         quotient = self.epsilon * moved
@@ -263,7 +266,7 @@ class _Derivation:
         low = quotient + self._half_ulp(logarithm)
         ln = Step("LN", (("error", low),), (div,))
         with working_precision(_PRECISION):
-            next_float = self._up(arb_of(_power(1 - self.significand)).log1p())
+            next_float = self._up(arb_of(power_of_two(1 - self.significand)).log1p())
         return Step("NEXT", (("low", low), ("high", low + next_float)), (ln,))
 
     def _tail(self, reach: Fraction) -> Step:
@@ -304,11 +307,11 @@ class _Derivation:
             lowest, _ = ends(arb(2).log() * -self.least)
             _, factor = ends(arb_of(self.epsilon + excess).exp())
         reached = self.epsilon * reach + least["low"] < lowest
-        delta = Fraction(0) if reached else _power(floor_log2(1 + factor) + 1 + self.least)
+        delta = Fraction(0) if reached else power_of_two(floor_log2(1 + factor) + 1 + self.least)
         return Step("RANGE", (("delta", delta),), (least,))
 
     def _half_ulp(self, number: Fraction) -> Fraction:
-        return _power(floor_log2(number) - self.significand)
+        return power_of_two(floor_log2(number) - self.significand)
 
     def _up(self, ball: arb) -> Fraction:
         """The least multiple of 2**-24 unit round-offs that is not below a ball."""
@@ -327,13 +330,6 @@ def _factors(least: Step) -> tuple[arb, arb]:
     return arb_of(least["high"]).expm1(), -arb_of(-least["low"]).expm1()
 
 
-def _power(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
-
-
-# ---------------------------------------------------------------- for people
-
-
 def _lines(step: Step, format: str, *, depth: int) -> Iterator[str]:
     yield f"{'  ' * depth}{step.rule}: {_conclusion(step, format)}"
     for premise in step.premises:
@@ -342,7 +338,7 @@ def _lines(step: Step, format: str, *, depth: int) -> Iterator[str]:
 
 def _conclusion(step: Step, format: str) -> str:
     """What a step says, errors in units of eta and rounded up."""
-    unit = Fraction(2) ** -FORMATS[format][0]
+    unit = power_of_two(-FORMATS[format][0])
     parts = (f"{name} {_shown(name, value, unit)}" for name, value in step.values)
     return ", ".join(parts)
 
@@ -356,12 +352,12 @@ def _shown(name: str, value: Fraction, unit: Fraction) -> str:
 
 
 def _inference(step: Step, format: str) -> str:
-    conclusion = _latex_text(_conclusion(step, format))
+    conclusion = _in_latex(_conclusion(step, format))
     if not step.premises:
         return f"{conclusion}\\;\\textsc{{{step.rule.title()}}}"
     above = r" \qquad ".join(_inference(premise, format) for premise in step.premises)
     return f"\\dfrac{{{above}}}{{{conclusion}}}\\;\\textsc{{{step.rule.title()}}}"
 
 
-def _latex_text(text: str) -> str:
+def _in_latex(text: str) -> str:
     return "\\text{" + text.replace("<=", r"$\le$").replace(" eta", r"\,$\eta$") + "}"

@@ -5,7 +5,7 @@ from math import comb, exp, log
 
 import pytest
 
-from lastbit.audit.attacks.power import catches, trials_to_catch
+from lastbit.audit.attacks.trial import catches, trials_to_catch
 from lastbit.errors import InvalidParameter
 from lastbit.exact import probability_lower, probability_upper
 

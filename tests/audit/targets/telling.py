@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.attacks.power import trials_to_catch
 from lastbit.audit.attacks.threshold import Cut
+from lastbit.audit.attacks.trial import trials_to_catch
 from lastbit.audit.targets.lastbit import (
     ANSWER_DELTA,
     SEEN_DELTA,

@@ -24,8 +24,7 @@ that releases are independent. The other way round, resistance proves nothing.
 |---|---|
 | one file an attack, named like it | the event, why it works, what breaks and what resists |
 | `registry.py` | all attacks by name, and which targets they suit |
-| `power.py` | how many samples catch what breaks its claim, by exact tails |
-| `trial.py`, `sums.py` | counting, for values and for sums |
+| `trial.py`, `sums.py` | counting, for values and for sums; how many trials an attack needs |
 
 What was tried on whom: docs/attacks.md, written anew by `make attacks`.
 """

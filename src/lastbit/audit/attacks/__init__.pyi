@@ -4,7 +4,6 @@ from lastbit.audit.attacks.narrow_sum import narrow_sum as narrow_sum
 from lastbit.audit.attacks.not_a_number import not_a_number as not_a_number
 from lastbit.audit.attacks.overflow import overflow as overflow
 from lastbit.audit.attacks.polar_pairs import polar_pairs as polar_pairs
-from lastbit.audit.attacks.power import catches as catches, trials_to_catch as trials_to_catch
 from lastbit.audit.attacks.precision import precision as precision
 from lastbit.audit.attacks.preimage import preimage as preimage
 from lastbit.audit.attacks.registry import (
@@ -16,6 +15,7 @@ from lastbit.audit.attacks.registry import (
 from lastbit.audit.attacks.reordering import reordering as reordering
 from lastbit.audit.attacks.threshold import threshold as threshold
 from lastbit.audit.attacks.timing import timing as timing
+from lastbit.audit.attacks.trial import catches as catches, trials_to_catch as trials_to_catch
 
 __all__ = [
     "ATTACKS",

@@ -8,8 +8,8 @@ import warnings
 
 from lastbit.audit.attacks.trial import Tally, Trial
 from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import Target
-from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 
@@ -20,7 +20,7 @@ def forked(target: Target, *, samples: int = 200, error: Number = DEFAULT_ERROR)
     Law      the process forks; the parent releases the first value, the child the first one too
              (one world) or the second one (the other world). The event: both outputs are equal
     Theorem  only the child's input differs between the worlds, and the child releases once; if its
-             noise is its own, whoever sees both outputs learns at most epsilon. A child with its
+             noise is its own, both outputs together reveal at most epsilon. A child with its
              parent's state repeats the noise: equal outputs always, or never. Each fork is a trial
     Breaks   generators seeded, or buffers filled, before the fork: numpy's and what is built on
              it, PyDP's; pools of workers and pre-forking servers do this

@@ -11,8 +11,8 @@ import numpy as np
 from lastbit.audit.attacks.sums import Pair, attacked, needs
 from lastbit.audit.attacks.trial import Floats
 from lastbit.audit.bounds import DEFAULT_ERROR, error_rate
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import SumTarget
-from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number, whole
 
 NARROW = (1.7e9, 1.7e9 + 1e-3)

@@ -6,8 +6,8 @@ import numpy as np
 
 from lastbit.audit.attacks.sums import Pair, attacked, needs
 from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import SumTarget
-from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number
 
 RECORDS = 17

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lastbit.audit.attacks.trial import Floats, Trial, example_of
 from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import Target
-from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number
 
 GRID_BITS = 53

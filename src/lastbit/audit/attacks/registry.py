@@ -18,8 +18,8 @@ from lastbit.audit.attacks.preimage import preimage
 from lastbit.audit.attacks.reordering import reordering
 from lastbit.audit.attacks.threshold import threshold
 from lastbit.audit.attacks.timing import timing
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import SumTarget, Target
-from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 

@@ -8,8 +8,8 @@ from lastbit.audit.attacks.narrow_sum import NARROW, WAYS_TO_SUM, jump
 from lastbit.audit.attacks.sums import Pair, attacked, needs
 from lastbit.audit.attacks.trial import Floats
 from lastbit.audit.bounds import DEFAULT_ERROR, error_rate
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import SumTarget
-from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number, whole
 
 STRIDES = (2, 3, 7, 1009, 65_537)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lastbit.audit.attacks.threshold import Cut, best_cut
 from lastbit.audit.attacks.trial import Floats, Tally, Trial
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import Bounds, SumTarget, checked
-from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lastbit.audit.attacks.trial import Floats, Trial
 from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import Target
-from lastbit.audit.verdict import Verdict
 from lastbit.exact import Number
 
 MOST_CUTS = 512
@@ -66,7 +66,7 @@ def threshold(
 
 
 def best_cut(first: Floats, second: Floats, *, trials: int) -> Cut:
-    """The cut that promises most for so many trials, as far as these samples tell.
+    """The cut that promises most for `trials` trials, as far as these samples tell.
 
     NaN counts as not above any cut, so the cut at minus infinity asks whether there is an answer at
     all. The choice may be as poor as it likes: it is tried afterwards.

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lastbit.audit.attacks.trial import Floats, Trial
 from lastbit.audit.bounds import DEFAULT_ERROR
+from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import Target, checked
-from lastbit.audit.verdict import Verdict
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, rounded_up
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from lastbit.audit.blackbox.exact_laws import exact_finding, law_of
 from lastbit.audit.blackbox.probed_code import RUNS, counted, is_proved
-from lastbit.audit.blackbox.processes import explored
 from lastbit.audit.blackbox.releases import law_trial, release_of
+from lastbit.audit.blackbox.sampled import explored
 from lastbit.audit.blackbox.search import Plan, Progress
 from lastbit.audit.bounds import claimed_epsilon, error_rate
 from lastbit.audit.inputs import Pair, SeededRandom, listed
@@ -315,7 +315,7 @@ def _result(
 
 
 def _silent(share: float, text: str) -> None:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
 
 # ---------------------------------------------------------------- parameters

@@ -1,21 +1,15 @@
-"""Events that tell two inputs apart, found by likelihood ratios.
+"""Events that tell two inputs apart: found by likelihood ratios, as tables, mixtures and corners.
 
 By Neyman and Pearson the best event of its probability is a set where the likelihood ratio is
-large. The ratio is not known; it is estimated from one half of the outputs, and the event is fixed
-before the other half is counted. Any set of outputs is a valid event: a poor estimate costs power,
-never truth. So plain floats will do here.
+large. The ratio is not known; it is estimated from some outputs, and the event is fixed before
+others are counted. Any set of outputs is a valid event: a poor estimate costs power, never truth.
+So plain floats will do, elementwise: the same output has the same score in every sample.
 
-Scores of outputs, tables of them, and the events that they make.
-
-A table gives each bin of a feature a number; the score of an output is the sum over some tables. An
-event is where the score is large. Only floats, and only elementwise: the same output has the same
-score in every sample.
-
-Events of two features at once: rare, and worth most where privacy fails in a corner.
-
-"Nine answers below, then a low number" may be a hundred times rarer than either half of it, and
-tells the inputs apart far better. No sum of single features finds it. So every corner of every two
-features is counted, on coarse levels that are fine in the tails.
+A `Table` gives each bin of a feature a number; the score of an output is the sum over some tables,
+and an event is where the score is large. A corner is where two features are extreme at once: "nine
+answers below, then a low number" may be a hundred times rarer than either half of it, and tells the
+inputs apart far better. No sum of single features finds it, so every corner of every two features
+is counted, on coarse levels that are fine in the tails.
 """
 
 from __future__ import annotations
@@ -35,7 +29,11 @@ from lastbit.audit.inputs import SeededRandom
 from lastbit.audit.result import Condition, Range, RangeEvent, RatioEvent
 
 Bins: TypeAlias = dict[int, NDArray[np.int64]]
+Counts: TypeAlias = NDArray[np.float64]
+Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
+"""From the hits under one input, the hits under the other and the trials: what a test promises."""
 
+# tables
 _MOST_VALUES = 4096
 _BINS = 256
 _SHRINK = 8.0
@@ -46,6 +44,23 @@ _WORTH = 4.0
 _GROUPS = MappingProxyType(  # in a sentence
     {"entries": "the entries", "differences": "differences of entries"}
 )
+
+
+# objectives and mixtures
+CAUTION = 3.0
+_TEST = 5.3
+_RIDGE = 1e-3
+_NEWTON = 5
+_MOST_ROWS = 1 << 14
+_LEAST_ROWS = 1 << 13
+_MOST_TERMS = 12
+# corners
+_MOST_TABLES = 8
+_OF_PARTS = ("entries", "differences", "bits")
+_KEPT = 3
+_TAILS = 2.0 ** -np.arange(1, 13)
+_LEVELS = np.unique(np.concatenate([_TAILS, 1 - _TAILS]))
+_SIDE = len(_LEVELS) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +178,7 @@ def _shrunk(p: Column, q: Column) -> Column:
 def _steps(p: Column, q: Column) -> Column:
     """The ratios of two rows of counts in few steps, split where it pays most."""
     one, two = (np.concatenate([[0.0], np.cumsum(counts)]) for counts in (p, q))
-    worth = _WORTH + math.log(len(p))  # the best of so many places gains something by chance
+    worth = _WORTH + math.log(len(p))  # the best of many places gains something by chance
     ratios, left = np.empty(len(p)), [(0, len(p))]
     while left:
         low, high = left.pop()
@@ -179,7 +194,7 @@ def _steps(p: Column, q: Column) -> Column:
 
 
 def _fit(p: Column, q: Column) -> Column:
-    """The logarithm of the likelihood of so many of either input among p + q outputs."""
+    """The logarithm of the likelihood that p and q of p + q outputs are of either input."""
     total = np.maximum(p + q, 1e-9)
     return p * np.log(np.maximum(p / total, 1e-9)) + q * np.log(np.maximum(q / total, 1e-9))
 
@@ -220,16 +235,6 @@ def total(tables: Sequence[Table], r: Rows, seen: Bins) -> Column:
     return score
 
 
-_RIDGE = 1e-3
-_NEWTON = 5
-CAUTION = 3.0
-_TEST = 5.3
-_MOST_ROWS = 1 << 14
-_LEAST_ROWS = 1 << 13
-_MANY = 8
-_MOST_TERMS = 12
-
-
 # ---------------------------------------------------------------- the best event
 
 
@@ -261,7 +266,7 @@ def _foreseen(
 ) -> tuple[Counts, Counts]:
     """Ends of the intervals that a test will give, from cautious guesses at the probabilities.
 
-    The best of thousands of thresholds looks better than it is: by so many deviations.
+    The best of thousands of thresholds looks better than it is: by `caution` deviations.
     """
     p = _wilson(hits / trials, trials, -caution)
     q = _wilson(others / trials, trials, caution)
@@ -292,20 +297,6 @@ def foreseen_ratio(p: float, q: float, planned: int) -> float:
     """The epsilon that the ratio of hits will give after `planned` runs of each input."""
     hits, others = np.array([p * planned]), np.array([q * planned])
     return float(_odds(hits, others, planned, planned, 0.0)[0])
-
-
-def best_events(
-    x: Rows, y: Rows, objectives: Sequence[Objective], choices: SeededRandom, *, most: int = 1
-) -> list[list[ScoreEvent]]:
-    """For each objective so many events of each kind, the most promising first.
-
-    Empty if the outputs are all alike.
-    """
-    # every third: parts alike even if the mechanism drifts
-    kept = np.arange(len(x)) % 3 < 2
-    candidates = Candidates(x[kept], y[kept], choices)
-    candidates.add(x[~kept], y[~kept])
-    return [candidates.best(objective, most) for objective in objectives]
 
 
 class Candidates:
@@ -346,7 +337,7 @@ class Candidates:
         self._trials += len(x)
 
     def best(self, objective: Objective, most: int) -> list[ScoreEvent]:
-        """Of each kind so many events that promise most by these counts.
+        """The `most` events of each kind that promise most by these counts.
 
         The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
         luckiest promises more than it keeps; fresh outputs will tell, if others are still there.
@@ -503,16 +494,7 @@ def _reached(score: Column, cuts: Column) -> Counts:
     return (len(score) - np.cumsum(below)[:-1]).astype(np.float64)
 
 
-Counts: TypeAlias = NDArray[np.float64]
-Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
-"""From the hits under one input, the hits under the other and the trials: what a test promises."""
-
-_MOST_TABLES = 8
-_OF_PARTS = ("entries", "differences", "bits")
-_KEPT = 3
-_TAILS = 2.0 ** -np.arange(1, 13)
-_LEVELS = np.unique(np.concatenate([_TAILS, 1 - _TAILS]))
-_SIDE = len(_LEVELS) + 1
+# ---------------------------------------------------------------- corners
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def same_output(output: Any, law: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Zero:
-    """A zero of running code with its sign: whoever sees the bits tells -0.0 from 0.0."""
+    """A zero of running code with its sign: the bits tell -0.0 from 0.0."""
 
     output: float = field(compare=False)
     negative: bool = field(init=False)

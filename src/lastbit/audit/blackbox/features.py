@@ -1,14 +1,10 @@
 """What an auditor looks at in an output: magnitudes, last bits, structure.
 
-A feature is a function of one output, whatever the other outputs are: an event made of features is
-a set of outputs, and only then are its counts binomial. All of them are exact or are elementwise
-float arithmetic, which gives the same number for the same output every time.
-
-Outputs of any kind as numbers: what a mechanism returned, as rows of floats.
-
-An event is a set of outputs, and its counts are binomial, only if a row depends on its own output
-and on nothing else: not on the other outputs of the same call, not on where an object lies in
-memory. The number of columns is fixed once for a whole audit.
+Outputs of any kind become rows of floats, and features are functions of a row. An event is a set of
+outputs, and its counts are binomial, only if each row and each feature depend on their own output
+and on nothing else: not on other outputs of the same call, not on where an object lies in memory.
+All of them are exact or elementwise float arithmetic, which gives the same number for the same
+output every time. The number of columns is fixed once for a whole audit.
 """
 
 from __future__ import annotations
@@ -104,7 +100,7 @@ def _finite(table: Rows) -> Rows:
 
 
 def _wide(table: Rows, width: int | None) -> Rows:
-    """The table with so many columns, each row by itself."""
+    """The table with `width` columns, each row by itself."""
     wanted = max(1, table.shape[1]) if width is None else width
     if table.shape[1] < wanted:
         missing = np.full((len(table), wanted - table.shape[1]), _ABSENT)

@@ -45,7 +45,7 @@ def counted(
     error: Fraction,
     runs: int = RUNS,
 ) -> PairFinding:
-    """The event that the laws make the most telling in so many runs, counted in fresh ones."""
+    """The event that promises most by the laws, counted in `runs` fresh runs of each input."""
     shares = [
         {order(r): p for r, p in zip(law.outputs, law.probabilities, strict=True)} for law in laws
     ]
@@ -94,7 +94,7 @@ def _ratio(p: dict[int, Fraction], q: dict[int, Fraction], key: int) -> float:
 
 
 def _promised(p: float, q: float, delta: float, runs: int) -> float:
-    """About the bound that so many runs prove; only a guess, by which the event is chosen."""
+    """A guess at the bound that these runs will prove, by which the event is chosen."""
     least = p - _WIDE * math.sqrt(max(p * (1 - p), 0.0) / runs) - delta
     most = q + _WIDE * math.sqrt(max(q * (1 - q), 0.0) / runs) + _NONE / runs
     return math.log(least / most) if least > 0 else -math.inf
@@ -119,7 +119,7 @@ def _hits(code: Code, value: float, law: ExactLaw, event: frozenset[int], runs: 
 
 
 def _uniforms(uniform: Uniform, count: int) -> list[float]:
-    """So many draws, exactly as the model says."""
+    """`count` draws, exactly as the model says."""
     if uniform.below(1) * uniform.size == 1:  # all alike
         return [uniform.point(int(k)) for k in uniform_below(uniform.size, size=count).tolist()]
     drawn, size = secure_bits().fill(count * _BITS // 8).tobytes(), _BITS // 8

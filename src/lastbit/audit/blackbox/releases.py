@@ -14,7 +14,11 @@ Theorem  a law that is said to be contradicted is wrongly said to be so with pro
          Clopper and Pearson with probability at most `share`. There are 2 * events * inputs such
          statements, and `share` is half of the error divided by that number (union bound). The
          other half goes to events fitted to the first half of the releases of an input and counted
-         in its second half (`fitted_law_events`): given the first half they are fixed
+         in its second half (`MOST_FITTED` events at most): given the first half they are fixed.
+         These are the most frequent outputs; all outputs that were seen, which come again too often
+         where there are fewer outputs than the law says; residues modulo 2 ... 16 of whole
+         multiples; buckets of a digest for outputs that a law lists; the half-line that lies
+         furthest off; the widest gap
 Differs  no contradiction proves nothing: a law that is wrong by less than about 6/sqrt(n) in every
          event that is tried, n releases of an input, is not noticed, nor one that is wrong in other
          events only. What a verdict rests on is said with it
@@ -23,26 +27,28 @@ Checked  tests/audit/test_releases.py
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from flint import arb
 
 from lastbit.audit.blackbox.exact_laws import listed_law, same_output
-from lastbit.audit.blackbox.fitted_events import (
-    MOST_FITTED,
-    LawEvent,
-    fitted_to_list,
-    fitted_to_multiples,
-    printed,
-    share_ends,
-)
 from lastbit.audit.inputs import Pair
-from lastbit.exact import probability_lower, probability_upper, rational, working_precision
+from lastbit.exact import (
+    ends as ends_of,
+    probability_lower,
+    probability_upper,
+    rational,
+    working_precision,
+)
 from lastbit.laws import Law, OnGrid
 from lastbit.verify import ExactLaw
 
@@ -51,15 +57,190 @@ _FEWEST = 64  # of an input
 _MOST_INPUTS = 16
 _LEVELS = tuple(Fraction(k, 16) for k in range(1, 16))
 _MOST_ATOMS = 64
-_MOST_MASSES = 1 << 12
-_TAIL = Fraction(1, 1 << 30)
+_MOST_EVEN = 1 << 12
+_EVEN_TAIL = Fraction(1, 1 << 30)
 _PRECISION = 128
 _NEAR = 4.0
+# fitted events
+_TOP = 4
+_MODULI = range(2, 17)
+_BUCKETS = 16
+_CUTS = 32
+_MOST_SEEN = 2048
+_MOST_MASSES = 1 << 15
+_TAIL = Fraction(1, 1 << 12)
+_LONGEST = 60
+_PAD = Fraction(1, 1 << 30)
+MOST_FITTED = _TOP + 1 + len(_MODULI) + 1 + 1 + 1
+
+
+@dataclass(frozen=True, slots=True)
+class LawEvent:
+    """A set of outputs, by their keys, and bounds on its probability."""
+
+    name: str
+    holds: Callable[[Any], bool]
+    low: Fraction
+    high: Fraction
+
+
+def share_ends(share: arb) -> tuple[Fraction, Fraction]:
+    """Two fractions between which an enclosed probability lies."""
+    low, high = ends_of(share)
+    return max(Fraction(0), low), min(Fraction(1), high)
+
+
+def fitted_to_multiples(law: Law, step: Fraction, keys: Sequence[int]) -> list[LawEvent]:
+    """Events for a law on the multiples of a step, from multiples that were seen."""
+    if not keys:
+        return []
+    seen = Counter(keys)
+    found = [*_top(seen, law.mass, lambda k: f"{float(k * step):.6g}"), _again(seen, law.mass)]
+    found += _residues(law, seen)
+    cut = _furthest(law, sorted(keys))
+    ends = share_ends(law.cumulative(cut))
+    found.append(LawEvent(f"at most {float(cut * step):.6g}", lambda k: k <= cut, *ends))
+    low, high = _gap(sorted(seen))
+    if high - low > 1:
+        between = share_ends(law.cumulative(high - 1) - law.cumulative(low))
+        name = f"strictly between {float(low * step):.6g} and {float(high * step):.6g}"
+        found.append(LawEvent(name, lambda k: low < k < high, *between))
+    return found
+
+
+def fitted_to_list(shares: Mapping[Any, arb], keys: Sequence[Hashable]) -> list[LawEvent]:
+    """Events for a law that lists its outputs, from outputs that were seen."""
+    if not keys:
+        return []
+    seen = Counter(keys)
+    found = [*_top(seen, shares.__getitem__, printed), _again(seen, shares.__getitem__)]
+    known = {output: float(share.mid()) for output, share in shares.items()}
+    pad = _blur(shares.values())
+    # looked up, not made anew: equal outputs may be written in two ways
+    buckets = {output: _bucket(output) for output in known}
+    name = "in some buckets of a digest"
+    found.append(_chosen(known, seen, buckets.__getitem__, (_BUCKETS, name, pad)))
+    if all(type(output) is int for output in shares):
+        found += [
+            _chosen(known, seen, _modulo(m), (m, f"in some classes modulo {m}", pad))
+            for m in _MODULI
+        ]
+    if all(isinstance(output, int | float | Fraction) for output in shares):
+        found.append(_ordered(known, seen, pad))
+    return found
+
+
+# ---------------------------------------------------------------- single events
+
+
+def _top(
+    seen: Counter[Any], mass: Callable[[Any], arb], text: Callable[[Any], str]
+) -> Iterator[LawEvent]:
+    for output, _ in seen.most_common(_TOP):
+        yield LawEvent(text(output), lambda k, o=output: k == o, *share_ends(mass(output)))  # type: ignore[misc]
+
+
+def _again(seen: Counter[Any], mass: Callable[[Any], arb]) -> LawEvent:
+    """One of the outputs seen, the most frequent of them if they are many."""
+    some = frozenset(output for output, _ in seen.most_common(_MOST_SEEN))
+    total = sum((mass(output) for output in some), arb(0))
+    name = f"one of {len(some):,} that were seen before"
+    return LawEvent(name, some.__contains__, *share_ends(total))
+
+
+def _residues(law: Law, seen: Counter[int]) -> Iterator[LawEvent]:
+    """Residues of which more were seen than the law says, for laws that are not too wide."""
+    low, high = law.quantile(_TAIL), law.quantile(1 - _TAIL)
+    if high - low >= _MOST_MASSES:
+        return
+    balls = [law.mass(k) for k in range(low, high + 1)]
+    masses, pad = np.array([float(ball.mid()) for ball in balls]), _blur(balls)
+    outside = max(Fraction(0), 1 - Fraction(float(masses.sum()))) + 2 * pad
+    for m in _MODULI:
+        classes = (np.arange(len(masses)) + low % m) % m
+        shares = np.bincount(classes, weights=masses, minlength=m)
+        counts = np.zeros(m)
+        for k, count in seen.items():
+            counts[k % m] += count
+        more = frozenset(np.flatnonzero(counts / counts.sum() > shares).tolist())
+        least = Fraction(float(shares[list(more)].sum())) if more else Fraction(0)
+        ends = max(Fraction(0), least - pad), min(Fraction(1), least + outside)
+        text = ", ".join(map(str, sorted(more)))
+        yield LawEvent(f"{text} modulo {m}", lambda k, m=m, s=more: k % m in s, *ends)  # type: ignore[misc]
+
+
+def _chosen(
+    known: Mapping[Any, float],
+    seen: Counter[Any],
+    classed: Callable[[Any], int],
+    classes: tuple[int, str, Fraction],
+) -> LawEvent:
+    """The classes of which more were seen than the law says."""
+    count, name, pad = classes
+    shares, counts = np.zeros(count), np.zeros(count)
+    for output, share in known.items():
+        shares[classed(output)] += share
+    for output, times in seen.items():
+        counts[classed(output)] += times
+    more = frozenset(np.flatnonzero(counts / counts.sum() > shares).tolist())
+    total = Fraction(float(shares[list(more)].sum())) if more else Fraction(0)
+    ends = max(Fraction(0), total - pad), min(Fraction(1), total + pad)
+    return LawEvent(name, lambda k: classed(k) in more, *ends)
+
+
+def _modulo(m: int) -> Callable[[Any], int]:
+    return lambda k: int(k % m)
+
+
+def _blur(shares: Iterable[arb]) -> Fraction:
+    """More than sums of the middles of some enclosures, as floats, can be off."""
+    return _PAD + sum((Fraction(float(share.rad())) for share in shares), Fraction(0)) * 2
+
+
+def _ordered(known: Mapping[Any, float], seen: Counter[Any], pad: Fraction) -> LawEvent:
+    """The half-line of a listed law that lies furthest off."""
+    outputs = sorted(known)
+    law = np.cumsum([known[output] for output in outputs])
+    drawn = np.cumsum([seen[output] for output in outputs]) / seen.total()
+    place = int(np.argmax(np.abs(law - drawn)))
+    cut, share = outputs[place], Fraction(float(law[place]))
+    ends = max(Fraction(0), share - pad), min(Fraction(1), share + pad)
+    return LawEvent(f"at most {printed(cut)}", lambda k: k <= cut, *ends)
+
+
+def _furthest(law: Law, ordered: Sequence[int]) -> int:
+    """Of some of the multiples seen: where the law and the releases differ most."""
+    total = len(ordered)
+    places = sorted({total * i // _CUTS for i in range(_CUTS)})
+    return max(
+        (ordered[place] for place in places),
+        key=lambda k: abs(bisect_right(ordered, k) / total - float(law.cumulative(k).mid())),
+    )
+
+
+def _gap(ordered: Sequence[int]) -> tuple[int, int]:
+    """The widest gap between two that were seen, in the middle of them."""
+    quarter = len(ordered) // 8
+    inner = ordered[quarter : len(ordered) - quarter] or ordered
+    return max(pairwise(inner), key=lambda pair: pair[1] - pair[0], default=(0, 0))
+
+
+def _bucket(output: Any) -> int:
+    return hashlib.sha256(repr(output).encode("utf-8", "backslashreplace")).digest()[0] % _BUCKETS
+
+
+def printed(output: Any) -> str:
+    """An output as Python prints it, cut to a line."""
+    text = repr(output.item() if isinstance(output, np.generic) else output)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+# ---------------------------------------------------------------- releases against the law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawTrial:
-    """So many releases were held against the law, and what contradicts it, if anything does.
+    """How many releases were compared with the law, and what contradicts it, if anything does.
 
     `unheard` says why nothing could be released.
     """
@@ -172,7 +353,7 @@ def _far(hits: int, trials: int, event: LawEvent) -> bool:
 
 
 def _look(output: Any) -> str:
-    """What whoever sees the output sees: its type and how it is written."""
+    """What is visible of an output: its type and how it is printed."""
     if isinstance(output, np.ndarray):
         output = output.tolist()
     return f"{type(output).__name__} {output!r}"
@@ -233,13 +414,13 @@ def _atoms(law: Law, atoms: Sequence[int], step: Fraction) -> Iterator[LawEvent]
 
 def _even(law: Law) -> LawEvent | None:
     """An even multiple of the step: noise that was scaled after it was drawn has no odd ones."""
-    low, high = law.quantile(_TAIL), law.quantile(1 - _TAIL)
-    if high - low > _MOST_MASSES:
+    low, high = law.quantile(_EVEN_TAIL), law.quantile(1 - _EVEN_TAIL)
+    if high - low > _MOST_EVEN:
         return None
     inside = sum((law.mass(k) for k in range(low, high + 1) if k % 2 == 0), arb(0))
     least, most = share_ends(inside)
     return LawEvent(
-        "an even multiple", lambda k: k % 2 == 0, least, min(most + 2 * _TAIL, Fraction(1))
+        "an even multiple", lambda k: k % 2 == 0, least, min(most + 2 * _EVEN_TAIL, Fraction(1))
     )
 
 

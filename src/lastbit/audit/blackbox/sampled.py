@@ -31,10 +31,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+import multiprocessing
+import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +153,7 @@ class Coins:
         self._count = 0
 
     def heads(self, coins: int) -> int:
-        """How many of so many coins show heads."""
+        """How many of the coins show heads."""
         self._count += 1
         text = hashlib.shake_128(self._key + str(self._count).encode()).digest(-(-coins // 8))
         return (int.from_bytes(text, "big") >> (-coins % 8)).bit_count()
@@ -265,7 +270,7 @@ def _better(best: PairFinding, found: PairFinding) -> PairFinding:
 
 
 def _settled(best: PairFinding, room: float) -> bool:
-    """Whether so many more runs are likely to raise the bound by no more than a hundredth."""
+    """Whether `room` more runs are likely to raise the bound by no more than a hundredth."""
     limit, done = best.estimate(Fraction(0)), best.trials + best.other_trials
     if not best.epsilon_lower or math.isinf(limit):
         return False
@@ -372,3 +377,82 @@ def _margin(event: ScoreEvent, plan: Plan, by_ratio: bool) -> float:
         return (share - limit) / (_deviation(share, 1) / math.sqrt(plan.tests * (p + q) + 1) + 1e-9)
     spread = math.hypot(_deviation(p, plan.tests), factor * _deviation(q, plan.tests))
     return (p - factor * q - float(plan.delta)) / (spread + 1.0 / plan.tests)
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def explored(draw: Draw, dealt: list[list[Pair]], plan: Plan, tell: Progress) -> list[PairFinding]:
+    """What each hand of pairs gave, in order: one process for each."""
+    if len(dealt) == 1:
+        return [explore(draw, dealt[0], plan, tell)]
+    context = multiprocessing.get_context("fork")  # a closure cannot be sent, only inherited
+    running: dict[Connection, tuple[int, Any]] = {}
+    try:
+        for number, hand in enumerate(dealt):
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_work, args=(theirs, draw, hand, plan), daemon=True)
+            with warnings.catch_warnings():
+                # Python 3.12 warns of forks beside threads; a linear algebra library has some
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+            theirs.close()
+            running[ours] = number, process
+        return _gathered(running, len(dealt), tell)
+    finally:
+        for pipe, (_, process) in running.items():
+            pipe.close()
+            process.terminate()
+            process.join()
+
+
+def _gathered(
+    running: dict[Connection, tuple[int, Any]], count: int, tell: Progress
+) -> list[PairFinding]:
+    found: dict[int, PairFinding] = {}
+    shares = [0.0] * count
+    while len(found) < count:
+        for pipe in wait([p for p, (number, _) in running.items() if number not in found]):
+            assert isinstance(pipe, Connection)
+            number = running[pipe][0]
+            try:
+                message = pipe.recv()
+            except EOFError:
+                raise RuntimeError("a process of the audit ended without an answer") from None
+            match message:
+                case PairFinding():
+                    found[number] = message
+                case str():
+                    raise _failure(pipe, message)
+                case (share, text):
+                    shares[number] = share
+                    tell(min(shares), text)
+    return [found[i] for i in range(count)]
+
+
+def _failure(pipe: Connection, kind: str) -> Exception:
+    """What the mechanism raised, or its kind where that does not survive the way through a pipe."""
+    try:
+        failure = pipe.recv()
+    except Exception:
+        return RuntimeError(kind)
+    return failure if isinstance(failure, Exception) else RuntimeError(kind)
+
+
+def _work(pipe: Connection, draw: Draw, pairs: list[Pair], plan: Plan) -> None:
+    last = 0.0
+
+    def report(share: float, text: str) -> None:
+        nonlocal last
+        if time.perf_counter() - last > 0.1:
+            last = time.perf_counter()
+            pipe.send((share, text))
+
+    try:
+        pipe.send(explore(draw, pairs, plan, report))
+    except Exception as failure:
+        pipe.send(f"the mechanism failed with {type(failure).__name__}")
+        try:
+            pipe.send(failure)
+        except Exception:  # it cannot be sent: the parent has been told its kind
+            pipe.close()

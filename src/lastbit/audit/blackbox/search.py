@@ -1,7 +1,7 @@
 """Before anything is counted: which pair of inputs, and which events?
 
-Whatever is looked at here costs no confidence: the outputs that an event is chosen by are never
-counted. More looking only makes the event better.
+Looking here costs no confidence: the outputs that an event is chosen by are never counted, and more
+of them only make the event better.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lastbit.audit.inputs import Pair, SeededRandom
 Draw: TypeAlias = Callable[[Any, int], Any]
 Progress: TypeAlias = Callable[[float, str], None]
 
-# So many outputs of each input, this share of the time, so cautious; so many pairs are kept.
+# Each look: outputs of each input, share of the time, caution, and how many pairs are kept.
 _LOOKS = ((3 << 15, 0.1, 2.0, 4), (3 << 19, 0.2, 1.5, 1))
 _FIRST_FIT = 3 << 12
 _FIT, _FIT_SHARE = 3 << 20, 0.25
@@ -191,7 +191,7 @@ def fitted(box: Box, pair: Pair, plan: Plan, watch: Watch, place: int) -> list[S
 
 
 def _promise(box: Box, pair: Pair, plan: Plan, place: int, size: int, caution: float) -> float:
-    """What epsilon to hope for, from so many outputs: a fit to some, a judgement by the rest."""
+    """What epsilon to hope for, by `size` outputs: a fit to some, a judgement by the rest."""
     goals = _objectives(plan, caution)[:1]
     found = _candidates(box, pair, plan, place, size, goals)
     events = _refined(box, pair, found, goals, size)
@@ -209,7 +209,7 @@ def _objectives(plan: Plan, caution: float) -> list[Objective]:
 def _candidates(
     box: Box, pair: Pair, plan: Plan, place: int, size: int, goals: list[Objective]
 ) -> list[list[ScoreEvent]]:
-    """For each objective a few events that promise most, of so many outputs of each input."""
+    """For each objective a few events that promise most, by `size` outputs of each input."""
     first = min(max(size // 3, 2), _FOR_TABLES)
     choices = SeededRandom(plan.seed, f"features of pair {place}")
     found = Candidates(box(pair[0], first), box(pair[1], first), choices)

@@ -1,8 +1,7 @@
-"""Whether two outputs are the same, to the last bit.
+"""How far apart two inputs or outputs are, exactly; and what that costs at each mechanism.
 
-How far apart two inputs are, exactly, and what that costs.
-
-How far each of our mechanisms lets its input move, and what a move costs there.
+`distance` measures inputs in the norm that a mechanism's theorem uses, `bit_identical` compares
+outputs to the last bit, and `MechanismRule` knows which distance each of our mechanisms allows.
 """
 
 from __future__ import annotations
@@ -42,15 +41,14 @@ from lastbit.privacy import AS_DECLARED, Guarantee, Loss, PureDP
 
 Norm: TypeAlias = Literal["L1", "L2", "Linf", "entries", "records"]
 NORMS = ("L1", "L2", "Linf", "entries", "records")
-_FINE = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What one primitive saw move between two neighbours.
+    """How far the input of one primitive moved between two neighbours, and what that costs.
 
-    `beyond` says that its declaration does not allow that; `costs` is None where nobody knows what
-    it costs. `declared` is a second price for the same, where the mechanism promises one.
+    `beyond` says that its declaration does not allow that; `costs` is None where they are not
+    known. `declared` is a second price for the same, where the mechanism promises one.
     """
 
     distance: Loss
@@ -259,10 +257,10 @@ class MechanismRule:
     releases: int = 1
 
     def observed(self, here: Any, there: Any) -> Observed:
-        """The move, measured as the mechanism's theorem measures it.
+        """The distance as the mechanism's theorem measures it, and its cost.
 
         The theorem is that of our own class: what a subclass says of its guarantee, its sensitivity
-        or its distance nobody has proved, so the price of its releases is not known.
+        or its distance is not proved, so the price of its releases is not known.
         """
         if not type(self.mechanism).__module__.startswith(_OURS):
             return Observed(distance=math.inf, costs=None)
@@ -329,7 +327,7 @@ def _both_ways(here: Any, there: Any) -> bool:
 
 
 def _keys(mechanism: ThresholdedHistogram, here: Any, there: Any) -> Observed:
-    """The fewest persons, each with 1 in each of at most so many keys, that make the change."""
+    """The fewest people, each contributing 1 to at most `keys_per_person` keys, for the change."""
     one, other = _counts(here), _counts(there)
     gaps = [other.get(key, 0) - one.get(key, 0) for key in {**one, **other}]
     up, down = [gap for gap in gaps if gap > 0], [-gap for gap in gaps if gap < 0]

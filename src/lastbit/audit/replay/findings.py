@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from flint import arb
 
 from lastbit.errors import WrongType
-from lastbit.exact import Number, arb_of, shown, working_precision
+from lastbit.exact import Number, arb_of, exact_text, working_precision
 from lastbit.privacy import (
     ZCDP,
     ApproxDP,
@@ -103,8 +103,8 @@ class Finding:
         """The same with what it says of the data: as secret as they are."""
         lines = [str(self)]
         if self.distance is not None:
-            allowed = "" if self.allowed is None else f", {_number(self.allowed)} declared"
-            lines.append(f"  moved by {_number(self.distance)}{allowed}")
+            allowed = "" if self.allowed is None else f", {exact_text(self.allowed)} declared"
+            lines.append(f"  moved by {exact_text(self.distance)}{allowed}")
         if self.neighbour:
             lines.append(f"  seen with {self.neighbour}")
         return "\n".join(lines)
@@ -117,7 +117,7 @@ class Replay:
     `cost` holds one guarantee of each kind, composed; it is worked out from data and so is secret.
     `declared` is the same with what mechanisms promise, whatever the distance. `gaussian` says that
     all of the cost is that of real Gaussian noise. `unpriced` names primitives that moved and whose
-    cost nobody knows.
+    cost is not known.
     """
 
     findings: tuple[Finding, ...]
@@ -231,11 +231,3 @@ def _free(part: Guarantee) -> bool:
         case ApproxDP() | ProbabilisticDP():
             return part.epsilon == 0 and part.delta == 0
     return False
-
-
-def _number(number: Loss) -> str:
-    if number == math.inf:
-        return "more than any number"
-    exact = Fraction(number)
-    short = exact.denominator <= 1000
-    return shown(exact).strip("'") if short else f"{float(exact):.17g}"

@@ -1,11 +1,11 @@
-"""Listening at functions: their code is exchanged for a while, and always put back.
+"""Hooks on functions: their code is exchanged for a while, and always put back.
 
 A Python function keeps its identity when its `__code__` is exchanged: names imported earlier, bound
 methods and default arguments all lead to it, and so to the listener. Types written in C have no
-such code; for them the entry in the type's own dictionary is exchanged (`numpy_noise.py`).
+such code; for them the entry in the type's own dictionary is exchanged (`numpy_generators.py`).
 
-Exchanges are seen by the whole process. Only calls made in the thread that listens are heard; those
-of other threads go through as if nothing had happened, and are counted.
+Hooks are seen by the whole process. Only calls made in the recording thread reach the listener;
+those of other threads go through as if nothing had happened, and are counted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Described(Protocol):
 
 
 class Listener(Protocol):
-    """Somebody who is told of every call, and answers it."""
+    """Receives every call, and answers it."""
 
     def on_call(
         self, original: Callable[..., Any], describe: Described, args: Any, named: Any

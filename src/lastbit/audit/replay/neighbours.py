@@ -38,7 +38,7 @@ def neighbours(
     other. `records`, of the same kind as the dataset, are used besides those that are there: pass
     the extremes of what a record may be, since a wrong bound shows at the extremes only. With
     ADD_REMOVE.by("patient") all rows of one patient go at once, if that is a column, and `records`
-    must be of patients that are not there. `most` takes at most so many, spread evenly.
+    must be of patients that are not there. `most` limits their number; they are then spread evenly.
 
     >>> [list(n.dataset) for n in neighbours([1, 2, 2])]
     [[2, 2], [1, 2], [1, 2], [1, 2, 2, 1], [1, 2, 2, 2]]
@@ -84,7 +84,7 @@ class _Change:
 
 
 def _spread(total: int, most: int | None) -> Iterable[int]:
-    """All of so many places, or some, evenly."""
+    """All places, or `most` of them, spread evenly."""
     if most is None or most >= total:
         return range(total)
     return (place * total // most for place in range(most))
@@ -173,7 +173,7 @@ def _length(dataset: Any) -> int:
 def _no_dataset() -> WrongType:
     return WrongType(
         "dataset",
-        problem="is no collection of records",
+        problem="is not a collection of records",
         remedy="pass a list, an array, a dictionary of columns or a frame, "
         "or your own iterable of neighbours",
     )

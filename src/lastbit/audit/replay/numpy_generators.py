@@ -5,8 +5,8 @@ dictionaries are reached through the garbage collector, as debuggers do, and the
 that the type has changed. After every exchange it is checked that calls arrive, also of generators
 that existed before; where they do not, recording refuses to start.
 
-This module draws nothing: it listens to what others draw. It never imports `numpy.random`; a
-program that uses it has done so.
+This module draws nothing: it reports what others draw. It never imports `numpy.random`; a program
+that uses it has done so.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from flint import arb
 
 from lastbit.audit.replay.hooks import Described, Hook, hooked
 from lastbit.audit.replay.primitives import spread_of
+from lastbit.audit.replay.recorder import Description, bound
 from lastbit.audit.replay.taint import Spread, SpreadRule
-from lastbit.audit.replay.tape import Description, bound
 from lastbit.errors import LastbitError
 from lastbit.exact import arb_of, rational, upper, working_precision
 
@@ -202,7 +202,7 @@ def _many(pool: Any) -> Any:
 
 
 def _drawn(kind: str, law: str, given: dict[str, Any]) -> Description:
-    """Noise of a law: about its centre, if that is not 0, else to be followed."""
+    """Noise of a law: about its centre, if that is not 0, else tracked."""
     centre, scale, size = given.pop("loc", 0), given.get("scale", 1), given.get("size")
     try:
         shapes = np.shape(centre), np.shape(scale), () if size is None else size
@@ -243,7 +243,7 @@ def _geometric(p: Any) -> Spread:
 
 
 def library_state() -> Any:
-    """Where the generator behind `random.random` stands; None if nobody has loaded it."""
+    """Where the generator behind `random.random` stands; None if it is not loaded."""
     module = sys.modules.get("random")
     return None if module is None else module.getstate()
 

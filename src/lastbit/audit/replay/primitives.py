@@ -1,11 +1,9 @@
-"""Our own primitives: which functions draw noise, and what a call of each one protects.
+"""Which functions draw noise, and what a call of each one protects: lastbit's, and declared ones.
 
-A mechanism is heard as a whole: what `release` is given is the protected input, and how the noise
-comes about inside is its own affair. For mechanisms whose noise follows the data
-(`SmoothStatistic`, `ExponentialQuantile`) the input is the dataset itself, and its distance is
-counted in records.
-
-Telling the recorder about noise of one's own.
+A mechanism is recorded as a whole: what `release` is given is the protected input; the draws inside
+are its own affair. For mechanisms whose noise depends on the data (`SmoothStatistic`,
+`ExponentialQuantile`) the input is the dataset itself, and its distance is counted in records.
+`noise` declares a function of the program's own.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import zip_longest
@@ -33,8 +31,8 @@ from lastbit.audit.replay.distance import (
     distance,
 )
 from lastbit.audit.replay.hooks import Described
+from lastbit.audit.replay.recorder import Description, bound
 from lastbit.audit.replay.taint import Spread, SpreadRule
-from lastbit.audit.replay.tape import Description, bound
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, arb_of, positive, rational, root_below, upper, working_precision
 from lastbit.mechanisms import AboveThreshold, AboveThresholdSession
@@ -60,88 +58,85 @@ _MECHANISMS = (
     "StableValue",
     "ThresholdedHistogram",
 )
-# draws that are not followed: their outcome is kept, and what moves their law has no known price
+# draws that are not tracked: their outcome is kept, and a change of their law has no known price
 _DRAWS = ("bernoulli_exp", "planar_laplace", "uniform_below")
 
 
 def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
-    """Every function to listen at, with what describes its calls."""
-    for name in _MECHANISMS:
-        yield getattr(mechanisms, name).release, _release(name)
-    yield _function(mechanisms.ThresholdedHistogram.release_arrays), _release_arrays
-    yield _function(AboveThreshold.start), _start
-    yield _function(AboveThresholdSession.ask), _ask
-    for name in _DRAWS:
-        yield getattr(sampling, name), _draw(name)
-    yield _function(sampling.bernoulli), _chance("bernoulli", "p")
-    yield _function(sampling.choice), _chance("choice", "weights")
-    yield _function(sampling.discrete_laplace), _noise("discrete_laplace", "laplace")
-    yield _function(sampling.geometric), _noise("geometric", "one-sided")
-    yield _function(sampling.discrete_gaussian), _gaussian
-    yield _function(sampling.choice_exp), _choice_exp
-    yield _function(sampling.rounded), _rounded
+    """Every function to hook, with what describes its calls."""
+    found: list[tuple[Any, Described]] = [
+        # kinds that share one function are hooked once: the call says which it is
+        *dict.fromkeys((getattr(mechanisms, name).release, _release) for name in _MECHANISMS),
+        (mechanisms.ThresholdedHistogram.release_arrays, _RELEASE_ARRAYS),
+        (AboveThreshold.start, _start),
+        (AboveThresholdSession.ask, _by_name(_ask, self=None, value=None)),
+        *((getattr(sampling, name), _draw(name)) for name in _DRAWS),
+        (sampling.bernoulli, _chance("bernoulli", "p")),
+        (sampling.choice, _chance("choice", "weights")),
+        (sampling.discrete_laplace, _noise("discrete_laplace", "laplace")),
+        (sampling.geometric, _noise("geometric", "one-sided")),
+        (
+            sampling.discrete_gaussian,
+            _by_name(_gaussian, variance=None, standard_deviation=None, size=None),
+        ),
+        (sampling.choice_exp, _by_name(_choice_exp, exponents=None, size=None, rate=1)),
+        (sampling.rounded, _by_name(_rounded, law=None, location=0, scale=1, grid=1, size=None)),
+    ]
+    for function, describe in found:
+        assert isinstance(function, FunctionType)
+        yield function, describe
 
 
-def _function(function: Callable[..., Any]) -> FunctionType:
-    assert isinstance(function, FunctionType)
-    return function
+def _by_name(make: Callable[[dict[str, Any]], Description], **names: Any) -> Described:
+    """What describes a call by its arguments; `names` gives their order and defaults."""
+    return lambda args, named: make(bound(names, args, named))
 
 
 # ---------------------------------------------------------------- mechanisms
 
 
-def _release(name: str) -> Described:
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-        mechanism, value, size = _parts(args, named)
-        if mechanism is None:
-            return None
-        return Description(
-            kind=f"{name}.release",
-            value=value,
-            parameters=(mechanism, size),
-            rule=MechanismRule(mechanism, _count(size)),
-            release=True,
-        )
-
-    return describe
-
-
-def _parts(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """The mechanism, its input and the size, however they were passed."""
+def _release(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
     size = args[2] if len(args) > 2 else named.get("size")
-    if len(args) > 1:
-        return args[0], args[1], size
-    given = [value for key, value in named.items() if key != "size"]
-    return (args[0], given[0], size) if args and given else (None, None, None)
+    values = [*args[1:2], *(value for key, value in named.items() if key != "size")]
+    if not args or not values:
+        return None  # the mechanism itself will refuse it
+    kinds = (kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in _MECHANISMS)
+    return Description(
+        kind=f"{next(kinds, 'mechanism')}.release",
+        value=values[0],
+        parameters=(args[0], size),
+        rule=MechanismRule(args[0], _count(size)),
+        release=True,
+    )
 
 
 def _count(size: Any) -> int:
-    if size is None:
-        return 1
     try:
-        return math.prod(size) if isinstance(size, tuple) else int(size)
+        return 1 if size is None else math.prod(size) if isinstance(size, tuple) else int(size)
     except (TypeError, ValueError):
         return 1  # the mechanism itself will refuse it
 
 
-def _release_arrays(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-    given = bound({"self": None, "keys": None, "counts": None}, args, named)
-    return Description(
+_RELEASE_ARRAYS = _by_name(
+    lambda given: Description(
         kind="ThresholdedHistogram.release_arrays",
         value=(np.asarray(given["keys"]), np.asarray(given["counts"])),
         parameters=given["self"],
         rule=MechanismRule(given["self"]),
         release=True,
-    )
+    ),
+    self=None,
+    keys=None,
+    counts=None,
+)
 
 
-def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Description:
     rule = MechanismRule(args[0])
     return Description(kind="AboveThreshold.start", parameters=args[0], rule=rule, release=True)
 
 
-def _ask(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-    given = bound({"self": None, "value": None}, args, named)
+def _ask(given: dict[str, Any]) -> Description:
     session, value = given["self"], given["value"]
 
     def instead(answer: bool) -> None:
@@ -157,7 +152,7 @@ def _ask(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
 
 
 def spread_of(law: Any, scale: Any, *, whole: bool = False) -> Spread:
-    """A law with an exact scale; unknown where the scale is no number."""
+    """A law with an exact scale; unknown where the scale is not a number."""
     try:
         if np.ndim(scale):
             scales = tuple(abs(rational(part)) for part in np.asarray(scale).ravel().tolist())
@@ -168,33 +163,27 @@ def spread_of(law: Any, scale: Any, *, whole: bool = False) -> Spread:
 
 
 def _noise(name: str, law: str) -> Described:
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-        given = bound({"scale": None, "size": None}, args, named)
-        taint = spread_of(law, given["scale"], whole=True)
+    def made(given: dict[str, Any]) -> Description:
+        spread = spread_of(law, given["scale"], whole=True)
         parameters = (given["scale"], given["size"])
-        return Description(kind=name, value=0, parameters=parameters, taint=taint)
+        return Description(kind=name, value=0, parameters=parameters, taint=spread)
 
-    return describe
+    return _by_name(made, scale=None, size=None)
 
 
-def _gaussian(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-    names = {"variance": None, "standard_deviation": None, "size": None}
-    given = bound(names, args, named)
+def _gaussian(given: dict[str, Any]) -> Description:
     spread = spread_of("gaussian", given["standard_deviation"], whole=True)
     if given["variance"] is not None:
-        # a root rounded down, so that the cost is rounded up
         variance = spread_of("gaussian", given["variance"])
         assert isinstance(variance.scale, Fraction)
+        # a root rounded down, so that the cost is rounded up
         spread = Spread(law=variance.law, scale=root_below(variance.scale), whole=True)
     parameters = tuple(given.values())
     return Description(kind="discrete_gaussian", value=0, parameters=parameters, taint=spread)
 
 
 def _draw(name: str) -> Described:
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-        return Description(kind=name, value=(args, named), rule=_NoPrice())
-
-    return describe
+    return lambda args, named: Description(kind=name, value=(args, named), rule=_NoPrice())
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +193,11 @@ class _NoPrice:
 
 
 def _chance(name: str, first: str) -> Described:
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-        given = bound({first: None, "size": None}, args, named)
-        size = given["size"]
-        rule = _ByProbabilities(_count(size))
-        return Description(kind=name, value=given[first], parameters=size, rule=rule)
+    def made(given: dict[str, Any]) -> Description:
+        rule = _ByProbabilities(_count(given["size"]))
+        return Description(kind=name, value=given[first], parameters=given["size"], rule=rule)
 
-    return describe
+    return _by_name(made, **{first: None, "size": None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,80 +241,65 @@ class _ByExponents:
         return Observed(distance=far, costs=(PureDP(loss),))
 
 
-def _choice_exp(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-    given = bound({"exponents": None, "size": None, "rate": 1}, args, named)
+def _choice_exp(given: dict[str, Any]) -> Description:
     rate, size = given["rate"], given["size"]
-    return Description(
-        kind="choice_exp",
-        value=given["exponents"],
-        parameters=(rate, size),
-        rule=_ByExponents(rate, _count(size)),
-    )
+    rule = _ByExponents(rate, _count(size))
+    value = given["exponents"]
+    return Description(kind="choice_exp", value=value, parameters=(rate, size), rule=rule)
 
 
-def _rounded(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-    names = {"law": None, "location": 0, "scale": 1, "grid": 1, "size": None}
-    given = bound(names, args, named)
-    location = given.pop("location")
+def _rounded(given: dict[str, Any]) -> Description:
+    location, size = given.pop("location"), given["size"]
     law = given["law"] if given["law"] in ("laplace", "gaussian") else "unknown"
-    size = given["size"]
     shape = size if isinstance(size, tuple) else () if size is None else (_count(size),)
     rule = SpreadRule(spread_of(law, given["scale"]), shape)
     return Description(kind="rounded", value=location, parameters=tuple(given.values()), rule=rule)
 
 
+# ---------------------------------------------------------------- declared by the program
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Declaration:
-    """What was declared, and how to find it in a call."""
+    """What was declared of a function, and how to find it in a call."""
 
     name: str
     signature: inspect.Signature
     protected: str
     public: frozenset[str]
     norm: Norm
-    sensitivity: Number
-    epsilon: Number | None
-    delta: Number | None
-    rho: Number | None
+    numbers: Mapping[str, Number]
+    """Sensitivity, and epsilon (and delta) or rho; a name stands for the argument of that name."""
 
     def described(self, args: tuple[Any, ...], named: dict[str, Any]) -> Description:
         given = self.signature.bind(*args, **named)
         given.apply_defaults()
         values = dict(given.arguments)
-        parameters = {
-            name: value
-            for name, value in values.items()
-            if name not in self.public and name not in (self.protected, "self", "cls")
+        hidden = {*self.public, self.protected, "self", "cls"}
+        numbers = {
+            name: positive(values[str(of)] if _is_name(of) else of, name)
+            for name, of in self.numbers.items()
         }
+        sensitivity = numbers.pop("sensitivity")
         return Description(
             kind=self.name,
             value=values[self.protected],
-            parameters=parameters,
-            rule=self.rule(values),
+            parameters={name: value for name, value in values.items() if name not in hidden},
+            rule=Declared(norm=self.norm, sensitivity=sensitivity, guarantee=_guarantee(**numbers)),
             release=True,
         )
 
-    def rule(self, values: dict[str, Any]) -> Declared:
-        """The rule of one call; a name stands for the argument of that name."""
 
-        def number(of: Number, name: str) -> Fraction:
-            return positive(values[of] if _is_name(of) else of, name)  # type: ignore[index]
-
-        guarantee: Guarantee
-        if self.rho is not None:
-            guarantee = ZCDP(number(self.rho, "rho"))
-        elif self.delta is not None:
-            assert self.epsilon is not None
-            epsilon = number(self.epsilon, "epsilon")
-            guarantee = ApproxDP(epsilon, number(self.delta, "delta"))
-        else:
-            assert self.epsilon is not None
-            guarantee = PureDP(number(self.epsilon, "epsilon"))
-        sensitivity = number(self.sensitivity, "sensitivity")
-        return Declared(norm=self.norm, sensitivity=sensitivity, guarantee=guarantee)
+def _guarantee(
+    epsilon: Fraction | None = None, delta: Fraction | None = None, rho: Fraction | None = None
+) -> Guarantee:
+    if rho is not None:
+        return ZCDP(rho)
+    assert epsilon is not None  # `noise` refuses neither
+    return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
 def noise(
@@ -340,13 +312,13 @@ def noise(
     of: str | None = None,
     public: Sequence[str] = (),
 ) -> Callable[[Function], Function]:
-    """Declare that a function adds noise: `record` then hears its calls as those of a mechanism.
+    """Declare that a function adds noise: `record` notes its calls as those of a mechanism.
 
     The protected input is the argument named by `of`, or the first one; all others are parameters
     and must not depend on data, except those named in `public`. `norm` is "L1", "L2", "Linf",
     "entries" (how many places of a list change) or "records" (how many records are removed or
     added). A name in place of a number stands for the argument of that name. What the function
-    itself calls is not heard. Outside of `record` the function is as it was.
+    itself calls is not recorded. Outside of `record` the function is as it was.
 
     >>> @noise(sensitivity=1, epsilon="epsilon")
     ... def noisy(count, epsilon):
@@ -361,23 +333,30 @@ def noise(
             "epsilon", problem="or rho, exactly one, is needed", remedy="pass one of the two"
         )
     numbers = {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta, "rho": rho}
-    for name, given in numbers.items():
-        if given is not None and not _is_name(given):
-            positive(given, name)
+    given = {name: number for name, number in numbers.items() if number is not None}
+    for name, number in given.items():
+        if not _is_name(number):
+            positive(number, name)
 
     def decorate(function: Function) -> Function:
+        if not callable(function):
+            raise WrongType("function", problem="cannot be called", remedy="decorate a function")
+        signature = inspect.signature(function)
         declaration = _Declaration(
             name=getattr(function, "__qualname__", "noise"),
-            signature=_signature(function),
-            protected=_protected(function, of),
+            signature=signature,
+            protected=_protected(signature, of),
             public=frozenset(public),
             norm=norm,
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
+            numbers=given,
         )
-        _check_names(declaration)
+        named_arguments = {str(number) for number in given.values() if _is_name(number)}
+        if not named_arguments | declaration.public <= set(signature.parameters):
+            raise InvalidParameter(
+                "sensitivity, epsilon, delta, rho or public",
+                problem="names an argument that the function does not have",
+                remedy="pass a number, or the name of an argument",
+            )
 
         @functools.wraps(function)
         def declared(*args: Any, **named: Any) -> Any:
@@ -392,14 +371,8 @@ def _is_name(given: object) -> bool:
     return isinstance(given, str) and given.isidentifier()
 
 
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    if not callable(function):
-        raise WrongType("function", problem="cannot be called", remedy="decorate a function")
-    return inspect.signature(function)
-
-
-def _protected(function: Callable[..., Any], of: str | None) -> str:
-    names = [name for name in _signature(function).parameters if name not in ("self", "cls")]
+def _protected(signature: inspect.Signature, of: str | None) -> str:
+    names = [name for name in signature.parameters if name not in ("self", "cls")]
     if of is None and names:
         return names[0]
     if of not in names:
@@ -409,34 +382,17 @@ def _protected(function: Callable[..., Any], of: str | None) -> str:
     return of
 
 
-def _check_names(declaration: _Declaration) -> None:
-    numbers = declaration.sensitivity, declaration.epsilon, declaration.delta, declaration.rho
-    wanted = {str(number) for number in numbers if _is_name(number)} | declaration.public
-    if not wanted <= set(declaration.signature.parameters):
-        raise InvalidParameter(
-            "sensitivity, epsilon, delta, rho or public",
-            problem="names an argument that the function does not have",
-            remedy="pass a number, or the name of an argument",
-        )
-
-
 def _through(
     function: Callable[..., Any],
     declaration: _Declaration,
     args: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Any:
-    """Where all declared functions pass, so that one exchange hears them all."""
+    """Where all declared functions pass, so that one hook reaches them all."""
     return function(*args, **named)
 
 
 def declared_primitives() -> tuple[tuple[FunctionType, Described]]:
-    """The function to listen at, with what describes its calls."""
+    """The function to hook, with what describes its calls."""
     assert isinstance(_through, FunctionType)
-    return ((_through, _describe),)
-
-
-def _describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-    _, declaration, inner, inner_named = args
-    described: Description = declaration.described(inner, inner_named)
-    return described
+    return ((_through, lambda args, named: args[1].described(*args[2:])),)

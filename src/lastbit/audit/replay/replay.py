@@ -37,8 +37,16 @@ from lastbit.audit.replay.numpy_generators import (
     set_library_state,
 )
 from lastbit.audit.replay.primitives import declared_primitives, our_primitives
-from lastbit.audit.replay.recorder import Diverged, Recorder, Replayer, Unmeasurable
-from lastbit.audit.replay.tape import Call, Tape, copied, place_of
+from lastbit.audit.replay.recorder import (
+    Call,
+    Diverged,
+    Recorder,
+    Replayer,
+    Tape,
+    Unmeasurable,
+    copied,
+    place_of,
+)
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number
 from lastbit.privacy import ADD_REMOVE, ZCDP, Guarantee, Loss, Neighbours, PureDP, plus
@@ -49,7 +57,7 @@ _SHOWN = ("leak", "control flow", "reuse")
 
 @contextmanager
 def _listening() -> Iterator[Hook]:
-    """Everything exchanged, nobody told yet."""
+    """All hooks in place, and no listener yet."""
     hook = Hook()
     with one_at_a_time() as stack:
         for function, describe in (*our_primitives(), *declared_primitives()):
@@ -63,7 +71,7 @@ def _listening() -> Iterator[Hook]:
 def record() -> Iterator[Tape]:
     """Write down every call of a noise primitive made in the `with` block, in this thread.
 
-    Heard are the mechanisms and samplers of lastbit, the generators of numpy (also those made
+    Recorded are the mechanisms and samplers of lastbit, the generators of numpy (also those made
     before), `random.gauss`, and functions declared with `noise`. Other threads draw as always and
     are not recorded; that they drew is noticed. Blocks do not nest, and whatever happens inside,
     everything is as it was afterwards.
@@ -118,7 +126,7 @@ def replay(program: Program, neighbour: Any, tape: Tape) -> Replay:
 
 def _check_tape(tape: object) -> None:
     if not isinstance(tape, Tape):
-        raise WrongType("tape", problem="is no tape", remedy="pass what record() gave")
+        raise WrongType("tape", problem="is not a tape", remedy="pass what record() gave")
     if not tape.complete:
         raise InvalidParameter(
             "tape", problem="is not complete", remedy="end its `with` block without an error first"
@@ -183,7 +191,7 @@ class ProgramAudit:
     """What all neighbours together showed of a program.
 
     `replays` and `neighbours` are as secret as the data; str() tells nothing of them but how many.
-    `believed` names noise whose guarantee was taken from its declaration and tried by nobody.
+    `believed` names noise whose guarantee was taken from its declaration and not tested.
     """
 
     findings: tuple[Finding, ...]
@@ -205,14 +213,14 @@ class ProgramAudit:
         return any(finding.certain for finding in self.findings)
 
     def __str__(self) -> str:
-        return self._text(str)
+        return self._told(str)
 
     def in_full(self) -> str:
         """With distances, neighbours and costs: as secret as the data."""
         cost = " and ".join(str(part) for part in self.costliest) or "nothing"
-        return self._text(Finding.in_full) + f"\nthe costliest neighbour: {cost}"
+        return self._told(Finding.in_full) + f"\nthe costliest neighbour: {cost}"
 
-    def _text(self, shown: Callable[[Finding], str]) -> str:
+    def _told(self, shown: Callable[[Finding], str]) -> str:
         calls = f"{self.calls} call{'s' * (self.calls != 1)} of noise primitives"
         tried = f"{self.tried} neighbour{'s' * (self.tried != 1)}"
         if self.clean:
@@ -358,7 +366,7 @@ def _chosen(
         )
     if isinstance(neighbours, bool) or not isinstance(neighbours, Iterable):
         raise WrongType(
-            "neighbours", problem="are no datasets", remedy='pass "all", a number or datasets'
+            "neighbours", problem="are not datasets", remedy='pass "all", a number or datasets'
         )
     return (
         Neighbour(dataset=given, change=f"given neighbour {number}")

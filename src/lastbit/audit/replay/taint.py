@@ -1,10 +1,10 @@
-"""Noise on its way: a draw that is followed until it is added to something.
+"""Taint tracking of noise: from the draw until it is added to a value.
 
 Most code does not call a mechanism: it writes `total + rng.laplace(0, scale)`. The draw itself has
-no input. So while a program is listened to, such a draw is a number (or an array) that can do
-everything a number can, and tells when it is added to, or subtracted from, a value: then that value
-is the input, and the sum is the release. Multiplied or divided by a constant it remains noise, with
-another scale; any other use makes it a plain number again, and from there it is not followed.
+no input. So while a program is recorded, such a draw is a number (or an array) that can do all that
+a number can, and reports when it is added to, or subtracted from, a value: then that value is the
+input, and the sum is the release. Multiplied or divided by a constant it remains noise, with
+another scale; any other use makes it a plain number again, and it is no longer tracked.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partialmethod
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -48,7 +49,7 @@ class Spread:
         return self.scale[index] if isinstance(self.scale, tuple) else self.scale
 
     def cost(self, shifts: Mapping[int, Fraction]) -> tuple[Guarantee, ...] | None:
-        """What it costs that entries are shifted by so much; None if nobody knows."""
+        """What these shifts of entries cost; None if that is not known."""
         moved = {index: abs(shift) for index, shift in shifts.items() if shift}
         if not moved:
             return ()
@@ -109,7 +110,7 @@ class Source:
 
 
 def tainted(value: Any, source: Source, index: Any = None) -> Any:
-    """A draw as noise that is followed; `index` counts the entries of its draw."""
+    """A draw that is tracked; `index` counts the entries of its draw."""
     if isinstance(value, np.ndarray) and value.ndim:
         if value.dtype.kind not in "iuf":
             return value
@@ -129,7 +130,7 @@ def tainted(value: Any, source: Source, index: Any = None) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value without anything that is followed, inside containers too."""
+    """A value without anything that is tracked, inside containers too."""
     match value:
         case _Float():
             return float(value)
@@ -277,7 +278,7 @@ class _Array(np.ndarray[Any, Any]):
     drawn: NDArray[Any]
 
     def __array_finalize__(self, origin: Any) -> None:
-        """Views made by numpy itself are not followed unless `__getitem__` made them."""
+        """Views made by numpy itself are not tracked unless `__getitem__` made them."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         known: dict[Any, Callable[..., Any]] = {
@@ -321,7 +322,7 @@ class _Array(np.ndarray[Any, Any]):
         return (self[entry] for entry in range(len(self)))
 
     def tolist(self) -> Any:
-        """Lists of followed numbers."""
+        """Lists of tracked numbers."""
         return [part.tolist() if isinstance(part, _Array) else part for part in self]
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:
@@ -341,23 +342,12 @@ class _Array(np.ndarray[Any, Any]):
             return part
         return tainted(part, self.source, getattr(self.index, method)(*args, **named))
 
-    def copy(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("copy", *args, **named)
-
-    def flatten(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("flatten", *args, **named)
-
-    def ravel(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("ravel", *args, **named)
-
-    def reshape(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("reshape", *args, **named)
-
-    def squeeze(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("squeeze", *args, **named)
-
-    def transpose(self, *args: Any, **named: Any) -> Any:
-        return self._arranged("transpose", *args, **named)
+    copy = partialmethod(_arranged, "copy")
+    flatten = partialmethod(_arranged, "flatten")
+    ravel = partialmethod(_arranged, "ravel")
+    reshape = partialmethod(_arranged, "reshape")
+    squeeze = partialmethod(_arranged, "squeeze")
+    transpose = partialmethod(_arranged, "transpose")
 
     @property
     def T(self) -> Any:  # noqa: N802 (numpy's name)
@@ -368,7 +358,7 @@ class _Array(np.ndarray[Any, Any]):
 
 
 def plain_view(value: Any) -> Any:
-    """The same memory, without being followed."""
+    """The same memory, without being tracked."""
     return value.view(np.ndarray) if isinstance(value, _Array) else value
 
 

@@ -83,7 +83,7 @@ RIGHT = (0, 10, 10, 10_000, 10_000)
 WORSE_AND_BETTER = (0, 8), (1, 7)
 UNLIKELY_ALARMS = (8, 8, 8, 8, 8, 8, -9), (7, 7, 7, 7, 7, 7, -8)
 BERLIN = (52.5, 13.4)
-METRES = (111_270.0, 67_910.0)  # about so many in a degree there; any numbers make a true test
+METRES = (111_270.0, 67_910.0)  # in a degree there, about; any numbers make a true test
 EAST = 0.0029445  # degrees of longitude: just below 200 m
 
 

@@ -95,13 +95,14 @@ def diffprivlib_targets() -> Iterator[Target | SumTarget]:
         ("LaplaceBoundedNoise", approximate, {"delta": DELTA}),
         ("Gaussian", approximate | {"epsilon": 0.99}, {"claimed": 0.99, "delta": DELTA}),
         ("GaussianAnalytic", approximate, {"delta": DELTA}),
-        ("GaussianDiscrete", whole | {"delta": DELTA}, {"delta": DELTA} | integers),
-        ("Geometric", whole, integers),
+        ("GaussianDiscrete", whole | {"delta": DELTA}, {"delta": DELTA, **integers}),
+        ("Geometric", whole, dict(integers)),
     )
     for name, parameters, known in kinds:
         mechanism = getattr(mechanisms, name)(**parameters)
         release = again_and_again(mechanism.randomise)
-        yield Target(**{"name": f"diffprivlib {name}", "release": release, "claimed": 1} | known)
+        claimed = known.pop("claimed", 1)
+        yield Target(name=f"diffprivlib {name}", release=release, claimed=claimed, **known)
 
     def summed(kind: str) -> ReleaseOfSums:
         # numpy's types by name: a float sum has none
@@ -145,7 +146,7 @@ def opendp_targets() -> Iterator[Target | SumTarget]:
     yield target("Gaussian", noise, float, claimed, delta=DELTA, scale=DEVIATION)
 
     def summed(kind: str) -> ReleaseOfSums:
-        """Of so many records, a changed record being one removed and one added."""
+        """With a known number of records: a changed record is one removed and one added."""
         options = {"T": kind} if kind else {"T": float, "nan": False}
         number = int if kind else float
 
@@ -169,12 +170,16 @@ def pydp_targets() -> Iterator[Target | SumTarget]:
     laplacian = loaded("pydp.algorithms.laplacian", package="python-dp")
     laplace = mechanisms.LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
     gaussian = mechanisms.GaussianMechanism(1.0, DELTA, 1.0)
-    for name, mechanism, known in (
+
+    def noisy(mechanism: Any) -> Callable[[Any, int], list[Any]]:
+        return again_and_again(lambda value: mechanism.add_noise(float(value)))
+
+    kinds: tuple[tuple[str, Any, dict[str, Any]], ...] = (
         ("Laplace", laplace, {"scale": 1}),
         ("Gaussian", gaussian, {"delta": DELTA}),
-    ):
-        noisy = again_and_again(lambda value, add=mechanism.add_noise: add(float(value)))
-        yield Target(name=f"PyDP {name}", release=noisy, claimed=1, **known)
+    )
+    for name, mechanism, known in kinds:
+        yield Target(name=f"PyDP {name}", release=noisy(mechanism), claimed=1, **known)
 
     def summed(kind: str) -> ReleaseOfSums:
         def release(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:

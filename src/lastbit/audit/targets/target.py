@@ -191,7 +191,7 @@ def checked(outputs: Any, size: int) -> NDArray[np.float64]:
     except (TypeError, ValueError, OverflowError):
         raise WrongType(
             "release",
-            problem="returned something that is no array of numbers",
+            problem="returned something that is not an array of numbers",
             remedy="return one number for each release",
         ) from None
     if numbers.shape != (size,):
@@ -233,7 +233,7 @@ def _keep(target: object, **fields: Any) -> None:
 
 
 def _distance(pair: tuple[Any, ...]) -> Fraction | None:
-    """How far apart two numbers are; None for other inputs, whose distance nobody told us."""
+    """How far apart two numbers are; None for other inputs, whose distance is not known."""
     numbers = _numbers(pair)
     return None if numbers is None else abs(numbers[0] - numbers[1])
 
@@ -271,7 +271,7 @@ def _delta(delta: Number) -> Fraction:
 
 def _checked_name(name: str) -> str:
     if not isinstance(name, str) or not name:
-        raise WrongType("name", problem="is no text", remedy="pass a short name")
+        raise WrongType("name", problem="is not text", remedy="pass a short name")
     return name
 
 

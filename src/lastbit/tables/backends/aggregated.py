@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from lastbit.errors import EngineFailed
-from lastbit.tables.compile.statement import UNITS, Statement, groups_of
+from lastbit.tables.compile.statement import UNITS, Statement
 from lastbit.tables.plan.measures import Measure
 from lastbit.tables.query.expression import Value
 from lastbit.tables.query.query import Query
@@ -84,7 +84,7 @@ def assembled(
     """The rows of a statement as aggregates; what no row speaks of is 0."""
     width = len(query.keys)
     found = list(rows)
-    if groups_of(query) is None:
+    if query.groups is None:
         keys = sorted({row[1 : 1 + width] for row in found}, key=_sortable)
     else:
         keys = list(product(*(key.values or () for key in query.keys)))
@@ -106,7 +106,7 @@ def assembled(
             weights[block].put(at, int(place), int(number))
     entries = sums | {measure.name: units for measure in measures if measure.kind == "units"}
     bins = {name: weights[block] for name, block in ran.bins.items()}
-    known = groups_of(query) is not None
+    known = query.groups is not None
     return Aggregates(keys=keys, entries=entries, bins=bins, units=[] if known else units)
 
 

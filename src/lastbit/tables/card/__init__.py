@@ -1,1 +1,1 @@
-"""card."""
+"""Data cards: what a steward declares of a table."""

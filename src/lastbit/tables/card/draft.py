@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_text
-from lastbit.tables.card.schema import ColumnType, DataCard, Source
+from lastbit.tables.backends.duckdb.engine import columns_of
+from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_string
+from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.query.expression import ColumnType
 
 _HEAD = """\
 # A data card: what is publicly known of a table, and what its answers may cost in all.
@@ -72,7 +74,7 @@ def drafted(source: Source, columns: Mapping[str, ColumnType | None], *, name: s
     ['[columns."first name"]', 'type = "text"', '# keys = ["a", "b"]']
     """
     head = _HEAD.format(
-        name=toml_text(name), source=_source_text(source), ledger=toml_text(f"{name}.ledger")
+        name=toml_string(name), source=_source_toml(source), ledger=toml_string(f"{name}.ledger")
     )
     return head + "".join(_column(column, kind) for column, kind in columns.items())
 
@@ -119,10 +121,10 @@ def _value_like(name: str) -> bool:
     return True
 
 
-def _source_text(source: Source) -> str:
-    paths = [toml_text(path) for path in source.paths]
+def _source_toml(source: Source) -> str:
+    paths = [toml_string(path) for path in source.paths]
     if source.kind == "duckdb":
-        return f"{{duckdb = {paths[0]}, table = {toml_text(source.table or '')}}}"
+        return f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"
     return paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
 
 
@@ -134,7 +136,7 @@ def _fields(kind: ColumnType | None) -> Iterator[str]:
     if kind is None:
         yield 'type = "decide"  # integer, number, text, boolean, date or timestamp'
         return
-    yield f"type = {toml_text(kind)}"
+    yield f"type = {toml_string(kind)}"
     if kind in ("integer", "number"):
         yield "# bounds = [0, 100]"
     elif kind == "text":
@@ -164,8 +166,6 @@ class Compared:
 
 def compared(card: DataCard) -> Compared:
     """The card beside its sources; refuses those that cannot be read."""
-    from lastbit.tables.backends.duckdb.engine import columns_of
-
     found = Compared()
     types = columns_of(card.source)
     declared = {column.name: column.type for column in card.columns.values()}

@@ -2,16 +2,13 @@
 
 Everything that decides about privacy must be written: the unit, how many rows of it count, the
 neighbour relation and the budget have no defaults. Numbers are exact: `0.1` on a card is 1/10.
-A card is refused with its line and a remedy, all problems at once. The ledger, if the card names
+A card is refused with its lines and remedies, all problems at once. The ledger, if the card names
 none, is `<name of the table>.ledger` beside the card: whoever copies or renames the card's file
 must not find a fresh budget. All paths are relative to the card's real folder, links followed: by
 whatever symbolic link a card is reached, it finds one ledger and one source.
 
-Names and texts as TOML, so that no name can become another line of a card, or of a terminal.
-
-On which line of a TOML text each field stands: `tomllib` tells lines of syntax errors only.
-
-Fields of a card, taken one by one; what is wrong is noted with its line, and told at the end.
+In order: TOML text in which no name can become another line; the lines on which fields stand, which
+`tomllib` does not tell; single fields, each with its problem noted; and the card as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -32,19 +28,19 @@ from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
 from lastbit.places import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.tables.card.schema import Budget, Column, ColumnType, DataCard, PublicTable, Source
+from lastbit.tables.card.schema import TYPES, Budget, Column, DataCard, PublicTable, Source
 from lastbit.tables.plan.measures import grid_of
-from lastbit.tables.plan.price import check_admitted
-from lastbit.tables.query.expression import Value
+from lastbit.tables.plan.price import check_budget
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def toml_text(value: str) -> str:
+def toml_string(value: str) -> str:
     r"""A TOML string of one line; whatever would not be seen is escaped.
 
-    >>> toml_text('a "b"\n'), toml_text("é\u202e")
+    >>> toml_string('a "b"\n'), toml_string("é\u202e")
     ('"a \\"b\\"\\n"', '"é\\u202e"')
     """
     if any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -62,7 +58,7 @@ def toml_key(*parts: str) -> str:
     >>> toml_key("columns", "first name", "type")
     'columns."first name".type'
     """
-    return ".".join(part if _BARE.fullmatch(part) else toml_text(part) for part in parts)
+    return ".".join(part if _BARE.fullmatch(part) else toml_string(part) for part in parts)
 
 
 def _escaped(letter: str) -> str:
@@ -144,8 +140,10 @@ Result = TypeVar("Result")
 _UNDECIDED = "decide"
 _MOST_TOLD = 50
 _LONGEST_NAME = 60
-_LARGEST_KEY = 2**63 - 1
-_FIELDS = ("type", "bounds", "step", "keys", "max_rows", "max_groups", "epsilon", "delta", "rho")
+_FIELDS = (
+    *("column", "type", "bounds", "step", "keys"),
+    *("max_rows", "max_groups", "epsilon", "delta", "rho"),
+)
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -178,7 +176,7 @@ def refusal(named: str, problems: list[Problem]) -> CardRefused:
     if len(problems) > _MOST_TOLD:
         told.append(f"... and {len(problems) - _MOST_TOLD} more.")
     count = f"has {len(problems)} problems"
-    return CardRefused(named, problem=count, remedy="mend them:\n" + "\n".join(told))
+    return CardRefused(named, problem=count, remedy="fix them:\n" + "\n".join(told))
 
 
 class Fields:
@@ -289,31 +287,6 @@ class Fields:
         self.wrong(path, "are not two numbers", remedy)
         return None
 
-    def keys(self, path: KeyPath, value: Any, kind: ColumnType) -> tuple[Value, ...] | None:
-        """Values of the column's own type."""
-        if value is None or self.undecided(path, value, "list the groups that may be shown"):
-            return None
-        if kind in ("number", "timestamp"):
-            self.wrong(path, f"cannot be of type {kind}", "drop them, and group by bin(...)")
-            return None
-        wanted, example = {
-            "integer": (int, "[1, 2, 3]"),
-            "text": (str, '["north", "south"]'),
-            "boolean": (bool, "[true, false]"),
-            "date": (date, "[2026-01-31, 2026-02-28]"),
-        }[kind]
-        # by type, not isinstance: True is an int, and a time a date
-        if not isinstance(value, list) or any(type(key) is not wanted for key in value):
-            self.wrong(path, f"are not a list of type {kind}", f"write keys = {example}")
-            return None
-        if any(isinstance(key, int) and abs(key) > _LARGEST_KEY for key in value):
-            self.wrong(path, "need more than 63 bits", "use smaller whole numbers, or text")
-            return None
-        if any("\0" in key for key in value if isinstance(key, str)):
-            self.wrong(path, "hold a NUL", "leave it out")
-            return None
-        return tuple(value)
-
     def source(self, path: KeyPath, value: Any) -> Source | None:
         """Files, or a table of a DuckDB file; paths are relative to the card."""
         remedy = 'write "visits.parquet", ["a.csv", "b.csv"] or {duckdb = "x.duckdb", table = "t"}'
@@ -369,7 +342,6 @@ def _kind(path: str) -> str | None:
 
 
 _SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
-_TYPES = ("integer", "number", "text", "boolean", "date", "timestamp")
 _LONGEST = 1 << 22
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
@@ -472,7 +444,7 @@ def _syntax(text: str, error: Exception) -> Problem:
         reason = "a section is there twice"
     elif "haracter" in reason or "key '" in reason:
         reason = "something stands there that may not"
-    return Problem(line, "the card", f"is no TOML here: {reason}", "mend this line")
+    return Problem(line, "the card", f"is no TOML here: {reason}", "fix this line")
 
 
 class _Reader(Fields):
@@ -485,7 +457,7 @@ class _Reader(Fields):
         columns = self._columns()
         name = self._name(("table", "name"), table.get("name"))
         source = self.source(("table", "source"), table.get("source"))
-        unit, rows, groups = self._unit(columns)
+        unit, rows, groups = self._unit()
         values: dict[str, Any] = {
             "name": name,
             "source": source,
@@ -531,7 +503,7 @@ class _Reader(Fields):
 
     def _column(self, path: tuple[str, ...], fields: Mapping[str, Any]) -> Column | None:
         self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
-        kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), _TYPES))
+        kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
         nullable = fields.get("nullable", True)
         if not isinstance(nullable, bool):
             self.wrong((*path, "nullable"), "is no truth value", "write true or false")
@@ -539,14 +511,17 @@ class _Reader(Fields):
         step = self.number((*path, "step"), fields.get("step"))
         if kind is None:
             return None
-        if step is not None and kind not in ("integer", "number"):
-            self.wrong((*path, "step"), "is for numbers", "drop it")
+        keys, remedy = fields.get("keys"), "list the groups that may be shown"
+        if keys is not None and not isinstance(keys, list):
+            if not self.undecided((*path, "keys"), keys, remedy):
+                self.wrong((*path, "keys"), f"are not a list of type {kind}", remedy)
+            keys = None
         values: dict[str, Any] = {
             "name": path[-1],
             "type": kind,
             "bounds": bounds,
             "step": Fraction(1) if kind == "integer" and step is None else step,
-            "keys": self.keys((*path, "keys"), fields.get("keys"), kind),
+            "keys": None if keys is None else tuple(keys),
             "nullable": nullable,
         }
         column = self.attempt(path, lambda: Column(**values))
@@ -577,9 +552,9 @@ class _Reader(Fields):
 
     # -- unit, neighbours, budget --
 
-    def _unit(self, columns: Mapping[str, Column]) -> tuple[str | None, int | None, int | None]:
+    def _unit(self) -> tuple[str | None, int | None, int | None]:
         fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups"))
-        column = self._unit_column(fields, columns) if "unit" in self.data else None
+        column = self._unit_column(fields) if "unit" in self.data else None
         rows: int | None = 1
         if "max_rows" in fields or fields.get("each_row") is not True:
             remedy = "write max_rows = 20, say: so many rows of one unit count"
@@ -590,7 +565,7 @@ class _Reader(Fields):
             groups = self.whole(("unit", "max_groups"), groups, remedy)
         return column, rows, groups
 
-    def _unit_column(self, fields: Mapping[str, Any], columns: Mapping[str, Column]) -> str | None:
+    def _unit_column(self, fields: Mapping[str, Any]) -> str | None:
         remedy = 'write column = "patient_id", or each_row = true if each row is a different person'
         path = ("unit", "column")
         if "each_row" in fields:
@@ -605,9 +580,6 @@ class _Reader(Fields):
         declared = self.section("columns", needed=False)
         if column.lower() not in {name.lower() for name in declared}:
             self.wrong(path, "is no column of the card", f"add [{toml_key('columns', column)}]")
-        for name, found in columns.items():
-            if name.lower() == column.lower() and found.type not in ("integer", "text"):
-                self.wrong(path, f"is of type {found.type}", "use a column of integers or text")
         return column
 
     def _neighbours(self, table: Mapping[str, Any]) -> Neighbours:
@@ -624,11 +596,12 @@ class _Reader(Fields):
         if not names or None in numbers.values():
             return None
         kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
-        values = cast(dict[str, Fraction], numbers)
-        for name, value in values.items():
-            if value > 0:
-                self.attempt(("budget",), lambda: check_admitted(value, name))  # noqa: B023  at once
-        return self.attempt(("budget",), lambda: Budget(kind=kind, **values))
+        budget = self.attempt(
+            ("budget",), lambda: Budget(kind=kind, **cast(dict[str, Fraction], numbers))
+        )
+        if budget is not None:
+            self.attempt(("budget",), lambda: check_budget(budget))
+        return budget
 
     # -- ledger, users, public tables --
 
@@ -680,7 +653,7 @@ class _Reader(Fields):
             self.wrong(path, problem, 'write columns = {region = "text"}')
             return {}
         for name, kind in value.items():
-            self.choice((*path, name), kind, _TYPES)
+            self.choice((*path, name), kind, TYPES)
         self._told_apart(path, value)
         return value
 

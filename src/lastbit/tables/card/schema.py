@@ -1,24 +1,35 @@
 """What a steward declares of a table, as values: columns, unit, bounds, budget, source.
 
-`card.py` reads these from TOML; Python programs make them through `lastbit.table`. Nothing here
-looks at the data.
+`read.py` makes these of TOML, Python programs of the arguments of `lastbit.table`; the rules are
+here, for both. Nothing looks at the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import probability, rational
 from lastbit.privacy import ADD_REMOVE, Neighbours
-from lastbit.tables.query.expression import Value
+from lastbit.tables.query.expression import ColumnType, Value
 
-ColumnType: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "timestamp"]
-_TYPES = ("integer", "number", "text", "boolean", "date", "timestamp")
+TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 _MOST_ROWS = 1 << 20
+_LARGEST_KEY = 2**63 - 1
+_KEYS: Mapping[str, tuple[type, str]] = MappingProxyType(
+    {
+        "integer": (int, "[1, 2, 3]"),
+        "text": (str, '["north", "south"]'),
+        "boolean": (bool, "[true, false]"),
+        "date": (date, "[2026-01-31, 2026-02-28]"),
+    }
+)
+"""Types that keys can be of, and how a list of such keys is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,44 +53,43 @@ class Column:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
-        if self.type not in _TYPES:
-            raise InvalidParameter(
-                f"column {self.name}: type",
-                problem="is unknown",
-                remedy=f"use one of {', '.join(_TYPES)}",
-            )
+        if self.type not in TYPES:
+            raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
         if self.bounds is not None:
             low, high = self.bounds
             object.__setattr__(self, "bounds", (rational(low, "low"), rational(high, "high")))
             if self.type not in ("integer", "number"):
-                raise InvalidParameter(
-                    f"column {self.name}: bounds", problem="are for numbers", remedy="drop them"
-                )
+                raise self._wrong("bounds", "are for numbers", "drop them")
             if not self.bounds[0] < self.bounds[1]:
-                raise InvalidParameter(
-                    f"column {self.name}: bounds",
-                    problem="do not rise",
-                    remedy="write [low, high] with low < high",
-                )
+                raise self._wrong("bounds", "do not rise", "write [low, high] with low < high")
         if self.step is not None:
             object.__setattr__(self, "step", rational(self.step, "step"))
-        if self.step is not None and not self.step > 0:
-            raise InvalidParameter(
-                f"column {self.name}: step", problem="is not above 0", remedy="pass, say, 0.01"
-            )
+            if self.type not in ("integer", "number"):
+                raise self._wrong("step", "is for numbers", "drop it")
+            if not self.step > 0:
+                raise self._wrong("step", "is not above 0", "pass, say, 0.01")
         if self.keys is not None:
-            if self.type in ("number", "timestamp"):
-                raise InvalidParameter(
-                    f"column {self.name}: keys",
-                    problem=f"cannot be of type {self.type}",
-                    remedy="group by integers, text, dates or truth values, or by bin(...)",
-                )
-            if not self.keys or len(set(self.keys)) != len(self.keys):
-                raise InvalidParameter(
-                    f"column {self.name}: keys",
-                    problem="are none, or two are equal",
-                    remedy="list each key once",
-                )
+            self._check_keys(self.keys)
+
+    def _check_keys(self, keys: tuple[Value, ...]) -> None:
+        if self.type not in _KEYS:
+            remedy = "drop them; group by integers, text, dates or truth values, or by bin(...)"
+            raise self._wrong("keys", f"cannot be of type {self.type}", remedy)
+        wanted, example = _KEYS[self.type]
+        # by type, not isinstance: True is an int, and a time a date
+        if any(key is not None and type(key) is not wanted for key in keys):
+            raise self._wrong("keys", f"are not a list of type {self.type}", f"write {example}")
+        if any(isinstance(key, int) and abs(key) > _LARGEST_KEY for key in keys):
+            raise self._wrong(
+                "keys", "need more than 63 bits", "use smaller whole numbers, or text"
+            )
+        if any("\0" in key for key in keys if isinstance(key, str)):
+            raise self._wrong("keys", "hold a NUL", "leave it out")
+        if not keys or len(set(keys)) != len(keys):
+            raise self._wrong("keys", "are none, or two are equal", "list each key once")
+
+    def _wrong(self, field: str, problem: str, remedy: str) -> InvalidParameter:
+        return InvalidParameter(f"column {self.name}: {field}", problem=problem, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +148,8 @@ class DataCard:
     """A table, as its steward describes it: all that a plan may depend on.
 
     `unit` names the column that says whose row it is; None: each row is a different person.
-    One unit counts for at most `max_rows` rows in all, and can bring at most `max_groups` keys to
-    light. Names of columns are compared without regard to case, as SQL does.
+    One unit counts for at most `max_rows` rows in all, and contributes to at most `max_groups`
+    groups of undeclared keys. Names of columns are compared without regard to case, as SQL does.
     """
 
     name: str
@@ -186,9 +196,9 @@ class DataCard:
             unit = self.column(self.unit)
             if unit.type not in ("integer", "text"):
                 raise InvalidParameter(
-                    "unit",
-                    problem=f"column is of type {unit.type}",
-                    remedy="use a column of integers or text that names the unit",
+                    "unit: column",
+                    problem=f"is of type {unit.type}",
+                    remedy="use a column of integers or text",
                 )
 
     def column(self, name: str) -> Column:

@@ -1,1 +1,1 @@
-"""compile."""
+"""SQL out: a query as one statement whose answer is integers."""

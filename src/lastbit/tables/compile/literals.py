@@ -11,7 +11,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from math import inf, isinf, nextafter
 
-from lastbit.errors import QueryRefused
+from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Value
 
 _BIGGEST = 2**63 - 1
@@ -26,10 +26,10 @@ def identifier(name: str) -> str:
     return f'"{_plain(name).replace(chr(34), chr(34) * 2)}"'
 
 
-def text(value: str) -> str:
+def string(value: str) -> str:
     """A text.
 
-    >>> text("it's")
+    >>> string("it's")
     "'it''s'"
     """
     return f"'{_plain(value).replace(chr(39), chr(39) * 2)}'"
@@ -46,9 +46,7 @@ def double(value: Fraction | int | float) -> str:
     except OverflowError:
         near = inf
     if isinf(near):
-        raise QueryRefused(
-            "a number", problem="is beyond the range of doubles", remedy="use a smaller one"
-        )
+        raise refused("a number", "is beyond the range of doubles", "use a smaller one")
     written = repr(near)
     return f"({written})" if "e" in written else f"{written}e0" if near >= 0 else f"({written}e0)"
 
@@ -62,9 +60,7 @@ def least_double_from(value: Fraction) -> float:
     try:
         near = float(value)
     except OverflowError:
-        raise QueryRefused(
-            "an edge", problem="is beyond the range of doubles", remedy="use a smaller one"
-        ) from None
+        raise refused("an edge", "is beyond the range of doubles", "use a smaller one") from None
     return near if Fraction(near) >= value else nextafter(near, inf)
 
 
@@ -81,19 +77,15 @@ def literal(value: Value) -> str:
             return "TRUE" if value else "FALSE"
         case int():
             if not -_BIGGEST <= value <= _BIGGEST:
-                raise QueryRefused(
-                    "a whole number", problem="has more than 63 bits", remedy="use a smaller one"
-                )
+                raise refused("a whole number", "has more than 63 bits", "use a smaller one")
             return f"CAST({value} AS BIGINT)"
         case Fraction():
             return double(value)
         case str():
-            return text(value)
+            return string(value)
         case datetime():
             if value.tzinfo is not None:
-                raise QueryRefused(
-                    "a time", problem="has a time zone", remedy="write it in UTC, without one"
-                )
+                raise refused("a time", "has a time zone", "write it in UTC, without one")
             return f"CAST('{value.isoformat(sep=' ')}' AS TIMESTAMP)"
         case date():
             return f"CAST('{value.isoformat()}' AS DATE)"
@@ -101,9 +93,7 @@ def literal(value: Value) -> str:
 
 def _plain(value: str) -> str:
     if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise QueryRefused(
-            "a text or name",
-            problem="holds a NUL or half of a surrogate pair",
-            remedy="leave such characters out",
+        raise refused(
+            "a text or name", "holds a NUL or half of a surrogate pair", "leave such characters out"
         )
     return value

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import ColumnType, DataCard
+from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import cast_column, checked, spelled
 from lastbit.tables.compile.literals import identifier, literal
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
-from lastbit.tables.query.expression import ColumnName, Expression, Value
+from lastbit.tables.limits import refused
+from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
 from lastbit.tables.query.query import GroupKey, PublicJoin, Query
-from lastbit.tables.query.types import value_type
 
 _FEW = 16
 
@@ -35,7 +34,7 @@ def relation(public: str | None = None) -> str:
     return "lastbit_table" if public is None else f"lastbit_public {public}"
 
 
-class Rows:
+class CompiledRows:
     """Gathers the columns and expressions that are needed, each once."""
 
     def __init__(self, query: Query, card: DataCard) -> None:
@@ -45,9 +44,7 @@ class Rows:
         self.steps = Steps()
         for join in query.joins:
             if join.table not in card.public or join.table in self.tables:
-                raise QueryRefused(
-                    "JOIN", problem="is not with one public table", remedy="join each once"
-                )
+                raise refused("JOIN", "is not with one public table", "join each once")
             self.tables[join.table] = {}
         self.last = "t"
         self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
@@ -55,16 +52,12 @@ class Rows:
         self.joins = [self._join(place, join) for place, join in enumerate(query.joins, start=1)]
         self.where = None if query.where is None else self.spelled(query.where)
         if self.where is not None and self.where.type not in ("boolean", None):
-            raise QueryRefused(
-                "WHERE", problem="is neither true nor false", remedy="write a comparison"
-            )
+            raise refused("WHERE", "is neither true nor false", "write a comparison")
 
     def column(self, column: ColumnName) -> Typed:
         """The column in `t` or `p1`, `p2` ...: an alias, so that no name of a source is code."""
         if column.table not in self.tables:
-            raise QueryRefused(
-                f"table {str(column.table)[:60]}", problem="is not joined", remedy="add JOIN ... ON"
-            )
+            raise refused(f"table {str(column.table)[:60]}", "is not joined", "add JOIN ... ON")
         name, kind = self._declared(column)
         place = list(self.tables).index(column.table)
         known = self.tables[column.table]
@@ -148,10 +141,8 @@ class Rows:
         for name, kind in self.card.public[column.table].columns.items():
             if name.lower() == column.name.lower():
                 return name, kind
-        raise QueryRefused(
-            f"column {column.name[:60]}",
-            problem=f"is no column of {column.table}",
-            remedy="check its name",
+        raise refused(
+            f"column {column.name[:60]}", f"is no column of {column.table}", "check its name"
         )
 
     def _join(self, place: int, join: PublicJoin) -> tuple[str, list[str]]:
@@ -160,21 +151,21 @@ class Rows:
         for own, other in join.on:
             left, right = self.spelled(own), self.column(ColumnName(other.name, join.table))
             if left.after[0] >= place:
-                raise QueryRefused(
+                raise refused(
                     f"JOIN {join.table}",
-                    problem="looks at a table that is joined later",
-                    remedy="join that table first",
+                    "looks at a table that is joined later",
+                    "join that table first",
                 )
             if left.type != right.type or left.type == "number":
-                raise QueryRefused(
+                raise refused(
                     f"JOIN {join.table}",
-                    problem="compares numbers that are not whole, or two types",
-                    remedy="join on whole numbers, text or dates of one type",
+                    "compares numbers that are not whole, or two types",
+                    "join on whole numbers, text or dates of one type",
                 )
             conditions.append(f"{left.sql} = {right.sql}")
             columns.append(right.sql)
         if not conditions:
-            raise QueryRefused("JOIN", problem="has no condition", remedy="name equal columns")
+            raise refused("JOIN", "has no condition", "name equal columns")
         return " AND ".join(conditions), columns
 
     @staticmethod
@@ -204,21 +195,21 @@ def _cast(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
     return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {identifier(source)}"
 
 
-def key_type(key: GroupKey, rows: Rows) -> ColumnType:
+def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
     kind = rows.keys[rows.query.keys.index(key)].type
     if kind not in ("integer", "text", "boolean", "date"):
-        raise QueryRefused(
+        raise refused(
             f"GROUP BY {key.name[:60]}",
-            problem="groups by values of which each row may have its own",
-            remedy="group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers",
+            "groups by values of which each row may have its own",
+            "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers",
         )
     for value in key.values or ():
         if value is not None and value_type(value) != kind:
-            raise QueryRefused(
+            raise refused(
                 f"GROUP BY {key.name[:60]}",
-                problem=f"has a declared key that is not of type {kind}",
-                remedy="declare keys of the column's own type",
+                f"has a declared key that is not of type {kind}",
+                "declare keys of the column's own type",
             )
     return kind
 

@@ -12,13 +12,26 @@
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
          e and r work row by row, and rows meet in `h`, `many`, `own` and `bound` only if they have
-         the same u, by which these are grouped, partitioned or joined. So `stability.py` applies.
+         the same u, by which these are grouped, partitioned or joined. So `sensitivity.py` applies.
          Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
 Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
          two keys equal, fewer would be kept, never more
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
+
+Law      the integer of a row is, for values, the one nearest to (x - centre)/step, from lowest to
+         highest, missing if x is; for bins, the i with e_i <= x < e_i+1, decided exactly, where the
+         last bin is closed above
+Theorem  whatever the doubles do on the way, the integer of `values` is in [lowest, highest]: the
+         last operation is a clamp of integers. It depends on x alone. Nothing can raise: the double
+         is clamped to abs <= 2**44 before the cast, and NaN is missing already
+Differs  nearness is that of doubles: (x - centre)/step is rounded twice, so that a value within
+         2**-8 of a tie may go either way. With step 1, a whole centre and whole numbers it is exact
+
+Bins. Few edges are compared with one after the other, by halving. Many equal ones: the quotient
+(x - e_0)/width, rounded to doubles and clamped to a bin, is off by at most 1 if no edge is further
+than 2**40 widths from 0; comparing x with both edges of that bin, exactly, settles it.
 
 `r` is not materialised unless it comes from text: to read Parquet twice costs less than to keep it.
 """
@@ -27,22 +40,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from fractions import Fraction
+from itertools import pairwise
+from math import floor, inf, nextafter
 
-from lastbit.errors import InvalidParameter, QueryRefused
-from lastbit.tables.card.schema import ColumnType, DataCard
-from lastbit.tables.compile.expressions import SQL_TYPES
-from lastbit.tables.compile.integers import bin_integer, grid_integer, product_type
-from lastbit.tables.compile.literals import text
-from lastbit.tables.compile.rows import Rows, key_type
+from lastbit.errors import InvalidParameter
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.compile.expressions import SQL_TYPES, edge_literal
+from lastbit.tables.compile.literals import double, least_double_from, string
+from lastbit.tables.compile.rows import CompiledRows, key_type
 from lastbit.tables.compile.steps import Typed
+from lastbit.tables.limits import refused
 from lastbit.tables.plan.measures import Measure
 from lastbit.tables.plan.sensitivity import chosen_keys, weight_one
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
 UNITS = -1
 """The block of the numbers of units."""
 
+MOST_ROWS = 1 << 40
+"""The most rows, after joins, that a statement is proved not to overflow for."""
+
+_FEW_EDGES = 24
+_EXACT = 1 << 62
+_WIDEST = 1 << 126
+_FURTHEST = 1 << 40
 _NOTHING = "CAST(NULL AS BIGINT)"
 _MOST_BINS = 60
 
@@ -73,9 +96,9 @@ def statement(
     query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
 ) -> Statement:
     """The statement with the meaning of its columns."""
-    rows = Rows(query, card)
+    rows = CompiledRows(query, card)
     keys = tuple(key_type(key, rows) for key in query.keys)
-    groups = groups_of(query)
+    groups = query.groups
     counted = groups is None or any(measure.kind == "units" for measure in measures)
     chosen = chosen_keys(card, groups=groups, needs_choice=counted)
     names = [f"g{number}" for number in range(1, len(keys) + 1)]
@@ -98,12 +121,6 @@ def statement(
         bins={name: columns.index(column) + 1 for name, column in blocks.bins.items()},
         counts_units=counted,
     )
-
-
-def groups_of(query: Query) -> int | None:
-    """The number of all possible keys, 1 without GROUP BY, None if undeclared."""
-    sizes = [None if key.values is None else len(key.values) for key in query.keys]
-    return None if None in sizes else prod(size for size in sizes if size is not None)
 
 
 def _kept_apart(card: DataCard) -> str:
@@ -154,7 +171,7 @@ def _choice(names: list[str], chosen: int, secret: str) -> Iterator[str]:
 
 def _hash(table: str, names: list[str], secret: str) -> str:
     """Of the secret, the unit and the keys; each with its length before it, so none runs over."""
-    parts = [f"{text(secret + ':')}"]
+    parts = [f"{string(secret + ':')}"]
     for name in ("u", *names):
         value = f"CAST({table}.{name} AS VARCHAR)"
         parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
@@ -167,7 +184,7 @@ def _hash(table: str, names: list[str], secret: str) -> str:
 class _Blocks:
     """The integer columns of `r`, and the sums over them."""
 
-    def __init__(self, rows: Rows, measures: tuple[Measure, ...], *, weight: int) -> None:
+    def __init__(self, rows: CompiledRows, measures: tuple[Measure, ...], *, weight: int) -> None:
         self.rows, self.weight = rows, weight
         self.columns: dict[str, str] = {}
         self.sums: dict[str, str] = {}
@@ -183,9 +200,7 @@ class _Blocks:
                 case _:
                     self.sums[measure.name] = self._sum(measure)
         if len(self.bins) > _MOST_BINS:
-            raise QueryRefused(
-                "query", problem="asks for too many quantiles", remedy="ask two questions"
-            )
+            raise refused("query", "asks for too many quantiles", "ask two questions")
 
     def _sum(self, measure: Measure) -> str:
         column = self._integer(measure)
@@ -202,9 +217,7 @@ class _Blocks:
             sql = f"{value.sql} IS NOT NULL"
         else:
             if value.type not in ("integer", "number", "boolean", None):
-                raise QueryRefused(
-                    "an aggregate", problem="is over no number", remedy="convert with CAST"
-                )
+                raise refused("an aggregate", "is over no number", "convert with CAST")
             if value.type != "number":
                 value = Typed(f"CAST({value.sql} AS {SQL_TYPES['integer']})", "integer")
             sql = (bin_integer if measure.kind == "bins" else grid_integer)(measure, value)
@@ -247,3 +260,93 @@ def _sums(blocks: _Blocks, names: list[str]) -> str:
 
 def _grouped(names: list[str]) -> str:
     return f" GROUP BY {', '.join(names)}" if names else ""
+
+
+# ---------------------------------------------------------------- the integer of a row
+
+
+def grid_integer(measure: Measure, value: Typed) -> str:
+    """The value on the grid of the measure; `value.sql` is a column, and never NaN."""
+    x, low, high = value.sql, measure.lowest, measure.highest
+    shift, ends = measure.centre, (low + measure.centre, high + measure.centre)
+    exact = value.type == "integer" and measure.step == 1 and shift.denominator == 1
+    if exact and max(map(abs, ends)) < _EXACT:
+        inner = f"least(greatest({x}, {ends[0]}), {ends[1]}) - {shift}"
+        return _present(x, f"least(greatest({inner}, {low}), {high})")
+    steps = f"round((CAST({x} AS DOUBLE) - {double(shift)}) / {double(_normal(measure.step))})"
+    near = f"least(greatest({steps}, {double(low)}), {double(high)})"
+    return _present(x, f"least(greatest(TRY_CAST({near} AS BIGINT), {low}), {high})")
+
+
+def bin_integer(measure: Measure, value: Typed) -> str:
+    """The number of the bin, from 0; missing where the value has none."""
+    whole, edges = value.type == "integer", measure.edges
+    inner = edges[1:-1]
+    if len(inner) > _FEW_EDGES and _equal(edges):
+        found = _looked_up(value.sql, edges, whole=whole)
+    else:
+        found = _halved(value.sql, inner, 0, whole=whole)
+    if measure.clamped:
+        return _present(value.sql, found)
+    inside = f"{value.sql} >= {edge_literal(edges[0], whole=whole)}"
+    inside += f" AND {value.sql} <= {_last(edges[-1], whole=whole)}"
+    return f"CASE WHEN {inside} THEN {found} END"
+
+
+def product_type(measure: Measure, weight: int) -> str:
+    """The SQL type that holds weight times the row's integer; their sum fits into 128 bits."""
+    most = weight * measure.largest
+    if most * MOST_ROWS >= _WIDEST:
+        raise refused(
+            "step",
+            "is so fine that sums could outgrow 128 bits",
+            "declare a coarser step, or narrower bounds",
+        )
+    return "BIGINT" if most < _EXACT else "HUGEINT"
+
+
+def _present(x: str, found: str) -> str:
+    # least and greatest skip what is missing, so they must not see it
+    return f"CASE WHEN {x} IS NOT NULL THEN {found} END"
+
+
+def _normal(step: Fraction) -> Fraction:
+    if not Fraction(1, 10**300) < step:
+        raise refused("step", "is too near to 0", "declare a coarser step")
+    return step
+
+
+def _equal(edges: tuple[Fraction, ...]) -> bool:
+    width = edges[1] - edges[0]
+    far = max(abs(edges[0]), abs(edges[-1])) > width * _FURTHEST
+    return not far and all(b - a == width for a, b in pairwise(edges))
+
+
+def _halved(x: str, edges: tuple[Fraction, ...], first: int, *, whole: bool) -> str:
+    """The number of these edges that are <= x, plus `first`; by halving."""
+    if not edges:
+        return str(first)
+    middle = len(edges) // 2
+    low = _halved(x, edges[:middle], first, whole=whole)
+    high = _halved(x, edges[middle + 1 :], first + middle + 1, whole=whole)
+    return f"CASE WHEN {x} >= {edge_literal(edges[middle], whole=whole)} THEN {high} ELSE {low} END"
+
+
+def _looked_up(x: str, edges: tuple[Fraction, ...], *, whole: bool) -> str:
+    """The same for many equal edges: a quotient that is off by at most 1, and two comparisons."""
+    last, width = len(edges) - 2, edges[1] - edges[0]
+    quotient = f"(CAST({x} AS DOUBLE) - {double(edges[0])}) / {double(_normal(width))}"
+    near = f"least(greatest(floor({quotient}), {double(0)}), {double(last)})"
+    guess = f"least(greatest(TRY_CAST({near} AS BIGINT), 0), {last})"
+    kind = "BIGINT" if whole else "DOUBLE"
+    inner = ", ".join(edge_literal(edge, whole=whole) for edge in edges[1:-1])
+    table = f"CAST([{inner}] AS {kind}[])"  # its i-th item is the lower edge of bin i
+    step = f"CASE WHEN {x} < {table}[{guess}] THEN -1 WHEN {x} >= {table}[{guess} + 1] THEN 1"
+    return f"({guess} + {step} ELSE 0 END)"
+
+
+def _last(edge: Fraction, *, whole: bool) -> str:
+    if whole:
+        return str(floor(edge))
+    least = least_double_from(edge)
+    return double(least if Fraction(least) == edge else nextafter(least, -inf))

@@ -27,9 +27,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import ColumnType
-from lastbit.tables.limits import MOST_CALLS
+from lastbit.tables.limits import MOST_CALLS, refused
+from lastbit.tables.query.expression import ColumnType
 
 MIXED = "random() < 0.5e0 AS mixed"
 """A truth value that no two thousand rows share."""
@@ -92,9 +91,7 @@ class Steps:
         if known is not None:
             return known
         if len(self._known) >= _MOST_STEPS:
-            raise QueryRefused(
-                "query", problem="asks for too many operations", remedy="ask several questions"
-            )
+            raise refused("query", "asks for too many operations", "ask several questions")
         joins = max((operand.after[0] for operand in operands), default=0)
         place = max((o.after[1] for o in operands if o.after[0] == joins), default=0)
         after = joins, place + 1

@@ -1,1 +1,1 @@
-"""plan."""
+"""From a query and a price to mechanisms with exact noise."""

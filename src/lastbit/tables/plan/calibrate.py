@@ -210,8 +210,8 @@ def demands_of(
     for recipe in recipes:
         for name in recipe.measures.values():
             wanted[name].append(recipe.aggregate.name)
-    ranked = {id(recipe) for recipe in recipes if _ranked(recipe)}
-    taken = {name for r in recipes if id(r) in ranked for name in r.measures.values()}
+    ranked = [r for r in recipes if r.aggregate.function in ("quantile", "min", "max")]
+    taken = {name for recipe in ranked for name in recipe.measures.values()}
     if groups is None:
         units = next((m for m in measures if m.kind == "units"), None)
         counted = () if units is None else tuple(wanted[units.name])
@@ -238,38 +238,25 @@ def demands_of(
             )
         )
     by_name = {measure.name: measure for measure in measures}
-    found.extend(_rank_demands(card, by_name, recipes, ranked, groups=groups))
-    return found
-
-
-def _ranked(recipe: Recipe) -> bool:
-    return recipe.aggregate.function in ("quantile", "min", "max")
-
-
-def _rank_demands(
-    card: DataCard,
-    by_name: Mapping[str, Measure],
-    recipes: Sequence[Recipe],
-    ranked: set[int],
-    *,
-    groups: int | None,
-) -> Iterator[Demand]:
-    change_one = card.neighbours.relation == "change-one"
-    for recipe in recipes:
-        if id(recipe) not in ranked:
-            continue
-        measure = by_name[recipe.measures["bins"]]
-        total = card.max_rows * weight_one(card)
-        level = rank_draws(recipe.aggregate)[0].level
-        yield Demand(
-            kind="rank",
-            wanted_by=(recipe.aggregate.name,),
-            sensitivity=Sensitivity(l1=total, l2_squared=total**2, linf=total),
-            full=weight_one(card),
-            measure=measure,
-            aggregate=recipe.aggregate,
-            rank_sensitivity=rank_sensitivity(level, total, change_one=change_one, groups=groups),
+    total = card.max_rows * weight_one(card)
+    for recipe in ranked:
+        found.append(
+            Demand(
+                kind="rank",
+                wanted_by=(recipe.aggregate.name,),
+                sensitivity=Sensitivity(l1=total, l2_squared=total**2, linf=total),
+                full=weight_one(card),
+                measure=by_name[recipe.measures["bins"]],
+                aggregate=recipe.aggregate,
+                rank_sensitivity=rank_sensitivity(
+                    rank_draws(recipe.aggregate)[0].level,
+                    total,
+                    change_one=card.neighbours.relation == "change-one",
+                    groups=groups,
+                ),
+            )
         )
+    return found
 
 
 def basic_parts(

@@ -59,11 +59,8 @@ class Measure:
     @property
     def largest(self) -> int:
         """The greatest absolute integer that one row can have."""
-        return max(abs(self.lowest), abs(self.highest)) if self.kind == "values" else self._other
-
-    @property
-    def _other(self) -> int:
-        return max(abs(self.lowest), abs(self.highest)) ** 2 if self.kind == "squares" else 1
+        power = {"values": 1, "squares": 2}.get(self.kind, 0)
+        return max(abs(self.lowest), abs(self.highest)) ** power
 
     @property
     def signed(self) -> bool:
@@ -119,7 +116,7 @@ def measures_of(query: Query) -> tuple[tuple[Measure, ...], tuple[Recipe, ...]]:
             name = found.setdefault(measure, f"m{len(found) + 1}")
             needed[measure.kind] = name
         recipes.append(Recipe(aggregate=part, measures=needed))
-    named = tuple(_renamed(measure, name) for measure, name in found.items())
+    named = tuple(replace(measure, name=name) for measure, name in found.items())
     return named, tuple(recipes)
 
 
@@ -128,10 +125,6 @@ _CENTRED = ("mean", "variance", "std")
 
 def _value_key(part: Aggregate) -> object:
     return part.expression, part.bounds, part.step, part.nullable
-
-
-def _renamed(measure: Measure, name: str) -> Measure:
-    return replace(measure, name=name)
 
 
 def _needed(part: Aggregate, *, shared: bool) -> Iterable[Measure]:
@@ -149,7 +142,7 @@ def _needed(part: Aggregate, *, shared: bool) -> Iterable[Measure]:
             yield _values(part, centred=True)
             yield _rows(part)
             if part.function != "mean":
-                yield _squares(part)
+                yield replace(_values(part, centred=True), kind="squares")
         case "quantile" | "min" | "max":
             yield _bins(part, _candidates(part), clamped=True)
         case "histogram":
@@ -179,10 +172,6 @@ def _values(part: Aggregate, *, centred: bool) -> Measure:
         lowest=lowest,
         highest=highest,
     )
-
-
-def _squares(part: Aggregate) -> Measure:
-    return replace(_values(part, centred=True), kind="squares")
 
 
 def _bins(part: Aggregate, edges: tuple[Fraction, ...], *, clamped: bool) -> Measure:

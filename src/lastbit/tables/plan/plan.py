@@ -25,13 +25,12 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from math import prod
 from typing import Any, Literal
 
 from lastbit.canonical import digest_of
-from lastbit.errors import QueryRefused
 from lastbit.exact import Number, root_below
 from lastbit.tables.card.schema import DataCard
+from lastbit.tables.limits import refused
 from lastbit.tables.plan.calibrate import (
     Conversion,
     Demand,
@@ -125,7 +124,7 @@ def planned(
 ) -> Plan:
     """The plan for a query at a price: epsilon (and delta), or rho, for the whole answer."""
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
-    groups = _groups(query)
+    groups = query.groups
     measures, recipes = measures_of(query)
     _check(query, measures, groups=groups, delta=asked.delta)
     keys = tuple(key.name for key in query.keys)
@@ -153,44 +152,36 @@ def planned(
     )
 
 
-def _groups(query: Query) -> int | None:
-    """The number of all possible keys; None where one of the columns is not declared."""
-    sizes = [None if key.values is None else len(key.values) for key in query.keys]
-    if None in sizes:
-        return None
-    groups = prod(size for size in sizes if size is not None)
-    if groups > _MOST_GROUPS:
-        raise QueryRefused(
-            "GROUP BY",
-            problem="has more than 2**20 declared keys",
-            remedy="group by fewer columns, or leave keys undeclared to find them privately",
-        )
-    return groups
-
-
 def _check(
     query: Query, measures: tuple[Measure, ...], *, groups: int | None, delta: Fraction
 ) -> None:
     """Refuse what could not be answered, before anything is priced."""
-    if groups is None and not delta:
-        raise QueryRefused(
+    if groups is not None and groups > _MOST_GROUPS:
+        raise refused(
             "GROUP BY",
-            problem="has undeclared keys, and to find them privately takes a delta",
-            remedy="pass delta=, or declare the keys",
+            "has more than 2**20 declared keys",
+            "group by fewer columns, or leave keys undeclared to find them privately",
+        )
+    if groups is None and not delta:
+        raise refused(
+            "GROUP BY",
+            "has undeclared keys, and to find them privately takes a delta",
+            "pass {delta}, or declare the keys",
+            delta="",
         )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):
-        raise QueryRefused(
+        raise refused(
             "bounds",
-            problem="lie beyond 2**250, where answers might not be numbers",
-            remedy="ask in a larger unit",
+            "lie beyond 2**250, where answers might not be numbers",
+            "ask in a larger unit",
         )
     bins = sum(len(measure.edges) for measure in measures if measure.kind == "bins")
     if (groups or 1) * bins > _MOST_ENTRIES:
-        raise QueryRefused(
+        raise refused(
             "query",
-            problem="has more than 2**25 bins in all groups together",
-            remedy="ask for fewer groups, or a coarser step",
+            "has more than 2**25 bins in all groups together",
+            "ask for fewer groups, or a coarser step",
         )
     single = {part.name for part in query.aggregates if part.function != "histogram"}
     single |= {key.name for key in query.keys}
@@ -199,19 +190,19 @@ def _check(
         mentioned += [column.name for column in columns_in(query.having)]
     for name in mentioned:
         if name.lower() not in {known.lower() for known in single}:
-            raise QueryRefused(
+            raise refused(
                 "HAVING or ORDER BY",
-                problem="names something that is no single column of the answer",
-                remedy=f"use {', '.join(sorted(single))}",
+                "names something that is no single column of the answer",
+                f"use {', '.join(sorted(single))}",
             )
 
 
 def _by_rho(demands: list[Demand], rho: Fraction, weights: Weights) -> list[Part]:
     if any(demand.kind == "keys" for demand in demands):
-        raise QueryRefused(
+        raise refused(
             "GROUP BY",
-            problem="has undeclared keys, and rho cannot pay for finding them",
-            remedy="declare the keys, or use a table with a budget of epsilon and delta",
+            "has undeclared keys, and rho cannot pay for finding them",
+            "declare the keys, or use a table with a budget of epsilon and delta",
         )
     parts = shares(demands, weights, concentrated=True)
     return list(concentrated_parts(demands, [rho * share for share in parts]))

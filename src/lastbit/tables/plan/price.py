@@ -120,6 +120,13 @@ def check_admitted(price: Fraction, name: str) -> None:
     )
 
 
+def check_budget(budget: Budget | None) -> None:
+    """Refuse a new budget that is not on the grid, so that what is left of it stays short."""
+    if budget is not None:
+        for name in ("epsilon", "delta", "rho"):
+            check_admitted(getattr(budget, name), f"budget: {name}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """An exact price: (epsilon, delta), or rho of concentrated privacy.
@@ -210,7 +217,11 @@ def asked_price(
     """
     if (epsilon is None) == (rho is None):
         raise InvalidParameter(
-            "epsilon", problem="or rho, exactly one, is needed", remedy=_wanted(card)
+            "epsilon",
+            problem="or {rho}, exactly one, is needed",
+            remedy=_wanted(card),
+            epsilon="",
+            rho=None,
         )
     if rho is not None and delta is not None:
         raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
@@ -226,11 +237,11 @@ def asked_price(
     kind = None if card.budget is None else card.budget.kind
     if kind == "zcdp" and asked.rho is None:
         raise InvalidParameter(
-            "epsilon", problem="is not what this table is paid in", remedy="pass rho="
+            "epsilon", problem="is not what this table is paid in", remedy="pass {rho}", rho=""
         )
     if kind in ("pure", "approx") and asked.rho is not None:
         raise InvalidParameter(
-            "rho", problem="is not what this table is paid in", remedy="pass epsilon="
+            "rho", problem="is not what this table is paid in", remedy="pass {epsilon}", epsilon=""
         )
     if kind == "pure" and asked.delta:
         raise InvalidParameter(
@@ -241,8 +252,8 @@ def asked_price(
 
 def _wanted(card: DataCard) -> str:
     if card.budget is not None and card.budget.kind == "zcdp":
-        return "pass rho=, the price of the whole answer"
-    return "pass epsilon=, the price of the whole answer"
+        return "pass {rho}, the price of the whole answer"
+    return "pass {epsilon}, the price of the whole answer"
 
 
 def _price(value: Number, name: str) -> Fraction:

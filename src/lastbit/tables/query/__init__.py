@@ -1,1 +1,1 @@
-"""query."""
+"""Questions as values, whoever asked them and in whatever language."""

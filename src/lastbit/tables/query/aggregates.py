@@ -14,7 +14,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, probability, rational, shown
 from lastbit.tables.query.query import Aggregate, Function
 from lastbit.tables.sql.aggregates import bounded, counted
-from lastbit.tables.sql.rows import Rows
+from lastbit.tables.sql.rows import SelectedRows
 from lastbit.tables.sql.statement import expression_of
 
 Bounds = tuple[Fraction, Fraction]
@@ -144,7 +144,7 @@ def histogram(expression: str, edges: Iterable[Number]) -> AggregateSpec:
     )
 
 
-def aggregate_of(name: str, wanted: AggregateSpec, rows: Rows) -> Aggregate:
+def aggregate_of(name: str, wanted: AggregateSpec, rows: SelectedRows) -> Aggregate:
     """What was asked, under this name, of the card's table."""
     card = rows.card
     if not isinstance(wanted, AggregateSpec):

@@ -4,28 +4,41 @@ A row's expression is a function of that row alone (and of public tables): it ca
 row, so it cannot carry one person's data into another's. The language is closed: a function that
 is not in `FUNCTIONS` does not exist here. Every function is total: where SQL would stop with an
 error (a division by 0, a text that is no number, an overflow) the value is missing, since an error
-would tell about somebody's row.
+would tell about somebody's row. What one expression may be is decided where it is made (`Call`);
+what a whole question may be, by `check_parts`, however it was made: in SQL, in Python, from JSON.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables.limits import (
     DEEPEST,
     LONGEST_CONSTANT,
+    LONGEST_NAME,
+    LONGEST_PATTERN,
+    MOST_AGGREGATES,
     MOST_CALLS,
+    MOST_EDGES,
     MOST_ITEMS,
+    MOST_JOINS,
+    MOST_KEYS,
     MOST_NODES,
+    MOST_SINGLE_WILDCARDS,
     MOST_TERMS,
+    MOST_TEXT_FUNCTIONS,
+    refused,
 )
+
+ColumnType: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "timestamp"]
+"""The types of columns, on a card and in expressions."""
 
 Value: TypeAlias = int | Fraction | str | bool | date | datetime | None
 """What a constant or a key may be; never a float, whose text differs from machine to machine."""
@@ -55,10 +68,10 @@ class Constant:
 
     def __post_init__(self) -> None:
         if _bits(self.value) > _MOST_BITS or _bytes(self.value) > LONGEST_CONSTANT:
-            raise QueryRefused(
+            raise refused(
                 "a constant",
-                problem=f"is longer than {LONGEST_CONSTANT} bytes, or has too many digits",
-                remedy="write a shorter one",
+                f"is longer than {LONGEST_CONSTANT} bytes, or has too many digits",
+                "write a shorter one",
             )
 
 
@@ -146,10 +159,10 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(_functions())
 
 
 def _too_large(problem: str) -> QueryRefused:
-    return QueryRefused(
+    return refused(
         "expression",
-        problem=problem,
-        remedy="simplify it, or ask several questions (derived columns count where they are named)",
+        problem,
+        "simplify it, or ask several questions (derived columns count where they are named)",
     )
 
 
@@ -210,7 +223,7 @@ def to_json(expression: Expression) -> Any:
         case ColumnName(name, table):
             return {"column": name, "table": table}
         case Constant(value):
-            return {"type": _type(value), "value": _written(value)}
+            return {"type": value_type(value) or "missing", "value": _written(value)}
         case Call(function, arguments):
             return [function, *map(to_json, arguments)]
 
@@ -235,10 +248,11 @@ def _from_json(data: Any, depth: int) -> Expression:
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
 
 
-def _type(value: Value) -> str:
+def value_type(value: Value) -> ColumnType | None:
+    """The type of a constant; None for a missing one."""
     match value:
         case None:
-            return "missing"
+            return None
         case bool():
             return "boolean"
         case int():
@@ -272,7 +286,7 @@ def _read(kind: str, value: Any) -> Value:
         read: Value = readers[kind](value) if kind in readers else value
     except (TypeError, ValueError, ZeroDivisionError):
         read = None
-    if _type(read) != kind:
+    if (value_type(read) or "missing") != kind:
         raise WrongType("constant", problem="is malformed", remedy="pass what to_json wrote")
     return read
 
@@ -282,3 +296,94 @@ def _ratio(value: str) -> Fraction:
     if not _RATIO.fullmatch(value):
         raise ValueError
     return Fraction(value)
+
+
+# ---------------------------------------------------------------- the size of a question
+
+_PATTERNS = ("contains", "ilike", "like")
+_OF_TEXTS = (*_PATTERNS, "concat", "length", "lower", "starts_with", "substring", "trim", "upper")
+_CASTS = ("to_boolean", "to_date", "to_integer", "to_number", "to_text")
+
+
+def check_expression(expression: Expression) -> None:
+    """That patterns are short constants, with few signs that cost more than one step a letter."""
+    for part in _calls([expression]):
+        if part.function in _PATTERNS:
+            _check_pattern(part)
+
+
+def check_parts(
+    *,
+    keys: int,
+    joins: int,
+    names: Iterable[str],
+    aggregates: int,
+    edges: Iterable[tuple[Fraction, ...]],
+    expressions: Iterable[Expression],
+) -> None:
+    """That a query as a whole is small enough, and each of its expressions."""
+    found = list(expressions)
+    for what, number, most in (
+        ("GROUP BY", keys, MOST_KEYS),
+        ("JOIN", joins, MOST_JOINS),
+        ("SELECT", aggregates, MOST_AGGREGATES),
+        ("HISTOGRAM", max(map(len, edges), default=0), MOST_EDGES),
+    ):
+        if number > most:
+            raise refused(what, f"lists more than {most} things", "ask several questions")
+    if any(len(name) > LONGEST_NAME for name in names):
+        raise refused(
+            "a name of the answer", f"has more than {LONGEST_NAME} characters", "name it with AS"
+        )
+    nodes = sum(part.nodes if isinstance(part, Call) else 1 for part in found)
+    if nodes > MOST_NODES or sum(isinstance(p, Call) and p.calls for p in found) > MOST_CALLS:
+        problem = f"is too long: {MOST_NODES} parts, {MOST_CALLS} functions in all at most"
+        raise refused("query", problem, "ask several questions")
+    texts = sum(part.function in (*_OF_TEXTS, *_CASTS) for part in _calls(found))
+    if texts > MOST_TEXT_FUNCTIONS:
+        raise refused(
+            "query",
+            f"has more than {MOST_TEXT_FUNCTIONS} functions of texts and casts",
+            "ask several questions",
+        )
+    for expression in found:
+        check_expression(expression)
+
+
+def _calls(expressions: Iterable[Expression]) -> Iterator[Call]:
+    waiting = list(expressions)
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Call):
+            yield part
+            waiting += part.arguments
+
+
+def _check_pattern(part: Call) -> None:
+    what = part.function.upper()
+    match part.arguments[1:]:
+        case (Constant(None),):
+            return
+        case (Constant(str(pattern)),):
+            pass
+        case (Constant(),):
+            return  # of the wrong type, which is refused elsewhere
+        case _:
+            raise refused(
+                what,
+                "looks for a text that is no constant",
+                "write the text into the question, in quotes",
+            )
+    if len(pattern) > LONGEST_PATTERN:
+        raise refused(
+            what,
+            f"has a pattern of more than {LONGEST_PATTERN} characters",
+            "look for a part of it",
+        )
+    mixed = part.function != "contains" and "%" in pattern
+    if mixed and pattern.count("_") > MOST_SINGLE_WILDCARDS:
+        raise refused(
+            what,
+            f"has more than {MOST_SINGLE_WILDCARDS} signs _ in a pattern with %",
+            "write two patterns with AND, or compare substring(...)",
+        )

@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import Any, Literal, TypeAlias
 
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import probability
-from lastbit.tables.query.expression import ColumnName, Constant, Expression, Value, to_json
-from lastbit.tables.query.size import check_parts
+from lastbit.tables.query.expression import (
+    ColumnName,
+    Constant,
+    Expression,
+    Value,
+    check_parts,
+    to_json,
+)
 
 Function: TypeAlias = Literal[
     "count", "count_units", "sum", "mean", "variance", "std", "quantile", "min", "max", "histogram"
@@ -144,6 +151,13 @@ class Query:
                 )
         if self.limit is not None and self.limit < 0:
             raise InvalidParameter("LIMIT", problem="is negative", remedy="pass 0 or more")
+
+    @property
+    def groups(self) -> int | None:
+        """The number of all possible keys: 1 without GROUP BY, None where one is undeclared."""
+        if any(key.values is None for key in self.keys):
+            return None
+        return prod(len(key.values or ()) for key in self.keys)
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression in it."""

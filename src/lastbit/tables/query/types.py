@@ -12,9 +12,18 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import ColumnType, DataCard
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, Value
-from lastbit.tables.query.size import check_expression
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.limits import refused
+from lastbit.tables.query.expression import (
+    Call,
+    ColumnName,
+    ColumnType,
+    Constant,
+    Expression,
+    Value,
+    check_expression,
+    value_type,
+)
 
 Lookup = Callable[[ColumnName], ColumnType]
 
@@ -59,10 +68,8 @@ def card_types(card: DataCard) -> Lookup:
         for table in card.public.values():
             if table.name == column.table and column.name in table.columns:
                 return table.columns[column.name]
-        raise QueryRefused(
-            f"column {column.name[:60]}",
-            problem="is in no public table of the card",
-            remedy="check its name",
+        raise refused(
+            f"column {column.name[:60]}", "is in no public table of the card", "check its name"
         )
 
     return lookup
@@ -118,37 +125,23 @@ _READERS: tuple[tuple[ColumnType, Callable[[str], date]], ...] = (
 def _read(expression: Expression, read: Callable[[str], date]) -> Expression:
     match expression:
         case Constant(str(text)):
-            try:
-                found = read(text)
-            except ValueError:
-                found = None
-            if found is None or getattr(found, "tzinfo", None) is not None:
-                raise QueryRefused(
-                    "a date",
-                    problem="is not understood",
-                    remedy="write it as 2026-01-31, a time as 2026-01-31 12:00:00, without a zone",
-                )
-            return Constant(found)
+            return Constant(day_or_time(text, read))
     return expression
 
 
-def value_type(value: Value) -> ColumnType | None:
-    """The type of a constant."""
-    match value:
-        case None:
-            return None
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case Fraction():
-            return "number"
-        case str():
-            return "text"
-        case datetime():
-            return "timestamp"
-        case date():
-            return "date"
+def day_or_time(text: str, read: Callable[[str], date]) -> date:
+    """The date or time that a text of a question writes; one with a zone is refused."""
+    try:
+        found = read(text)
+    except ValueError:
+        found = None
+    if found is None or getattr(found, "tzinfo", None) is not None:
+        raise refused(
+            "a date",
+            "is not understood",
+            "write it as 2026-01-31, a time as 2026-01-31 12:00:00, without a zone",
+        )
+    return found
 
 
 def _called(function: str, types: list[ColumnType | None]) -> ColumnType | None:
@@ -195,7 +188,7 @@ def _ill_typed(function: str, problem: str) -> QueryRefused:
     remedy = "convert with CAST(... AS ...)"
     if function in ("-", "+") and any(kind in problem for kind in _DAYS):
         remedy = "count days with days_between(early, late)"
-    return QueryRefused(function, problem=problem, remedy=remedy)
+    return refused(function, problem, remedy)
 
 
 _PARTS = (("month", 1, 12), ("quarter", 1, 4), ("day", 1, 31), ("hour", 0, 23), ("weekday", 0, 6))
@@ -288,17 +281,17 @@ def _truth(inner: Expression, card: DataCard) -> Bounds | None:
 
 def _ordered(low: Value, high: Value) -> Bounds:
     if not _number(low) or not _number(high):
-        raise QueryRefused("clamp", problem="needs two numbers", remedy="write clamp(x, 0, 100)")
+        raise refused("clamp", "needs two numbers", "write clamp(x, 0, 100)")
     bounds = Fraction(low), Fraction(high)  # type: ignore[arg-type]
     if not bounds[0] < bounds[1]:
-        raise QueryRefused("clamp", problem="has bounds that do not rise", remedy="write low first")
+        raise refused("clamp", "has bounds that do not rise", "write low first")
     return bounds
 
 
 def check_bounds(name: str, numbers: tuple[Fraction, ...]) -> None:
     """That doubles can hold the bounds or edges of an aggregate."""
     if any(abs(number) > _LARGEST for number in numbers):
-        raise QueryRefused(name, problem="has bounds beyond 1e300", remedy="declare smaller ones")
+        raise refused(name, "has bounds beyond 1e300", "declare smaller ones")
 
 
 def _number(value: Value) -> bool:

@@ -1,1 +1,1 @@
-"""sql."""
+"""SQL in: one SELECT becomes a query, or is refused."""

@@ -1,7 +1,12 @@
-"""From a parsed SQL expression over one row to ours."""
+"""From a parsed SQL expression over one row to ours: tables of what is what, and a few handlers.
+
+A kind of node that is in none of the tables here is refused; so is every part of a node that is not
+asked for (`parse.taken`).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from fractions import Fraction
@@ -9,33 +14,130 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Constant, Expression, call
-from lastbit.tables.sql.names import BINARY, CASTS, KNOWN_FUNCTIONS, NARY, OURS, PARTS, UNARY
-from lastbit.tables.sql.parse import kind_of, number_of, refused, taken
+from lastbit.tables.query.types import day_or_time
+from lastbit.tables.sql.parse import kind_of, number_of, taken
 
 Resolve = Callable[[Any], Expression]
 """What a column node, or an aggregate in HAVING, stands for."""
 
+KNOWN_FUNCTIONS = (
+    "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX or HISTOGRAM of columns, "
+    "arithmetic, comparisons, CASE; docs/queries.md has them all"
+)
+"""What a refusal of another function recommends."""
+
 _BIGGEST = 2**63 - 1
 _DIALECT = ("safe", "typed")
+_CHAINS = MappingProxyType({"Add": "+", "Mul": "*", "And": "and", "Or": "or"})
+_UNARY = MappingProxyType(
+    {
+        "Neg": "negate",
+        "Not": "not",
+        "Abs": "abs",
+        "Floor": "floor",
+        "Ceil": "ceil",
+        "Sqrt": "sqrt",
+        "Ln": "ln",
+        "Exp": "exp",
+        "Length": "length",
+        "Lower": "lower",
+        "Upper": "upper",
+        "Trim": "trim",
+        "Year": "year",
+        "Quarter": "quarter",
+        "Month": "month",
+        "Day": "day",
+        "DayOfMonth": "day",
+        "Hour": "hour",
+        "DayOfWeek": "weekday",
+    }
+)
+_BINARY = MappingProxyType(
+    {
+        "Sub": "-",
+        "Div": "/",
+        "Mod": "%",
+        "Pow": "power",
+        "EQ": "=",
+        "NEQ": "<>",
+        "LT": "<",
+        "LTE": "<=",
+        "GT": ">",
+        "GTE": ">=",
+        "Like": "like",
+        "ILike": "ilike",
+        "StartsWith": "starts_with",
+        "Contains": "contains",
+    }
+)
+_CALLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        **{kind: (ours, ("this",), ()) for kind, ours in _UNARY.items()},
+        **{kind: (ours, ("this", "expression"), _DIALECT) for kind, ours in _BINARY.items()},
+        "Round": ("round", ("this", "decimals"), ()),
+        "Substring": ("substring", ("this", "start", "length"), ()),
+        "If": ("case", ("this", "true", "false"), ()),
+        "Coalesce": ("coalesce", ("this", "expressions"), ()),
+        "Least": ("least", ("this", "expressions"), ("ignore_nulls",)),
+        "Greatest": ("greatest", ("this", "expressions"), ("ignore_nulls",)),
+        "Concat": ("concat", ("this", "expressions"), ("safe", "coalesce")),
+    }
+)
+"""Our function, the parts of the node that are its arguments, and parts that mean nothing here."""
+
+_PARTS = ("year", "quarter", "month", "day", "hour", "weekday")
+_OURS = ("bin", "clamp", "days_between", "start_of_month", "weekday")
+_CASTS = MappingProxyType(
+    {
+        **dict.fromkeys(("INT", "BIGINT"), "to_integer"),
+        **dict.fromkeys(("TEXT", "VARCHAR"), "to_text"),
+        "DOUBLE": "to_number",
+        "DATE": "to_date",
+        "BOOLEAN": "to_boolean",
+    }
+)
+_TIMES: Mapping[str, Callable[[str], date]] = MappingProxyType(
+    {
+        "DATE": date.fromisoformat,
+        **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ"), datetime.fromisoformat),
+    }
+)
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL wants it written.
+
+    >>> quoted("city"), quoted("customer id")
+    ('city', '"customer id"')
+    """
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def translated(node: Any, resolve: Resolve) -> Expression:
     """The expression; whatever is not understood is refused, never left out."""
     kind = kind_of(node)
-    if kind in NARY:
-        return call(NARY[kind], *(translated(n, resolve) for n in _chain(node)))
-    if kind in BINARY:
-        left, right, negated = taken(node, "this", "expression", "negate", ignored=_DIALECT)
-        found = call(BINARY[kind], translated(left, resolve), translated(right, resolve))
-        return call("not", found) if negated else found
-    if kind in UNARY:
-        if (number := number_of(node)) is not None:
-            return _constant(number)
-        (inner,) = taken(node, "this")
-        return call(UNARY[kind], translated(inner, resolve))
+    if kind in _CHAINS:
+        return call(_CHAINS[kind], *(translated(n, resolve) for n in _chain(node)))
+    if kind in _CALLS:
+        return _called(node, resolve)
     handler = _HANDLERS.get(kind)
     return resolve(node) if handler is None else handler(node, resolve)
+
+
+def _called(node: Any, resolve: Resolve) -> Expression:
+    if (number := number_of(node)) is not None:  # -1 is a number, not a function of one
+        return _constant(number)
+    function, wanted, ignored = _CALLS[kind_of(node)]
+    *parts, negated = taken(node, *wanted, "negate", ignored=ignored)
+    nodes = [n for part in parts for n in (part if isinstance(part, list) else [part])]
+    arguments = [translated(n, resolve) for n in nodes if n is not None]
+    if function in ("least", "greatest") and len(arguments) == 1:
+        return arguments[0]
+    found = call(function, *arguments)
+    return call("not", found) if negated else found
 
 
 def _chain(node: Any) -> list[Any]:
@@ -69,19 +171,9 @@ def _literal(node: Any, resolve: Resolve) -> Expression:
     return _constant(number)
 
 
-def _boolean(node: Any, resolve: Resolve) -> Expression:
-    (value,) = taken(node, "this")
-    return Constant(value is True)
-
-
 def _null(node: Any, resolve: Resolve) -> Expression:
     taken(node)
     return Constant(None)
-
-
-def _paren(node: Any, resolve: Resolve) -> Expression:
-    (inner,) = taken(node, "this")
-    return translated(inner, resolve)
 
 
 def _is(node: Any, resolve: Resolve) -> Expression:
@@ -130,34 +222,18 @@ def _case(node: Any, resolve: Resolve) -> Expression:
     return call("case", *parts)
 
 
-def _if(node: Any, resolve: Resolve) -> Expression:
-    parts = [part for part in taken(node, "this", "true", "false") if part is not None]
-    return call("case", *(translated(part, resolve) for part in parts))
-
-
-def _several(function: str, *meaningless: str) -> Callable[[Any, Resolve], Expression]:
-    def several(node: Any, resolve: Resolve) -> Expression:
-        first, rest = taken(node, "this", "expressions", ignored=meaningless)
-        nodes = [*([] if first is None else [first]), *(rest or [])]
-        if function in ("least", "greatest") and len(nodes) == 1:
-            return translated(nodes[0], resolve)
-        return call(function, *(translated(n, resolve) for n in nodes))
-
-    return several
-
-
 def _piped(node: Any, resolve: Resolve) -> Expression:
     """Texts joined by ||: missing where one of them is, unlike CONCAT, which leaves it out."""
     parts = [translated(part, resolve) for part in _chain(node)]
-    known = [call("not", call("is_missing", part)) for part in parts if not _is_text(part)]
+    known = [
+        call("not", call("is_missing", part))
+        for part in parts
+        if not isinstance(part, Constant) or part.value is None
+    ]
     joined = call("concat", *parts)
     if not known:
         return joined
     return call("case", known[0] if len(known) == 1 else call("and", *known), joined)
-
-
-def _is_text(part: Expression) -> bool:
-    return isinstance(part, Constant) and part.value is not None
 
 
 def _nullif(node: Any, resolve: Resolve) -> Expression:
@@ -165,42 +241,19 @@ def _nullif(node: Any, resolve: Resolve) -> Expression:
     return call("case", call("=", value, other), Constant(None), value)
 
 
-def _round(node: Any, resolve: Resolve) -> Expression:
-    value, places = taken(node, "this", "decimals")
-    rest = [] if places is None else [translated(places, resolve)]
-    return call("round", translated(value, resolve), *rest)
-
-
-def _substring(node: Any, resolve: Resolve) -> Expression:
-    parts = [part for part in taken(node, "this", "start", "length") if part is not None]
-    return call("substring", *(translated(part, resolve) for part in parts))
-
-
 def _cast(node: Any, resolve: Resolve) -> Expression:
     inner, wanted = taken(node, "this", "to", ignored=("safe",))
     kind, parameters = taken(wanted, "this", "expressions")
     name = str(getattr(kind, "value", kind))
     value = translated(inner, resolve)
-    if isinstance(value, Constant) and isinstance(value.value, str) and not parameters:
-        if name == "DATE":
-            return Constant(_read(date.fromisoformat, value.value))
-        if name in ("TIMESTAMP", "TIMESTAMPNTZ"):
-            return Constant(_read(datetime.fromisoformat, value.value))
-    if name not in CASTS or parameters:
+    match value:
+        case Constant(str(written)) if name in _TIMES and not parameters:
+            return Constant(day_or_time(written, _TIMES[name]))
+    if name not in _CASTS or parameters:
         raise refused(
             f"CAST AS {name}", "is not known here", "use BIGINT, DOUBLE, TEXT, DATE or BOOLEAN"
         )
-    return call(CASTS[name], value)
-
-
-def _read(read: Callable[[str], Any], text: str) -> Any:
-    try:
-        found = read(text)
-    except ValueError:
-        found = None
-    if found is None or getattr(found, "tzinfo", None) is not None:
-        raise refused("date", "is not written as 2026-01-31, without a zone", "write it so")
-    return found
+    return call(_CASTS[name], value)
 
 
 def _extract(node: Any, resolve: Resolve) -> Expression:
@@ -210,8 +263,8 @@ def _extract(node: Any, resolve: Resolve) -> Expression:
 
 def _part(name: str, value: Expression) -> Expression:
     name = {"dow": "weekday", "dayofweek": "weekday", "dayofmonth": "day"}.get(name, name)
-    if name not in PARTS:
-        raise refused(f"EXTRACT({name})", "is not known here", f"use one of {', '.join(PARTS)}")
+    if name not in _PARTS:
+        raise refused(f"EXTRACT({name})", "is not known here", f"use one of {', '.join(_PARTS)}")
     return call(name, value)
 
 
@@ -244,12 +297,9 @@ def _named(node: Any, resolve: Resolve) -> Expression:
     function = name.lower() if isinstance(name, str) else ""
     if function in ("date_part", "datepart") and len(nodes or []) == 2:
         return _part(_word(nodes[0]), translated(nodes[1], resolve))
-    if function not in OURS:
-        raise refused(
-            f"{str(name)[:30]}(...)",
-            "is no function known here",
-            f"use {KNOWN_FUNCTIONS}",
-        )
+    if function not in _OURS:
+        shown = f"{str(name)[:30]}(...)"
+        raise refused(shown, "is not a function known here", f"use {KNOWN_FUNCTIONS}")
     found = call(function, *(translated(argument, resolve) for argument in nodes or []))
     if function == "bin":
         edges = [edge.value for edge in found.arguments[1:] if isinstance(edge, Constant)]
@@ -270,22 +320,15 @@ def _never(what: str, remedy: str) -> Callable[[Any, Resolve], Expression]:
 _HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType(
     {
         "Literal": _literal,
-        "Boolean": _boolean,
+        "Boolean": lambda node, resolve: Constant(taken(node, "this")[0] is True),
         "Null": _null,
-        "Paren": _paren,
+        "Paren": lambda node, resolve: translated(taken(node, "this")[0], resolve),
         "Is": _is,
         "In": _in,
         "Between": _between,
         "Case": _case,
-        "If": _if,
-        "Coalesce": _several("coalesce"),
-        "Least": _several("least", "ignore_nulls"),
-        "Greatest": _several("greatest", "ignore_nulls"),
-        "Concat": _several("concat", "safe", "coalesce"),
         "DPipe": _piped,
         "Nullif": _nullif,
-        "Round": _round,
-        "Substring": _substring,
         "Cast": _cast,
         "TryCast": _cast,
         "Extract": _extract,
@@ -293,8 +336,10 @@ _HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType
         "DateTrunc": _truncated,
         "DateDiff": _days,
         "Anonymous": _named,
-        "Subquery": _never("a sub-query", "join with a public table, or ask two questions"),
-        "Select": _never("a sub-query", "join with a public table, or ask two questions"),
+        **dict.fromkeys(
+            ("Subquery", "Select"),
+            _never("a sub-query", "join with a public table, or ask two questions"),
+        ),
         "Exists": _never("EXISTS", "join with a public table"),
         "Window": _never("a window function", "group instead"),
         "Rand": _never("random()", "ask about the rows as they are"),

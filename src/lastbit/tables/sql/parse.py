@@ -1,9 +1,4 @@
-"""Walking a parsed statement so that no part of it is overlooked.
-
-What the parser understood and we did not look at would be a part of the question that the answer
-silently ignores. So every node is taken apart by `taken`, which refuses whatever is not asked for.
-
-From SQL text to the parser's tree, within limits; whatever the parser does, we only refuse.
+"""From SQL text to the parser's tree, within limits, and a walk of it that overlooks nothing.
 
 Law      the time is linear in the text: words, depth and the parser's own steps are counted, and
          beyond a public number the question is refused. No clock decides, so nothing but the text
@@ -14,16 +9,19 @@ Theorem  the parser (sqlglot's, for DuckDB's dialect) tries one reading after an
 Checked  tests/tables/test_parsing.py (generated texts, the parser's calls counted)
 
 The first word must begin a SELECT. What comes after the parser walks the tree recursively, and
-derived columns are written out wherever they are named, so that the tree is limited as well.
+derived columns are written out wherever they are named, so that the tree is limited as well. What
+the parser understood and we did not look at would be a part of the question that the answer
+silently ignores: so every node is taken apart by `taken`, which refuses what is not asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache
 from types import MappingProxyType
 from typing import Any
+
+from sqlglot.dialects.duckdb import DuckDB
 
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables.limits import (
@@ -36,6 +34,7 @@ from lastbit.tables.limits import (
     MOST_SUBQUERIES,
     MOST_TOKENS,
     PARSER_STEPS,
+    refused,
 )
 
 _A_FEW_STEPS = 200
@@ -90,15 +89,13 @@ def too_deep(what: str = "query") -> QueryRefused:
 
 
 def _parsed(text: str, what: str, remedy: str) -> list[Any]:
-    from sqlglot.dialects.duckdb import DuckDB
-
     try:
         dialect = DuckDB()
         tokens = dialect.tokenize(text)
         if not tokens or tokens[0].text.upper() not in _FIRST:
             raise refused(what, "is no SELECT", remedy)
         _check_tokens(tokens, what)
-        parser = _counting()(dialect=dialect)
+        parser = _Counting(dialect=dialect)
         parser.left = PARSER_STEPS * len(tokens) + _A_FEW_STEPS
         return [tree for tree in parser.parse(tokens, text) if tree is not None]
     except QueryRefused:
@@ -113,27 +110,23 @@ def _parsed(text: str, what: str, remedy: str) -> list[Any]:
     raise too_deep(what) if deep else refused(what, f"is no SQL{where}", remedy)
 
 
-@cache
-def _counting() -> Any:
+_Parser: Any = DuckDB.Parser  # wherever this version of sqlglot defines it
+
+
+class _Counting(_Parser):  # type: ignore[misc]
     """The parser, but with a number of steps that it may take."""
-    from sqlglot.dialects.duckdb import DuckDB
 
-    parser: Any = DuckDB.Parser
+    left = 0
 
-    class Counting(parser):  # type: ignore[misc]
-        left = 0
-
-        def _advance(self, times: int = 1) -> None:
-            self.left -= 1
-            if self.left < 0:
-                raise refused(
-                    "query",
-                    "can be read in too many ways",
-                    "give each JOIN its ON or USING, and write it more simply",
-                )
-            super()._advance(times)
-
-    return Counting
+    def _advance(self, times: int = 1) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise refused(
+                "query",
+                "can be read in too many ways",
+                "give each JOIN its ON or USING, and write it more simply",
+            )
+        super()._advance(times)
 
 
 def _check_tokens(tokens: list[Any], what: str) -> None:
@@ -167,7 +160,6 @@ def _check_size(tree: Any) -> None:
         raise refused("query", "has too many sub-queries", "ask several questions")
 
 
-_LONGEST_SHOWN = 60
 _NEAREST: Mapping[str, str] = MappingProxyType(
     {
         "distinct": "GROUP BY the columns instead: SELECT x, COUNT(*) ... GROUP BY x",
@@ -178,11 +170,6 @@ _NEAREST: Mapping[str, str] = MappingProxyType(
         "windows": "GROUP BY instead",
     }
 )
-
-
-def refused(what: str, problem: str, remedy: str) -> QueryRefused:
-    """A refusal; `what` is the analyst's own text, cut."""
-    return QueryRefused(what[:_LONGEST_SHOWN], problem=problem, remedy=remedy)
 
 
 def kind_of(node: Any) -> str:

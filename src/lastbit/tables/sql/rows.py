@@ -1,8 +1,7 @@
-"""FROM, WITH and WHERE: the rows of a SELECT, row by row sub-queries written out.
+"""FROM, JOIN, WITH and WHERE: the rows that a question looks at, and what their columns mean.
 
-The rows that a question looks at: what their columns mean, and what was asked on the way.
-
-Joins with public tables, on equal columns; a join with anything else is refused.
+Sub-queries that work row by row are written out; a join is with a public table, on equal columns,
+and anything else is refused.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from difflib import get_close_matches
 from typing import Any
 
 from lastbit.tables.card.schema import DataCard, PublicTable
+from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Call, ColumnName, Expression, call, columns_in
 from lastbit.tables.query.query import PublicJoin
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.sql.aggregates import condition, is_aggregate
-from lastbit.tables.sql.expressions import translated
-from lastbit.tables.sql.names import KNOWN_FUNCTIONS, quoted
-from lastbit.tables.sql.parse import kind_of, name_of, names, refused, taken
+from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
+from lastbit.tables.sql.parse import kind_of, name_of, names, taken
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SelectedRows:
     """The rows that a FROM gives: their columns, and the conditions and joins on the way.
 
     `called` is what the table is called here; `public` are the joined tables by what they are
@@ -101,13 +100,13 @@ class Rows:
         )
 
 
-def rows_of(card: DataCard) -> Rows:
+def rows_of(card: DataCard) -> SelectedRows:
     """The card's table as it is."""
     columns = {column.name: ColumnName(column.name) for column in card.columns.values()}
-    return Rows(card, card.name, columns, {})
+    return SelectedRows(card, card.name, columns, {})
 
 
-def with_column(rows: Rows, name: str, expression: Expression) -> Rows:
+def with_column(rows: SelectedRows, name: str, expression: Expression) -> SelectedRows:
     """The rows with one more column, or with another meaning of an old one."""
     others = {old: e for old, e in rows.columns.items() if old.lower() != name.lower()}
     return replace(rows, columns={**others, name: derived(expression, rows)})
@@ -124,12 +123,12 @@ def add_column(columns: dict[str, Expression], name: str, expression: Expression
     columns[name] = expression
 
 
-def derived(expression: Expression, rows: Rows) -> Expression:
+def derived(expression: Expression, rows: SelectedRows) -> Expression:
     """A derived column: typed. It is written out wherever it is named, and counted there."""
     return typed(expression, card_types(rows.card))
 
 
-def joined_with(rows: Rows, name: str, on: Mapping[str, str]) -> Rows:
+def joined_with(rows: SelectedRows, name: str, on: Mapping[str, str]) -> SelectedRows:
     """The rows joined with a public table where these columns are equal: {own: the table's}.
 
     Columns of one name become one, as with USING.
@@ -141,7 +140,7 @@ def joined_with(rows: Rows, name: str, on: Mapping[str, str]) -> Rows:
     return _with_join(rows, name, table, pairs, same)
 
 
-def joined(rows: Rows, join: Any, defined: Mapping[str, Rows]) -> Rows:
+def joined(rows: SelectedRows, join: Any, defined: Mapping[str, SelectedRows]) -> SelectedRows:
     """The rows joined as a JOIN says; `defined` are the names that WITH took."""
     target, on, using, kind, side = taken(join, "this", "on", "using", "kind", "side")
     if side or str(kind or "INNER").upper() != "INNER" or not (on or using):
@@ -167,7 +166,7 @@ def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
     return identifier, alias
 
 
-def _public_table(rows: Rows, name: str, identifier: Any = None) -> PublicTable:
+def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> PublicTable:
     for table in rows.card.public.values():
         same = table.name.lower() == name.lower()
         if names(identifier, table.name) if identifier is not None else same:
@@ -192,12 +191,12 @@ def _column(table: PublicTable, name: str) -> ColumnName:
 
 
 def _with_join(
-    rows: Rows,
+    rows: SelectedRows,
     called: str,
     table: PublicTable,
     pairs: list[tuple[Expression, ColumnName]],
     merged: Iterable[ColumnName],
-) -> Rows:
+) -> SelectedRows:
     taken_names = [rows.called, *rows.public]
     if called.lower() in (name.lower() for name in taken_names if name is not None):
         raise refused(f"JOIN {called}", "has the name of another table", "rename it with AS")
@@ -214,7 +213,7 @@ def _with_join(
     )
 
 
-def _pairs(rows: Rows, table: PublicTable, on: Any) -> list[tuple[Expression, ColumnName]]:
+def _pairs(rows: SelectedRows, table: PublicTable, on: Any) -> list[tuple[Expression, ColumnName]]:
     test = translated(on, rows.resolve)
     both = isinstance(test, Call) and test.function == "and"
     found = []
@@ -233,7 +232,7 @@ def _pairs(rows: Rows, table: PublicTable, on: Any) -> list[tuple[Expression, Co
     return found
 
 
-def rows_from(select: Any, card: DataCard, defined: Mapping[str, Rows]) -> Rows:
+def rows_from(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
     """The rows that this SELECT looks at; `defined` are those of WITH, by name."""
     arguments = select.args
     if arguments.get("with_") is not None:
@@ -264,7 +263,9 @@ def item_of(item: Any) -> tuple[str | None, Any]:
 # ---------------------------------------------------------------- FROM and WITH
 
 
-def _definitions(tree: Any, card: DataCard, defined: Mapping[str, Rows]) -> dict[str, Rows]:
+def _definitions(
+    tree: Any, card: DataCard, defined: Mapping[str, SelectedRows]
+) -> dict[str, SelectedRows]:
     """The sub-queries of WITH, each seeing those before it; used or not, each is looked at."""
     (expressions,) = taken(tree, "expressions")
     found = dict(defined)
@@ -280,7 +281,7 @@ def _definitions(tree: Any, card: DataCard, defined: Mapping[str, Rows]) -> dict
     return found
 
 
-def _relation(source: Any, card: DataCard, defined: Mapping[str, Rows]) -> Rows:
+def _relation(source: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
     if kind_of(source) == "Subquery":
         inner, alias = taken(source, "this", "alias")
         return _renamed(_selected(inner, card, defined), alias)
@@ -294,14 +295,14 @@ def _relation(source: Any, card: DataCard, defined: Mapping[str, Rows]) -> Rows:
     return _renamed(rows_of(card), alias)
 
 
-def _renamed(rows: Rows, alias: Any) -> Rows:
+def _renamed(rows: SelectedRows, alias: Any) -> SelectedRows:
     if alias is None:
         return rows
     (identifier,) = taken(alias, "this")
     return replace(rows, called=name_of(identifier))
 
 
-def _selected(select: Any, card: DataCard, defined: Mapping[str, Rows]) -> Rows:
+def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
     """A sub-query that works row by row: its columns written out."""
     while kind_of(select) == "Subquery":
         (select,) = taken(select, "this")

@@ -3,9 +3,8 @@
 What has a private answer: SELECT keys and aggregates FROM the table [JOIN public tables] [WHERE]
 [GROUP BY] [HAVING] [ORDER BY] [LIMIT], and row by row sub-queries in FROM or WITH, which are
 written out. Everything else is refused with the reason and what comes nearest. The parser is
-sqlglot's; nothing that it understood is overlooked (`sql_tree.py`).
-
-HAVING and ORDER BY: names of what is released, and of nothing else.
+sqlglot's; nothing that it understood is overlooked (`parse.py`). HAVING and ORDER BY name what is
+released, and nothing else (`Released`).
 """
 
 from __future__ import annotations
@@ -14,8 +13,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from lastbit.tables.card.schema import ColumnType, DataCard
-from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, call
+from sqlglot import exp
+
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.limits import refused
+from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from lastbit.tables.query.types import card_types, known_values, type_of, typed
 from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit
@@ -26,12 +28,11 @@ from lastbit.tables.sql.parse import (
     kind_of,
     names,
     place_of,
-    refused,
     statement_tree,
     taken,
     too_deep,
 )
-from lastbit.tables.sql.rows import Rows, item_of, rows_from
+from lastbit.tables.sql.rows import SelectedRows, item_of, rows_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Released:
     """The columns of an answer. `selected` are their names in the order of SELECT."""
 
     query: Query
-    rows: Rows
+    rows: SelectedRows
     selected: tuple[str, ...] = ()
 
     def condition(self, node: Any) -> Expression:
@@ -135,19 +136,19 @@ def parsed(text: str, card: DataCard) -> Query:
     return _within_the_stack(read)
 
 
-def expression_of(text: str, rows: Rows) -> Expression:
+def expression_of(text: str, rows: SelectedRows) -> Expression:
     """One expression over a row, as in SELECT."""
     return _within_the_stack(
         lambda: typed(translated(expression_tree(text), rows.resolve), card_types(rows.card))
     )
 
 
-def condition_of(text: str, rows: Rows) -> Expression:
+def condition_of(text: str, rows: SelectedRows) -> Expression:
     """One condition over a row, as in WHERE."""
     return condition(expression_of(text, rows), rows.card, "WHERE")
 
 
-def released_condition(text: str, query: Query, rows: Rows) -> Expression:
+def released_condition(text: str, query: Query, rows: SelectedRows) -> Expression:
     """One condition over the columns of an answer, as in HAVING."""
     return _within_the_stack(lambda: Released(query, rows).condition(expression_tree(text)))
 
@@ -192,7 +193,7 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
 # ---------------------------------------------------------------- SELECT
 
 
-def _query(select: Any, rows: Rows) -> Query:
+def _query(select: Any, rows: SelectedRows) -> Query:
     parts = ("expressions", "group", "having", "order", "limit")
     items, group, having, order, limit = taken(
         select, *parts, ignored=("from_", "joins", "where", "with_")
@@ -233,8 +234,6 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
 
 
 def _plain_name(value: Any) -> str:
-    from sqlglot import exp
-
     while kind_of(value) in ("Filter", "WithinGroup", "Paren"):
         inner = value.this
         if kind_of(value) == "WithinGroup":
@@ -249,7 +248,9 @@ def _plain_name(value: Any) -> str:
     return what if column is None else f"{what}_{column.name}"
 
 
-def _split(named: list[tuple[str, Any]], rows: Rows) -> tuple[list[GroupKey], list[Aggregate]]:
+def _split(
+    named: list[tuple[str, Any]], rows: SelectedRows
+) -> tuple[list[GroupKey], list[Aggregate]]:
     keys: list[GroupKey] = []
     aggregates: list[Aggregate] = []
     for name, node in named:
@@ -269,7 +270,7 @@ def _check_aggregates(named: list[tuple[str, Any]]) -> None:
 
 
 def _check_group(
-    group: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: Rows
+    group: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: SelectedRows
 ) -> None:
     """What is selected plainly and what is grouped by must be the same."""
     if group is None:
@@ -296,7 +297,7 @@ def _check_group(
 
 
 def _group_key(
-    node: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: Rows
+    node: Any, named: list[tuple[str, Any]], keys: list[GroupKey], rows: SelectedRows
 ) -> Expression:
     """What an item of GROUP BY means: a place, a column or, if there is none, an alias."""
     place = place_of(node)

@@ -30,7 +30,7 @@ class Judgement:
 
     def __str__(self) -> str:
         return (
-            f"real {_shown(self.real)}, computed {_shown(self.computed)}, "
+            f"real {_bracketed(self.real)}, computed {_bracketed(self.computed)}, "
             f"error ≤ {decimal(self.error, up=True)}"
         )
 
@@ -55,19 +55,21 @@ class Derivation:
         """The bound on the distance between the real and the machine's value."""
         return self.conclusion.error
 
-    def text(self, *, deepest: int = 1000) -> str:
+    def tree(self, *, deepest: int = 1000) -> str:
         """The tree, one rule a line, premises indented below their conclusion."""
         lines: list[str] = []
         stack: list[tuple[Derivation, int]] = [(self, 0)]
         while stack:
             node, depth = stack.pop()
-            where = f"  over {_box_text(node.box)}" if depth == 0 or node.rule == "SPLIT" else ""
+            where = f"  over {_ranges(node.box)}" if depth == 0 or node.rule == "SPLIT" else ""
             lines.append(
                 f"{'  ' * depth}{node.rule:6} {text(node.expression)} ⇓ {node.conclusion}{where}"
             )
             if depth < deepest:
                 stack.extend((premise, depth + 1) for premise in reversed(node.shown_premises))
         return "\n".join(lines)
+
+    text = tree
 
     def latex(self) -> str:
         r"""The tree as nested \dfrac inference rules, for any LaTeX with amsmath."""
@@ -150,7 +152,7 @@ def _places(expression: Expression) -> dict[int, int]:
     return {id(part): place for place, part in enumerate(table(expression).expressions)}
 
 
-def _shown(x: Interval) -> str:
+def _bracketed(x: Interval) -> str:
     return f"[{decimal(x[0], up=False)}, {decimal(x[1], up=True)}]"
 
 
@@ -159,5 +161,5 @@ def _latex_interval(x: Interval) -> str:
     return f"[{low}, {high}]"
 
 
-def _box_text(box: Box) -> str:
-    return ", ".join(f"{name} ∈ {_shown((low, high))}" for name, low, high in box)
+def _ranges(box: Box) -> str:
+    return ", ".join(f"{name} ∈ {_bracketed((low, high))}" for name, low, high in box)

@@ -20,15 +20,6 @@ def power_of_two(exponent: int) -> Fraction:
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
-def nearest_whole(x: Fraction) -> int:
-    """The nearest integer, of two equally near ones the even one.
-
-    >>> nearest_whole(Fraction(5, 2)), nearest_whole(Fraction(7, 2))
-    (2, 4)
-    """
-    return round(x)
-
-
 @dataclass(frozen=True, slots=True)
 class Binary:
     """Binary floating point: signed numbers m 2**e of at most `significand` bits.
@@ -101,7 +92,7 @@ class Binary:
     def rounded(self, x: Fraction) -> Fraction:
         """The nearest number of the format, ties to even; `Overflow` where IEEE has infinity."""
         step = self.ulp(x)
-        near = nearest_whole(x / step) * step
+        near = round(x / step) * step
         if abs(near) > self.largest:
             raise Overflow(f"the result may overflow {self.name}")
         return near
@@ -182,7 +173,7 @@ class Fixed:
 
     def rounded(self, x: Fraction) -> Fraction:
         """The nearest multiple, ties to even; `Overflow` beyond the largest."""
-        near = nearest_whole(x / self.least) * self.least
+        near = round(x / self.least) * self.least
         if abs(near) > self.largest:
             raise Overflow(f"the result may overflow {self.name}")
         return near

@@ -51,7 +51,7 @@ from fractions import Fraction
 
 from lastbit.errors import NoBound
 from lastbit.verify.error_bounds.derivation import Judgement
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, nearest_whole
+from lastbit.verify.error_bounds.formats import Binary, Fixed, Format
 from lastbit.verify.error_bounds.intervals import (
     Interval,
     added,
@@ -312,8 +312,7 @@ def _clamped(node: Clamp, a: Judgement, format: Format) -> tuple[Judgement, Frac
 
 def _grid(grid: Fraction, a: Judgement, format: Format) -> tuple[Judgement, Fraction]:
     real, exact = (
-        (nearest_whole(x[0] / grid) * grid, nearest_whole(x[1] / grid) * grid)
-        for x in (a.real, a.computed)
+        (round(x[0] / grid) * grid, round(x[1] / grid) * grid) for x in (a.real, a.computed)
     )
     carried = ZERO if a.error == 0 else (a.error // grid + 1) * grid
     kept = isinstance(format, Binary) and _is_power(grid) and grid >= format.least

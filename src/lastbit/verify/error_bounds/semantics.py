@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
 from lastbit.exact import Number, floor_log2, rational, whole
-from lastbit.verify.certificate import certified
+from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, power_of_two
 from lastbit.verify.error_bounds.intervals import hull
@@ -194,7 +194,7 @@ def error_certificate(
 ) -> dict[str, Any]:
     """A certificate of kind "error-bound", from a derivation made with the same arguments."""
     claim, body = error_proof(derivation, errors=errors, format=format, ulps=ulps)
-    return certified("error-bound", claim, body)
+    return certify("error-bound", claim, body)
 
 
 def error_proof(

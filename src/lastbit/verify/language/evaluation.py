@@ -14,7 +14,7 @@ from flint import arb
 
 from lastbit.errors import InvalidParameter, Overflow, Undecidable
 from lastbit.exact import Ball, arb_of, ends, refine, root_bounds, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, nearest_whole
+from lastbit.verify.error_bounds.formats import Binary, Fixed, Format
 from lastbit.verify.language.expressions import (
     Absolute,
     Add,
@@ -130,7 +130,8 @@ def _real_step(node: Expression, below: list[arb], values: Mapping[str, Fraction
             return _clamped(below[0], node)
         case RoundTo():
             return arb_of(_decided(below[0], partial(_multiple, step=node.step)))
-    return _REAL[type(node)](*below)
+    found: arb = _REAL[type(node)](*below)
+    return found
 
 
 def _clamped(ball: arb, node: Clamp) -> arb:
@@ -151,7 +152,7 @@ def _sign(x: Fraction) -> Fraction:
 
 
 def _multiple(x: Fraction, step: Fraction) -> Fraction:
-    return nearest_whole(x / step) * step
+    return round(x / step) * step
 
 
 def _machine_step(

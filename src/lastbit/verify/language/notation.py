@@ -31,10 +31,10 @@ DIGITS = 7
 LONGEST = 20_000
 
 
-def decimal(x: Fraction, *, up: bool, latex: bool = False, digits: int = DIGITS) -> str:
+def rounded(x: Fraction, *, up: bool, latex: bool = False, digits: int = DIGITS) -> str:
     """A number with a few digits, rounded up or down.
 
-    >>> decimal(Fraction(1, 3), up=True), decimal(Fraction(1, 4), up=False)
+    >>> rounded(Fraction(1, 3), up=True), rounded(Fraction(1, 4), up=False)
     ('0.3333334', '0.25')
     """
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
@@ -46,13 +46,13 @@ def decimal(x: Fraction, *, up: bool, latex: bool = False, digits: int = DIGITS)
     return plain.replace("E", "e")
 
 
-def text(expression: Expression) -> str:
+def line(expression: Expression) -> str:
     """The expression in one line.
 
-    >>> text(Multiply(Add(Variable("x"), Constant(1)), Ln(Variable("x"))))
+    >>> line(Multiply(Add(Variable("x"), Constant(1)), Ln(Variable("x"))))
     '(x + 1) * ln(x)'
     """
-    return _written(expression, _text_of)
+    return _spelled(expression, _plain_step)
 
 
 def latex(expression: Expression) -> str:
@@ -61,10 +61,10 @@ def latex(expression: Expression) -> str:
     >>> latex(Divide(Ln(Variable("u")), Constant(2)))
     '\\frac{\\ln(u)}{2}'
     """
-    return _written(expression, _latex_of)
+    return _spelled(expression, _latex_step)
 
 
-def _written(
+def _spelled(
     expression: Expression, spell: Callable[[Expression, list[str], list[bool]], str]
 ) -> str:
     steps = table(expression)
@@ -77,7 +77,7 @@ def _written(
     return words[-1]
 
 
-def _text_of(node: Expression, below: list[str], loose: list[bool]) -> str:
+def _plain_step(node: Expression, below: list[str], loose: list[bool]) -> str:
     held = [f"({word})" if open_ else word for word, open_ in zip(below, loose, strict=True)]
     match node:
         case Constant():
@@ -107,7 +107,7 @@ def _text_of(node: Expression, below: list[str], loose: list[bool]) -> str:
             return f"{_function(node)}({below[0]})"
 
 
-def _latex_of(node: Expression, below: list[str], loose: list[bool]) -> str:
+def _latex_step(node: Expression, below: list[str], loose: list[bool]) -> str:
     held = [
         rf"\left({word}\right)" if open_ else word for word, open_ in zip(below, loose, strict=True)
     ]
@@ -197,3 +197,6 @@ def _latex_name(name: str) -> str:
 
 def _end(value: Fraction | None) -> str:
     return "none" if value is None else _constant(value)
+
+
+decimal, text = rounded, line  # the names that other rooms know

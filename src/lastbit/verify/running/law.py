@@ -12,7 +12,7 @@ from typing import Any
 from lastbit.errors import InvalidParameter, NotMonotone, TooManyOutputs, WrongType
 from lastbit.exact import Ball, Number, arb_of, ends, rational, whole, working_precision
 from lastbit.sampling import uniform_below
-from lastbit.verify.certificate import certified
+from lastbit.verify.certificate import certify
 from lastbit.verify.direction import followed_steps
 from lastbit.verify.running.code import Calls, Code, Function, input_of, order
 from lastbit.verify.running.uniforms import Uniform, index_of, model_of, stratified
@@ -346,15 +346,7 @@ class ExactLoss:
         if worst.loss is not None:
             loss = [str(end) for end in _outward(worst.loss)]
         claim = {
-            "function": code.name,
-            "code": running_code(code.function),
-            "parameters": {name: value.hex() for name, value in code.parameters},
-            "uniform": one.uniform.written(),
-            "signs": None if one.signs is None else list(one.signs),
-            "splits": [b.cells[0].first for b in one.branches if b.sign == one.branches[0].sign][
-                1:
-            ],
-            "inputs": [value.hex() for value in self.inputs],
+            **claim_about(code, one.uniform, one.signs, one.splits, self.inputs),
             "loss": loss,
             "direction": self.direction,
             "output": worst.output.hex(),
@@ -363,7 +355,7 @@ class ExactLoss:
         steps = self._steps(code)
         claim["monotone"] = "probed" if steps is None else "proved"
         body = {"laws": [_written_law(law) for law in (one, two)], "programs": steps or []}
-        return certified("law", claim, body)
+        return certify("law", claim, body)
 
     @property
     def monotone(self) -> str:
@@ -382,6 +374,25 @@ class ExactLoss:
             f"inputs {self.inputs[0]!r} and {self.inputs[1]!r}; the worst output is "
             f"{self.worst.output!r}"
         )
+
+
+def claim_about(
+    code: Code,
+    uniform: Uniform,
+    signs: Sequence[int] | None,
+    splits: Sequence[int],
+    inputs: Sequence[float],
+) -> dict[str, Any]:
+    """What a certificate about running code says of the code, its draws and its two inputs."""
+    return {
+        "function": code.name,
+        "code": running_code(code.function),
+        "parameters": {name: value.hex() for name, value in code.parameters},
+        "uniform": uniform.written(),
+        "signs": None if signs is None else list(signs),
+        "splits": list(splits),
+        "inputs": [value.hex() for value in inputs],
+    }
 
 
 def if_monotone(monotone: str) -> str:

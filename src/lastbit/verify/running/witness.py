@@ -12,12 +12,11 @@ from typing import Any
 from lastbit.errors import InvalidParameter, NotMonotone
 from lastbit.exact import Ball, arb_of, ends, whole, working_precision
 from lastbit.sampling import uniform_below
-from lastbit.verify.certificate import certified
+from lastbit.verify.certificate import certify
 from lastbit.verify.direction import followed_steps
 from lastbit.verify.running.code import Calls, Code, Function, evaluated, input_of, order
-from lastbit.verify.running.law import branches_of, if_monotone
+from lastbit.verify.running.law import branches_of, claim_about, if_monotone
 from lastbit.verify.running.uniforms import Uniform, model_of, stratified
-from lastbit.verify.tracing.binding import running_code
 
 _PRECISION = 320
 _NEAR = 32
@@ -81,13 +80,7 @@ class Refutation:
             scale = 1 << 180
             stated = str(Fraction(int(ends(loss.enclosure)[0] * scale) - 1, scale))
         claim = {
-            "function": code.name,
-            "code": running_code(code.function),
-            "parameters": {name: value.hex() for name, value in code.parameters},
-            "uniform": self.uniform.written(),
-            "signs": None if self.signs is None else list(self.signs),
-            "splits": list(self.splits),
-            "inputs": [value.hex() for value in self.inputs],
+            **claim_about(code, self.uniform, self.signs, self.splits, self.inputs),
             "outputs": [self.low.hex(), self.high.hex()],
             "loss": "infinite" if loss is None else stated,
             "probabilities": [str(share) for share in self.probabilities],
@@ -100,7 +93,7 @@ class Refutation:
         }
         steps = self._steps(code)
         claim["monotone"] = "probed" if steps is None else "proved"
-        return certified("refutation", claim, {**body, "programs": steps or []})
+        return certify("refutation", claim, {**body, "programs": steps or []})
 
     def _steps(self, code: Code) -> list[list[list[object]]] | None:
         """Steps that prove the code monotone between the splits, for both inputs; None if none."""

@@ -251,6 +251,21 @@ def _compared(x: Traced, other: object, relation: str, *, negated: bool) -> bool
     return run.answer(condition) != negated
 
 
+def _operators(name: str) -> tuple[Callable[[Any, object], Any], Callable[[Any, object], Any]]:
+    """The operation of that name with the marker to the left, and to the right."""
+    return (lambda x, other: _binary(name, x, other)), (lambda x, other: _binary(name, other, x))
+
+
+def _comparisons(
+    relation: str,
+) -> tuple[Callable[[Any, object], bool], Callable[[Any, object], bool]]:
+    """The relation, and its negation."""
+    return (
+        lambda x, other: _compared(x, other, relation, negated=False),
+        lambda x, other: _compared(x, other, relation, negated=True),
+    )
+
+
 def _looked(what: str, remedy: str) -> Callable[..., Any]:
     """A method that refuses a look at the marker."""
 
@@ -274,29 +289,10 @@ class Traced:
     def __init__(self) -> None:
         raise TypeError("a marker is made by the tracer")
 
-    def __add__(self, other: object) -> Traced:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: object) -> Traced:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: object) -> Traced:
-        return _binary("sub", self, other)
-
-    def __rsub__(self, other: object) -> Traced:
-        return _binary("sub", other, self)
-
-    def __mul__(self, other: object) -> Traced:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: object) -> Traced:
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: object) -> Traced:
-        return _binary("div", self, other)
-
-    def __rtruediv__(self, other: object) -> Traced:
-        return _binary("div", other, self)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("sub")
+    __mul__, __rmul__ = _operators("mul")
+    __truediv__, __rtruediv__ = _operators("div")
 
     def __neg__(self) -> Traced:
         return _unary("neg", Negate, self)
@@ -312,23 +308,9 @@ class Traced:
             refuse(self, "rounds to decimal digits", "use round_to(x, step)")
         return _unary("round", _ROUNDED, self)
 
-    def __lt__(self, other: object) -> bool:
-        return _compared(self, other, "<", negated=False)
-
-    def __le__(self, other: object) -> bool:
-        return _compared(self, other, "<=", negated=False)
-
-    def __gt__(self, other: object) -> bool:
-        return _compared(self, other, "<=", negated=True)
-
-    def __ge__(self, other: object) -> bool:
-        return _compared(self, other, "<", negated=True)
-
-    def __eq__(self, other: object) -> bool:
-        return _compared(self, other, "==", negated=False)
-
-    def __ne__(self, other: object) -> bool:
-        return _compared(self, other, "==", negated=True)
+    __lt__, __ge__ = _comparisons("<")
+    __le__, __gt__ = _comparisons("<=")
+    __eq__, __ne__ = _comparisons("==")
 
     def __bool__(self) -> bool:
         return self != 0

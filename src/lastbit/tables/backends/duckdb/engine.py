@@ -27,17 +27,18 @@ from typing import Any, TypeVar, cast
 
 import duckdb
 
-from lastbit.errors import EngineFailed, InvalidParameter, LastbitError, QueryRefused
+from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
 from lastbit.tables.backends.duckdb.sources import check_csv, csv_columns, reading_all, shown
-from lastbit.tables.card.schema import ColumnType, DataCard, Source
+from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.literals import identifier
-from lastbit.tables.compile.rows import Rows, relation
+from lastbit.tables.compile.rows import CompiledRows, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import REARRANGING
-from lastbit.tables.limits import MOST_MATCHES
+from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.plan.measures import Measure
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 from lastbit.tables.sealing import sealed
 
@@ -84,7 +85,7 @@ def aggregates(
             for name, there, columns in asked:
                 shown(connection, there, name, columns)
                 _check_whole(connection, name, there, columns)
-            _check_matches(connection, Rows(query, card))
+            _check_matches(connection, CompiledRows(query, card))
             rows = _ran(connection, wanted.sql)
             found = assembled(query, measures, wanted, rows)
             if any(_stamp(there) != there.seen for _, there, _ in asked):
@@ -109,7 +110,7 @@ def prepared(connection: Any, query: Query, card: DataCard) -> None:
             shown(connection, there, f"{name} whole", columns)
             whole = f"SELECT * FROM {identifier(f'{name} whole')}{' LIMIT 0' if private else ''}"
             connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
-    _check_matches(connection, Rows(query, card))
+    _check_matches(connection, CompiledRows(query, card))
 
 
 def _asked(
@@ -126,15 +127,15 @@ def _asked(
     return found
 
 
-def _check_matches(connection: Any, rows: Rows) -> None:
+def _check_matches(connection: Any, rows: CompiledRows) -> None:
     """That joins make few rows of one: of public tables only, so it tells nothing of the table."""
     most = prod(connection.execute(sql).fetchall()[0][0] for sql in rows.matches())
     if most > MOST_MATCHES:
-        raise QueryRefused(
+        raise refused(
             "JOIN",
-            problem=f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+            f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
             " rows with equal join columns",
-            remedy="join on more columns, or leave one row for each value in the public table",
+            "join on more columns, or leave one row for each value in the public table",
         )
 
 
@@ -330,7 +331,7 @@ def _optimizers_off(connection: Any) -> str:
     """What would make one row's meaning, or the work on it, depend on others.
 
     Parquet's least and greatest values leave NaN out; from them DuckDB concludes that isnan() is
-    false. `compile_steps.py` says what the others would do.
+    false. `compile/steps.py` says what the others would do.
     """
     known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
     return ",".join(name for name in (*REARRANGING, "statistics_propagation") if name in known)

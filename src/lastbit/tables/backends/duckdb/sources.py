@@ -45,9 +45,9 @@ from lastbit.tables.backends.csv_records import (
 )
 from lastbit.tables.backends.duckdb.files import Opened
 from lastbit.tables.backends.duckdb.frames import plain_frame
-from lastbit.tables.card.schema import ColumnType
 from lastbit.tables.compile.expressions import cast_column
-from lastbit.tables.compile.literals import identifier, text
+from lastbit.tables.compile.literals import identifier, string
+from lastbit.tables.query.expression import ColumnType
 
 _LONGEST_LINE = 1 << 22
 _PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
@@ -174,7 +174,7 @@ def _described(connection: Any, what: str) -> dict[str, str]:
 def _list(paths: Iterable[str]) -> str:
     """Paths as a list, in which nothing is a pattern any more."""
     quoted = ("".join(f"[{c}]" if c in "[*?" else c for c in path) for path in paths)
-    return f"[{', '.join(text(path) for path in quoted)}]"
+    return f"[{', '.join(string(path) for path in quoted)}]"
 
 
 # ---------------------------------------------------------------- Parquet
@@ -292,7 +292,7 @@ def _plain(header: Header, copies: list[str]) -> str:
         for place, column in zip(places, header.names, strict=True)
     )
     options = (
-        f"auto_detect = false, header = true, delim = {text(FIELD_END)}, quote = '', escape = '',"
+        f"auto_detect = false, header = true, delim = {string(FIELD_END)}, quote = '', escape = '',"
         f" new_line = '\\n', columns = {{{types}}}, max_line_size = {_LONGEST_LINE},"
         " hive_partitioning = false, compression = 'none'"
     )
@@ -320,7 +320,7 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
     )
     database = already.get(path) or f"lastbit {len(already)}"
     if path not in already:  # a file can be attached once; whoever did so reads the same one
-        connection.execute(f"ATTACH {text(path)} AS {identifier(database)} (READ_ONLY)")
+        connection.execute(f"ATTACH {string(path)} AS {identifier(database)} (READ_ONLY)")
     wanted = there.source.table or ""
     found = connection.execute(
         "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = ?",

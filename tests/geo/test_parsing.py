@@ -89,13 +89,13 @@ def test_odds_are_never_below_the_truth(loss):
 
 def test_a_logarithm_without_brackets_takes_no_quotient():
     """(ln 400)/200 and ln(400/200) are far apart, and nobody knows which was meant."""
-    with pytest.raises(InvalidParameter, match="no loss that can be read"):
+    with pytest.raises(InvalidParameter, match="not a loss that can be read"):
         loss_and_distance("ln 400/200")
     assert loss_and_distance("ln(400/200)")[0].odds_upper == 2
 
 
 def test_long_numbers_are_shown_by_their_first_digits():
-    assert str(loss_and_distance("ln(1e400)")[0]) == "ln(1.00000e+400...)"
+    assert str(loss_and_distance("ln(1e400)")[0]) == "ln(1e+400...)"
     assert str(ExactLoss(Fraction(10**40 + 1, 3 * 10**40))) == "0.333333..."
 
 

@@ -1,0 +1,181 @@
+"""Hostile text in every place of every page and picture comes out as text, or is refused."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from lastbit.errors import LastbitError
+from lastbit.report import (
+    Axis,
+    Bars,
+    Cell,
+    Chart,
+    Curve,
+    Mark,
+    Panel,
+    PlaceMap,
+    Series,
+    Zone,
+    audit_page,
+    certificate_page,
+    chart,
+    law_picture,
+    page,
+    picture,
+    place_map,
+)
+from lastbit.report.answer import answer_in_notebook, answer_in_terminal
+from tests.cli.certificates import KINDS, certificate
+from tests.report.answer_records import (
+    REGIONS,
+    account,
+    by_region,
+    cell,
+    histogram,
+    record,
+    simple,
+)
+from tests.report.test_answers import read
+from tests.report.test_audit_page import panel, story
+
+HOSTILE = "'\"><script>alert(1)</script><b onclick=x>&amp;]]>{{ 7*7 }}\x1b[31m\u202e\x00\ud800"
+STEERING = set("\x1b\u202e\x00\ud800")
+Path = tuple[Any, ...]
+
+
+def places(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Every text, and every name of a field, in plain JSON or in frozen values."""
+    if isinstance(value, str):
+        yield path
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from places(part, (*path, name))
+    elif isinstance(value, list | tuple):
+        for i, part in enumerate(value[:3]):  # the others are like these
+            yield from places(part, (*path, i))
+    elif hasattr(value, "__dataclass_fields__"):
+        for field in fields(value):
+            yield from places(getattr(value, field.name), (*path, field.name))
+
+
+def put(value: Any, path: Path, words: str) -> Any:
+    if not path:
+        return words
+    step, *rest = path
+    if isinstance(value, dict):
+        return {**value, step: put(value[step], tuple(rest), words)}
+    if isinstance(value, list | tuple):
+        new = [*value[:step], put(value[step], tuple(rest), words), *value[step + 1 :]]
+        return tuple(new) if isinstance(value, tuple) else new
+    return replace(value, **{step: put(getattr(value, step), tuple(rest), words)})
+
+
+def spoiled(value: Any) -> Iterator[Any]:
+    for path in places(value):
+        yield put(copy.deepcopy(value), path, HOSTILE)
+
+
+def checked(made: Callable[[Any], str], value: Any, *, least: int) -> None:
+    """As long as it is not refused, the page has the elements that it always has."""
+    usual = set(read(made(value)).tags)
+    shown = 0
+    for hostile in spoiled(value):
+        try:
+            text = str(made(hostile))
+        except (LastbitError, LookupError, TypeError, ValueError, AssertionError, ArithmeticError):
+            continue  # a number, a kind or a role: there is nothing to show
+        shown += "script" in text
+        reader = read(text)
+        assert not {"script", "b"} & set(reader.tags) and set(reader.tags) <= usual | {"details"}
+        assert not [name for name, _ in reader.attributes if name.startswith("on")]
+        assert not STEERING & set(text)
+        text.encode()  # no half of a letter is left
+    assert shown >= least
+
+
+def histograms() -> dict[str, Any]:
+    from lastbit.tables.query.query import Query
+
+    query = Query(table="visits", aggregates=(histogram(),), keys=(by_region(*REGIONS),))
+    return record(query, [((r,), [cell(10), cell(20), cell(3)]) for r in REGIONS])
+
+
+def test_answers() -> None:
+    checked(lambda found: page(found, account=account()), simple(), least=20)
+    checked(lambda found: page(found, simple()), histograms(), least=20)
+    checked(answer_in_notebook, simple(), least=4)
+    checked(lambda title: page(simple(), title=title), "a title", least=1)
+
+
+def test_terminals() -> None:
+    for hostile in spoiled(simple()):
+        try:
+            assert not STEERING & set(answer_in_terminal(hostile))
+        except (LookupError, TypeError, ValueError):
+            continue
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_certificates(kind: str) -> None:
+    checked(certificate_page, certificate(kind), least=3)
+
+
+def test_audits() -> None:
+    labelled = panel(single=True, cells=(Cell(0, 1, 0.5, 0.2, "no"), Cell(1, 2, 0.5, 0.8, "yes")))
+    checked(lambda told: audit_page(told, (labelled,)), story(), least=8)
+    checked(lambda drawn: audit_page(story(), (drawn,)), labelled, least=5)
+    checked(lambda words: audit_page(story(), (labelled,), drawn=words), "runs", least=1)
+
+
+AXIS = Axis(ends=(0, 1), ticks=((0, "0"), (1, "1")), label="x")
+CURVES = Chart(
+    title="t",
+    words=("w",),
+    across=AXIS,
+    up=AXIS,
+    curves=(Curve(label="a", note="n", strands=(((0, 0), (1, 1)),)),),
+    marks=(Mark(at=(0.5, 0.5), words="m"),),
+)
+SIDES = Panel(
+    title="t",
+    verdict="v",
+    good=True,
+    words="w",
+    marks=Bars(
+        first=Series(label="a", points=((0, 1),)),
+        second=Series(label="b", points=((0, 2),)),
+        over=((0, "o"),),
+    ),
+    places=(-1, 1),
+    ticks=((0, "0"),),
+    axis="x",
+    heights=((0, "0"), (2, "2")),
+    zone=Zone(start=0, end=1, words=("z",)),
+)
+PLACES = PlaceMap(title="t", words=("w",), region=(0, 0, 9, 9), noisy=((1, 1),), radius=1, ring="r")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "value"),
+    [
+        (chart, CURVES),
+        (lambda one: picture("p", (one,)), SIDES),
+        (lambda title: picture(title, (SIDES,)), "title"),
+        (lambda one: law_picture("p", (one,)), panel()),
+        (place_map, PLACES),
+    ],
+)
+def test_pictures(drawn: Callable[[Any], str], value: Any) -> None:
+    usual = {element.tag for element in ElementTree.fromstring(drawn(value)).iter()}
+    for hostile in spoiled(value):
+        text = drawn(hostile)
+        root = ElementTree.fromstring(text)
+        assert {element.tag for element in root.iter()} == usual
+        assert not [element for element in root.iter() if element.get("onclick") is not None]
+        assert not STEERING & set(text)
