@@ -31,7 +31,7 @@ leak: $(READY) ## show textbook floating-point noise leaking, and exact noise no
 test: $(READY) ## run the tests, the doc pages and the docstring examples (minutes)
 	@$(PYTEST) $(ARGS)
 
-# The pages run once, with the tests.
+# The pages run once, with the tests and the evidence.
 check: lint types contracts anchors evidence test ## everything CI runs; the tests come last
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
@@ -65,7 +65,7 @@ contracts: $(READY) ## which room may import which (import-linter)
 	@$(BIN)/lint-imports --no-logo
 
 docs: $(READY) ## execute the pages, check their links and the command-line reference
-	@$(BIN)/python -m pytest tests/docs
+	@LASTBIT_EVIDENCE=1 $(BIN)/python -m pytest tests/docs
 
 reference: $(READY) ## write docs/reference/cli.md from the commands' own help
 	@$(BIN)/python docs/generate_cli.py

@@ -61,9 +61,9 @@ def thin(items: Iterable[pytest.Item]) -> None:
 
 
 def some(found: list[T], *, one_in: int) -> list[T]:
-    """The first, the last, and of each `one_in` one that is drawn: a fixed stride could always meet
-    the same kind of case."""
+    """The first, the last, and of each `one_in` one that is drawn, if there are more than that: a
+    fixed stride could always meet the same kind of case."""
     drawn, last = random.Random(one_in), len(found) - 1
-    starts = range(0, len(found), one_in)
+    starts = range(0, len(found), one_in) if len(found) > one_in else ()
     places = {min(start + drawn.randrange(one_in), last) for start in starts}
     return [found[place] for place in sorted(places | ({0, last} if found else set()))]

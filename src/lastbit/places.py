@@ -47,15 +47,7 @@ def exists(path: Place) -> bool:
 
 def content_of(path: Place, *, most: int) -> bytes:
     """The bytes of an ordinary file of at most so many; anything else is an OSError, at once."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError:
-        raise OSError(errno.EINVAL, "no path") from None
-    with open(handle, "rb") as file:
-        kind = os.fstat(handle).st_mode
-        if not stat.S_ISREG(kind):
-            reason = "a folder" if stat.S_ISDIR(kind) else "no ordinary file"
-            raise OSError(errno.EINVAL, reason)
+    with open(_ordinary(path), "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, "longer than such a file can be")
@@ -64,15 +56,20 @@ def content_of(path: Place, *, most: int) -> bytes:
 
 def opened_text(path: Place) -> IO[str]:
     """An ordinary file as UTF-8 text, line ends as they are; anything else is an OSError."""
+    return open(_ordinary(path), encoding="utf-8-sig", newline="")
+
+
+def _ordinary(path: Place) -> int:
+    """A handle of an ordinary file, opened without waiting for one that is not."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError:
         raise OSError(errno.EINVAL, "no path") from None
-    file = open(handle, encoding="utf-8-sig", newline="")  # noqa: SIM115  the caller closes it
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "no ordinary file")
-    return file
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "a folder" if stat.S_ISDIR(kind) else "no ordinary file")
+    return handle
 
 
 # ---------------------------------------------------------------- what is spared

@@ -207,7 +207,7 @@ def test_code_is_judged_at_the_values_given_not_at_floats_near_them():
     """0.1 and 1.1 are 1 apart; the floats next to them are not: another pair, another loss."""
     law = law_of(Code("lastbit.mechanisms.snapping:snapped", epsilon=1.0, bound=4.0))
     assert law is not None
-    with pytest.raises(InvalidParameter, match="no float"):
+    with pytest.raises(InvalidParameter, match="not a float"):
         law(Fraction(11, 10))
 
 

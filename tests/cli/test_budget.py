@@ -151,7 +151,7 @@ def test_a_plain_terminal_gets_plain_letters(folder, monkeypatch):
         encoding = "ascii"
 
     account = small_ledger(folder).accounts()[0]
-    parts = [account_heading(account), Facts(budget_rows(account))]
+    parts = (account_heading(account), Facts(budget_rows(account)))
     text = page(Console(file=Ascii(), width=80), parts)
     assert "epsilon  " + "#" * 24 + "." * 8 in text and text.isascii()
 

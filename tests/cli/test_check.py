@@ -52,7 +52,7 @@ def rejections(spoiled: Sequence[Certificate]) -> list[dict[str, Any]]:
 
 
 def spread(items: Sequence[Any], kind: str, extent: Extent) -> Sequence[Any]:
-    most = extent.number(MOST // 5, MOST) // (3 if kind in SLOW else 1)
+    most = extent.number(MOST // 10, MOST) // (3 if kind in SLOW else 1)
     return items[:: -(-len(items) // most)]
 
 

@@ -129,20 +129,6 @@ def test_an_error_names_the_options_that_the_command_has():
     def fail(grid: str, rho: str) -> None:
         raise error
 
-    told = CliRunner().invoke(group, ["fail"]).stderr
-    assert told.split() == [
-        "Error:",
-        "--rho",
-        "or",
-        "--step",
-        "auto",
-        "is",
-        "missing,",
-        "{0};",
-        "pass",
-        "--step",
-        "auto,",
-        "--rho",
-        "or",
-        'scale="2"',
-    ]
+    told = " ".join(CliRunner().invoke(group, ["fail"]).stderr.split())
+    words = "--rho or --step auto is missing, {0}; pass --step auto, --rho or"
+    assert told == f'Error: {words} scale="2"'

@@ -168,7 +168,7 @@ BAD_ARGUMENTS = [
     ((*LOSS, "--region", "88,2,89,3", "--out", "n.csv"), "beyond 85 degrees"),
     ((*LOSS, "--centre", "52,13", "--radius", "1 mile", "--out", "n.csv"), "--radius is no"),
     (("--epsilon", "1", *REGION, "--out", "n.csv"), "--within is missing"),
-    (("--epsilon", "much", *REGION, "--out", "n.csv"), "--epsilon is no loss"),
+    (("--epsilon", "much", *REGION, "--out", "n.csv"), "--epsilon is not a loss"),
     (("--epsilon", "0/m", *REGION, "--out", "n.csv"), "--epsilon is zero"),
     ((*LOSS, "--within", "1m", *REGION, "--out", "n.csv"), "--within is given twice"),
     ((*LOSS, *REGION, "--out", "n.csv", "--grid", "1/3"), "--grid"),

@@ -11,7 +11,20 @@ from flint import fmpq, fmpz
 from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.exact.rational import LARGEST_EXPONENT, positive, rational, shown, whole
+from lastbit.exact.rational import (
+    LARGEST_EXPONENT,
+    Number,
+    floor_log2,
+    nonnegative,
+    positive,
+    probability,
+    rational,
+    root_above,
+    root_below,
+    root_bounds,
+    shown,
+    whole,
+)
 
 # The double 0.1, written out by hand: 0x1.999999999999ap-4.
 TENTH = Fraction(0x1999999999999A, 1 << 56)
@@ -278,3 +291,55 @@ def test_whole_refuses_what_is_below_the_least():
     with pytest.raises(InvalidParameter) as refusal:
         whole(1, "n", least=2)
     names_parameter_and_remedy(refusal.value, "n")
+
+
+# ---------------------------------------------------------------- ranges, exponents, roots
+
+
+@pytest.mark.parametrize("value", ["-1e-30", "1.0000001", -1, 2, 10**400])
+def test_what_is_no_probability_is_refused_in_the_same_words(value: Number) -> None:
+    for ends in (True, False):
+        with pytest.raises(InvalidParameter, match="delta is not between 0 and 1; pass, say, 1e-6"):
+            probability(value, "delta", zero=ends, one=ends, remedy="pass, say, 1e-6")
+
+
+@pytest.mark.parametrize(("zero", "one"), [(True, True), (True, False), (False, True)])
+def test_the_ends_are_probabilities_where_they_mean_something(zero: bool, one: bool) -> None:
+    for end, allowed in ((0, zero), (1, one)):
+        if allowed:
+            assert probability(end, zero=zero, one=one) == end
+        else:
+            with pytest.raises(InvalidParameter, match="is not between 0 and 1"):
+                probability(end, zero=zero, one=one)
+    assert probability("1e-300", zero=zero, one=one) == Fraction(1, 10**300)
+
+
+def test_what_is_below_0_is_refused() -> None:
+    assert nonnegative(0) == 0
+    with pytest.raises(InvalidParameter, match="bound is negative; pass a number from 0 up"):
+        nonnegative(Fraction(-1, 10**30), "bound")
+
+
+above_zero = st.fractions(min_value=0).filter(bool) | st.builds(
+    lambda n, e: n * Fraction(2) ** e, st.integers(1, 2**70), st.integers(-3000, 3000)
+)
+
+
+@given(above_zero)
+def test_the_floor_of_a_logarithm_is_exact(number: Fraction) -> None:
+    for signed in (number, -number):
+        exponent = floor_log2(signed)
+        assert Fraction(2) ** exponent <= number < Fraction(2) ** (exponent + 1)
+
+
+@given(above_zero, st.integers(1, 200))
+def test_roots_are_enclosed_as_tightly_as_promised(number: Fraction, bits: int) -> None:
+    low, high = root_bounds(number, bits)
+    assert low * low <= number <= high * high
+    assert high - low < low * Fraction(1, 2**bits) or low == high
+    assert (root_below(number, bits), root_above(number, bits)) == (low, high)
+    assert root_bounds(number * number, bits) == (number, number)  # rational roots are exact
+
+
+def test_the_root_of_nothing_is_nothing() -> None:
+    assert set(root_bounds(Fraction(0))) == {Fraction(0)}

@@ -13,7 +13,8 @@ import pytest
 
 from lastbit.laws.discrete import DiscreteGaussian
 from lastbit.sampling.deterministic import Seeded
-from lastbit.sampling.gaussian import Cells, _proposals, cells, direct, gaussian
+from lastbit.sampling.gaussian import Cells, cells, direct, gaussian
+from lastbit.sampling.inversion import proposals
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, gaussian_pmf
 
 RESIDUAL = 32767
@@ -195,7 +196,7 @@ def test_undecided_acceptances_are_decided_exactly() -> None:
 def test_proposals_are_enough() -> None:
     """P[Bin(m, 0.48) < need] summed exactly; the true acceptance is one half."""
     for need in (1, 2, 10, 50, 400):
-        m = _proposals(need)
+        m = proposals(need, 0.48)
         with decimals():
             p = Decimal("0.48")
             term = (1 - p) ** m

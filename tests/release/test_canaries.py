@@ -269,6 +269,7 @@ def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("what", ["answered", "garbled", "not written", "no ledger"])
 def test_the_command_with_everything_turned_on(what: str, folder: Path) -> None:
     arguments = ["query", "visits.toml", FOUND, "--epsilon", "1", "--delta", "1e-6"]

@@ -205,6 +205,7 @@ def lowered(plan: Plan) -> Plan:
     return replace(plan, parts=tuple(parts))
 
 
+@pytest.mark.evidence
 def test_found_keys_with_two_keys_a_unit(engine: Engine, relation: Neighbours) -> None:
     """Units that choose two keys of three, one of them missing; the noisy units are released."""
     card = card_of(max_rows=5, max_groups=2, neighbours=relation)
@@ -264,6 +265,7 @@ def rank_tables(groups: str) -> list[Units]:
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 
 
+@pytest.mark.thinned(one_in=4)
 @pytest.mark.parametrize(
     ("groups", "level"), [("a", HALF), ("a", THIRD), ("a", 0), ("ab", HALF), ("ab", 1)], ids=str
 )

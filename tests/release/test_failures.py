@@ -59,6 +59,7 @@ def fails_at(step: str, how: type[BaseException], monkeypatch: pytest.MonkeyPatc
     return caught.value
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("step", BEFORE)
 @pytest.mark.parametrize("how", HOW)
 def test_nothing_is_charged_before_the_reservation(
@@ -71,6 +72,7 @@ def test_nothing_is_charged_before_the_reservation(
     assert ask().record["entry"] is not None and spent() == 1
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("step", AFTER)
 @pytest.mark.parametrize("how", HOW)
 def test_after_the_reservation_it_stays_charged_and_is_resumed(
@@ -86,6 +88,7 @@ def test_after_the_reservation_it_stays_charged_and_is_resumed(
     assert ask().record == answer.record and spent() == 1
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("how", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("step", ["reserve", "settle"])
 def test_after_a_commit_the_answer_is_there_to_be_asked_for(
@@ -198,6 +201,7 @@ def made_of(sql: str) -> tuple[str, str]:
     return runs, releasing._question(plan, "data")
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edited_card_is_another_question(edit: str, folder: Path) -> None:
     before = made_of(ALL)

@@ -10,7 +10,7 @@ import pytest
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.laws.finite import ExpWeighted
 from lastbit.release.noise import rank_distances
-from lastbit.release.table import table
+from lastbit.release.private_table import table
 from lastbit.tables.plan.parts import RankPart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.aggregates import count, count_units, median
@@ -74,6 +74,7 @@ def test_releases_of_two_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_law(hits, 6 * CELLS, both("1"), both("1.2"))
 
 
+@pytest.mark.evidence
 def test_releases_of_found_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """How often a key of three units is shown at all, and with which number."""
     seed(monkeypatch, 72)
@@ -94,6 +95,7 @@ def test_releases_of_found_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_frequency(sum(hits.values()), trials=20 * CELLS, probability=tail)
 
 
+@pytest.mark.evidence
 def test_releases_of_a_median(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of four candidates; the two draws for the interval take no part in the value."""
     seed(monkeypatch, 73)

@@ -12,7 +12,7 @@ import pytest
 
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused, WrongType
 from lastbit.privacy.guarantees import CHANGE_ONE
-from lastbit.release.table import Table, table
+from lastbit.release.private_table import Table, table
 from lastbit.tables.card.schema import Budget, Column
 from lastbit.tables.query import aggregates as lb
 from lastbit.tables.sql.rows import rows_of

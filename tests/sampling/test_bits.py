@@ -495,7 +495,7 @@ def test_a_fork_at_any_line_of_a_draw(monkeypatch, scene, drawn_before, nested, 
     steps = number_of_steps(lambda: scene(sampler), event="line")
     assert steps > 5
     shared = {}
-    for at in extent.cases(range(1, steps + 1), one_in=6):
+    for at in extent.cases(range(1, steps + 1), one_in=12):
         before = enter(monkeypatch, sampler, scene, drawn_before)
         child, parent = forked(lambda: scene(sampler), sampler, at=at, nested=nested)
         common = set(halves(child)) & set(halves([*before, *parent]))

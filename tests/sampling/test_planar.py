@@ -17,7 +17,8 @@ from lastbit.laws.planar import DiscretePlanarLaplace
 from lastbit.sampling import planar
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import drawn_with
-from lastbit.sampling.planar import Shells, _proposals, coordinates, planar_laplace, shells, turned
+from lastbit.sampling.inversion import proposals
+from lastbit.sampling.planar import Shells, coordinates, planar_laplace, shells, turned
 from tests.laws.frequency import assert_frequency, suspicious
 from tests.laws.oracle import Refused, check_inversion, decimal, decimals, exp
 
@@ -180,7 +181,7 @@ def test_a_rate_beyond_all_floats() -> None:
 def test_proposals_are_enough() -> None:
     """P[Bin(m, 0.77) < need] summed exactly; the true acceptance is never below."""
     for need in (1, 2, 10, 50, 400):
-        m = _proposals(need)
+        m = proposals(need, 0.77)
         with decimals():
             p = Decimal("0.77")
             term = (1 - p) ** m
@@ -214,7 +215,7 @@ def test_bytes_and_requests_are_constant(rate: Fraction, size: int) -> None:
 
 def test_too_few_accepted_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The event of probability 2**-48, by force: batches go on until there are enough."""
-    monkeypatch.setattr(planar, "_proposals", lambda size: max(1, size // 3))
+    monkeypatch.setattr(planar, "proposals", lambda size, _: max(1, size // 3))
     draws = shells(Fraction(1)).draw(Seeded(1), 20_000)
     zero = int(((draws["i"] == 0) & (draws["j"] == 0)).sum())
     chance = upper(DiscretePlanarLaplace(1).probability((0, 0)))

@@ -38,7 +38,7 @@ def fit(
     )
 
 
-@pytest.mark.thinned(one_in=3)
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_all_small_databases(statistic: Statistic, relation: Neighbours) -> None:
     for limit in LIMITS:

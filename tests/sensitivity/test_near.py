@@ -58,7 +58,7 @@ def slides(found: Table, relation: Neighbours) -> bool:
     )
 
 
-@pytest.mark.thinned(one_in=3)
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_all_small_databases(statistic: Statistic, relation: Neighbours) -> None:
     found = table(statistic, relation)
@@ -94,7 +94,7 @@ def test_forgotten_padding_is_rejected() -> None:
     assert not slides(found, CHANGE_ONE)
 
 
-@pytest.mark.thinned(one_in=3)
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_a_bound_halved_is_rejected(statistic: Statistic, relation: Neighbours) -> None:
     if statistic == Count() and relation == CHANGE_ONE:

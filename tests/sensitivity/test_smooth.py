@@ -68,7 +68,7 @@ def smooth(found: dict[Database, Fraction], relation: Neighbours, beta: Fraction
 
 
 @pytest.mark.parametrize("beta", BETAS, ids=str)
-@pytest.mark.thinned(one_in=3)
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_all_small_databases(statistic: Statistic, relation: Neighbours, beta: Fraction) -> None:
     found = table(statistic, relation, beta, LARGEST if beta == BETAS[1] else 4)
@@ -77,7 +77,7 @@ def test_all_small_databases(statistic: Statistic, relation: Neighbours, beta: F
 
 
 @pytest.mark.parametrize("beta", BETAS, ids=str)
-@pytest.mark.thinned(one_in=3)
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize("statistic", [*ORDERED, *TRIMMED, Mean()], ids=str)
 def test_no_larger_than_the_smooth_sensitivity(statistic: Statistic, beta: Fraction) -> None:
     """The least smooth bound is the greatest discounted local sensitivity of all databases."""
@@ -92,7 +92,7 @@ def test_no_larger_than_the_smooth_sensitivity(statistic: Statistic, beta: Fract
         assert least * (1 - CLOSE**2) <= bound <= least * (1 + CLOSE)
 
 
-@pytest.mark.thinned(one_in=3)
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize(("statistic", "relation"), QUESTIONS, ids=str)
 def test_the_bound_is_the_discounted_maximum(statistic: Statistic, relation: Neighbours) -> None:
     """Where few distances are tried, no other one is greater."""

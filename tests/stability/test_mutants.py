@@ -130,7 +130,7 @@ def caught(engine, case, mutant, by):
         return True
 
 
-@pytest.mark.thinned(one_in=20)
+@pytest.mark.evidence
 @pytest.mark.parametrize(
     ("mutant", "kind", "by"),
     MUTANTS,

@@ -46,10 +46,10 @@ LENGTHS = [*range(1, 6), *(pytest.param(n, marks=pytest.mark.evidence) for n in 
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_every_short_text(length):
-    """All texts of up to 5 (as evidence: 7, which are 97,655) letters, with one column and two."""
+    """All texts of up to 5 letters (as evidence: 7, which are 97,655), with one column and two."""
     for letters in itertools.product('a",\n\r', repeat=length):
         text = "".join(letters)
-        for columns in (1, 2):
+        for columns in (1, 2) if length < 7 else (2,):
             assert read(text.encode(), columns) == oracle(text, columns), repr(text)
 
 
@@ -139,7 +139,7 @@ def test_no_byte_reaches_into_the_next_record(edge, around, line_break, extent):
         assert copied(data) == wanted
 
 
-@pytest.mark.thinned(one_in=4)
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 8])
 def test_no_byte_reaches_into_the_next_record_over_blocks(monkeypatch, block):
     """The same where every place is a boundary of blocks."""
@@ -160,10 +160,10 @@ def test_every_short_record_of_every_class_of_bytes(edge, extent):
 
 @pytest.mark.evidence
 def test_every_record_of_up_to_three_bytes():
-    """All but those with quotes, delimiters and line breaks, and NUL and the like; of ASCII some
-    begin them, since the rest follows no other rule."""
+    """All but those with quotes, delimiters and line breaks, and NUL and the like; of bytes that
+    cannot lead a character only some begin them, since the others follow no other rule."""
     some = [bytes([byte]) for byte in range(0x20, 256) if byte not in b'",']
-    for first in (byte for byte in some if byte >= b"\x7f" or byte in b" !@AZaz~"):
+    for first in (byte for byte in some if byte >= b"\xc0" or byte in b" @Z~\x7f\x80\x9f\xbf"):
         texts = [first, *(first + second for second in some)]
         texts += [first + second + third for second in some for third in some]
         data = b"".join(b"1,%b\n" % text for text in texts)

@@ -21,6 +21,7 @@ def test_our_bound_is_no_worse_than_the_published_ones(benchmark):
         assert theirs is None or mine <= Fraction(theirs)
 
 
+@pytest.mark.thinned(one_in=12)
 @pytest.mark.parametrize("benchmark", SUITE, ids=lambda benchmark: benchmark.name)
 def test_the_page_shows_these_bounds(benchmark):
     rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]

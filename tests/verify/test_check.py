@@ -29,6 +29,7 @@ def made(kind: str) -> Certificate:
     return declared() if kind == "declared" else certificate(kind)
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("kind", [*KINDS, "declared"])
 def test_every_assumption_must_be_said(kind):
     """Whoever drops a sentence, or changes a word of it, claims more than is proved."""
@@ -62,6 +63,7 @@ def test_another_version(version):
 JUNK = ([], {}, "", "x", 7, None, True, [[]], [None, None], {"u": None}, 1.5)  # type: ignore[var-annotated]
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("kind", sorted({*KINDS, "declared"} - {"query"}))
 def test_junk_in_any_part_is_rejected_and_nothing_else_is_raised(kind):
     """A part of claim or body replaced by something of another kind."""

@@ -261,7 +261,7 @@ def test_the_same_code_is_accepted(folder):
     assert record["functions"][0]["reads"]["SCALE"] == "float 0x1.0000000000000p+0"
 
 
-@pytest.mark.thinned(one_in=3)
+@pytest.mark.thinned(one_in=14)
 @pytest.mark.parametrize(
     ("file", "old", "new", "part"),
     [

@@ -9,7 +9,6 @@ from hypothesis import example, given, strategies as st
 
 from lastbit.checker.floats import number_format
 from lastbit.errors import LastbitError, Overflow
-from lastbit.exact import floor_log2
 from lastbit.verify.error_bounds.formats import (
     BINARY16,
     BINARY32,
@@ -161,13 +160,6 @@ def test_other_json_is_refused(written):
 def test_absurd_formats_are_refused(make):
     with pytest.raises(LastbitError):
         make()
-
-
-@given(st.fractions().filter(bool), st.integers(-300, 300))
-def test_floor_log2(number, exponent):
-    x = number * Fraction(2) ** exponent
-    e = floor_log2(x)
-    assert Fraction(2) ** e <= abs(x) < Fraction(2) ** (e + 1)
 
 
 def test_ties_go_to_even():

@@ -367,6 +367,7 @@ def test_4_the_range_of_the_exponent():
     assert 0 < delta.ends[1] < Fraction(1, 2**1018)
 
 
+@pytest.mark.evidence
 @pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize(
     ("epsilon", "bound", "x", "least"),

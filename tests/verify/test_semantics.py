@@ -73,6 +73,7 @@ def real_of(expression: Expression, values: dict) -> Ball:
         raise
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 def test_the_machine_is_inside_the_bounds(format):
     @settings(max_examples=150, deadline=None)
@@ -86,6 +87,7 @@ def test_the_machine_is_inside_the_bounds(format):
     inside()
 
 
+@pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 def test_inputs_may_be_rounded_or_off(format):
     @settings(max_examples=100, deadline=None)
@@ -130,6 +132,7 @@ NUMPY: dict[str, Any] = {
 }  # type: ignore[assignment]
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(("format", "kind"), [(BINARY16, np.float16), (BINARY32, np.float32)])
 def test_numpys_small_floats_are_inside_the_bounds(format, kind):
     @settings(max_examples=150, deadline=None)

@@ -115,6 +115,7 @@ def settings(function: Any) -> dict[str, Any]:
     return dict(sensitivity=1, cell="1/4", region=(-8, 8), uniform=uniform)
 
 
+@pytest.mark.thinned(one_in=10)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_code_is_certified_and_checked(name):
     code = Code(f"tests.verify.right_code:{name}")
@@ -267,6 +268,7 @@ def generated() -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.evidence
 def test_no_generated_carelessness_is_certified_falsely(tmp_path, monkeypatch):
     """Every way to ask about a value, in every way to swallow or use the answer."""
     (tmp_path / "generated_carelessness.py").write_text(generated(), "utf-8")

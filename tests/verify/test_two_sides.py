@@ -45,6 +45,7 @@ from lastbit.verify import (
 )
 from lastbit.verify.error_bounds import rules, semantics
 from lastbit.verify.error_bounds.formats import BINARY16, Binary
+from lastbit.verify.language.expressions import Add, Variable
 from lastbit.verify.running import law as laws, witness
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
@@ -109,9 +110,7 @@ def snapping_bound(**changes: Any) -> Certificate:
 
 def drawn_noise(noise: Callable[..., Any] = one_uniform, **changes: Any) -> Certificate:
     settings: dict[str, Any] = dict(sensitivity=1, cell="1/10", region=(-4, 4), uniform=Grid(53))
-    programs = tuple(
-        prover.Add(prover.Variable("value"), steps) for steps in prover.traced(noise, "u")
-    )
+    programs = tuple(Add(Variable("value"), steps) for steps in prover.traced(noise, "u"))
     return prover.certified_sums(programs, **settings | changes).certificate()
 
 

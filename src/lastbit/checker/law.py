@@ -165,7 +165,7 @@ def _check_direction(code: _Code, monotone: object, programs: Any) -> None:
     )
     require(isinstance(programs, list), "the steps are not a list")
     if monotone == "probed":
-        require(not programs, "there are steps that nobody follows")
+        require(not programs, "there are steps that prove nothing")
         return
     require(len(programs) == len(code.signs), "there are not as many programs as signs")
     steps = dict(zip(code.signs, programs, strict=True))

@@ -45,6 +45,7 @@ from lastbit.exact.rational import (
 )
 from lastbit.exact.rounding import (
     lower as lower,
+    nearest as nearest,
     upper as upper,
 )
 

@@ -47,6 +47,18 @@ def lower(number: object) -> float:
     return 0.0 - _up(-rational(number))
 
 
+def nearest(number: Fraction) -> float:
+    """The float nearest to a rational, or an infinity beyond all floats: where nothing rests on it.
+
+    >>> nearest(Fraction(1, 3)), nearest(Fraction(-(10**400)))
+    (0.3333333333333333, -inf)
+    """
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _end(number: object) -> Fraction:
     """The number itself, or the upper end of a ball."""
     if not isinstance(number, Ball | arb):

@@ -18,6 +18,7 @@ from lastbit.exact import (
     arb_of,
     floor_log2,
     lower,
+    nearest,
     nonnegative,
     probability,
     rational,
@@ -216,7 +217,7 @@ def _renyi_delta(alpha: Fraction, loss: Loss, epsilon: Fraction) -> arb:
     if isinstance(loss, float):
         return arb(1)
     if loss > epsilon:
-        alpha = min(alpha, 1 + _nearest(lambda: 1 / math.expm1(_float(loss - epsilon))))
+        alpha = min(alpha, 1 + _guess(lambda: 1 / math.expm1(nearest(loss - epsilon))))
     with working_precision(PRECISION):
         order = arb_of(alpha)
         exponent = arb_of((alpha - 1) * (loss - epsilon)) - order * (1 / arb_of(alpha - 1)).log1p()
@@ -263,7 +264,7 @@ def best_order_for_epsilon(rho: Fraction, epsilon: Fraction) -> Fraction:
     Theorem  there (1 + 2x) rho - ln(1 + 1/x) = epsilon. Every order proves a true bound, the best
              one a tight one, so floats may be careless
     """
-    density, loss = _float(rho), _float(epsilon)
+    density, loss = nearest(rho), nearest(epsilon)
     return 1 + _root(lambda x: (1 + 2 * x) * density - math.log1p(1 / x) - loss)
 
 
@@ -272,7 +273,7 @@ def best_order_for_delta(rho: Fraction, delta: Fraction) -> Fraction:
 
     Theorem  there rho x**2 + ln(1 + x) = ln(1/delta); floats may be careless here too
     """
-    density = _float(rho)
+    density = nearest(rho)
     need = math.log(delta.denominator) - math.log(delta.numerator)
     return 1 + _root(lambda x: density * x * x + math.log1p(x) - need)
 
@@ -290,20 +291,13 @@ def _root(increasing: Callable[[float], float]) -> Fraction:
     return Fraction(math.exp((low + high) / 2))
 
 
-def _nearest(number: Callable[[], float]) -> Fraction:
+def _guess(number: Callable[[], float]) -> Fraction:
     """A rational near a positive float expression; its range ends are as good as what is beyond."""
     try:
         value = number()
     except (OverflowError, ZeroDivisionError):
         value = 1e-300
     return Fraction(min(max(value, 1e-300), 1e300))
-
-
-def _float(number: Fraction) -> float:
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return math.inf
 
 
 def _capped(ball: arb) -> Fraction:

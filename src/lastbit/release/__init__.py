@@ -10,7 +10,7 @@ the whole answer, show.
 
 | file | holds |
 |---|---|
-| `table.py` | the Python front end: `table(...).group_by(...).agg(...).release(...)` |
+| `private_table.py` | the Python front end: `table(...).group_by(...).agg(...).release(...)` |
 | `release.py` | `released`: from a plan to an answer with its certificate, in the safe order |
 | `noise.py` | exact aggregates in, noisy ones out: every mechanism of the plan, run once |
 | `intervals.py` | noisy integers to numbers with standard errors and 95 % confidence intervals |

@@ -2,11 +2,11 @@ from lastbit.release.answer import (
     Answer as Answer,
     Row as Row,
 )
+from lastbit.release.private_table import (
+    table as table,
+)
 from lastbit.release.release import (
     released as released,
-)
-from lastbit.release.table import (
-    table as table,
 )
 
 __all__ = [

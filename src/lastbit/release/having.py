@@ -137,7 +137,7 @@ def _like(text: str, pattern: str) -> bool:
     return not pattern[place:].strip("%")
 
 
-def _text(value: Any) -> str:
+def _spelled(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return value.isoformat() if isinstance(value, date) else str(value)
@@ -188,7 +188,7 @@ _LAZY: Mapping[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] 
         "case": _case,
         "is_missing": lambda arguments, row: evaluated(arguments[0], row) is None,
         "coalesce": lambda arguments, row: next(iter(_known(arguments, row)), None),
-        "concat": lambda arguments, row: "".join(map(_text, _known(arguments, row))),
+        "concat": lambda arguments, row: "".join(map(_spelled, _known(arguments, row))),
         "least": lambda arguments, row: min(_known(arguments, row), default=None),
         "greatest": lambda arguments, row: max(_known(arguments, row), default=None),
     }
@@ -229,7 +229,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "starts_with": str.startswith,
         "contains": operator.contains,
         "substring": _substring,
-        "to_text": _text,
+        "to_text": _spelled,
         "to_boolean": _boolean,
         "to_date": _day,
         "year": lambda day: day.year,

@@ -38,7 +38,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import lastbit
 from lastbit.canonical import digest_of
 from lastbit.checker import beliefs, problem_of
 from lastbit.errors import (
@@ -370,6 +369,8 @@ def _record(
     notes: tuple[str, ...] = (),
     head: str | None = None,
 ) -> dict[str, Any]:
+    import lastbit  # late: the package imports this room
+
     columns = columns_of(plan, noisy)
     asked = plan.asked.to_json()
     rows = _rows(plan.query, noisy, columns)

@@ -362,27 +362,27 @@ class Chart:
     height: int = 400
 
 
-def chart(drawn: Chart) -> Markup:
+def chart(picture: Chart) -> Markup:
     """The chart as the text of an SVG file; what leaves the frame is cut off there.
 
     >>> axis = Axis(ends=(0, 1), ticks=((0, "0"), (1, "1")), label="x")
     >>> curve = Curve(label="a line", strands=(((0, 0), (1, 1)),))
-    >>> drawn = chart(Chart(title="t", words=(), across=axis, up=axis, curves=(curve,)))
-    >>> drawn.count("<polyline"), "a line" in drawn
+    >>> svg = chart(Chart(title="t", words=(), across=axis, up=axis, curves=(curve,)))
+    >>> svg.count("<polyline"), "a line" in svg
     (2, True)
     """
-    frame = Frame(LEFT, TOP, drawn.width, drawn.height, drawn.across, drawn.up)
-    lines = [text(LEFT - 56, 38, "name", drawn.title)]
-    lines += [text(LEFT - 56, 62 + 18 * i, "words", w) for i, w in enumerate(drawn.words)]
+    frame = Frame(LEFT, TOP, picture.width, picture.height, picture.across, picture.up)
+    lines = [text(LEFT - 56, 38, "name", picture.title)]
+    lines += [text(LEFT - 56, 62 + 18 * i, "words", w) for i, w in enumerate(picture.words)]
     lines += frame.lines()
-    for number, curve in enumerate(drawn.curves):
+    for number, curve in enumerate(picture.curves):
         for strand in curve.strands:
             places = [place for point in strand if (place := _place(frame, point)) is not None]
             lines += [_curve(number, piece) for piece in _inside(places, TOP, frame.floor)]
     x, y = frame.x, frame.y
-    lines += [text(x(m.at[0]), y(m.at[1]) + 4, "mark middle", m.words) for m in drawn.marks]
-    lines += _names(frame, drawn.curves)
-    return document(drawn.title, width=WIDTH, height=TOP + drawn.height + BELOW, lines=lines)
+    lines += [text(x(m.at[0]), y(m.at[1]) + 4, "mark middle", m.words) for m in picture.marks]
+    lines += _names(frame, picture.curves)
+    return document(picture.title, width=WIDTH, height=TOP + picture.height + BELOW, lines=lines)
 
 
 def _place(frame: Frame, point: Point) -> Point | None:

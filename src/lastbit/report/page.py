@@ -9,12 +9,14 @@ replaced, so that a hostile certificate or table is a readable page and nothing 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from lastbit.report.charts import FONT, INSIDE_A_PAGE, TEMPLATES, colours
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def rendered(template: str, **values: Any) -> Markup:
@@ -24,6 +26,9 @@ def rendered(template: str, **values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
+    # late: a query in a terminal needs no page, and this is a tenth of its time
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import LARGEST_ARGUMENT, Number, arb_of, exp_negative, positive, rational
+from lastbit.exact import (
+    LARGEST_ARGUMENT,
+    Number,
+    arb_of,
+    exp_negative,
+    nearest,
+    positive,
+    rational,
+)
 from lastbit.sampling.bits import Bits, secure_bits, words
 from lastbit.sampling.draw import Shape, Size, drawn_fresh, drawn_with
 from lastbit.sampling.uniform import LazyUniform, UniformBelow
@@ -30,20 +38,12 @@ def distances_below(exponents: Exponents) -> tuple[NDArray[np.float64], Fraction
     """
     if not isinstance(exponents, np.ndarray):
         most = max(exponents)
-        return np.array([_nearest(most - e) for e in exponents], np.float64), most
+        return np.array([nearest(most - e) for e in exponents], np.float64), most
     greatest = exponents.max()
     if exponents.dtype.kind == "f":
         return greatest - exponents, Fraction(float(greatest))
     apart = greatest.astype(np.uint64) - exponents.astype(np.uint64)
     return apart.astype(np.float64), Fraction(int(greatest))
-
-
-def _nearest(number: Fraction) -> float:
-    """The nearest float; a distance beyond all floats is infinite."""
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return float("inf")
 
 
 Numbers: TypeAlias = Sequence[Number] | NDArray[np.number[Any]]

@@ -14,16 +14,24 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, exp_negative, positive
+from lastbit.exact import Number, arb_of, exp_negative, nearest, positive
 from lastbit.laws import DiscreteGaussian, theta
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Sampler, Shape, Size, cached, drawn
-from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, capacity, inversion
-from lastbit.sampling.uniform import LazyUniform, random_bits
+from lastbit.sampling.inversion import (
+    GUIDE_BITS,
+    WORD_BITS,
+    Inversion,
+    capacity,
+    inversion,
+    proposals,
+)
+from lastbit.sampling.uniform import LazyUniform, accepted, random_bits
 
 # Up to this standard deviation one table holds the whole law, beyond it cells of 2**b values.
 _DIRECT_DEVIATION = 128
 _CELLS_PER_DEVIATION = 32
+_ACCEPTANCE = 0.48  # of the remainder's proposals, at least
 _RESIDUAL = 32767  # no cell has this number: a draw gives up long before (see LazyUniform)
 
 
@@ -70,7 +78,7 @@ def discrete_gaussian(
     if variance is not None and standard_deviation is not None:
         _refuse("and standard_deviation are both given")
     if variance is not None:
-        return drawn(cached(_by_variance, variance), size)  # type: ignore[no-any-return]
+        return drawn(cached(gaussian_sampler, variance), size)  # type: ignore[no-any-return]
     return drawn(cached(_by_deviation, standard_deviation), size)  # type: ignore[no-any-return]
 
 
@@ -79,13 +87,9 @@ def _refuse(problem: str) -> None:
     raise InvalidParameter("variance", problem=problem, remedy=remedy)
 
 
-def gaussian_sampler(variance: Fraction) -> Sampler:
-    """The prepared sampler of a variance, for mechanisms."""
-    return _by_variance(variance)
-
-
 @lru_cache(maxsize=32, typed=True)
-def _by_variance(variance: Number) -> Sampler:
+def gaussian_sampler(variance: Number) -> Sampler:
+    """The prepared sampler of a variance."""
     return gaussian(positive(variance, "variance"))
 
 
@@ -206,7 +210,7 @@ class Cells:
         room = capacity(cell.size, *self.remainder_share)
         while room:
             now, places = places[:room], places[room:]
-            found = self._remainder(bits, _proposals(room), now.size)
+            found = self._remainder(bits, proposals(room, _ACCEPTANCE), now.size)
             if found.dtype != out.dtype:
                 out = out.astype(np.object_)
             out[now[: found.size]] = found
@@ -234,13 +238,12 @@ class Cells:
         sign = random_bits(bits, size, 1)
         rest = random_bits(bits, size, self.cell_bits)
         word = (words(bits, size, np.uint64) >> np.uint64(11)).view(np.int64)
-        low, high = self._acceptance(cell, sign, rest)
-        accept = word + 1 <= low
-        for i in np.flatnonzero((word < high) & ~accept):
-            if np.count_nonzero(accept[:i]) >= need:
-                break  # what comes later is not used: leave it undecided
-            accept[i] = self._decided(bits, int(cell[i]), int(sign[i]), int(rest[i]), int(word[i]))
-        chosen = np.flatnonzero(accept)[:need]
+        chosen = accepted(
+            word,
+            self._acceptance(cell, sign, rest),
+            need,
+            lambda i: self._decided(bits, int(cell[i]), int(sign[i]), int(rest[i]), int(word[i])),
+        )
         cell ^= -sign
         return self._assembled(cell[chosen], rest[chosen])
 
@@ -252,7 +255,7 @@ class Cells:
         leading = rest if not drop else np.array([r >> drop for r in rest.tolist()], np.int64)
         passed = leading.astype(np.float64) * 2.0 ** -(self.cell_bits - drop)
         passed = np.where(sign == 1, 1.0 - passed, passed)
-        rate = _nearest(Fraction(1 << (2 * self.cell_bits)) / (2 * self.variance))
+        rate = nearest(Fraction(1 << (2 * self.cell_bits)) / (2 * self.variance))
         twice = 2.0 * cell
         whole = rate * (twice + 1.0)
         end = exp_negative(np.minimum(whole, 32.0))
@@ -321,19 +324,3 @@ def cells(variance: Fraction, *, cells_per_deviation: int = _CELLS_PER_DEVIATION
     remainder = inversion(lambda c: 1 - weight(c + 1), lambda c: c)
     share = (int(body.highs[1]) >> (body.word_bits - 30)) + 1, 1 << 30
     return Cells(variance, cell_bits, body, remainder, share)
-
-
-def _proposals(size: int) -> int:
-    """So many proposals that, at an acceptance of at least 0.48, `size` are surely accepted.
-
-    Hoeffding's bound puts the chance of failure below 2**-48; then another batch is drawn.
-    """
-    need = 0.48
-    # P[Bin(m, need) < size] <= exp(-2 (need m - size)**2 / m)
-    margin = 17.0  # > 48 ln 2 / 2
-    root = (margin**0.5 + (margin + 4 * need * size) ** 0.5) / (2 * need)
-    return int(root * root) + 1
-
-
-def _nearest(number: Fraction) -> float:
-    return number.numerator / number.denominator

@@ -199,6 +199,17 @@ def capacity(draws: int, numerator: int, denominator: int) -> int:
     return min(low, draws)
 
 
+def proposals(size: int, acceptance: float) -> int:
+    """So many proposals that, accepted at least this often, `size` of them are surely accepted.
+
+    Theorem  P[Bin(m, a) < size] <= exp(-2 (a m - size)**2 / m) (Hoeffding), here below 2**-48; then
+             another batch is drawn
+    """
+    margin = 17.0  # > 48 ln 2 / 2
+    root = (margin**0.5 + (margin + 4 * acceptance * size) ** 0.5) / (2 * acceptance)
+    return int(root * root) + 1
+
+
 def _divergence(a: float, b: float) -> float:
     """Kullback-Leibler divergence of two coins, for a >= b."""
     if a <= b or b >= 1:

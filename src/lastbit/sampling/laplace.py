@@ -73,7 +73,7 @@ def discrete_laplace(scale: Number, size: Size = None) -> int | NDArray[Any]:
     >>> isinstance(discrete_laplace(2**40), int)
     True
     """
-    return drawn(cached(_laplace, scale), size)  # type: ignore[no-any-return]
+    return drawn(cached(laplace_sampler, scale), size)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=32, typed=True)
@@ -81,13 +81,9 @@ def _geometric(scale: Number) -> Digits:
     return digits(_scale(scale), signed=False)
 
 
-def laplace_sampler(scale: Fraction) -> Digits:
-    """The prepared sampler of a scale, for mechanisms."""
-    return _laplace(scale)
-
-
 @lru_cache(maxsize=32, typed=True)
-def _laplace(scale: Number) -> Digits:
+def laplace_sampler(scale: Number) -> Digits:
+    """The prepared sampler of a scale."""
     return digits(_scale(scale), signed=True)
 
 

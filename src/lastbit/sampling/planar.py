@@ -20,14 +20,16 @@ from lastbit.exact import (
     arb_of,
     cos_sin_turn,
     exp_negative,
+    nearest,
     positive,
     working_precision,
 )
 from lastbit.sampling.bernoulli import Coin, coin
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
+from lastbit.sampling.inversion import proposals
 from lastbit.sampling.laplace import Digits, digits
-from lastbit.sampling.uniform import LazyUniform, UniformBelow, below_each
+from lastbit.sampling.uniform import LazyUniform, UniformBelow, accepted, below_each
 
 MOST_STEPS = 1 << 22
 # Two integers side by side: one draw to the machinery, a tuple where a single one is asked for.
@@ -35,6 +37,7 @@ POINT = np.dtype([("i", np.int64), ("j", np.int64)])
 _MOST_DIMENSIONS = 63
 _SIDE = np.uint64(3)
 _UNIFORM_SHIFT = np.uint64(11)
+_ACCEPTANCE = 0.77  # at least
 # `below_each` takes numbers below 2**32: so far reach the shells that it serves.
 _FAR_SHELL = 1 << 31
 # Temporary arrays of this many proposals stay in the caches.
@@ -64,7 +67,7 @@ def planar_laplace(rate: Number, size: Size = None) -> tuple[int, int] | NDArray
         ...
     lastbit.errors.InvalidParameter: rate is below 2**-22; pass the loss for a larger step
     """
-    sampler = cached(_planar, rate)
+    sampler = cached(planar_sampler, rate)
     if size is None:
         return drawn(sampler, None)  # type: ignore[no-any-return]
     if isinstance(size, tuple) and len(size) > _MOST_DIMENSIONS:
@@ -73,18 +76,14 @@ def planar_laplace(rate: Number, size: Size = None) -> tuple[int, int] | NDArray
     return coordinates(drawn(sampler, size))
 
 
-def planar_sampler(rate: Fraction) -> Shells:
-    """The prepared sampler of a rate, for mechanisms."""
-    return _planar(rate)
-
-
 def coordinates(points: NDArray[Any]) -> NDArray[np.int64]:
     """Drawn points as plain integers, the two coordinates along a new last axis."""
     return np.ascontiguousarray(points).ravel().view(np.int64).reshape(*points.shape, 2)
 
 
 @lru_cache(maxsize=32, typed=True)
-def _planar(rate: Number) -> Shells:
+def planar_sampler(rate: Number) -> Shells:
+    """The prepared sampler of a rate."""
     exact = positive(rate, "rate")
     if exact * MOST_STEPS < 1:
         remedy = "pass the loss for a larger step"
@@ -135,7 +134,7 @@ class Shells:
         out = np.empty(size, POINT)
         done = 0
         while done < size:
-            found = self._batch(bits, _proposals(size), size - done)
+            found = self._batch(bits, proposals(size, _ACCEPTANCE), size - done)
             out[done : done + found.size] = found
             done += found.size
         return out
@@ -154,13 +153,12 @@ class Shells:
         word = words(bits, count, np.uint64)
         side = (word & _SIDE).view(np.int64)  # bits that the uniform below does not use
         uniform = (word >> _UNIFORM_SHIFT).view(np.int64)
-        low, high = self._acceptance(shell, across)
-        accept = uniform + 1 <= low
-        for n in np.flatnonzero((uniform < high) & ~accept):
-            if np.count_nonzero(accept[:n]) >= need:
-                break  # what comes later is not used: leave it undecided
-            accept[n] = self._decided(bits, int(shell[n]), int(across[n]), int(uniform[n]))
-        chosen = np.flatnonzero(accept)[:need]
+        chosen = accepted(
+            uniform,
+            self._acceptance(shell, across),
+            need,
+            lambda n: self._decided(bits, int(shell[n]), int(across[n]), int(uniform[n])),
+        )
         return turned(shell[chosen], across[chosen], side[chosen])
 
     def _proposed(self, bits: Bits, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -190,7 +188,7 @@ class Shells:
         divisor += k
         np.maximum(divisor, 1.0, out=divisor)  # 0 at the point 0 only
         square /= divisor
-        square *= _nearest(min(self.rate, Fraction(1 << 64)))
+        square *= nearest(min(self.rate, Fraction(1 << 64)))
         np.minimum(square, LARGEST_ARGUMENT, out=square)
         slack = square * (16.0 * 2.0**-53)
         slack += 32.0 * 2.0**-53
@@ -233,22 +231,6 @@ def turned(
     out["i"] = np.where(odd, -across, shell) * sign
     out["j"] = np.where(odd, shell, across) * sign
     return out
-
-
-def _proposals(size: int) -> int:
-    """So many proposals that, at an acceptance of at least 0.77, `size` are surely accepted.
-
-    Hoeffding's bound puts the chance of failure below 2**-48; then another batch is drawn.
-    """
-    need = 0.77
-    # P[Bin(m, need) < size] <= exp(-2 (need m - size)**2 / m)
-    margin = 17.0  # > 48 ln 2 / 2
-    root = (margin**0.5 + (margin + 4 * need * size) ** 0.5) / (2 * need)
-    return int(root * root) + 1
-
-
-def _nearest(number: Fraction) -> float:
-    return number.numerator / number.denominator
 
 
 PLACES = 53

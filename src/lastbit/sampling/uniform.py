@@ -187,6 +187,26 @@ def _limbs(number: int, limb_bits: int, bit_length: int) -> list[int]:
     return [number >> (i * limb_bits) & mask for i in range(count)]
 
 
+def accepted(
+    word: NDArray[np.int64],
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+    need: int,
+    decided: Callable[[int], bool],
+) -> NDArray[np.intp]:
+    """The first `need` accepted proposals, by the first 53 bits of a uniform for each.
+
+    `ends` enclose 2**53 times the probability of accepting each; what they leave open is `decided`
+    exactly, unless enough were accepted before it.
+    """
+    low, high = ends
+    accept = word + 1 <= low
+    for i in np.flatnonzero((word < high) & ~accept):
+        if np.count_nonzero(accept[:i]) >= need:
+            break  # what comes later is not used: leave it undecided
+        accept[i] = decided(int(i))
+    return np.flatnonzero(accept)[:need]
+
+
 MOST_BITS = 1 << 16
 
 

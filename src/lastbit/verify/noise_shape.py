@@ -223,7 +223,9 @@ class Following:
             case Piecewise():
                 return ((below[0] if self._is_taken(node) else below[1], _ONE),)
             case Multiply():
-                for factor, other in (below, below[::-1]):
+                # constants first: what multiplies them need not be followed to know that
+                ways = sorted((below, below[::-1]), key=lambda way: not self._is_constant(way[0]))
+                for factor, other in ways:
                     fixed = self._fixed(factor)
                     if fixed is not None:
                         return ((other, fixed),)
@@ -238,6 +240,9 @@ class Following:
                     "a part of the sum is rounded; round the whole sum once, at the end"
                 )
         raise Unrecognised("a step is not of the kind that can be followed")
+
+    def _is_constant(self, place: int) -> bool:
+        return isinstance(self.steps.expressions[place], Constant)
 
     def _fixed(self, place: int) -> Fraction | None:
         """The number that a step is, for every value and u; None if it varies."""
@@ -391,6 +396,10 @@ def sides(programs: Sequence[Expression], region: Interval) -> tuple[tuple[Side,
         ]
     except Unrecognised as problem:
         raise NotCertified(f"the noise cannot be recognised: {problem}") from None
+    except RecursionError:
+        raise NotCertified(
+            "the noise cannot be recognised: its steps are nested too deeply; write fewer"
+        ) from None
     scale = abs(found[0].log[0])
     laplace = sorted(side.log[0] for side in found) == [-scale, scale]
     if tuple(side.interval for side in found) != halves or not laplace:

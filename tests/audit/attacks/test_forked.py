@@ -26,7 +26,7 @@ def test_our_noise_does_not():
         release=lambda value, size: [noise.release(value) for _ in range(size)],
         claimed=noise.epsilon,
     )
-    verdict = forked(target, samples=120)
+    verdict = forked(target, samples=40)
     assert not verdict.broken and verdict.details["event seen"] == "0 against 0"
 
 

@@ -59,8 +59,9 @@ class Measure:
     @property
     def largest(self) -> int:
         """The greatest absolute integer that one row can have."""
-        furthest = max(abs(self.lowest), abs(self.highest))
-        return {"values": furthest, "squares": furthest**2}.get(self.kind, 1)
+        power = {"values": 1, "squares": 2}.get(self.kind, 0)
+        most: int = max(abs(self.lowest), abs(self.highest)) ** power
+        return most
 
     @property
     def signed(self) -> bool:

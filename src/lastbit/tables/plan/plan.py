@@ -78,6 +78,11 @@ class Plan:
         return next((part for part in self.parts if isinstance(part, PartitionSelection)), None)
 
     @property
+    def keys_part(self) -> PartitionSelection | None:
+        """The name that `partition_selection` had in 0.1."""
+        return self.partition_selection
+
+    @property
     def guarantee(self) -> str:
         """What is promised, in words."""
         return guarantee_of(self.card, self.cost)

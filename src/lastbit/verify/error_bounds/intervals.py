@@ -29,7 +29,7 @@ def outward(x: Interval) -> Interval:
 
 
 def upward(x: Fraction, *, bits: int = ERROR_BITS) -> Fraction:
-    """The least number not below x with so many significant bits."""
+    """The least number not below x with this many significant bits."""
     if x == 0:
         return x
     step = floor_log2(x) - bits + 1

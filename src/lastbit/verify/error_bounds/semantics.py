@@ -1,6 +1,6 @@
 """How far float code strays from its real meaning: e_R ⇓ e_F over a box of inputs.
 
-SPLIT: halving a box where the bound is worst.
+Steps are judged by `rules.py`, cases apart; SPLIT halves a box where the bound is worst.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Piece:
 
 
 def split(over: Callable[[Box], Derivation], box: Box, *, most: int) -> Derivation:
-    """The judgement over a box, from at most so many pieces, the worst always halved first."""
+    """The judgement over a box, from at most `most` pieces, the worst always halved first."""
     root = _piece(over, box)
     count = 1
     queue: list[tuple[bool, Fraction, int, _Piece]] = []

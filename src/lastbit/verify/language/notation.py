@@ -72,7 +72,7 @@ def _spelled(
     for node, below in zip(steps.expressions, steps.below, strict=True):
         loose = [isinstance(steps.expressions[place], Add | Subtract | Negate) for place in below]
         word = spell(node, [words[place] for place in below], loose)
-        # shared parts may be written again and again: what nobody reads is cut
+        # shared parts may be written again and again: what is too long to read is cut
         words.append(word if len(word) <= LONGEST else word[: LONGEST - 1] + "…")
     return words[-1]
 

@@ -62,7 +62,7 @@ class Code:
         return self._function(value, *random, **dict(self.parameters))
 
     def takes(self, *arguments: float) -> bool:
-        """Whether it can be called with so many arguments, and its parameters."""
+        """Whether it can be called with these arguments, and its parameters."""
         return _takes(self._function, arguments, dict(self.parameters))
 
 

@@ -187,7 +187,7 @@ def model_of(uniform: object) -> Uniform:
 
 
 def stratified(uniform: Uniform, first: int, last: int, *, strata: int) -> list[int]:
-    """Numbers from `first` to `last`: one at random in each of so many stretches.
+    """Numbers from `first` to `last`: one at random in each of `strata` stretches.
 
     Law      the stretches are equally likely, and each draw has the law of the model there
     Theorem  uniforms that are neighbours, with 2/strata of the probability or more, cover one whole

@@ -46,21 +46,8 @@ from lastbit.tables import (
 )
 
 
-def card_of(
-    source: Any,
-    *,
-    unit: str | None,
-    each_row: bool,
-    max_rows: int | None,
-    max_groups: int | None,
-    columns: Mapping[str, Column] | Iterable[Column] | None,
-    keys: Mapping[str, Iterable[Any]] | None,
-    public: Mapping[str, Any] | None,
-    neighbours: Neighbours | str,
-    budget: Budget | None,
-    name: str | None,
-) -> DataCard:
-    """The card of a source; whose row is whose and how many count must be said."""
+def _check_unit(unit: str | None, *, each_row: bool, max_rows: int | None) -> None:
+    """What one privacy unit is, and how many of its rows count, must be said."""
     if (unit is None) != (each_row is True):
         raise InvalidParameter(
             "unit",
@@ -71,25 +58,6 @@ def card_of(
         raise InvalidParameter(
             "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
         )
-    if budget is not None and not isinstance(budget, Budget):
-        raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
-    check_budget(budget)
-    place, called = _source(source, name)
-    rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
-    groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
-    if unit is not None and groups is None:
-        groups = rows
-    return DataCard(
-        name=called,
-        source=place,
-        unit=unit,
-        max_rows=rows,
-        max_groups=groups,
-        columns=_columns(place, columns, keys),
-        neighbours=_neighbours(neighbours),
-        budget=budget,
-        public={table: _public(table, other) for table, other in (public or {}).items()},
-    )
 
 
 def _neighbours(given: Neighbours | str) -> Neighbours:
@@ -415,18 +383,23 @@ def table(
                 "table", problem="is declared by its card", remedy="pass the card alone"
             )
         return Table(rows=rows_of(read_card(source)))
-    card = card_of(
-        source,
+    _check_unit(unit, each_row=each_row, max_rows=max_rows)
+    if budget is not None and not isinstance(budget, Budget):
+        raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
+    check_budget(budget)
+    place, called = _source(source, name)
+    rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
+    groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
+    card = DataCard(
+        name=called,
+        source=place,
         unit=unit,
-        each_row=each_row,
-        max_rows=max_rows,
-        max_groups=max_groups,
-        columns=columns,
-        keys=keys,
-        public=public,
-        neighbours=neighbours,
+        max_rows=rows,
+        max_groups=rows if unit is not None and groups is None else groups,
+        columns=_columns(place, columns, keys),
+        neighbours=_neighbours(neighbours),
         budget=budget,
-        name=name,
+        public={table: _public(table, other) for table, other in (public or {}).items()},
     )
     return Table(rows=rows_of(card))
 
