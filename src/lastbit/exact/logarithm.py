@@ -20,6 +20,7 @@ _RECIPROCAL_PLACES = 11
 _HIGH_PLACES = 42  # e * ln2_high is exact: 11 + 42 bits
 _TAIL = tuple((-1) ** (k + 1) / k for k in range(3, 11))
 _FIRST_PRECISION, _LAST_PRECISION = 128, 8192
+# Certificates about code that calls `ln` hold the digest of its source: not a word may change.
 _REMEDY = "pass finite floats above 0"
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,7 @@ def ln(x: float) -> float:
     (0.0, -0.6931471805599453)
     """
     if not isinstance(x, float):
-        raise WrongType("x", problem="is not a float", remedy=_REMEDY)
+        raise WrongType("x", problem="is no float", remedy=_REMEDY)
     if not 0.0 < x < math.inf:
         raise InvalidParameter("x", problem="has no logarithm", remedy=_REMEDY)
     mantissa, exponent = math.frexp(x)
@@ -62,7 +63,7 @@ def ln_each(x: Floats) -> Floats:
     [0.0, -0.6931471805599453]
     """
     if not isinstance(x, np.ndarray) or x.dtype != np.float64:
-        raise WrongType("x", problem="is not an array of float64", remedy=_REMEDY)
+        raise WrongType("x", problem="is no array of float64", remedy=_REMEDY)
     if x.size and not (x.min() > 0 and x.max() < np.inf):
         raise InvalidParameter("x", problem="has no logarithm", remedy=_REMEDY)
     mantissa, exponent = np.frexp(x)
