@@ -13,7 +13,7 @@ from lastbit.exact import rounded_up
 from lastbit.geo.location import Geo
 from lastbit.privacy.guarantees import MetricDP, from_json
 from lastbit.report.maps import WARNING
-from tests.cli.running import read, refused, succeeded
+from tests.cli.running import lastbit, read, refused, succeeded
 
 REGION = ("--region", "52.3,13.0,52.7,13.8")
 LOSS = ("--epsilon", "ln(4)/200m")
@@ -74,6 +74,14 @@ def test_standard_input_and_named_columns(folder):
     arguments = (*LOSS, *REGION, "--out", "noisy.csv", "--lat", "north", "--lon", "east")
     succeeded("geo", "-", *arguments, given="north,east\n52.5,13.4\n")
     assert table("noisy.csv")[0] == ["north", "east"]
+
+
+def test_a_column_without_a_name_is_not_taken_for_a_coordinate(folder):
+    told = lastbit(
+        *("geo", "-", *LOSS, *REGION, "--out", "noisy.csv"), given=",latitude,y\n0,52.5,13.4\n"
+    )
+    assert told.exit_code == 2 and "--lon is needed" in told.stderr
+    assert not Path("noisy.csv").exists()
 
 
 def test_a_disc_is_a_region_too(folder):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
+from lastbit.ledger import storage
 from lastbit.ledger.sqlite import Ledger
 from lastbit.ledger.storage import SCHEMA, one_connection, translated
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
@@ -320,3 +321,41 @@ def test_a_child_opens_a_connection_of_its_own(tmp_path, opened):
         assert os.waitpid(child, 0)[1] == 0
         charged(ledger, "q4", price("1/8"))
         assert not opened
+
+
+@pytest.mark.parametrize("clock", ["fine", "coarse"])
+def test_a_kept_connection_remembers_no_page_of_a_file_that_is_overwritten(
+    tmp_path, monkeypatch, clock
+):
+    """By another ledger with as many transactions, to which SQLite's own counter is the same."""
+    if clock == "coarse":  # as if the file's times had not changed
+        monkeypatch.setattr(storage, "_state", lambda place: (place.stat().st_ino,))
+    ledger = small_ledger(tmp_path)
+    start = ledger.path.read_bytes()
+    charged(ledger, "q4", price("1/4"))
+    all_spent = ledger.path.read_bytes()
+    ledger.path.write_bytes(start)
+    charged(ledger, "q4", price("1/16"))
+    assert ledger.path.read_bytes()[24:40] == all_spent[24:40]
+    with one_connection():
+        assert ledger.spent("visits") == price("13/16")
+        ledger.path.write_bytes(all_spent)
+        assert ledger.spent("visits") == price(1)
+        with pytest.raises(BudgetExceeded):
+            charged(ledger, "q5", price("1/8"))
+    assert ledger.problems() == [] and ledger.path.read_bytes() == all_spent
+
+
+def test_an_interrupt_at_the_end_leaves_no_connection_on(tmp_path, monkeypatch):
+    class Interrupted:
+        def __enter__(self):
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_):
+            raise AssertionError
+
+    ledger = small_ledger(tmp_path)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt), one_connection():
+        ledger.spent("visits")
+        patched.setattr(storage._ALONE, "lock", Interrupted())
+    assert storage._IDLE.by_file is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import duckdb
 import polars
 import pytest
 
+from lastbit.release import release as releasing
 from tests.cli.running import succeeded
 
 CARD = """
@@ -57,3 +59,24 @@ def _counted(library: Any, counts: dict[str, int]) -> Any:
         return connect(*given, **others)
 
     return counted
+
+
+def test_no_copy_of_the_rows_is_left_when_they_have_been_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed process would leave it to whoever reads the disk."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spill").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
+    Path("visits.csv").write_text("patient,cost\n" + "1,2.5\n2,4\n" * 50, "utf-8")
+    Path("visits.toml").write_text(CARD.replace("visits.parquet", "visits.csv"), "utf-8")
+    seen: list[list[Path]] = []
+    noised = releasing.noised
+
+    def looked(*given: Any) -> Any:
+        seen.append([path for path in Path("spill").rglob("*") if path.is_file()])
+        return noised(*given)
+
+    monkeypatch.setattr(releasing, "noised", looked)
+    succeeded("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1")
+    assert seen == [[]]

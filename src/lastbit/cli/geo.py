@@ -218,7 +218,7 @@ def _column(names: list[str], wanted: str | None, usual: tuple[str, ...], option
         problem = "names no column of the header, or one that is there twice"
     else:
         lowered = [name.lower() for name in names]
-        word = next((name for name in usual if name in lowered), "")
+        word = next((name for name in usual if name in lowered), None)
         found = [i for i, name in enumerate(lowered) if name == word]
         problem = f"is needed: no column, or more than one, is called {usual[0]}"
     if len(found) != 1:

@@ -18,7 +18,8 @@ too: no child ever inherits SQLite's belief that it holds a lock. Nothing here o
 other means while it is in use, since closing *any* handle of a file drops the POSIX locks that this
 process holds on it. Between calls a connection is closed; or, inside `one_connection`, idle: no
 transaction is open, so it holds no lock. It is used again only by the thread and process that
-opened it, and only while the path still leads to the file that it has open.
+opened it, only while the path still leads to the file that it has open and nobody has written to
+it, and without a page that it remembers.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
 
@@ -219,9 +221,10 @@ def _decoded(raw_: bytes) -> str:
 class _Idle(threading.local):
     """Connections that `one_connection` keeps for the next call, by the file they have open."""
 
-    by_file: dict[tuple[object, ...], tuple[ExitStack, sqlite3.Connection]] | None = None
+    by_file: _Connections | None = None
 
 
+_Connections: TypeAlias = dict[tuple[object, ...], tuple[ExitStack, sqlite3.Connection]]
 _IDLE = _Idle()
 
 
@@ -231,14 +234,15 @@ def one_connection() -> Iterator[None]:
     if _IDLE.by_file is not None:  # the outermost decides when it ends
         yield
         return
-    _IDLE.by_file = {}
+    idle: _Connections = {}
+    _IDLE.by_file = idle
     try:
         yield
     finally:
+        _IDLE.by_file = None  # first: an interrupt below must not leave it on
         with _ALONE.lock:
-            for held, _ in _IDLE.by_file.values():
+            for held, _ in idle.values():
                 held.close()
-            _IDLE.by_file = None
 
 
 @contextmanager
@@ -246,23 +250,40 @@ def connected(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection to a ledger, for one call; whatever is no ledger of this version is refused."""
     with _ALONE.lock, translated(place):
         _check_file(place)
-        file = (place, patience, os.getpid(), _inode(place))
-        held, connection = (_IDLE.by_file or {}).pop(file, (ExitStack(), None))
+        who = (place, patience, os.getpid())
+        held, connection = _idle(who, _state(place))
         with held:
             if connection is None:
                 connection = held.enter_context(raw(place, patience=patience))
             _check_schema(place, connection)
             yield connection
-            # closed if the call failed or left a transaction open, or the file was exchanged
-            idle = not connection.in_transaction and file[-1] == _inode(place) is not None
-            if idle and _IDLE.by_file is not None:
-                _IDLE.by_file[file] = held.pop_all(), connection
+            # closed if the call failed, or left a transaction open
+            if _IDLE.by_file is not None and not connection.in_transaction:
+                _IDLE.by_file[*who, _state(place)] = held.pop_all(), connection
 
 
-def _inode(place: Path) -> tuple[int, int] | None:
+def _idle(who: tuple[object, ...], state: object) -> tuple[ExitStack, sqlite3.Connection | None]:
+    """The connection that was kept, if the file is as it was left, and remembering no page of it.
+
+    SQLite forgets pages if a counter in the file has changed. A file that is overwritten in place
+    by another ledger may have the same counter; what decides about money must be read from it.
+    """
+    kept = _IDLE.by_file or {}
+    for key in [key for key in kept if key[:-1] == who]:  # not those of a process that forked us
+        held, connection = kept.pop(key)
+        if key[-1] == state is not None:
+            connection.execute("PRAGMA shrink_memory")
+            return held, connection
+        held.close()
+    return ExitStack(), None
+
+
+def _state(place: Path) -> tuple[int, ...] | None:
+    """Which file it is, and when it was last written, as far as the system tells."""
     with suppress(OSError):
         found = place.stat()
-        return found.st_dev, found.st_ino
+        when = found.st_mtime_ns, found.st_ctime_ns
+        return found.st_dev, found.st_ino, found.st_size, *when
     return None
 
 

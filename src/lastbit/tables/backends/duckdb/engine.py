@@ -30,7 +30,13 @@ import duckdb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
-from lastbit.tables.backends.duckdb.sources import check_csv, csv_columns, reading_all, shown
+from lastbit.tables.backends.duckdb.sources import (
+    COPY,
+    check_csv,
+    csv_columns,
+    reading_all,
+    shown,
+)
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.literals import identifier
 from lastbit.tables.compile.rows import CompiledRows, relation
@@ -282,7 +288,10 @@ def one_database() -> Iterator[None]:
 
 @contextmanager
 def connected() -> Iterator[Any]:
-    """A session with views, temporary tables and attached files of its own, gone at its end."""
+    """A session with views, tables, copies and attached files of its own, gone at its end.
+
+    A copy holds every row of a source: it must not lie about until the question is answered.
+    """
     with ExitStack() as held:
         if _KEPT.until is None:
             database = held.enter_context(_database())
@@ -290,7 +299,7 @@ def connected() -> Iterator[Any]:
             database = _KEPT.database = _KEPT.until.enter_context(_database())
         else:
             database = _KEPT.database
-        before = _attached_to(database)
+        attached, copies = _attached_to(database), _copies_of(database)
         session = database.cursor()
         try:
             for setting in _SETTINGS:
@@ -298,12 +307,22 @@ def connected() -> Iterator[Any]:
             yield session
         finally:
             session.close()
-            for name in _attached_to(database) - before:  # a file may be another one next time
-                database.execute(f"DETACH {identifier(name)}")
+            try:
+                for copy in _copies_of(database) - copies:
+                    os.unlink(copy)
+                for name in _attached_to(database) - attached:  # it may be another file next time
+                    database.execute(f"DETACH {identifier(name)}")
+            except duckdb.Error:  # the engine has died: the reason is on its way already
+                _KEPT.database = None
 
 
 def _attached_to(database: Any) -> set[str]:
     return {name for (name,) in database.execute("SHOW DATABASES").fetchall()}
+
+
+def _copies_of(database: Any) -> set[str]:
+    (folder,) = database.execute("SELECT current_setting('temp_directory')").fetchone()
+    return {entry.path for entry in os.scandir(folder) if entry.name.startswith(COPY)}
 
 
 @contextmanager

@@ -233,6 +233,10 @@ def _header(there: Opened) -> Header:
         return header_of(file, there.paths[0])
 
 
+COPY = "lastbit-rows-"
+"""How the names of private copies begin; `engine.connected` removes them with its session."""
+
+
 def check_csv(there: Opened) -> None:
     """Refuse CSV files that are not headers and records."""
     for path, stamp in zip(there.paths, there.stamps, strict=True):
@@ -247,7 +251,7 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
     for path, stamp in zip(there.paths, there.stamps, strict=True):
         with _unpacked(path, stamp) as file:
             header = _same_header(file, path, there)
-            descriptor, copy = mkstemp(dir=folder)
+            descriptor, copy = mkstemp(prefix=COPY, dir=folder)
             with open(descriptor, "wb") as out:
                 write_plain(file, header, path, out)
             copies.append(copy)
