@@ -12,6 +12,7 @@ import polars
 import pytest
 
 from lastbit.release import release as releasing
+from lastbit.release.noise import noised
 from tests.cli.running import succeeded
 
 CARD = """
@@ -71,7 +72,6 @@ def test_no_copy_of_the_rows_is_left_when_they_have_been_counted(
     Path("visits.csv").write_text("patient,cost\n" + "1,2.5\n2,4\n" * 50, "utf-8")
     Path("visits.toml").write_text(CARD.replace("visits.parquet", "visits.csv"), "utf-8")
     seen: list[list[Path]] = []
-    noised = releasing.noised
 
     def looked(*given: Any) -> Any:
         seen.append([path for path in Path("spill").rglob("*") if path.is_file()])
