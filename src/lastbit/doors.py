@@ -6,6 +6,7 @@ it is; `opened` reads the same list at run time, so that importing a room loads 
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -37,7 +38,7 @@ def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     if not any(isinstance(finder, Moved) for finder in sys.meta_path):
         sys.meta_path.append(Moved())
     module = sys.modules[room]
-    listed = _stub(module)
+    listed = content(room, "__init__.pyi")
     places = {}
     for origin, many, one in _IMPORT.findall(listed):
         for entry in (many or one).split(","):
@@ -69,9 +70,10 @@ def opened(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     return loaded, names, public
 
 
-def _stub(module: ModuleType) -> str:
-    """The text of `__init__.pyi`, by way of the loader: a room may lie in a zip file."""
+def content(room: str, name: str) -> str:
+    """The text of a file in a room, by way of the loader: a room may lie in a zip file."""
+    module = sys.modules[room]
     assert module.__file__ is not None and module.__spec__ is not None
     loader: Any = module.__spec__.loader  # of files and of zip files; both have get_data
-    content: bytes = loader.get_data(re.sub(r"\.pyc?$", ".pyi", module.__file__))
-    return content.decode()
+    found: bytes = loader.get_data(os.path.join(os.path.dirname(module.__file__), name))
+    return found.decode()

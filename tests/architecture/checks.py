@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from lastbit.moved import _NOW as MOVED
+
 ENTROPY_DOOR = "sampling/bits.py"
 ENTROPY_CALLS = frozenset({"urandom", "getrandom", "SystemRandom", "RAND_bytes"})
 KEYSTREAMS = frozenset({ENTROPY_DOOR, "sampling/deterministic.py"})  # the latter of a fixed key
@@ -30,6 +32,7 @@ CHECKER_NAMES = frozenset(
     {"Rejected", "beliefs", "certificate_in", "check", "check_apart_from_code"}
     | {"names_code", "problem_of"}
 )
+LEADS_TO_THE_CHECKER = re.compile(r"(^|\.)checker(\.|$)")
 OPENED = "__getattr__, __dir__, __all__ = opened(__name__)"
 
 
@@ -228,31 +231,34 @@ def past_a_door(module: Module) -> Iterator[str]:
 def borrowed_from_the_checker(module: Module) -> Iterator[str]:
     """Nothing that proves shares logic with what checks: a fault of one would be the other's too.
 
-    And the checker works wherever its folder is copied: its own files are named relatively.
+    And the checker works wherever its folder is copied: its own files are named relatively. Outside
+    it, a text or an attribute that leads inside is refused too, and so are its files' paths of 0.1.
     """
     inside = module.path.parts[0] == "checker"
+    docstrings = _docstrings(module.tree)
     for node in ast.walk(module.tree):
+        taken: list[str] = []
+        line = getattr(node, "lineno", 0)
         match node:
             case ast.ImportFrom(module=source, names=aliases, level=level):
                 origin = _absolute(module.package, source or "", level)
-                taken = [f"{origin}.{alias.name}" for alias in aliases]
+                taken = [f"{MOVED.get(origin, origin)}.{alias.name}" for alias in aliases]
                 if inside and level == 0 and origin.split(".")[0] == "lastbit":
                     yield f"line {node.lineno}: {origin} by its full name"
             case ast.Import(names=aliases):
-                taken = [f"{alias.name}.*" for alias in aliases]
-            case ast.Call(func=function, args=[first, *_]) if _text_of_name(function) in {
-                "import_module",
-                "__import__",
-            }:
-                taken = [f"{_text(first)}.*"]
-            case _:
-                continue
+                taken = [f"{MOVED.get(alias.name, alias.name)}.*" for alias in aliases]
+            case ast.Attribute() if ast.unparse(node.value) in ("lastbit.checker", "lb.checker"):
+                taken = [f"lastbit.checker.{node.attr}"]
+            case ast.Constant(value=str(text)) if node not in docstrings:
+                found = LEADS_TO_THE_CHECKER.search(MOVED.get(text, text))
+                if found and str(module.path) != "moved.py":
+                    taken = ["lastbit.checker.*"]
         for name in taken:
             top, _, rest = name.partition("lastbit.checker.")
             if not inside and not top and rest not in CHECKER_NAMES:
-                yield f"line {node.lineno}: {name}"
+                yield f"line {line}: {name}"
             if not inside and name == "lastbit.checker":
-                yield f"line {node.lineno}: the room itself, and so all that is in it"
+                yield f"line {line}: the room itself, and so all that is in it"
 
 
 def list_inside_a_room(module: Module) -> Iterator[str]:

@@ -106,6 +106,19 @@ REJECTED = [
     (checks.borrowed_from_the_checker, "verify/rounding.py", "from lastbit.checker import digest"),
     (checks.borrowed_from_the_checker, "verify/rounding.py", "from ..checker import draw_error"),
     (checks.borrowed_from_the_checker, "verify/rounding.py", "from lastbit.checker import *"),
+    *(
+        (checks.borrowed_from_the_checker, "verify/rounding.py", way)
+        for way in (
+            "from lastbit.verify.check_rounding import laplace_excess",
+            "import lastbit.verify.arithmetic as numbers",
+            "import_module(name='lastbit.checker.floats')",
+            "import_module('.checker.floats', 'lastbit')",
+            "load('lastbit' + '.checker.floats')",
+            "load('lastbit.verify.check_rounding')",
+            "import sys\nsys.modules['lastbit.checker']",
+            "import lastbit\nlastbit.checker.floats.draw_error",
+        )
+    ),
     (checks.borrowed_from_the_checker, "verify/rounding.py", "from lastbit import checker"),
     (checks.borrowed_from_the_checker, "verify/rounding.py", "import lastbit.checker"),
     (checks.borrowed_from_the_checker, "report/claims.py", "import lastbit.checker.numbers as n"),

@@ -19,12 +19,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from string import Template
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
 from markupsafe import Markup, escape
+
+from lastbit.doors import content
 
 Point: TypeAlias = tuple[float, float]
 Range: TypeAlias = tuple[float, float]
@@ -68,11 +69,14 @@ PALETTE: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Every colour of charts and pages, on light and on dark paper."""
 
 FONT = 'system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif'
-TEMPLATES = Path(__file__).with_name("templates")
-_SHAPES, _COLOURS = (
-    Template((TEMPLATES / name).read_text("utf-8"))
-    for name in ("chart-shapes.css", "chart-colours.css")
-)
+
+
+def template(name: str) -> str:
+    """The text of a template."""
+    return content("lastbit.report", f"templates/{name}")
+
+
+_SHAPES, _COLOURS = (Template(template(name)) for name in ("chart-shapes.css", "chart-colours.css"))
 
 
 def colours(dark: bool) -> dict[str, str]:

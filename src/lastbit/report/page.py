@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from lastbit.report.charts import FONT, INSIDE_A_PAGE, TEMPLATES, colours
+from lastbit.report.charts import FONT, INSIDE_A_PAGE, colours, template
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -27,10 +27,10 @@ def rendered(template: str, **values: Any) -> Markup:
 @cache
 def _environment() -> Environment:
     # late: a query in a terminal needs no page, and this is a tenth of its time
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FunctionLoader(template),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_readable,
