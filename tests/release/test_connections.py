@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -80,3 +81,22 @@ def test_no_copy_of_the_rows_is_left_when_they_have_been_counted(
     monkeypatch.setattr(releasing, "noised", looked)
     succeeded("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1")
     assert seen == [[]]
+
+
+def test_a_folder_that_was_cleared_away_does_not_cost_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As systems do with old temporary files: the rows have been counted, and the price is paid."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spill").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
+    polars.DataFrame({"patient": [1, 2], "cost": [1.0, 2.0]}).write_parquet("visits.parquet")
+    Path("visits.toml").write_text(CARD, "utf-8")
+
+    def cleared(*given: Any) -> Any:
+        for folder in Path("spill").iterdir():
+            shutil.rmtree(folder)
+        return noised(*given)
+
+    monkeypatch.setattr(releasing, "noised", cleared)
+    succeeded("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1")

@@ -355,7 +355,7 @@ def _check_shape(plan: Plan, raw: Any) -> None:
 
 
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:
-    """The record of a new answer; to be called sealed, since it is not paid for yet."""
+    """The record of a new answer; to be called sealed, since it is not settled yet."""
     noisy = _noisy(plan)
     return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
 

@@ -20,7 +20,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from math import prod
 from typing import Any, TypeVar, cast
@@ -309,7 +309,8 @@ def connected() -> Iterator[Any]:
             session.close()
             try:
                 for copy in _copies_of(database) - copies:
-                    os.unlink(copy)
+                    with suppress(FileNotFoundError):
+                        os.unlink(copy)
                 for name in _attached_to(database) - attached:  # it may be another file next time
                     database.execute(f"DETACH {identifier(name)}")
             except duckdb.Error:  # the engine has died: the reason is on its way already
@@ -322,7 +323,9 @@ def _attached_to(database: Any) -> set[str]:
 
 def _copies_of(database: Any) -> set[str]:
     (folder,) = database.execute("SELECT current_setting('temp_directory')").fetchone()
-    return {entry.path for entry in os.scandir(folder) if entry.name.startswith(COPY)}
+    with suppress(FileNotFoundError):  # a system may clear temporary folders away
+        return {entry.path for entry in os.scandir(folder) if entry.name.startswith(COPY)}
+    return set()
 
 
 @contextmanager
