@@ -14,7 +14,7 @@ fixes both, and only then tests them on fresh samples: the bound is wrong with p
 `verify.Code`, a table of probabilities) no samples are drawn and the bound is exact. Sampling
 cannot see what almost never happens: it accuses with certainty and acquits nobody.
 
-**White box.** `attacks/` holds one file an attack, each with its paper, its set-up, what it breaks
+**White box.** `attacks/` holds published attacks, each with its paper, its set-up, what it breaks
 and what resists; `targets/` holds ready targets: ours, numpy's and those of other libraries.
 
 **Grey box.** Most violations in practice are wrong sensitivities and data that steers the program.

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.attacks.threshold import Cut
+from lastbit.audit.attacks.noise import Cut
 from lastbit.audit.attacks.trial import trials_to_catch
 from lastbit.audit.targets.lastbit import (
     ANSWER_DELTA,

@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 from lastbit import geo, mechanisms, sampling
+from lastbit.audit.attacks.noise import threshold
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.attacks.threshold import threshold
 from lastbit.audit.blackbox.distinguish import distinguish_by_law
 from lastbit.audit.targets.lastbit import (
     ANSWER_DELTA,

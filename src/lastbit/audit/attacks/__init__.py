@@ -22,11 +22,13 @@ that releases are independent. The other way round, resistance proves nothing.
 
 | file | holds |
 |---|---|
-| one file an attack, named like it | the event, why it works, what breaks and what resists |
+| `floats.py` | attacks on bits: `preimage`, `precision`, `polar_pairs`, `low_bits` |
+| `noise.py` | attacks on the noise itself: `threshold`, `forked`, `timing` |
+| `sums.py` | attacks on sums: `narrow_sum`, `reordering`, `not_a_number`, `overflow` |
 | `registry.py` | all attacks by name, and which targets they suit |
-| `trial.py`, `sums.py` | counting, for values and for sums; how many trials an attack needs |
+| `trial.py` | counting an event, and how many trials an attack needs |
 
-What was tried on whom: docs/attacks.md, written anew by `make attacks`.
+What was tried on whom: docs/attacks.md, written by `make attacks`.
 """
 
 from lastbit.doors import opened

@@ -33,11 +33,8 @@ Floats: TypeAlias = NDArray[np.float64]
 OutputSet: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 BLOCK = 1 << 16
 _KNOWLEDGE = MappingProxyType(
-    {
-        "answers": ("answers without noise", "(first, second)"),
-        "scale": ("scale", "..."),
-        "step": ("grid", "..."),
-    }
+    {"answers": ("answers without noise", "(first, second)"), "scale": ("scale", "...")}
+    | {"step": ("grid", "...")}
 )
 
 
@@ -73,11 +70,6 @@ class Trial:
         self.name, self.target = name, target
         self.samples, self.error = sample_size(samples, least=least), error_rate(error)
         self._start = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Since the attack began."""
-        return time.perf_counter() - self._start
 
     def knows(self, field: str) -> Any:
         """What the target says of itself, refused if it does not."""
@@ -139,17 +131,37 @@ class Trial:
         more = {"event seen": f"{shares[0]:.3g} against {shares[1]:.3g}"} | dict(details or {})
         if delta:
             more["delta of the claim"] = f"{float(delta):.3g}"
+        return self.concluded(
+            broken=broken,
+            epsilon_lower=lower,
+            claimed=claimed,
+            samples=samples,
+            witness=witness if broken else f"not shown: {witness}",
+            details=more,
+        )
+
+    def concluded(
+        self,
+        *,
+        broken: bool,
+        samples: int,
+        witness: str,
+        details: Mapping[str, str],
+        epsilon_lower: float = 0.0,
+        claimed: Fraction | None = None,
+    ) -> Verdict:
+        """The verdict of this trial, with its names, its error and its time."""
         return Verdict(
             name=self.name,
             target=self.target.name,
             broken=broken,
-            epsilon_lower=lower,
+            epsilon_lower=epsilon_lower,
             claimed=claimed,
             error=self.error,
             samples=samples,
-            seconds=self.seconds,
-            witness=witness if broken else f"not shown: {witness}",
-            details=more,
+            seconds=time.perf_counter() - self._start,
+            witness=witness,
+            details=details,
         )
 
 
