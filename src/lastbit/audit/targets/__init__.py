@@ -6,9 +6,8 @@ Every target has the promise that its library makes, for two neighbouring inputs
 | file | holds |
 |---|---|
 | `target.py` | what an attack is tried on |
-| `numpy.py` | noise as people write it with numpy; fixed point by hand |
 | `lastbit.py` | lastbit's mechanisms, and its samplers made into mechanisms |
-| `libraries.py` | `targets(library)`; diffprivlib, OpenDP, PyDP, Tumult |
+| `libraries.py` | `targets(library)`; numpy, diffprivlib, OpenDP, PyDP, Tumult |
 """
 
 from lastbit.doors import opened
