@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.audit.blackbox.distinguish import distinguish, distinguish_by_law
-from lastbit.audit.blackbox.exact_laws import law_of
-from lastbit.audit.blackbox.probed_code import _most_telling, _uniforms, counted
+from lastbit.audit.blackbox.exact_laws import _most_telling, _uniforms, counted, law_of
 from lastbit.errors import NotMonotone
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_loss

@@ -10,8 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from lastbit.audit.blackbox.exact_laws import exact_finding, law_of
-from lastbit.audit.blackbox.probed_code import RUNS, counted, is_proved
+from lastbit.audit.blackbox.exact_laws import RUNS, counted, exact_finding, is_proved, law_of
 from lastbit.audit.blackbox.releases import law_trial, release_of
 from lastbit.audit.blackbox.sampled import explored
 from lastbit.audit.blackbox.search import Plan, Progress
@@ -64,7 +63,7 @@ def distinguish(
     it (`releases.law_trial`, with an eighth of the error); a law that they contradict is dropped,
     the result says so, and samples decide, with the rest of the error. The law of a `verify.Code`
     decides where the code is proved to be monotone in its uniform (`verify.direction`); else it
-    chooses the event, and samples decide (`probed_code`).
+    chooses the event, and samples decide (`exact_laws.counted`).
 
     >>> from lastbit.mechanisms.laplace import Laplace
     >>> result = distinguish(Laplace(sensitivity=1, epsilon="1/2"), (0, 1), epsilon="1/2")
