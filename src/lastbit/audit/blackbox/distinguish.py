@@ -96,9 +96,7 @@ def distinguish(
         processes=processes,
         progress=progress,
     )
-    if found is None:
-        return sampled
-    return contradicted(sampled, found, error_rate(error))
+    return sampled if found is None else contradicted(sampled, found, error_rate(error))
 
 
 def compared(
@@ -123,12 +121,8 @@ def compared(
     deciding = {id(value) for value in found.inputs}
     ordered = [found.inputs, *(p for p in pairs if {id(value) for value in p} != deciding)]
     trial = law_trial(as_release(release), source, ordered, error=error)
-    return replace(
-        found,
-        releases=trial.releases,
-        unheard=trial.unheard,
-        contradiction=trial.contradiction,
-    )
+    found = replace(found, releases=trial.releases, unheard=trial.unheard)
+    return replace(found, contradiction=trial.contradiction)
 
 
 def confirmed(
@@ -253,14 +247,17 @@ def distinguish_by_sampling(
         samples=None if samples is None else _tests(samples),
         seed=whole(seed, "seed"),
     )
-    workers = min(len(given), _processes(processes))
+    can_fork = "fork" in multiprocessing.get_all_start_methods()
+    cores = len(os.sched_getaffinity(0)) if can_fork and hasattr(os, "sched_getaffinity") else 1
+    wanted = cores if processes is None else whole(processes, "processes", least=1)
+    workers = min(len(given), wanted)
     order = SeededRandom(plan.seed, "pairs").order(range(len(given)))
     hands = [order[i::workers] for i in range(workers)]
     found = explored(
         as_release(mechanism),
         [[given[i] for i in hand] for hand in hands],
         replace(plan, error=plan.error / workers),
-        progress if progress is not None else _silent,
+        progress or (lambda share, text: None),
     )
     best = max(range(workers), key=lambda i: found[i].epsilon_lower)
     finding = replace(
@@ -294,6 +291,7 @@ def _result(
     inputs = (pair[1], pair[0]) if found.swapped else (pair[0], pair[1])
     epsilon = "None" if claim[0] is None else shown(claim[0])
     claimed = f"epsilon={epsilon}, delta={shown(claim[1])}"
+    counts = ("hits", "trials", "other_hits", "other_trials", "samples")
     return AuditResult(
         epsilon_lower=found.epsilon_lower,
         delta_lower=found.delta_lower,
@@ -302,29 +300,11 @@ def _result(
         error=error,
         witness=found.event,
         inputs=inputs,
-        hits=found.hits,
-        trials=found.trials,
-        other_hits=found.other_hits,
-        other_trials=found.other_trials,
-        samples=found.samples,
+        **{name: getattr(found, name) for name in counts},
         seconds=time.perf_counter() - start,
         again=f"{function}(mechanism, {[inputs]!r}, {claimed}{', ' * bool(options)}{options})",
         estimate=found.estimate(claim[1]),
     )
-
-
-def _silent(share: float, text: str) -> None:
-    """Progress that is not shown."""
-
-
-# ---------------------------------------------------------------- parameters
-
-
-def _processes(processes: int | None) -> int:
-    if processes is not None:
-        return whole(processes, "processes", least=1)
-    can_fork = "fork" in multiprocessing.get_all_start_methods()
-    return len(os.sched_getaffinity(0)) if can_fork and hasattr(os, "sched_getaffinity") else 1
 
 
 def _tests(samples: int) -> int:

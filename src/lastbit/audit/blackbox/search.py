@@ -194,8 +194,7 @@ def _promise(box: Box, pair: Pair, plan: Plan, place: int, size: int, caution: f
     """What epsilon to hope for, by `size` outputs: a fit to some, a judgement by the rest."""
     goals = _objectives(plan, caution)[:1]
     found = _candidates(box, pair, plan, place, size, goals)
-    events = _refined(box, pair, found, goals, size)
-    return max((event.promise for event in events), default=-np.inf)
+    return max((e.promise for e in _refined(box, pair, found, goals, size)), default=-np.inf)
 
 
 def _objectives(plan: Plan, caution: float) -> list[Objective]:
@@ -232,12 +231,11 @@ def _refined(
         one, two = (_scores(box, value, events, count) for value in pair)
         for tally, *scores in zip(tallies, one, two, strict=True):
             tally.add(*scores)
-    best, place = [], 0
-    for goal, group in zip(goals, found, strict=True):
-        again = [tally.best(goal) for tally in tallies[place : place + len(group)]]
-        best.append(max(again, key=lambda event: event.merit))
-        place += len(group)
-    return best
+    left = iter(tallies)
+    return [
+        max((next(left).best(goal) for _ in group), key=lambda event: event.merit)
+        for goal, group in zip(goals, found, strict=True)
+    ]
 
 
 def _scores(box: Box, value: Any, events: list[ScoreEvent], size: int) -> NDArray[np.float64]:

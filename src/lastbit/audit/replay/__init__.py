@@ -3,8 +3,8 @@
 | file | holds |
 |---|---|
 | `replay.py` | `record`, `replay`, `audit_program` |
-| `recorder.py` | `Tape`: the calls of one run; who writes it, and who answers from it |
-| `hooks.py`, `numpy_generators.py` | how calls are intercepted: Python functions; numpy's types |
+| `recorder.py` | hooks; `Tape`: the calls of one run, who writes it, who answers from it |
+| `numpy_generators.py` | hooks on numpy's types |
 | `primitives.py` | which functions draw noise, and what a call protects; `noise` declares one |
 | `taint.py` | draws that are tracked until they are added to a value |
 | `distance.py` | how far inputs are apart, and what that costs; `bit_identical` outputs |

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from lastbit.audit.replay.hooks import Described, Hook, hooked
 from lastbit.audit.replay.primitives import spread_of
-from lastbit.audit.replay.recorder import Description, bound
+from lastbit.audit.replay.recorder import Call, Described, Hook, bound, hooked
 from lastbit.audit.replay.taint import Spread, SpreadRule
 from lastbit.errors import LastbitError
 from lastbit.exact import arb_of, rational, upper, working_precision
@@ -165,7 +164,7 @@ class _Coins:
 def _describing(name: str) -> Described:
     noise = _NOISE.get(name)
 
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
         if noise is None and name != "randn":
             return _tossed(name, args, named)
         law, names = noise or ("gaussian", _STANDARD)
@@ -180,12 +179,12 @@ def _describing(name: str) -> Described:
     return describe
 
 
-def _tossed(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Description:
+def _tossed(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Call:
     """Coins: `value` says how many, `parameters` all that shapes their law."""
     names = _COUNTS.get(name, ("size",))
     places = names if name in _COUNTS else ()
     counts = {**dict(zip(places, args[1:], strict=False)), **named}
-    return Description(
+    return Call(
         kind=f"numpy {name}",
         value=[_many(counts[key]) for key in names if key in counts],
         parameters=(
@@ -201,7 +200,7 @@ def _many(pool: Any) -> Any:
     return len(pool) if hasattr(pool, "__len__") and not isinstance(pool, tuple) else pool
 
 
-def _drawn(kind: str, law: str, given: dict[str, Any]) -> Description:
+def _drawn(kind: str, law: str, given: dict[str, Any]) -> Call:
     """Noise of a law: about its centre, if that is not 0, else tracked."""
     centre, scale, size = given.pop("loc", 0), given.get("scale", 1), given.get("size")
     try:
@@ -212,7 +211,7 @@ def _drawn(kind: str, law: str, given: dict[str, Any]) -> Description:
     spread = _geometric(given["p"]) if "p" in given else _spread(law, scale, shape)
     rule = SpreadRule(spread, shape)
     alone = not np.any(np.asarray(centre) != 0)
-    return Description(
+    return Call(
         kind=kind,
         value=centre,
         parameters=(*given.values(), shape),
@@ -273,7 +272,7 @@ def hook_random(hook: Hook) -> Iterator[None]:
 
 
 def _library(name: str, law: str, names: dict[str, Any]) -> Described:
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
         spelled = {{"mu": "loc", "sigma": "scale"}.get(key, key): v for key, v in named.items()}
         given = bound({"self": None, **names}, args, spelled)
         del given["self"]

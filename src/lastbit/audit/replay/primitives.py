@@ -30,8 +30,7 @@ from lastbit.audit.replay.distance import (
     bit_identical,
     distance,
 )
-from lastbit.audit.replay.hooks import Described
-from lastbit.audit.replay.recorder import Description, bound
+from lastbit.audit.replay.recorder import Call, Described, bound
 from lastbit.audit.replay.taint import Spread, SpreadRule
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, arb_of, positive, rational, root_below, upper, working_precision
@@ -87,7 +86,7 @@ def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
         yield function, describe
 
 
-def _by_name(make: Callable[[dict[str, Any]], Description], **names: Any) -> Described:
+def _by_name(make: Callable[[dict[str, Any]], Call], **names: Any) -> Described:
     """What describes a call by its arguments; `names` gives their order and defaults."""
     return lambda args, named: make(bound(names, args, named))
 
@@ -95,13 +94,13 @@ def _by_name(make: Callable[[dict[str, Any]], Description], **names: Any) -> Des
 # ---------------------------------------------------------------- mechanisms
 
 
-def _release(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+def _release(args: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
     size = args[2] if len(args) > 2 else named.get("size")
     values = [*args[1:2], *(value for key, value in named.items() if key != "size")]
     if not args or not values:
         return None  # the mechanism itself will refuse it
     kinds = (kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in _MECHANISMS)
-    return Description(
+    return Call(
         kind=f"{next(kinds, 'mechanism')}.release",
         value=values[0],
         parameters=(args[0], size),
@@ -118,7 +117,7 @@ def _count(size: Any) -> int:
 
 
 _RELEASE_ARRAYS = _by_name(
-    lambda given: Description(
+    lambda given: Call(
         kind="ThresholdedHistogram.release_arrays",
         value=(np.asarray(given["keys"]), np.asarray(given["counts"])),
         parameters=given["self"],
@@ -131,19 +130,19 @@ _RELEASE_ARRAYS = _by_name(
 )
 
 
-def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Description:
+def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Call:
     rule = MechanismRule(args[0])
-    return Description(kind="AboveThreshold.start", parameters=args[0], rule=rule, release=True)
+    return Call(kind="AboveThreshold.start", parameters=args[0], rule=rule, release=True)
 
 
-def _ask(given: dict[str, Any]) -> Description:
+def _ask(given: dict[str, Any]) -> Call:
     session, value = given["self"], given["value"]
 
     def instead(answer: bool) -> None:
         session._mechanism.lattice.steps_of(value)  # refuses what it would have refused
         session._left -= answer
 
-    return Description(
+    return Call(
         kind="AboveThreshold.ask", value=value, group=session, instead=instead, release=True
     )
 
@@ -163,15 +162,15 @@ def spread_of(law: Any, scale: Any, *, whole: bool = False) -> Spread:
 
 
 def _noise(name: str, law: str) -> Described:
-    def made(given: dict[str, Any]) -> Description:
+    def made(given: dict[str, Any]) -> Call:
         spread = spread_of(law, given["scale"], whole=True)
         parameters = (given["scale"], given["size"])
-        return Description(kind=name, value=0, parameters=parameters, taint=spread)
+        return Call(kind=name, value=0, parameters=parameters, taint=spread)
 
     return _by_name(made, scale=None, size=None)
 
 
-def _gaussian(given: dict[str, Any]) -> Description:
+def _gaussian(given: dict[str, Any]) -> Call:
     spread = spread_of("gaussian", given["standard_deviation"], whole=True)
     if given["variance"] is not None:
         variance = spread_of("gaussian", given["variance"])
@@ -179,11 +178,11 @@ def _gaussian(given: dict[str, Any]) -> Description:
         # a root rounded down, so that the cost is rounded up
         spread = Spread(law=variance.law, scale=root_below(variance.scale), whole=True)
     parameters = tuple(given.values())
-    return Description(kind="discrete_gaussian", value=0, parameters=parameters, taint=spread)
+    return Call(kind="discrete_gaussian", value=0, parameters=parameters, taint=spread)
 
 
 def _draw(name: str) -> Described:
-    return lambda args, named: Description(kind=name, value=(args, named), rule=_NoPrice())
+    return lambda args, named: Call(kind=name, value=(args, named), rule=_NoPrice())
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +192,9 @@ class _NoPrice:
 
 
 def _chance(name: str, first: str) -> Described:
-    def made(given: dict[str, Any]) -> Description:
+    def made(given: dict[str, Any]) -> Call:
         rule = _ByProbabilities(_count(given["size"]))
-        return Description(kind=name, value=given[first], parameters=given["size"], rule=rule)
+        return Call(kind=name, value=given[first], parameters=given["size"], rule=rule)
 
     return _by_name(made, **{first: None, "size": None})
 
@@ -241,19 +240,19 @@ class _ByExponents:
         return Observed(distance=far, costs=(PureDP(loss),))
 
 
-def _choice_exp(given: dict[str, Any]) -> Description:
+def _choice_exp(given: dict[str, Any]) -> Call:
     rate, size = given["rate"], given["size"]
     rule = _ByExponents(rate, _count(size))
     value = given["exponents"]
-    return Description(kind="choice_exp", value=value, parameters=(rate, size), rule=rule)
+    return Call(kind="choice_exp", value=value, parameters=(rate, size), rule=rule)
 
 
-def _rounded(given: dict[str, Any]) -> Description:
+def _rounded(given: dict[str, Any]) -> Call:
     location, size = given.pop("location"), given["size"]
     law = given["law"] if given["law"] in ("laplace", "gaussian") else "unknown"
     shape = size if isinstance(size, tuple) else () if size is None else (_count(size),)
     rule = SpreadRule(spread_of(law, given["scale"]), shape)
-    return Description(kind="rounded", value=location, parameters=tuple(given.values()), rule=rule)
+    return Call(kind="rounded", value=location, parameters=tuple(given.values()), rule=rule)
 
 
 # ---------------------------------------------------------------- declared by the program
@@ -274,7 +273,7 @@ class _Declaration:
     numbers: Mapping[str, Number]
     """Sensitivity, and epsilon (and delta) or rho; a name stands for the argument of that name."""
 
-    def described(self, args: tuple[Any, ...], named: dict[str, Any]) -> Description:
+    def described(self, args: tuple[Any, ...], named: dict[str, Any]) -> Call:
         given = self.signature.bind(*args, **named)
         given.apply_defaults()
         values = dict(given.arguments)
@@ -284,7 +283,7 @@ class _Declaration:
             for name, of in self.numbers.items()
         }
         sensitivity = numbers.pop("sensitivity")
-        return Description(
+        return Call(
             kind=self.name,
             value=values[self.protected],
             parameters={name: value for name, value in values.items() if name not in hidden},

@@ -27,7 +27,6 @@ import numpy as np
 
 from lastbit.audit.replay.distance import Declared, bit_identical
 from lastbit.audit.replay.findings import Finding, Replay, a_little_more, claim_of, keeps
-from lastbit.audit.replay.hooks import Hook, hooked, one_at_a_time
 from lastbit.audit.replay.neighbours import Neighbour, neighbours as neighbours_of
 from lastbit.audit.replay.numpy_generators import (
     hook_numpy,
@@ -40,11 +39,14 @@ from lastbit.audit.replay.primitives import declared_primitives, our_primitives
 from lastbit.audit.replay.recorder import (
     Call,
     Diverged,
+    Hook,
     Recorder,
     Replayer,
     Tape,
     Unmeasurable,
     copied,
+    hooked,
+    one_at_a_time,
     place_of,
 )
 from lastbit.errors import InvalidParameter, WrongType
