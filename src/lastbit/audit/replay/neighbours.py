@@ -53,9 +53,9 @@ def neighbours(
         )
     pool = dataset if records is None else _joined(dataset, records)
     number = None if most == "all" else whole(most, "most", least=1)
-    changes = _changes(dataset, pool, relation, number)
     return (
-        Neighbour(dataset=_taken(pool, change.rows()), change=str(change)) for change in changes
+        Neighbour(dataset=_taken(pool, change.rows()), change=str(change))
+        for change in _changes(dataset, pool, relation, number)
     )
 
 
@@ -79,7 +79,8 @@ class _Change:
     def __str__(self) -> str:
         if not self.others:
             return f"{self.unit} {self.number} removed"
-        other = _named(self.others[0], self.size)
+        row, size = self.others[0], self.size
+        other = f"a copy of record {row}" if row < size else f"given record {row - size}"
         return f"record {self.number} changed to {other}" if self.without else f"{other} added"
 
 
@@ -95,7 +96,11 @@ def _changes(dataset: Any, pool: Any, relation: Neighbours, most: int | None) ->
     if column is not None:
         units = _units(size, column, relation)
         return [units[place] for place in _spread(len(units), most)]
-    different = _different(pool)
+    keys = [key_of(_row(pool, row)) for row in range(_length(pool))]
+    first: dict[Any, int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    different = list(first.values())
     if relation.relation == "add-remove":
         return (
             _Change(size=size, without=frozenset((place,)), number=place)
@@ -103,7 +108,6 @@ def _changes(dataset: Any, pool: Any, relation: Neighbours, most: int | None) ->
             else _Change(size=size, others=(different[place - size],))
             for place in _spread(size + len(different), most)
         )
-    keys = [key_of(_row(pool, row)) for row in range(_length(pool))]
     pairs = (divmod(place, len(different)) for place in _spread(size * len(different), most))
     return (
         _Change(size=size, without=frozenset((row,)), others=(different[other],), number=row)
@@ -135,17 +139,6 @@ def _units(size: int, column: Sequence[Any], relation: Neighbours) -> list[_Chan
     ]
 
 
-def _named(row: int, size: int) -> str:
-    return f"a copy of record {row}" if row < size else f"given record {row - size}"
-
-
-def _different(pool: Any) -> list[int]:
-    seen: dict[Any, int] = {}
-    for row in range(_length(pool)):
-        seen.setdefault(key_of(_row(pool, row)), row)
-    return list(seen.values())
-
-
 # ---------------------------------------------------------------- kinds of datasets
 
 
@@ -163,15 +156,10 @@ def _length(dataset: Any) -> int:
                 "dataset", problem="has columns of different lengths", remedy="pass a table"
             )
         return lengths.pop()
-    if isinstance(dataset, np.ndarray) and dataset.ndim == 0:
-        raise _no_dataset()
-    if isinstance(dataset, list | tuple | np.ndarray) or _library(dataset):
+    scalar = isinstance(dataset, np.ndarray) and dataset.ndim == 0
+    if not scalar and (isinstance(dataset, list | tuple | np.ndarray) or _library(dataset)):
         return len(dataset)
-    raise _no_dataset()
-
-
-def _no_dataset() -> WrongType:
-    return WrongType(
+    raise WrongType(
         "dataset",
         problem="is not a collection of records",
         remedy="pass a list, an array, a dictionary of columns or a frame, "

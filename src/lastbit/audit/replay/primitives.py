@@ -38,24 +38,10 @@ from lastbit.mechanisms import AboveThreshold, AboveThresholdSession
 from lastbit.privacy import ZCDP, ApproxDP, Guarantee, PureDP
 
 _MECHANISMS = (
-    "AboveThreshold",
-    "Exponential",
-    "ExponentialQuantile",
-    "Gaussian",
-    "Histogram",
-    "Laplace",
-    "PermuteAndFlip",
-    "PlanarLaplace",
-    "PolarLaplace",
-    "ProposeTestRelease",
-    "RandomizedResponse",
-    "ReportNoisyMax",
-    "RoundedLaplace",
-    "SmoothNoise",
-    "SmoothStatistic",
-    "Snapping",
-    "StableValue",
-    "ThresholdedHistogram",
+    *("AboveThreshold", "Exponential", "ExponentialQuantile", "Gaussian", "Histogram", "Laplace"),
+    *("PermuteAndFlip", "PlanarLaplace", "PolarLaplace", "ProposeTestRelease"),
+    *("RandomizedResponse", "ReportNoisyMax", "RoundedLaplace", "SmoothNoise", "SmoothStatistic"),
+    *("Snapping", "StableValue", "ThresholdedHistogram"),
 )
 # draws that are not tracked: their outcome is kept, and a change of their law has no known price
 _DRAWS = ("bernoulli_exp", "planar_laplace", "uniform_below")
@@ -66,7 +52,10 @@ def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
     found: list[tuple[Any, Described]] = [
         # kinds that share one function are hooked once: the call says which it is
         *dict.fromkeys((getattr(mechanisms, name).release, _release) for name in _MECHANISMS),
-        (mechanisms.ThresholdedHistogram.release_arrays, _RELEASE_ARRAYS),
+        (
+            mechanisms.ThresholdedHistogram.release_arrays,
+            _by_name(_release_arrays, self=None, keys=None, counts=None),
+        ),
         (AboveThreshold.start, _start),
         (AboveThresholdSession.ask, _by_name(_ask, self=None, value=None)),
         *((getattr(sampling, name), _draw(name)) for name in _DRAWS),
@@ -116,18 +105,14 @@ def _count(size: Any) -> int:
         return 1  # the mechanism itself will refuse it
 
 
-_RELEASE_ARRAYS = _by_name(
-    lambda given: Call(
+def _release_arrays(given: dict[str, Any]) -> Call:
+    return Call(
         kind="ThresholdedHistogram.release_arrays",
         value=(np.asarray(given["keys"]), np.asarray(given["counts"])),
         parameters=given["self"],
         rule=MechanismRule(given["self"]),
         release=True,
-    ),
-    self=None,
-    keys=None,
-    counts=None,
-)
+    )
 
 
 def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Call:
@@ -242,9 +227,12 @@ class _ByExponents:
 
 def _choice_exp(given: dict[str, Any]) -> Call:
     rate, size = given["rate"], given["size"]
-    rule = _ByExponents(rate, _count(size))
-    value = given["exponents"]
-    return Call(kind="choice_exp", value=value, parameters=(rate, size), rule=rule)
+    return Call(
+        kind="choice_exp",
+        value=given["exponents"],
+        parameters=(rate, size),
+        rule=_ByExponents(rate, _count(size)),
+    )
 
 
 def _rounded(given: dict[str, Any]) -> Call:
@@ -282,23 +270,21 @@ class _Declaration:
             name: positive(values[str(of)] if _is_name(of) else of, name)
             for name, of in self.numbers.items()
         }
-        sensitivity = numbers.pop("sensitivity")
+        guarantee: Guarantee
+        if "rho" in numbers:
+            guarantee = ZCDP(numbers["rho"])
+        elif "delta" in numbers:
+            guarantee = ApproxDP(numbers["epsilon"], numbers["delta"])
+        else:
+            guarantee = PureDP(numbers["epsilon"])
+        sensitivity = numbers["sensitivity"]
         return Call(
             kind=self.name,
             value=values[self.protected],
             parameters={name: value for name, value in values.items() if name not in hidden},
-            rule=Declared(norm=self.norm, sensitivity=sensitivity, guarantee=_guarantee(**numbers)),
+            rule=Declared(norm=self.norm, sensitivity=sensitivity, guarantee=guarantee),
             release=True,
         )
-
-
-def _guarantee(
-    epsilon: Fraction | None = None, delta: Fraction | None = None, rho: Fraction | None = None
-) -> Guarantee:
-    if rho is not None:
-        return ZCDP(rho)
-    assert epsilon is not None  # `noise` refuses neither
-    return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
 def noise(
