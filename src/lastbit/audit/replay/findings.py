@@ -40,7 +40,8 @@ _REMEDIES: Mapping[Kind, str] = MappingProxyType(
     {
         "control flow": "decide by released values and public facts only, and ask the same "
         "questions of all data",
-        "parameters": "take bounds, scales, sizes and keys from public knowledge, not from the data",
+        "parameters": "take bounds, scales, sizes and keys from public knowledge, "
+        "not from the data",
         "sensitivity": "bound what one record can do before this line (clamp, count once, sum on a "
         "grid of integers), or declare the sensitivity it really has",
         "leak": "return released values and functions of them only; if noise covers the value in a "
@@ -212,4 +213,9 @@ def a_little_more(claim: Guarantee) -> Guarantee:
 
 
 def _free(part: Guarantee) -> bool:
-    return not any(getattr(part, name, 0) for name in ("epsilon", "delta", "rho"))
+    match part:
+        case PureDP():
+            return part.epsilon == 0
+        case ApproxDP() | ProbabilisticDP():
+            return part.epsilon == 0 and part.delta == 0
+    return isinstance(part, ZCDP) and part.rho == 0

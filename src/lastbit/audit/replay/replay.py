@@ -179,13 +179,8 @@ def _run(program: Program, neighbour: Any, replayer: Replayer, hook: Hook) -> Re
     if found is None:
         found = replayer.finish(output)
     if hook.elsewhere != before:
-        found = replace(
-            found,
-            findings=(
-                *found.findings,
-                _unsure("noise is drawn in another thread", "another thread"),
-            ),
-        )
+        elsewhere = _unsure("noise is drawn in another thread", where="another thread")
+        found = replace(found, findings=(*found.findings, elsewhere))
     return found
 
 
@@ -277,10 +272,9 @@ def audit_program(
     with _listening() as hook:
         again = _replayed(program, dataset, tape, hook)
         if not _quiet(again):
-            problem = (
-                "the same dataset and the same noise give another run: something is not recorded"
-            )
-            finding = _unsure(problem, *(first.where for first in again.findings[:1]))
+            where = again.findings[0].where if again.findings else "the whole program"
+            problem = "the same dataset and the same noise give another run: "
+            finding = _unsure(problem + "something is not recorded", where=where)
             return ProgramAudit(findings=(finding,), calls=tape.calls, tried=0, claim=promised)
         for neighbour in chosen:
             tried += 1
@@ -293,13 +287,7 @@ def audit_program(
                 and _quiet(_replayed(program, dataset, tape, hook))
             )  # a coin that is not heard need not fall alike twice
             for finding in (*result.findings, *_beyond(promised, result)):
-                new = replace(finding, neighbour=neighbour.change, certain=finding.certain and sure)
-                old = found.get(new)  # of findings that read alike the worst is kept
-                if old is None or (new.certain, new.distance or 0) > (
-                    old.certain,
-                    old.distance or 0,
-                ):
-                    found[new] = new
+                _collect(found, finding, neighbour.change, sure=sure)
     if not tried:
         raise InvalidParameter(
             "dataset", problem="has no neighbours", remedy="pass records, or neighbours"
@@ -330,6 +318,14 @@ def _beyond(claim: Guarantee | None, found: Replay) -> Iterator[Finding]:
     if found.unpriced:
         names = ", ".join(found.unpriced)
         yield _unsure(f"the cost of {names} is not known, so nor is the claim")
+
+
+def _collect(found: dict[Finding, Finding], new: Finding, change: str, *, sure: bool) -> None:
+    """Keep the worst of findings that read alike."""
+    new = replace(new, neighbour=change, certain=new.certain and sure)
+    old = found.get(new)
+    if old is None or (new.certain, new.distance or 0) > (old.certain, old.distance or 0):
+        found[new] = new
 
 
 def _recorded(program: Program, dataset: Any) -> Tape:
