@@ -16,27 +16,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from lastbit import mechanisms
 from lastbit.errors import LastbitError, WrongType
 from lastbit.exact import Real, rational, refine, root_above
-from lastbit.mechanisms import (
-    AboveThreshold,
-    ByRate,
-    ExponentialQuantile,
-    Gaussian,
-    Histogram,
-    Laplace,
-    PlanarLaplace,
-    PolarLaplace,
-    ProposeTestRelease,
-    RandomizedResponse,
-    ReportNoisyMax,
-    RoundedLaplace,
-    SmoothNoise,
-    SmoothStatistic,
-    Snapping,
-    StableValue,
-    ThresholdedHistogram,
-)
 from lastbit.privacy import AS_DECLARED, Guarantee, Loss, PureDP
 
 Norm: TypeAlias = Literal["L1", "L2", "Linf", "entries", "records"]
@@ -245,28 +227,32 @@ class MechanismRule:
             return Observed(distance=math.inf, costs=None)
         mechanism = self.mechanism
         match mechanism:
-            case Laplace() | RoundedLaplace() | Histogram():
+            case mechanisms.Laplace() | mechanisms.RoundedLaplace() | mechanisms.Histogram():
                 return _by_norm(mechanism, here, there, "L1")
-            case Gaussian():
+            case mechanisms.Gaussian():
                 return _by_norm(mechanism, here, there, "L2")
-            case ByRate() | ReportNoisyMax() | AboveThreshold():
+            case mechanisms.ByRate() | mechanisms.ReportNoisyMax() | mechanisms.AboveThreshold():
                 return _together(mechanism, here, there, self.releases)
-            case ThresholdedHistogram():
+            case mechanisms.ThresholdedHistogram():
                 return _keys(mechanism, here, there)
-            case RandomizedResponse():
+            case mechanisms.RandomizedResponse():
                 return _counted(mechanism, entries_changed(here, there))
-            case SmoothStatistic():
+            case mechanisms.SmoothStatistic():
                 relation = mechanism.noise.neighbours.relation
                 return _counted(mechanism, record_distance(here, there, relation))
-            case ExponentialQuantile():
+            case mechanisms.ExponentialQuantile():
                 relation = mechanism.neighbours.relation
                 return _counted(mechanism, record_distance(here, there, relation))
-            case Snapping():
+            case mechanisms.Snapping():
                 return _each(mechanism, differences(here, there), mechanism.sensitivity)
-            case PlanarLaplace() | PolarLaplace():
+            case mechanisms.PlanarLaplace() | mechanisms.PolarLaplace():
                 # metric promises hold at every distance: everything has its price
                 return _each(mechanism, _between_points(here, there), math.inf)
-            case SmoothNoise() | ProposeTestRelease() | StableValue():
+            case (
+                mechanisms.SmoothNoise()
+                | mechanisms.ProposeTestRelease()
+                | mechanisms.StableValue()
+            ):
                 return _facts(mechanism, here, there)
         return Observed(distance=math.inf, costs=None)  # a mechanism that is not known here yet
 
@@ -299,7 +285,7 @@ def _together(mechanism: Any, here: Any, there: Any, releases: int) -> Observed:
     return Observed(distance=far, beyond=far > mechanism.sensitivity, costs=costs)
 
 
-def _keys(mechanism: ThresholdedHistogram, here: Any, there: Any) -> Observed:
+def _keys(mechanism: mechanisms.ThresholdedHistogram, here: Any, there: Any) -> Observed:
     """The fewest people, each contributing 1 to at most `keys_per_person` keys, for the change."""
     one, other = _counts(here), _counts(there)
     gaps = [other.get(key, 0) - one.get(key, 0) for key in {**one, **other}]
@@ -357,10 +343,10 @@ def _facts(mechanism: Any, here: Any, there: Any) -> Observed:
     if bit_identical(here, there):
         return Observed(distance=Fraction(0))
     match mechanism:
-        case SmoothNoise():
+        case mechanisms.SmoothNoise():
             least = min(here.bound, there.bound)
             allowed = abs(here.value - there.value) <= least and _smooth(here, there)
-        case ProposeTestRelease():
+        case mechanisms.ProposeTestRelease():
             distances = here.distances, there.distances
             near = all(abs(a - b) <= 1 for a, b in zip(*distances, strict=True))
             gap = abs(here.value - there.value)
