@@ -27,16 +27,6 @@ noisy values frozen, and reports what changed that should not have, and the comp
 >>> found.broken, round(found.epsilon_lower, 6)
 (True, 2.0)
 
-| files | hold |
-|---|---|
-| `blackbox/` | the black-box auditor: features, events, search, counting, exact laws |
-| `attacks/`, `targets/` | published attacks, and what they are tried on |
-| `replay/` | recording a program, replaying it on neighbours |
-| `bounds.py` | from counts to certified bounds on epsilon and delta |
-| `inputs.py` | repeatable choices from a seed, and neighbouring inputs to try |
-| `result.py` | what `distinguish` and an attack found |
-| `pytest_plugin.py` | the fixture `audit_replay` |
-
 Mechanisms of the literature to measure auditors with are in `bench/auditing`.
 """
 

@@ -34,7 +34,6 @@ class Cut:
     likely: int
 
     def event(self, outputs: Floats) -> NDArray[np.bool_]:
-        """Which outputs lie on the likely side."""
         over: NDArray[np.bool_] = outputs > self.place
         return over if self.above else ~over
 
@@ -43,11 +42,7 @@ class Cut:
 
 
 def threshold(
-    target: Target,
-    *,
-    samples: int = 100_000,
-    error: Number = DEFAULT_ERROR,
-    cut: Cut | None = None,
+    target: Target, *, samples: int = 100_000, error: Number = DEFAULT_ERROR, cut: Cut | None = None
 ) -> Verdict:
     """Looks for a cut that one value is on the one side of too often: too little noise.
 

@@ -59,13 +59,7 @@ class Trial:
     """
 
     def __init__(
-        self,
-        name: str,
-        target: Target | SumTarget,
-        *,
-        samples: int,
-        error: Number,
-        least: int = 2,
+        self, name: str, target: Target | SumTarget, *, samples: int, error: Number, least: int = 2
     ) -> None:
         self.name, self.target = name, target
         self.samples, self.error = sample_size(samples, least=least), error_rate(error)

@@ -19,13 +19,7 @@ from lastbit.audit.inputs import Pair, SeededRandom, listed
 from lastbit.audit.result import AuditResult, PairFinding
 from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
-from lastbit.exact import (
-    Number,
-    positive,
-    probability,
-    shown,
-    whole,
-)
+from lastbit.exact import Number, positive, probability, shown, whole
 from lastbit.verify import Code
 
 _MOST_SAMPLES = 1 << 32

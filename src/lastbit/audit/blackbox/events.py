@@ -115,7 +115,6 @@ class ScoreEvent:
         return self.promise - _EFFORT * abs(self.promise) * len(self.tables)
 
     def holds(self, r: Rows) -> NDArray[np.bool_]:
-        """Which of the outputs are in the event."""
         score = self.score(r, {})
         return (-score if self.swapped else score) >= self.threshold
 
@@ -312,7 +311,6 @@ class Candidates:
         self._trials = 0
 
     def add(self, x: Rows, y: Rows) -> None:
-        """Count in these outputs, as many of the one input as of the other."""
         seen: tuple[Bins, Bins] = ({}, {})
         for side, (outputs, known) in enumerate(zip((x, y), seen, strict=True)):
             for table, share in zip(self._tables, self._shares, strict=True):
@@ -356,7 +354,6 @@ class _Reached:
         self._trials = 0
 
     def add(self, one: Column, two: Column) -> None:
-        """Count scores of either input, as many of the one as of the other."""
         for side, score in enumerate((one, two)):
             places = np.searchsorted(self._cuts, score, side="right")
             below = np.bincount(places, minlength=len(self._cuts) + 1)
@@ -377,7 +374,6 @@ class Tally:
         self.add(one, two)
 
     def best(self, objective: Objective) -> ScoreEvent:
-        """The same score with the best threshold."""
         event, found = self._event, self._reached.best(objective)
         again = next((other for other in found if other.swapped == event.swapped), event)
         return replace(again, corner=event.corner)
@@ -497,7 +493,6 @@ class Corners:
         self._trials = 0
 
     def add(self, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> None:
-        """Count these outputs."""
         for side, (outputs, known) in enumerate(zip(part, seen, strict=True)):
             places = [c.levels[c.table.bins(outputs, known)] for c in self._coarse]
             for (i, j), counts in self._grids.items():
@@ -506,7 +501,6 @@ class Corners:
         self._trials += len(part[0])
 
     def best(self, objective: Objective) -> list[ScoreEvent]:
-        """The few corners that promise most, each of other features."""
         found = [self._corner(*grid, objective) for grid in self._grids.items()]
         return sorted(found, key=lambda event: -event.promise)[:_KEPT]
 

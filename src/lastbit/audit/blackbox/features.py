@@ -246,7 +246,6 @@ def _last_place(j: int, r: Rows) -> Column:
 
 
 def _residue(j: int, unit: float, count: int, r: Rows) -> Column:
-    """In units, modulo a count of them: exact."""
     residue: Column = np.fmod(r[:, j], unit * count) / unit
     return residue
 

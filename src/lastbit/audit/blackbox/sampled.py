@@ -136,7 +136,6 @@ class Coins:
         self._count = 0
 
     def heads(self, coins: int) -> int:
-        """How many of the coins show heads."""
         self._count += 1
         text = hashlib.shake_128(self._key + str(self._count).encode()).digest(-(-coins // 8))
         return (int.from_bytes(text, "big") >> (-coins % 8)).bit_count()

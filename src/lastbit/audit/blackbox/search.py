@@ -69,7 +69,6 @@ class Plan:
 
     @property
     def tests(self) -> int:
-        """How many tests there will be, or may be."""
         return self.samples or self.guess
 
 
@@ -239,7 +238,6 @@ def _refined(
 
 
 def _scores(box: Box, value: Any, events: list[ScoreEvent], size: int) -> NDArray[np.float64]:
-    """A row of scores for each event."""
     parts = []
     for count in box.chunks(size):
         table, seen = box(value, count), dict[int, NDArray[np.int64]]()

@@ -82,7 +82,6 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
         return _REMEDIES[self.kind]
 
     def __str__(self) -> str:
@@ -118,7 +117,6 @@ class Replay:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was found."""
         return not self.findings
 
     def within(self, claim: Guarantee) -> bool:

@@ -76,7 +76,6 @@ def hook_numpy(hook: Hook) -> Iterator[None]:
 
 @contextmanager
 def _methods(kind: type, hook: Hook) -> Iterator[None]:
-    """Exchange the methods of one type."""
     entries: dict[str, Any] = gc.get_referents(kind.__dict__)[0]
     originals = {
         name: method

@@ -8,12 +8,12 @@ are its own affair. For mechanisms whose noise depends on the data (`SmoothStati
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial, wraps
 from itertools import zip_longest
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -167,39 +167,39 @@ def _gaussian(given: dict[str, Any]) -> Call:
 
 
 def _draw(name: str) -> Described:
-    return lambda args, named: Call(kind=name, value=(args, named), rule=_NoPrice())
+    return lambda args, named: Call(kind=name, value=(args, named), rule=_Rule(_unpriced))
 
 
 @dataclass(frozen=True, slots=True)
-class _NoPrice:
-    def observed(self, here: Any, there: Any) -> Observed:
-        return Observed(distance=Fraction(0), costs=() if bit_identical(here, there) else None)
+class _Rule:
+    """A rule that is a function."""
+
+    observed: Callable[[Any, Any], Observed]
+
+
+def _unpriced(here: Any, there: Any) -> Observed:
+    return Observed(distance=Fraction(0), costs=() if bit_identical(here, there) else None)
 
 
 def _chance(name: str, first: str) -> Described:
     def made(given: dict[str, Any]) -> Call:
-        rule = _ByProbabilities(_count(given["size"]))
+        rule = _Rule(partial(_by_probabilities, _count(given["size"])))
         return Call(kind=name, value=given[first], parameters=given["size"], rule=rule)
 
     return _by_name(made, **{first: None, "size": None})
 
 
-@dataclass(frozen=True, slots=True)
-class _ByProbabilities:
+def _by_probabilities(releases: int, here: Any, there: Any) -> Observed:
     """Theorem  a draw from finitely many costs the largest logarithm of a ratio of chances."""
-
-    releases: int
-
-    def observed(self, here: Any, there: Any) -> Observed:
-        one, other = _probabilities(here), _probabilities(there)
-        if one == other:
-            return Observed(distance=Fraction(0))
-        pairs = [(a, b) for a, b in zip_longest(one, other, fillvalue=Fraction(0)) if a != b]
-        if not all(a and b for a, b in pairs):
-            return Observed(distance=math.inf, costs=(PureDP(math.inf),))
-        with working_precision(128):
-            loss = Fraction(upper(arb_of(max(max(a / b, b / a) for a, b in pairs)).log()))
-        return Observed(distance=loss, costs=(PureDP(loss * self.releases),))
+    one, other = _probabilities(here), _probabilities(there)
+    if one == other:
+        return Observed(distance=Fraction(0))
+    pairs = [(a, b) for a, b in zip_longest(one, other, fillvalue=Fraction(0)) if a != b]
+    if not all(a and b for a, b in pairs):
+        return Observed(distance=math.inf, costs=(PureDP(math.inf),))
+    with working_precision(128):
+        loss = Fraction(upper(arb_of(max(max(a / b, b / a) for a, b in pairs)).log()))
+    return Observed(distance=loss, costs=(PureDP(loss * releases),))
 
 
 def _probabilities(given: Any) -> list[Fraction]:
@@ -210,19 +210,12 @@ def _probabilities(given: Any) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
-@dataclass(frozen=True, slots=True)
-class _ByExponents:
+def _by_exponents(rate: Any, releases: int, here: Any, there: Any) -> Observed:
     """Theorem  exponents that move by at most d change each weight, and their sum, by exp(d)."""
-
-    rate: Any
-    releases: int
-
-    def observed(self, here: Any, there: Any) -> Observed:
-        far = distance(here, there, "Linf")
-        if far == math.inf:
-            return Observed(distance=far, costs=(PureDP(math.inf),))
-        loss = 2 * Fraction(far) * rational(self.rate) * self.releases
-        return Observed(distance=far, costs=(PureDP(loss),))
+    far = distance(here, there, "Linf")
+    if far == math.inf:
+        return Observed(distance=far, costs=(PureDP(math.inf),))
+    return Observed(distance=far, costs=(PureDP(2 * Fraction(far) * rational(rate) * releases),))
 
 
 def _choice_exp(given: dict[str, Any]) -> Call:
@@ -231,7 +224,7 @@ def _choice_exp(given: dict[str, Any]) -> Call:
         kind="choice_exp",
         value=given["exponents"],
         parameters=(rate, size),
-        rule=_ByExponents(rate, _count(size)),
+        rule=_Rule(partial(_by_exponents, rate, _count(size))),
     )
 
 
@@ -343,7 +336,7 @@ def noise(
                 remedy="pass a number, or the name of an argument",
             )
 
-        @functools.wraps(function)
+        @wraps(function)
         def declared(*args: Any, **named: Any) -> Any:
             return _through(function, declaration, args, named)
 

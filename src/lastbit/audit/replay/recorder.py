@@ -44,9 +44,7 @@ ADDED = "added noise"
 class Rule(Protocol):
     """How far two inputs of a primitive are apart, and what that costs."""
 
-    def observed(self, here: Any, there: Any) -> Observed:
-        """From the input on one dataset to that on its neighbour."""
-        ...
+    def observed(self, here: Any, there: Any) -> Observed: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,7 +208,6 @@ class Tape:
         return sum(call.kind != ADDED for call in self._calls)
 
     def add(self, call: Call) -> int:
-        """Note a call; its number is returned."""
         self._calls.append(call)
         return len(self._calls) - 1
 

@@ -206,7 +206,6 @@ class ProgramAudit:
 
     @property
     def clean(self) -> bool:
-        """Whether no neighbour showed anything."""
         return not self.findings
 
     @property
@@ -304,7 +303,6 @@ def audit_program(
 
 
 def _quiet(found: Replay) -> bool:
-    """Whether nothing was seen to move."""
     return found.clean and keeps(PureDP(0), found.cost)
 
 

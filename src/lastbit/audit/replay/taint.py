@@ -45,7 +45,6 @@ class Spread:
     whole: bool = False
 
     def at(self, index: int) -> Fraction:
-        """The scale of one entry."""
         return self.scale[index] if isinstance(self.scale, tuple) else self.scale
 
     def cost(self, shifts: Mapping[int, Fraction]) -> tuple[Guarantee, ...] | None:
@@ -105,7 +104,6 @@ class Source:
     others: frozenset[int] = frozenset()
 
     def times(self, factor: Fraction) -> Source:
-        """The same draw, stretched."""
         return replace(self, factor=self.factor * factor)
 
 
@@ -322,7 +320,6 @@ class _Array(np.ndarray[Any, Any]):
         return (self[entry] for entry in range(len(self)))
 
     def tolist(self) -> Any:
-        """Lists of tracked numbers."""
         return [part.tolist() if isinstance(part, _Array) else part for part in self]
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:
@@ -336,7 +333,6 @@ class _Array(np.ndarray[Any, Any]):
         return tainted(part, self.source, self.index) if exact and self.is_tainted() else part
 
     def _arranged(self, method: str, *args: Any, **named: Any) -> Any:
-        """The same noise in another order or shape."""
         part = getattr(np.asarray(self), method)(*args, **named)
         if not self.is_tainted():
             return part

@@ -51,21 +51,11 @@ EAST = 0.0029445  # degrees of longitude: just below 200 m
 
 def lastbit_targets() -> Iterator[Target | SumTarget]:
     """Everything public that draws noise."""
-    yield from _laplace()
-    yield from _gaussian()
-    yield from _certified_floats()
-    yield SumTarget(name="lastbit sum", release=exact_sum, claimed=1)
-    for dtype in ("int32", "int64"):
-        yield SumTarget(name=f"lastbit {dtype} sum", release=exact_sum, claimed=1, dtype=dtype)
-    yield from _points()
-    yield from _earth()
-    yield from _counts()
-    yield from _choices()
-    yield from _medians()
-    yield from _withheld()
-    yield from _sampled_noise()
-    yield from _heavy_tails()
-    yield from _sampled_answers()
+    yield from (*_laplace(), *_gaussian(), *_certified_floats())
+    for dtype, name in (("float64", "sum"), ("int32", "int32 sum"), ("int64", "int64 sum")):
+        yield SumTarget(name=f"lastbit {name}", release=exact_sum, claimed=1, dtype=dtype)
+    yield from (*_points(), *_earth(), *_counts(), *_choices(), *_medians(), *_withheld())
+    yield from (*_sampled_noise(), *_heavy_tails(), *_sampled_answers())
 
 
 def _ours(name: str, release: Callable[..., Any], claimed: Any, **known: Any) -> Target:
@@ -216,10 +206,7 @@ def _points() -> Iterator[Target]:
 def _earth() -> Iterator[Target]:
     geo = Geo(epsilon="1/200m", region=(52.3, 13.0, 52.7, 13.8))
     east = (BERLIN[0], BERLIN[1] + EAST)
-    known: dict[str, Any] = {
-        "claimed": geo.guarantee_at(200).epsilon,
-        "values": (BERLIN, east),
-    }
+    known: dict[str, Any] = {"claimed": geo.guarantee_at(200).epsilon, "values": (BERLIN, east)}
 
     def moved(place: tuple[float, float], size: int) -> NDArray[np.float64]:
         return np.asarray(geo.release(np.full((size, 2), place)))
@@ -348,7 +335,6 @@ def _withheld() -> Iterator[Target]:
 
 
 def _sampled_noise() -> Iterator[Target]:
-    """Noise drawn directly and added by the user."""
     unit = {"values": (0, 1), "step": 1, "scale": 1}
     deviation = unit | {"scale": float(DEVIATION), "delta": DELTA}
     draws: tuple[tuple[str, Callable[[int], Any], Mapping[str, Any]], ...] = (

@@ -17,13 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.targets.lastbit import lastbit_targets
-from lastbit.audit.targets.target import (
-    Bounds,
-    ReleaseOfSums,
-    SumTarget,
-    Target,
-    again_and_again,
-)
+from lastbit.audit.targets.target import Bounds, ReleaseOfSums, SumTarget, Target, again_and_again
 from lastbit.errors import InvalidParameter
 
 DELTA = 1e-6

@@ -93,7 +93,6 @@ class Target:
         )
 
     def draw(self, world: int, size: int) -> NDArray[np.float64]:
-        """`size` releases of the first (0) or the second (1) value."""
         return checked(self.release(self.values[world], size), size)
 
 
@@ -136,7 +135,6 @@ class SumTarget:
         _keep(self, name=name, release=release, claimed=claimed, delta=delta, dtype=kind)
 
     def draw(self, data: NDArray[Any], bounds: Bounds, size: int) -> NDArray[np.float64]:
-        """`size` releases of the sum of these records."""
         return checked(self.release(own_copy(data), bounds, size), size)
 
 
