@@ -20,14 +20,6 @@ that releases are independent. The other way round, resistance proves nothing.
 | `forked` | noise that a forked process repeats | docs/threat-model.md |
 | `timing` | draws that take longer for larger noise | Jin et al. 2021 |
 
-| file | holds |
-|---|---|
-| `floats.py` | attacks on bits: `preimage`, `precision`, `polar_pairs`, `low_bits` |
-| `noise.py` | attacks on the noise itself: `threshold`, `forked`, `timing` |
-| `sums.py` | attacks on sums: `narrow_sum`, `reordering`, `not_a_number`, `overflow` |
-| `registry.py` | all attacks by name, and which targets they suit |
-| `trial.py` | counting an event, and how many trials an attack needs |
-
 What was tried on whom: docs/attacks.md, written by `make attacks`.
 """
 

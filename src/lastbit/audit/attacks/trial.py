@@ -33,8 +33,7 @@ Floats: TypeAlias = NDArray[np.float64]
 OutputSet: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 BLOCK = 1 << 16
 _KNOWLEDGE = MappingProxyType(
-    {"answers": ("answers without noise", "(first, second)"), "scale": ("scale", "...")}
-    | {"step": ("grid", "...")}
+    {"answers": "answers without noise", "scale": "scale", "step": "grid"}
 )
 
 
@@ -69,10 +68,10 @@ class Trial:
         """What the target says of itself, refused if it does not."""
         known = getattr(self.target, field)
         if known is None:
-            what, example = _KNOWLEDGE[field]
+            example = "(first, second)" if field == "answers" else "..."
             raise InvalidParameter(
                 "target",
-                problem=f"does not say its {what}",
+                problem=f"does not say its {_KNOWLEDGE[field]}",
                 remedy=f"pass Target(..., {field}={example})",
             )
         return known
@@ -169,13 +168,8 @@ def tally(target: Target, event: OutputSet, *, trials: int, likely: int, group: 
             counts[world] += int(met.sum())
             if world == likely and example is None and met.any():
                 example = float(drawn[int(np.argmax(met)) * group])
-    return Tally(
-        hits=counts[likely],
-        trials=trials,
-        other_hits=counts[1 - likely],
-        other_trials=trials,
-        example=example,
-    )
+    hits = {"hits": counts[likely], "other_hits": counts[1 - likely]}
+    return Tally(**hits, trials=trials, other_trials=trials, example=example)
 
 
 def example_of(seen: float | None) -> str:

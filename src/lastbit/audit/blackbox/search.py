@@ -33,24 +33,18 @@ Progress: TypeAlias = Callable[[float, str], None]
 
 # Each look: outputs of each input, share of the time, caution, and how many pairs are kept.
 _LOOKS = ((3 << 15, 0.1, 2.0, 4), (3 << 19, 0.2, 1.5, 1))
-_FIRST_FIT = 3 << 12
+_FIRST_FIT, _LEAST_FIT = 3 << 12, 3 << 7
 _FIT, _FIT_SHARE = 3 << 20, 0.25
 _REFINE, _REFINE_SHARE = 1 << 23, 0.2
-_LEAST_FIT = 3 << 7
-_FEWEST = 6
-_TRY = 1 << 10
+_FEWEST, _TRY = 6, 1 << 10
 _FEATURES = 4e-6  # seconds for the features of an output, roughly
 _FIT_FACTOR = 3
 _RESERVED = 0.3
 _CANDIDATES = 2  # of each kind
-_FIT_CAUTION = 2.0
-_LAST_CAUTION = 1.5
-_LEAST_CHUNK, _CHUNK = 1 << 8, 1 << 14
-_FOR_CUTS = 1 << 17
-_FOR_TABLES = 3 << 16
-_CHUNK_NUMBERS = 1 << 16
+_FIT_CAUTION, _LAST_CAUTION = 2.0, 1.5
+_LEAST_CHUNK, _CHUNK, _CHUNK_NUMBERS = 1 << 8, 1 << 14, 1 << 16
+_FOR_CUTS, _FOR_TABLES = 1 << 17, 3 << 16
 _GUESS = 1 << 23
-
 _REMEMBERED = 256
 
 

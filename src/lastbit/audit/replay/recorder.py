@@ -446,23 +446,29 @@ class Replayer:
             little = allowed is not None and move.distance <= allowed * (1 + Fraction(1, 1 << 40))
             problem = f"{call.kind}: {move.why}{', by a rounding' * little}"
             self.find("sensitivity", call.where, problem, move.distance, allowed)
-        if move.costs is None:
-            self._unpriced.append(call.kind)
-            self._uncoupled = True
-        else:
-            self._charge(move.costs, move.declared, getattr(call.rule, "spread", None))
+        self._uncoupled |= move.costs is None
+        self._charge(call.kind, move.costs, move.declared, getattr(call.rule, "spread", None))
 
     def _charge(
         self,
-        costs: tuple[Guarantee, ...],
+        kind: str,
+        costs: tuple[Guarantee, ...] | None,
         declared: tuple[Guarantee, ...] | None = None,
         spread: Spread | None = None,
     ) -> None:
         """At the distances seen, and as the mechanisms declare it: either is a bound."""
+        if costs is None:
+            self._unpriced.append(kind)
+            return
         self._costs += costs
         self._declared += costs if declared is None else declared
         real = spread is not None and spread.law == "gaussian" and not spread.whole
         self._gaussian &= real or not costs
+
+    def _lost(self, kind: Kind, where: str, problem: str) -> None:
+        """A finding after which nothing is private."""
+        self.find(kind, where, problem)
+        self._charge(ADDED, (PureDP(math.inf),))
 
     def find(
         self,
@@ -502,8 +508,7 @@ class Replayer:
         flat = index.ravel().tolist()
         moved = shifts(call.value, plain(value), index.shape)
         if moved is None:
-            self.find("sensitivity", call.where, "the value under the noise is not finite")
-            self._charge((PureDP(math.inf),))
+            self._lost("sensitivity", call.where, "the value under the noise is not finite")
         else:
             np.add.at(self._used(draw), flat, 1)
             entries = self._shifts.setdefault(draw, {})
@@ -567,8 +572,7 @@ class Replayer:
         """The cost of one draw: every entry may be shifted by one amount only."""
         call = self.tape[draw]
         if centre is None:
-            self.find("sensitivity", call.where, "the centre of the noise is not finite")
-            self._charge((PureDP(math.inf),))
+            self._lost("sensitivity", call.where, "the centre of the noise is not finite")
             return
         total: dict[int, Fraction] = {}
         entries = self._shifts.get(draw, {})
@@ -580,16 +584,11 @@ class Replayer:
             if len(moved) > 1 or (draw in self._mixed and any(moved)):
                 where = self._wheres.get(draw, call.where)
                 self._uncoupled |= draw in self._shared  # two sums of noises may be priced better
-                self.find("reuse", where, f"one draw of {call.kind} covers different values")
-                self._charge((PureDP(math.inf),))
+                self._lost("reuse", where, f"one draw of {call.kind} covers different values")
                 return
             total[entry] = moved.pop()
         spread: Spread = self._spreads.get(draw, call.taint)
-        costs = spread.cost(total)
-        if costs is None:
-            self._unpriced.append(call.kind)
-        else:
-            self._charge(costs, spread=spread)
+        self._charge(call.kind, spread.cost(total), spread=spread)
 
 
 def _started(groups: dict[int, tuple[Any, int]], session: Any) -> int:

@@ -224,23 +224,19 @@ class _Scalar:
         noise.source, noise.index = source, index
         return noise
 
-    def __add__(self, other: Any) -> Any:
-        return _added(self, other, operator.add)
+    def _sum(self, other: Any, operation: Any, *, reflected: bool = False) -> Any:
+        one, two = (other, self) if reflected else (self, other)
+        return _added(one, two, operation)
 
-    def __radd__(self, other: Any) -> Any:
-        return _added(other, self, operator.add)
-
-    def __sub__(self, other: Any) -> Any:
-        return _added(self, other, operator.sub)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _added(other, self, operator.sub)
+    __add__ = partialmethod(_sum, operation=operator.add)
+    __radd__ = partialmethod(_sum, operation=operator.add, reflected=True)
+    __sub__ = partialmethod(_sum, operation=operator.sub)
+    __rsub__ = partialmethod(_sum, operation=operator.sub, reflected=True)
 
     def __mul__(self, other: Any) -> Any:
         return _stretched(self, other, operator.mul)
 
-    def __rmul__(self, other: Any) -> Any:
-        return _stretched(self, other, operator.mul)
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         return _stretched(self, other, operator.truediv)

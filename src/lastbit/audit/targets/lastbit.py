@@ -70,24 +70,22 @@ def _many(release: Callable[[Any], Any], of: Callable[[Any], Any] = lambda value
 # ---------------------------------------------------------------- numbers plus noise
 
 
+def _at_once(value: Any, size: int, *, kind: Any, **options: Any) -> Any:
+    """One release of many coordinates."""
+    return kind(sensitivity=1, dimension=size, **options).release(np.full(size, value))
+
+
 def _laplace() -> Iterator[Target]:
     for scale in (1, 10):
         noise = mechanisms.Laplace(sensitivity=1, scale=scale)
-        name = f"Laplace, integers, scale {scale}"
         known = {"scale": scale, "values": (0, 1), "step": 1}
+        name = f"Laplace, integers, scale {scale}"
         yield _ours(name, _many(noise.release), noise.epsilon, **known)
         fine = mechanisms.Laplace(sensitivity=1, scale=scale, grid="auto")
         step = fine.lattice.step
-
-        def release(
-            value: float, size: int, fine: mechanisms.Laplace = fine, step: Fraction = step
-        ) -> Any:
-            wide = mechanisms.Laplace(sensitivity=1, scale=fine.scale, grid=step, dimension=size)
-            return wide.release(np.full(size, value))
-
-        yield _ours(
-            f"Laplace, floats, scale {scale}", release, fine.epsilon, scale=scale, step=step
-        )
+        release = partial(_at_once, kind=mechanisms.Laplace, scale=fine.scale, grid=step)
+        name = f"Laplace, floats, scale {scale}"
+        yield _ours(name, release, fine.epsilon, scale=scale, step=step)
 
 
 def _gaussian() -> Iterator[Target]:
@@ -96,15 +94,10 @@ def _gaussian() -> Iterator[Target]:
     for kind, grid, delta in (*kinds, ("integers, delta 1/20", None, SEEN_DELTA)):
         one = mechanisms.Gaussian(sensitivity=1, epsilon=1, delta=delta, grid=grid)
         step = one.lattice.step
-        options = {"variance": one.variance, "grid": step if grid else None}
-
-        def release(value: Any, size: int, options: Mapping[str, Any] = options) -> Any:
-            many = mechanisms.Gaussian(sensitivity=1, dimension=size, **options)
-            return many.release(np.full(size, value))
-
+        options: dict[str, Any] = {"variance": one.variance, "grid": step if grid else None}
         yield _ours(
             f"Gaussian, {kind}",
-            release,
+            partial(_at_once, kind=mechanisms.Gaussian, **options),
             1,
             delta=delta,
             values=(0, 1) if grid is None else (0.0, 1.0),
@@ -177,29 +170,28 @@ def _points() -> Iterator[Target]:
     def sampled(points: Any) -> Any:
         return np.asarray(sampling.planar_laplace("1/16", size=len(points)), np.float64) + points
 
+    def moved(point: Any, size: int, move: Callable[[Any], Any]) -> Any:
+        return move(np.full((size, 2), point))
+
     for name, move, far, claimed, step in (
         ("PlanarLaplace", lattice.release, 1.0, lattice.guarantee_at(1).epsilon, lattice.grid),
         ("PolarLaplace", polar.release, 200.0, polar.guarantee_at(200).epsilon, polar.cell),
         ("planar_laplace", sampled, 16.0, 1, 1),
     ):
-
-        def moved(point: Any, size: int, move: Callable[[Any], Any] = move) -> Any:
-            return move(np.full((size, 2), point))
-
+        values = ((0.0, 0.0), (far, 0.0))
+        known = {"answers": (0.0, far), "scale": far, "step": step}
         yield _ours(
             name,
-            lambda point, size, moved=moved: moved(point, size)[:, 0],
+            lambda point, size, move=move: moved(point, size, move)[:, 0],
             claimed,
-            values=((0.0, 0.0), (far, 0.0)),
-            answers=(0.0, far),
-            scale=far,
-            step=step,
+            values=values,
+            **known,
         )
         yield _ours(
             f"{name}, which is nearer",
-            lambda point, size, moved=moved, far=far: nearer(moved(point, size), far),
+            lambda point, size, move=move, far=far: nearer(moved(point, size, move), far),
             claimed,
-            values=((0.0, 0.0), (far, 0.0)),
+            values=values,
         )
 
 
