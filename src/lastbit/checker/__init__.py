@@ -8,11 +8,10 @@ Numbers are fractions; bounds are rounded the safe way.
 | file | holds |
 |---|---|
 | `dispatch.py` | `check`, `problem_of`: a certificate of any kind, accepted or refused |
-| `numbers.py` | fractions read and written, roots and logarithms rounded the safe way |
-| `floats.py` | formats, intervals, and the error of drawing a uniform |
-| `errors.py` | derivations of rounding errors, rule by rule |
+| `numbers.py` | fractions, intervals, formats and generators, rounded the safe way |
+| `error_bound.py` | derivations of rounding errors, rule by rule |
 | `law.py`, `direction.py` | exact output laws of running code, and whether it is monotone |
-| `rounding.py`, `shape.py`, `rate.py` | code that adds noise and rounds |
+| `rounding.py`, `shape.py` | code that adds noise and rounds |
 | `code.py`, `steps.py` | is the code here the code that was certified? |
 | `snapping.py` | the snapping mechanism |
 | `release.py`, `query.py`, `answer.py` | answers about tables |
@@ -21,14 +20,7 @@ Other rooms may import the names below and nothing else: entry points, and the s
 certificate must carry (`beliefs`). tests/architecture enforces it.
 """
 
-from .dispatch import (
-    beliefs,
-    certificate_in,
-    check,
-    check_apart_from_code,
-    names_code,
-    problem_of,
-)
+from .dispatch import beliefs, certificate_in, check, check_apart_from_code, names_code, problem_of
 from .numbers import Rejected
 
 __all__ = [

@@ -27,13 +27,13 @@ Checked  tests/release/test_words.py
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from .numbers import digest, number, require
+from .numbers import Json, digest, number, require
 from .query import Question, constant_of, question_of
 from .release import HASH, same
 
@@ -51,7 +51,7 @@ _QUANTILES = (
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 
 
-def guarantee_of(plan: Mapping[str, Any]) -> str:
+def guarantee_of(plan: Json) -> str:
     """The promise in one sentence."""
     epsilon, delta, rho = (number(plan["cost"][name]) for name in ("epsilon", "delta", "rho"))
     if rho:
@@ -63,7 +63,7 @@ def guarantee_of(plan: Mapping[str, Any]) -> str:
     return f"{price} differential privacy for one {unit} {how}"
 
 
-def notes_of(plan: Mapping[str, Any]) -> list[str]:
+def notes_of(plan: Json) -> list[str]:
     """What a reader must know, in the order in which answers say it."""
     functions = {recipe["function"] for recipe in plan["recipes"]}
     notes = [_INTERVALS]
@@ -130,7 +130,7 @@ _CELL = frozenset({"value", "standard_error", "low", "high"})
 _FIRST_ANSWER = 3
 
 
-def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+def check_answer(record: Json, certificate: Json) -> None:
     """Raise `Rejected` unless the answer is what a certificate, accepted already, certifies."""
     require(certificate["kind"] == "release", "the certificate is not of a release")
     require(set(record) >= _PARTS, "the answer lacks a part")
@@ -179,7 +179,7 @@ def _check_entry(entry: Any, paid: str | None) -> None:
     require(hash_ != paid, "the entry of the answer is the one before it")
 
 
-def _check_words(record: Mapping[str, Any], plan: Mapping[str, Any], *, recorded: bool) -> None:
+def _check_words(record: Json, plan: Json, *, recorded: bool) -> None:
     """What people read: written again from the plan, and compared letter for letter."""
     require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
     notes = notes_of(plan)
@@ -239,7 +239,7 @@ def _number_or_none(value: Any) -> bool:
 # ---------------------------------------------------------------- consistent counts
 
 
-def _check_consistent(record: Mapping[str, Any], question: Question) -> None:
+def _check_consistent(record: Json, question: Question) -> None:
     """The rows are those before, with counts made whole, not negative and adding up."""
     before, after = record["before"], record["rows"]
     values = [column for column in record["columns"] if column["role"] == "value"]

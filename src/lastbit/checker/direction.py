@@ -20,15 +20,12 @@ it is rounded for all u or for none, and its range is wide enough for both.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
-from .numbers import Rejected, number, require
-
-Rows: TypeAlias = Sequence[Sequence[Any]]
+from .numbers import ARITHMETIC, Rejected, Rows, number, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,6 @@ class _Stretch:
     work: list[int]
 
     def at(self, top: int) -> Range:
-        """The range and the direction of a step."""
         known: dict[int, Range] = {}
         for index in sorted(self._needed(top)):
             self.work[0] += 1
@@ -131,9 +127,9 @@ class _Stretch:
                 return _clamp(known[argument], low, high)
             case ["ROUND", argument, step]:
                 return _rounded(known[argument], number(step))
-            case [str(rule), argument] if rule in _UNARY:
-                return _UNARY[rule](known[argument])
-            case [str(rule), left, right] if rule in _ARITHMETIC:
+            case [str(rule), argument]:
+                return _unary(rule, known[argument])
+            case [str(rule), left, right] if rule in ARITHMETIC:
                 return _combined(rule, known[left], known[right])
         raise Rejected("a step is not of the kind that can be followed")
 
@@ -233,8 +229,7 @@ def _given(constant: Fraction) -> Range:
 
 
 def _combined(rule: str, a: Range, b: Range) -> Range:
-    """A sum, difference, product or quotient."""
-    run: Callable[[Any, Any], Any] = _ARITHMETIC[rule]
+    run = ARITHMETIC[rule]
     way = _ways(rule, a, b)
     ends = [run(float(x), float(y)) for x in (a.low, a.high) for y in (b.low, b.high)]
     rounded = _machine(min(ends), max(ends), way)
@@ -267,38 +262,29 @@ def _ways(rule: str, a: Range, b: Range) -> int:
     return _joined({a.way * _sign(b), b.way and -b.way * _sign(a)})
 
 
-def _negated(x: Range) -> Range:
-    return Range(-x.high, -x.low, -x.way, x.machine, x.steady, x.unit)
-
-
-def _logarithm(x: Range) -> Range:
+def _unary(rule: str, x: Range) -> Range:
     low, high = float(x.low), float(x.high)
-    require(low > 0, "a logarithm of what may not be above 0")
-    return _wider(math.log(low), math.log(high), x.way)
-
-
-def _exponential(x: Range) -> Range:
-    low, high = float(x.low), float(x.high)
-    require(high < 700, "an exponential may overflow")
-    return _wider(math.exp(low), math.exp(high), x.way)
-
-
-def _root(x: Range) -> Range:
-    require(x.low >= 0, "a square root of what may be below 0")
-    return _machine(math.sqrt(float(x.low)), math.sqrt(float(x.high)), x.way)
-
-
-def _absolute(x: Range) -> Range:
-    """Of abs, which keeps the type, and of fabs, which makes it a float."""
-    require(x.low >= 0 or x.high <= 0, "an absolute value of what may have either sign")
-    size = x if x.low >= 0 else _negated(x)
-    low, high = min(size.low, _nearest(size.low)), max(size.high, _nearest(size.high))
-    return Range(low, high, size.way, x.machine, x.steady, x.unit)
-
-
-def _sgn(x: Range) -> Range:
-    low, high = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
-    return Range(low, high, x.way, x.machine, x.steady, Fraction(1))
+    match rule:
+        case "NEG":
+            return Range(-x.high, -x.low, -x.way, x.machine, x.steady, x.unit)
+        case "LN":
+            require(low > 0, "a logarithm of what may not be above 0")
+            return _wider(math.log(low), math.log(high), x.way)
+        case "EXP":
+            require(high < 700, "an exponential may overflow")
+            return _wider(math.exp(low), math.exp(high), x.way)
+        case "SQRT":
+            require(x.low >= 0, "a square root of what may be below 0")
+            return _machine(math.sqrt(low), math.sqrt(high), x.way)
+        case "ABS":  # by abs, which keeps the type, or by fabs, which makes it a float
+            require(x.low >= 0 or x.high <= 0, "an absolute value of what may have either sign")
+            size = x if x.low >= 0 else _unary("NEG", x)
+            least, most = min(size.low, _nearest(size.low)), max(size.high, _nearest(size.high))
+            return Range(least, most, size.way, x.machine, x.steady, x.unit)
+        case "SGN":
+            least, most = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
+            return Range(least, most, x.way, x.machine, x.steady, Fraction(1))
+    raise Rejected("a step is not of the kind that can be followed")
 
 
 def _wider(low: float, high: float, way: int) -> Range:
@@ -331,23 +317,3 @@ def _clamp(x: Range, low: Any, high: Any) -> Range:
     if found.steady and not found.machine and found.low == found.high:
         return _counted(found, _unit_of(found.low))
     return found
-
-
-_UNARY: Mapping[str, Callable[[Range], Range]] = MappingProxyType(
-    {
-        "NEG": _negated,
-        "LN": _logarithm,
-        "EXP": _exponential,
-        "SQRT": _root,
-        "ABS": _absolute,
-        "SGN": _sgn,
-    }
-)
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
-    {
-        "ADD": lambda x, y: x + y,
-        "SUB": lambda x, y: x - y,
-        "MUL": lambda x, y: x * y,
-        "DIV": lambda x, y: x / y,
-    }
-)

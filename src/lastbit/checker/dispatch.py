@@ -8,7 +8,7 @@ numbers; only functions that a certificate names may take as long as they like: 
 
 | kind | claims | checked in |
 |---|---|---|
-| error-bound | how far float code strays from its real meaning | `errors.py` |
+| error-bound | how far float code strays from its real meaning | `error_bound.py` |
 | law | the exact loss of running code for two inputs | `law.py` |
 | refutation | an output set that two inputs reach with these probabilities | `law.py` |
 | snapping | the loss of the snapping mechanism for all inputs | `snapping.py` |
@@ -24,17 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from .answer import check_answer
-from .errors import check_error_bound
+from .error_bound import check_error_bound
 from .law import check_law, check_refutation
-from .numbers import Rejected, digest, require
+from .numbers import Json, Rejected, digest, require
 from .release import check_release
 from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
 
-_CHECKED: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], None]] = MappingProxyType(
+_CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType(
     {
         "error-bound": check_error_bound,
         "law": check_law,
@@ -138,13 +137,13 @@ _RELEASE = (
 )
 
 
-def certificate_in(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def certificate_in(found: Json) -> Json:
     """The certificate itself, or the one that a saved answer holds."""
     inner = found.get("certificate") if "rows" in found else found
     return inner if isinstance(inner, Mapping) else found
 
 
-def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
+def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
     """What a proof of this kind rests on and nothing here checks."""
     match kind:
         case "error-bound":
@@ -164,7 +163,7 @@ def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
     raise Rejected("its kind is unknown")
 
 
-def check(certificate: Mapping[str, Any]) -> None:
+def check(certificate: Json) -> None:
     """Raise `Rejected` unless the certificate, or that of a saved answer, proves its claim.
 
     Code that it names is imported and called.
@@ -172,7 +171,7 @@ def check(certificate: Mapping[str, Any]) -> None:
     _check_whole(certificate, _check_body)
 
 
-def check_apart_from_code(certificate: Mapping[str, Any]) -> None:
+def check_apart_from_code(certificate: Json) -> None:
     """Raise `Rejected` unless all holds that can be seen without running code.
 
     For a certificate that `names_code` this is no acceptance: whether that code is here, is the
@@ -181,7 +180,7 @@ def check_apart_from_code(certificate: Mapping[str, Any]) -> None:
     _check_whole(certificate, _check_still)
 
 
-def names_code(certificate: Mapping[str, Any]) -> bool:
+def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)
     kind, claim = inner.get("kind"), inner.get("claim")
@@ -190,7 +189,7 @@ def names_code(certificate: Mapping[str, Any]) -> bool:
     return kind in ("law", "refutation")
 
 
-def _check_whole(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
+def _check_whole(certificate: Json, of_kind: Callable[..., None]) -> None:
     try:
         require(isinstance(certificate, Mapping), "it is not a JSON object")
         inner = certificate_in(certificate)
@@ -201,7 +200,7 @@ def _check_whole(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -
         raise Rejected(f"it is malformed ({type(error).__name__})") from error
 
 
-def _check(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
+def _check(certificate: Json, of_kind: Callable[..., None]) -> None:
     require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
     require(certificate["lastbit"] == "certificate", "it is not a certificate")
     version = certificate["version"]
@@ -219,18 +218,17 @@ def _check(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None
     of_kind(kind, claim, body)
 
 
-def _check_still(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """What can be seen without running code."""
+def _check_still(kind: str, claim: Json, body: Json) -> None:
     about = "it is about running code, and nothing of it can be checked without running it"
     require(kind not in ("law", "refutation"), about)
     (check_rounding_steps if kind == "rounding" else _CHECKED[kind])(claim, body)
 
 
-def _check_body(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def _check_body(kind: str, claim: Json, body: Json) -> None:
     _CHECKED[kind](claim, body)
 
 
-def problem_of(certificate: Mapping[str, Any]) -> str | None:
+def problem_of(certificate: Json) -> str | None:
     """Why a certificate is rejected; None if it is accepted."""
     try:
         check(certificate)

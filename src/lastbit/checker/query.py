@@ -32,7 +32,7 @@ from math import ceil, floor, prod
 from types import MappingProxyType
 from typing import Any
 
-from .numbers import Rejected, number, require
+from .numbers import Json, Rejected, number, require
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
 _AGGREGATE = frozenset(
@@ -71,7 +71,6 @@ class Asked:
 
     @property
     def ranked(self) -> bool:
-        """Whether it is drawn by rank and not made of noisy sums."""
         return self.function in _RANKED
 
     @property
@@ -192,7 +191,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     )
 
 
-def _check_afterwards(query: Mapping[str, Any], single: frozenset[str]) -> None:
+def _check_afterwards(query: Json, single: frozenset[str]) -> None:
     """What happens after the noise: it sees columns of the answer only."""
     if query["having"] is not None:
         _check(query["having"], frozenset())
@@ -306,12 +305,10 @@ class Facts:
 
     @property
     def weight_one(self) -> int:
-        """What stands for the weight 1."""
         return 1 if self.unit is None else _WEIGHT
 
     @property
     def total(self) -> int:
-        """The most that all rows of a unit weigh together."""
         return self.max_rows * self.weight_one
 
     @property
@@ -324,7 +321,7 @@ class Facts:
         return min(known)
 
 
-def facts_of(plan: Mapping[str, Any], question: Question) -> Facts:
+def facts_of(plan: Json, question: Question) -> Facts:
     """The card's facts as the plan names them, each within its limits."""
     unit, rows, groups = plan["unit"], plan["max_rows"], plan["max_groups"]
     require(unit is None or (isinstance(unit, str) and bool(unit)), "the unit has no name")
@@ -361,24 +358,20 @@ class Measured:
 
     @property
     def largest(self) -> int:
-        """The greatest size of the integer of one row."""
         size = max(abs(self.lowest), abs(self.highest))
         return {"values": size, "squares": size**2}.get(self.kind, 1)
 
     @property
     def signed(self) -> bool:
-        """Whether rows can pull it both ways."""
         return self.kind == "values" and self.lowest < 0 < self.highest
 
     @property
     def identity(self) -> object:
-        """Equal for measures that are one."""
         grid = (self.centre, self.step, self.lowest, self.highest)
         bins = (self.edges, self.clamped)
         return self.kind, identity_of(self.expression), self.nullable, grid, bins
 
     def json(self, name: str) -> dict[str, Any]:
-        """As plans write it."""
         return {
             "name": name,
             "kind": self.kind,

@@ -31,14 +31,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .numbers import (
-    Rejected,
-    digest,
-    exp_bounds,
-    ln_bounds,
-    number,
-    require,
-)
+from .numbers import Json, Rejected, digest, exp_bounds, ln_bounds, number, require
 from .query import (
     Asked,
     Facts,
@@ -74,7 +67,6 @@ class _Proof:
     concentrated: bool
 
     def aggregate(self, name: Any) -> tuple[Asked, Mapping[str, str]]:
-        """The aggregate of this name, and the measures it is made of."""
         for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
             if part.name == name:
                 return part, recipe["measures"]
@@ -108,7 +100,7 @@ def same(one: Any, other: Any) -> bool:
     return _canonical(one) == _canonical(other)
 
 
-def check_release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def check_release(claim: Json, body: Json) -> None:
     """Raise `Rejected` unless the release costs no more than is claimed."""
     require(set(claim) == _CLAIM, "the claim lacks a part, or has one too many")
     require(set(body) == _BODY, "the body lacks a part, or has one too many")
@@ -131,7 +123,7 @@ def check_release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     _check_price(claim, plan, proved)
 
 
-def _check_names(claim: Mapping[str, Any], body: Mapping[str, Any], plan: Any) -> None:
+def _check_names(claim: Json, body: Json, plan: Any) -> None:
     """What is named in several places must be one thing; digests are worked out again."""
     for name in ("table", "unit", "neighbours", "query"):
         require(same(claim[name], plan[name]), f"claim and plan differ in {name}")
@@ -144,8 +136,8 @@ def _check_names(claim: Mapping[str, Any], body: Mapping[str, Any], plan: Any) -
 
 
 def _check_derived(
-    body: Mapping[str, Any],
-    plan: Mapping[str, Any],
+    body: Json,
+    plan: Json,
     question: Question,
     facts: Facts,
     measures: Mapping[str, Measured],
@@ -167,9 +159,8 @@ def _check_derived(
 # ---------------------------------------------------------------- the parts
 
 
-def _parts(plan: Mapping[str, Any], proof: _Proof) -> list[Mapping[str, Any]]:
-    """The parts, if they are those that the query needs, each once."""
-    parts: list[Mapping[str, Any]] = plan["parts"]
+def _parts(plan: Json, proof: _Proof) -> list[Json]:
+    parts: list[Json] = plan["parts"]
     require(isinstance(parts, list), "there are no parts")
     found: list[tuple[str, ...]] = []
     for part in parts:
@@ -188,8 +179,7 @@ def _parts(plan: Mapping[str, Any], proof: _Proof) -> list[Mapping[str, Any]]:
     return parts
 
 
-def _part(part: Mapping[str, Any], proof: _Proof) -> _Loss:
-    """What a part costs, as it states; no less than its noise makes it cost."""
+def _part(part: Json, proof: _Proof) -> _Loss:
     match part["part"]:
         case "noise":
             return _noise(part, proof)
@@ -198,7 +188,7 @@ def _part(part: Mapping[str, Any], proof: _Proof) -> _Loss:
     return _rank(part, proof)
 
 
-def _noise(part: Mapping[str, Any], proof: _Proof) -> _Loss:
+def _noise(part: Json, proof: _Proof) -> _Loss:
     moved = moves_of(proof.measures[part["measure"]], proof.facts)
     gaussian = part["mechanism"] == "gaussian"
     require(gaussian or part["mechanism"] == "laplace", "a mechanism is unknown")
@@ -215,7 +205,7 @@ def _noise(part: Mapping[str, Any], proof: _Proof) -> _Loss:
     return _Loss(epsilon=_stated(part["epsilon"], moved[norm] / noise))
 
 
-def _keys(part: Mapping[str, Any], facts: Facts) -> _Loss:
+def _keys(part: Json, facts: Facts) -> _Loss:
     fields = {"part", "measure", "mechanism", "keys_per_person", "scale", "threshold"}
     require(set(part) == fields | {"epsilon", "delta"}, "a part lacks a number")
     require(part["mechanism"] == "threshold", "a mechanism is unknown")
@@ -232,7 +222,7 @@ def _keys(part: Mapping[str, Any], facts: Facts) -> _Loss:
     )
 
 
-def _rank(part: Mapping[str, Any], proof: _Proof) -> _Loss:
+def _rank(part: Json, proof: _Proof) -> _Loss:
     fields = {"part", "aggregate", "measure", "mechanism", "role", "level", "shift", "ends"}
     fields |= {"candidates", "sensitivity", "rate", "epsilon", "rho"}
     require(set(part) == fields, "a part lacks a number, or has one too many")
@@ -254,9 +244,7 @@ def _rank(part: Mapping[str, Any], proof: _Proof) -> _Loss:
     return _Loss(epsilon=epsilon)
 
 
-def _check_aim(
-    part: Mapping[str, Any], function: str, level: Fraction, rate: Fraction, bins: int
-) -> None:
+def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins: int) -> None:
     """The ends and the shift: public, and as wide as the interval's 95 % ask (Theorem 3)."""
     ends = [number(end) for end in part["ends"]]
     require(len(ends) == 2 and all(e.denominator == 1 and e >= 0 for e in ends), "ends are odd")
@@ -286,7 +274,6 @@ def _positive(text: Any) -> Fraction:
 
 
 def _stated(text: Any, proved: Fraction) -> Fraction:
-    """The price a part states, not below the one that its noise proves."""
     stated = number(text)
     require(stated >= proved, "a part costs more than it says")
     return stated
@@ -317,7 +304,7 @@ def _some(chance: Fraction, keys: int) -> Fraction:
 # ---------------------------------------------------------------- in all
 
 
-def _total(plan: Mapping[str, Any], losses: list[_Loss]) -> _Loss:
+def _total(plan: Json, losses: list[_Loss]) -> _Loss:
     """The parts together: sums, and from rho to epsilon and delta where that is on record."""
     zero = Fraction(0)
     total = _Loss(
@@ -349,7 +336,7 @@ def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
     return exp_bounds(max(exponent, -_FARTHEST))[1]
 
 
-def _check_price(claim: Mapping[str, Any], plan: Mapping[str, Any], proved: _Loss) -> None:
+def _check_price(claim: Json, plan: Json, proved: _Loss) -> None:
     """Proved <= cost <= claimed, in one currency; and no more was charged than was asked."""
     require(set(plan["cost"]) == set(_PRICE), "the cost lacks a part")
     require(set(plan["asked"]) == {*_PRICE, "weights"}, "the price asked lacks a part")

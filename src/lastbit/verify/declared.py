@@ -13,25 +13,12 @@ from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Derivation
-from lastbit.verify.error_bounds.formats import BINARY64, Format
-from lastbit.verify.error_bounds.intervals import Interval
+from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval
 from lastbit.verify.language.evaluation import real_value
 from lastbit.verify.language.expressions import Add, Expression, Variable
-from lastbit.verify.noise_shape import (
-    Generator,
-    Unrecognised,
-    library_grid,
-    noise_direction,
-)
-from lastbit.verify.rounding import (
-    Code,
-    Setting,
-    Ulps,
-    followed_code,
-    general_excess,
-    setting_of,
-)
-from lastbit.verify.running.uniforms import draw_error
+from lastbit.verify.noise_shape import Unrecognised, library_grid, noise_direction
+from lastbit.verify.rounding import Code, Setting, Ulps, followed_code, general_excess, setting_of
+from lastbit.verify.running.uniforms import Uniform, draw_error
 
 _PRECISION = 192
 _MOST_ROUNDS = 20
@@ -63,27 +50,22 @@ class DeclaredAnalysis(Setting):
 
     @property
     def delta_t(self) -> Fraction:
-        """The same, with the rounding of the quotient by the cell."""
         return self.delta_n + self.delta_round
 
     @property
     def excess(self) -> Fraction:
-        """What the floats cost."""
         ratio = 4 * self.delta_t / (self.cell - 2 * self.delta_t)
         return general_excess(self.rate * self.cell, ratio)
 
     @property
     def epsilon(self) -> Fraction:
-        """The loss proved for the code."""
         return self.rate * self.sensitivity + self.excess
 
     @property
     def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
         return PureDP(self.epsilon)
 
     def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
         off = {"u": draw_error(self.uniform)}
         claim = self.claim(
             [self.program],
@@ -118,7 +100,7 @@ def declared_certificate(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None = None,
+    uniform: Uniform | None = None,
     parameters: Mapping[str, Any] | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,
@@ -201,7 +183,6 @@ def _largest(reaches: Callable[[Fraction], bool], least: Fraction) -> Fraction:
 
 
 def _pieces(low: Fraction, high: Fraction) -> list[Interval]:
-    """From one cut to the other, finer towards both."""
     points = [low]
     while points[-1] * 4 < Fraction(1, 2) and len(points) < 6:
         points.append(points[-1] * 4)

@@ -46,26 +46,8 @@ from typing import Any
 import numpy as np
 
 from lastbit.errors import LastbitError
-from lastbit.verify.language.expressions import (
-    Absolute,
-    Add,
-    Clamp,
-    Condition,
-    Constant,
-    Divide,
-    Exp,
-    Expression,
-    Ln,
-    Multiply,
-    Negate,
-    Piecewise,
-    RoundTo,
-    Sign,
-    Sqrt,
-    Subtract,
-    Variable,
-    expression_to_json,
-)
+from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.expressions import Condition, Expression, expression_to_json
 from lastbit.verify.running.code import Code
 from lastbit.verify.tracing.trace import followed
 
@@ -225,22 +207,30 @@ class _Following:
 
     def _step(self, expression: Expression) -> Moving:
         match expression:
-            case Constant():
+            case ex.Constant():
                 return _constant(expression.value)
-            case Variable(name="u"):
+            case ex.Variable(name="u"):
                 return Moving(Fraction(self._u[0]), Fraction(self._u[1]), 1)
-            case Variable(name="value"):
+            case ex.Variable(name="value"):
                 return Moving(Fraction(self._value), Fraction(self._value), 0)
-            case Add() | Subtract() | Multiply() | Divide():
+            case ex.Add() | ex.Subtract() | ex.Multiply() | ex.Divide():
                 return _dyadic(expression, self.of(expression.left), self.of(expression.right))
-            case Piecewise():
+            case ex.Piecewise():
                 return self._cases(expression)
-            case Negate() | Ln() | Exp() | Sqrt() | Absolute() | Sign() | Clamp() | RoundTo():
+            case (
+                ex.Negate()
+                | ex.Ln()
+                | ex.Exp()
+                | ex.Sqrt()
+                | ex.Absolute()
+                | ex.Sign()
+                | ex.Clamp()
+                | ex.RoundTo()
+            ):
                 return _unary(expression, self.of(expression.argument))
         raise NotFollowed("an input is neither the value nor u")
 
-    def _cases(self, expression: Piecewise) -> Moving:
-        """One case, or two and the step between them."""
+    def _cases(self, expression: ex.Piecewise) -> Moving:
         condition = expression.condition
         if condition.name == "value":
             holds = condition.holds(Fraction(self._value))
@@ -349,7 +339,7 @@ def _floats(low: float, high: float, way: int) -> Moving:
 # ---------------------------------------------------------------- single steps
 
 
-def _dyadic(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> Moving:
+def _dyadic(step: ex.Add | ex.Subtract | ex.Multiply | ex.Divide, a: Moving, b: Moving) -> Moving:
     way = _way(step, a, b)
     operation = _OPERATIONS[type(step)]
     results = [operation(x, y) for x in a.ends for y in b.ends]
@@ -368,64 +358,69 @@ def _dyadic(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> M
     return Moving(min(both.low, rounded.low), max(both.high, rounded.high), way, kind)
 
 
-def _way(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> int:
+def _way(step: ex.Add | ex.Subtract | ex.Multiply | ex.Divide, a: Moving, b: Moving) -> int:
     match step:
-        case Add():
+        case ex.Add():
             return _together(a.way, b.way)
-        case Subtract():
+        case ex.Subtract():
             return _together(a.way, -b.way)
-        case Multiply():
+        case ex.Multiply():
             return _together(a.way * b.sign if a.way else 0, b.way * a.sign if b.way else 0)
-        case Divide():
+        case ex.Divide():
             return _together(a.way * b.sign, -b.way * a.sign if b.way else 0)
 
 
-def _result_places(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> int | None:
+def _result_places(
+    step: ex.Add | ex.Subtract | ex.Multiply | ex.Divide, a: Moving, b: Moving
+) -> int | None:
     """Of the exact results; a quotient has them if it is by one power of two."""
     assert a.places is not None and b.places is not None
     match step:
-        case Add() | Subtract():
+        case ex.Add() | ex.Subtract():
             return max(a.places, b.places)
-        case Multiply():
+        case ex.Multiply():
             return a.places + b.places
-        case Divide():
+        case ex.Divide():
             by = _places(1 / b.low) if b.low == b.high else None
             return None if by is None else a.places + by
 
 
 _OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = types.MappingProxyType(
     {
-        Add: operator.add,
-        Subtract: operator.sub,
-        Multiply: operator.mul,
-        Divide: operator.truediv,
+        ex.Add: operator.add,
+        ex.Subtract: operator.sub,
+        ex.Multiply: operator.mul,
+        ex.Divide: operator.truediv,
     }
 )
 
 
-def _unary(step: Negate | Ln | Exp | Sqrt | Absolute | Sign | Clamp | RoundTo, x: Moving) -> Moving:
+def _unary(
+    step: ex.Negate | ex.Ln | ex.Exp | ex.Sqrt | ex.Absolute | ex.Sign | ex.Clamp | ex.RoundTo,
+    x: Moving,
+) -> Moving:
     low, high = x.ends
     match step:
-        case Negate():
+        case ex.Negate():
             return Moving(-x.high, -x.low, -x.way, x.kind, x.places)
-        case Ln():
+        case ex.Ln():
             if low <= 0:
                 raise NotFollowed("a logarithm of what may not be above 0")
             return _near(math.log(low), math.log(high), x.way)
-        case Exp():
+        case ex.Exp():
             if high >= _MOST_EXPONENT:
                 raise NotFollowed("an exponential may overflow")
             return _near(math.exp(low), math.exp(high), x.way)
-        case Sqrt():
+        case ex.Sqrt():
             return _floats(math.sqrt(low), math.sqrt(high), x.way)
-        case Absolute():
+        case ex.Absolute():
             return _absolute(x)
-        case Sign():
+        case ex.Sign():
             one, two = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
             return Moving(one, two, x.way, x.kind, 0)
-        case Clamp():
+        case ex.Clamp():
             return _clamped(step, x)
-        case RoundTo():
+        case ex.RoundTo():
             return _rounded(x, step.step)
 
 
@@ -441,7 +436,6 @@ def _absolute(x: Moving) -> Moving:
 
 
 def _rounded(x: Moving, step: Fraction) -> Moving:
-    """A multiple of the step: a whole number of Python for the step 1, else a float."""
     low, high = (round(end / step) * step for end in (x.low, x.high))
     near = _floats(float(low), float(high), x.way)
     if step != 1:
@@ -456,7 +450,7 @@ def _near(low: float, high: float, way: int) -> Moving:
     return _floats(low, high, way)
 
 
-def _clamped(step: Clamp, x: Moving) -> Moving:
+def _clamped(step: ex.Clamp, x: Moving) -> Moving:
     """Between the bounds; at one of them Python gives the bound itself, of its own type."""
     found = x
     for bound, of, clear in ((step.low, max, x.low > 0), (step.high, min, x.high < 0)):

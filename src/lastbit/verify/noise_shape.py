@@ -16,36 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
 from lastbit.exact import arb_of, ends, floor_log2, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, power_of_two
-from lastbit.verify.error_bounds.intervals import Interval
+from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, Interval, power_of_two
+from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.evaluation import machine_value
-from lastbit.verify.language.expressions import (
-    Absolute,
-    Add,
-    Clamp,
-    Constant,
-    Divide,
-    Exp,
-    Expression,
-    Ln,
-    Multiply,
-    Negate,
-    Piecewise,
-    RoundTo,
-    Sign,
-    Sqrt,
-    Subtract,
-    Table,
-    Variable,
-    table,
-)
-from lastbit.verify.running.uniforms import FullPrecision, Grid, draw_error
-
-Generator: TypeAlias = FullPrecision | Grid
+from lastbit.verify.language.expressions import Expression, Table, table
+from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, draw_error
 
 _PRECISION = 192
 _BITS = 6  # of a cut: a rounder number costs nothing
@@ -56,7 +34,7 @@ _ZERO, _HALF, _ONE = Fraction(0), Fraction(1, 2), Fraction(1)
 # ---------------------------------------------------------------- generators
 
 
-def every_float(format: Format) -> Generator:
+def every_float(format: Format) -> Uniform:
     """The generator that draws every float of a format; a grid where there are none."""
     if isinstance(format, Binary):
         return FullPrecision(min(format.significand, 53), max(format.least_exponent, -1022))
@@ -69,8 +47,8 @@ def library_grid(format: Format) -> Grid:
 
 
 def generator_of(
-    uniform: object, format: object, *, default: Callable[[Format], Generator]
-) -> Generator:
+    uniform: object, format: object, *, default: Callable[[Format], Uniform]
+) -> Uniform:
     """The model that was passed, or the default; refused if the format lacks what it draws."""
     if not isinstance(format, Binary | Fixed):
         raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
@@ -84,7 +62,7 @@ def generator_of(
     return found
 
 
-def _is_held(uniform: Generator, format: Format) -> bool:
+def _is_held(uniform: Uniform, format: Format) -> bool:
     """Whether all draws are numbers of the format: its finest are those next to 0 and to 1."""
     last = uniform.size - 1
     drawn = {Fraction(uniform.point(k)) for k in (0, min(1, last), max(last - 1, 0), last)}
@@ -130,11 +108,9 @@ class Linear:
 
     @property
     def is_line(self) -> bool:
-        """Whether it is constant + slope * u."""
         return not self.share and not self.logs
 
     def at(self, u: Fraction) -> Fraction:
-        """The number on the line."""
         return self.constant + self.slope * u
 
 
@@ -165,11 +141,9 @@ class Following:
     _known: dict[int, Linear] = field(default_factory=dict)
 
     def whole(self) -> Linear:
-        """The meaning of the last step."""
         return self.linear(len(self.steps.expressions) - 1)
 
     def linear(self, root: int) -> Linear:
-        """The meaning of a step, by the weights of all steps below it."""
         if root not in self._known:
             self._known[root] = self._weighed(root)
         return self._known[root]
@@ -185,15 +159,15 @@ class Following:
             weight, signs = weights.of[place], weights.signs[place]
             node, below = self.steps.expressions[place], self.steps.below[place]
             match node:
-                case Constant():
+                case ex.Constant():
                     totals[""] += weight * node.value
-                case Variable(name="u" | "value"):
+                case ex.Variable(name="u" | "value"):
                     totals[node.name] += weight
                     ways |= signs if node.name == "u" else set()
-                case Sign():
+                case ex.Sign():
                     self.turning.add(below[0])
                     totals[""] += weight * self._sign_of(below[0])
-                case Ln():
+                case ex.Ln():
                     if 0 in signs:
                         raise Unrecognised("nothing times a logarithm, which may be infinite")
                     inner = self._argument(below[0])
@@ -209,20 +183,20 @@ class Following:
     def _factors(self, node: Expression, below: tuple[int, ...]) -> Iterable[tuple[int, Fraction]]:
         """The steps below with the factor by which each enters this one."""
         match node:
-            case Add():
+            case ex.Add():
                 return ((below[0], _ONE), (below[1], _ONE))
-            case Subtract():
+            case ex.Subtract():
                 return ((below[0], _ONE), (below[1], -_ONE))
-            case Negate():
+            case ex.Negate():
                 return ((below[0], -_ONE),)
-            case Absolute():
+            case ex.Absolute():
                 self.turning.add(below[0])
                 return ((below[0], self._sign_of(below[0])),)
-            case Clamp():
+            case ex.Clamp():
                 return ((self._unclamped(node, below[0]), _ONE),)
-            case Piecewise():
+            case ex.Piecewise():
                 return ((below[0] if self._is_taken(node) else below[1], _ONE),)
-            case Multiply():
+            case ex.Multiply():
                 # constants first: what multiplies them need not be followed to know that
                 ways = sorted((below, below[::-1]), key=lambda way: not self._is_constant(way[0]))
                 for factor, other in ways:
@@ -230,22 +204,21 @@ class Following:
                     if fixed is not None:
                         return ((other, fixed),)
                 raise Unrecognised("a product of two things that both vary")
-            case Divide():
+            case ex.Divide():
                 divisor = self._fixed(below[1])
                 if not divisor:
                     raise Unrecognised("a quotient by something that varies")
                 return ((below[0], 1 / divisor),)
-            case RoundTo():
+            case ex.RoundTo():
                 raise Unrecognised(
                     "a part of the sum is rounded; round the whole sum once, at the end"
                 )
         raise Unrecognised("a step is not of the kind that can be followed")
 
     def _is_constant(self, place: int) -> bool:
-        return isinstance(self.steps.expressions[place], Constant)
+        return isinstance(self.steps.expressions[place], ex.Constant)
 
     def _fixed(self, place: int) -> Fraction | None:
-        """The number that a step is, for every value and u; None if it varies."""
         found = self.linear(place)
         return found.constant if found.is_line and not found.slope and not found.ways else None
 
@@ -258,7 +231,7 @@ class Following:
             raise Unrecognised("a logarithm of a number not above 0")
         return found
 
-    def _unclamped(self, node: Clamp, place: int) -> int:
+    def _unclamped(self, node: ex.Clamp, place: int) -> int:
         """The value as it is, if the clamp leaves the whole region alone."""
         if self.linear(place) != Linear(_ONE, _ZERO, _ZERO, (), frozenset()):
             raise Unrecognised("something else than the value is clamped")
@@ -269,7 +242,7 @@ class Following:
             raise Unrecognised("the value is clamped to less than the region")
         return place
 
-    def _is_taken(self, node: Piecewise) -> bool:
+    def _is_taken(self, node: ex.Piecewise) -> bool:
         condition = node.condition
         if condition.name != "u":
             raise Unrecognised("a case depends on something else than the uniform")
@@ -314,7 +287,7 @@ def noise_direction(noise: Expression) -> int:
         if place not in weights.of:
             continue
         node, below = steps.expressions[place], steps.below[place]
-        if node == Variable("u"):
+        if node == ex.Variable("u"):
             ways |= weights.signs[place]
         for under, factor in zip(below, _ways(node), strict=False):
             weights.pass_on(place, under, factor)
@@ -327,21 +300,24 @@ def noise_direction(noise: Expression) -> int:
 def _ways(node: Expression) -> tuple[Fraction, ...]:
     """The signs with which a step passes on the movement of the steps below it."""
     match node:
-        case Constant() | Variable(name="u"):
+        case ex.Constant() | ex.Variable(name="u"):
             return ()
-        case Negate():
+        case ex.Negate():
             return (-_ONE,)
-        case Ln() | Exp() | Sqrt() | RoundTo() | Clamp():
+        case ex.Ln() | ex.Exp() | ex.Sqrt() | ex.RoundTo() | ex.Clamp():
             return (_ONE,)
-        case Add():
+        case ex.Add():
             return (_ONE, _ONE)
-        case Subtract():
+        case ex.Subtract():
             return (_ONE, -_ONE)
-        case Multiply(left=Constant(value=factor)):
+        case ex.Multiply(left=ex.Constant(value=factor)):
             return (_ZERO, factor)
-        case Multiply(right=Constant(value=factor)) | Divide(right=Constant(value=factor)):
+        case (
+            ex.Multiply(right=ex.Constant(value=factor))
+            | ex.Divide(right=ex.Constant(value=factor))
+        ):
             return (factor, _ZERO)
-        case Multiply() | Divide():
+        case ex.Multiply() | ex.Divide():
             raise Unrecognised("a product of two things that both vary")
     raise Unrecognised("a step is not of the kind that can be followed")
 
@@ -359,23 +335,19 @@ class Side:
 
     @property
     def interval(self) -> Interval:
-        """Where u lies."""
         return self.following.interval
 
     @property
     def slope(self) -> Fraction:
-        """beta: how fast t moves with u."""
         return self.log[2]
 
     def u(self, t: Fraction) -> Fraction:
-        """The uniform at which alpha + beta u = t."""
         return (t - self.log[1]) / self.slope
 
     @property
     def has_signs(self) -> bool:
-        """Whether the code takes an absolute value or a sign."""
         steps = self.following.steps.expressions
-        return any(isinstance(step, Absolute | Sign) for step in steps)
+        return any(isinstance(step, ex.Absolute | ex.Sign) for step in steps)
 
 
 def sides(programs: Sequence[Expression], region: Interval) -> tuple[tuple[Side, ...], Fraction]:
@@ -431,7 +403,7 @@ def _followed(steps: Table, region: Interval) -> list[Following]:
 def _check_ends(following: Following) -> None:
     """Refuse code that takes other steps at an end of the interval than on either side of it."""
     steps = following.steps
-    cases = [node for node in steps.expressions if isinstance(node, Piecewise)]
+    cases = [node for node in steps.expressions if isinstance(node, ex.Piecewise)]
     marks = {_ZERO, _ONE, *(node.condition.bound for node in cases)}
     for end in following.interval:
         below = max((mark for mark in marks if mark < end), default=None)
@@ -443,12 +415,11 @@ def _check_ends(following: Following) -> None:
 
 
 def _taken(steps: Table, u: Fraction) -> set[int]:
-    """The steps that are used at one uniform."""
     found = {len(steps.expressions) - 1}
     for place in range(len(steps.expressions) - 1, -1, -1):
         if place in found:
             node, below = steps.expressions[place], steps.below[place]
-            if isinstance(node, Piecewise):
+            if isinstance(node, ex.Piecewise):
                 below = below[:1] if node.condition.holds(u) else below[1:]
             found.update(below)
     return found
@@ -483,7 +454,7 @@ class Cut:
     omega: Fraction
 
 
-def cut_beyond(side: Side, far: Fraction, *, uniform: Generator, format: Format) -> Cut | None:
+def cut_beyond(side: Side, far: Fraction, *, uniform: Uniform, format: Format) -> Cut | None:
     """A cut beyond which the ideal noise exceeds `far`; None if the generator is too coarse there.
 
     Theorem  let the draw be off by a step s of u. If t is proportional to u and s is relative, the
@@ -530,7 +501,7 @@ def _is_steady(side: Side, u: Fraction, format: Format) -> bool:
             return False
         for place in following.steps.reached(operand):
             step = following.steps.expressions[place]
-            if isinstance(step, Piecewise | Sign):
+            if isinstance(step, ex.Piecewise | ex.Sign):
                 return False
             try:
                 computed = machine_value(step, {"u": u}, format)

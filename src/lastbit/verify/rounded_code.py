@@ -11,17 +11,8 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter, NotCertified
 from lastbit.exact import Number, positive, rational
-from lastbit.verify.language.expressions import (
-    Add,
-    Clamp,
-    Constant,
-    Divide,
-    Expression,
-    Multiply,
-    Piecewise,
-    RoundTo,
-    table,
-)
+from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.expressions import Expression, table
 from lastbit.verify.rounding import Code, RoundingAnalysis, bound_to, certified_sums, followed_code
 from lastbit.verify.tracing.trace import Followed
 
@@ -73,17 +64,12 @@ def certified_code(
 
 
 def certified_function(
-    code: Code,
-    *,
-    sensitivity: Number,
-    cell: Number,
-    region: tuple[Number, Number],
-    **settings: Any,
+    code: Code, *, sensitivity: Number, cell: Number, region: tuple[Number, Number], **settings: Any
 ) -> tuple[RoundingAnalysis, bool]:
     """The same, or if the code does not round, what it loses once its result is; and if it does."""
     followed = followed_code(code, "value", "u")
     programs = tuple(one.expression for one in followed)
-    if any(isinstance(s, RoundTo) for program in programs for s in table(program).expressions):
+    if any(isinstance(s, ex.RoundTo) for program in programs for s in table(program).expressions):
         return _certified(followed, sensitivity, region, settings), True
     found = certified_sums(programs, sensitivity=sensitivity, cell=cell, region=region, **settings)
     return bound_to(found, "sum", followed), False
@@ -154,35 +140,37 @@ def _is_negative_zero(code: Followed, inputs: Mapping[str, float]) -> bool:
 def _parts(expression: Expression) -> _Parts:
     """The code's outermost steps: clamps, then the rounding, on every path."""
     match expression:
-        case Clamp():
+        case ex.Clamp():
             inner = _parts(expression.argument)
             lows = [end for end in (inner.low, expression.low) if end is not None]
             highs = [end for end in (inner.high, expression.high) if end is not None]
             low, high = max(lows, default=None), min(highs, default=None)
             return _Parts(inner.total, inner.cell, low, high)
-        case Piecewise():
+        case ex.Piecewise():
             one, other = _parts(expression.then), _parts(expression.otherwise)
             if (one.cell, one.low, one.high) != (other.cell, other.low, other.high):
                 raise NotCertified("the code rounds or clamps differently on its paths")
-            total = Piecewise(expression.condition, one.total, other.total)
+            total = ex.Piecewise(expression.condition, one.total, other.total)
             return _Parts(total, one.cell, one.low, one.high)
-        case RoundTo():
+        case ex.RoundTo():
             return _Parts(expression.argument, expression.step, None, None)
         case (
-            Add(left=rounded, right=Constant(value=nothing))
-            | Add(left=Constant(value=nothing), right=rounded)
+            ex.Add(left=rounded, right=ex.Constant(value=nothing))
+            | ex.Add(left=ex.Constant(value=nothing), right=rounded)
         ) if nothing == 0:
             return _parts(rounded)
         case (
-            Multiply(left=Constant(value=step), right=RoundTo() as rounded)
-            | Multiply(left=RoundTo() as rounded, right=Constant(value=step))
+            ex.Multiply(left=ex.Constant(value=step), right=ex.RoundTo() as rounded)
+            | ex.Multiply(left=ex.RoundTo() as rounded, right=ex.Constant(value=step))
         ) if rounded.step == 1 and step > 0:
             quotient = rounded.argument
-            if isinstance(quotient, Divide) and quotient.right == Constant(step):
+            if isinstance(quotient, ex.Divide) and quotient.right == ex.Constant(step):
                 return _Parts(quotient.left, step, None, None)
-        case Divide(
-            left=RoundTo(argument=Multiply(left=total, right=Constant(value=factor)), step=unit),
-            right=Constant(value=divisor),
+        case ex.Divide(
+            left=ex.RoundTo(
+                argument=ex.Multiply(left=total, right=ex.Constant(value=factor)), step=unit
+            ),
+            right=ex.Constant(value=divisor),
         ) if unit == 1 and factor == divisor > 0:
             if not _is_float(factor):
                 raise NotCertified(
@@ -191,7 +179,7 @@ def _parts(expression: Expression) -> _Parts:
                 )
             # the product is rounded just as the quotient by 1/factor would be
             return _Parts(total, 1 / factor, None, None)
-    if any(isinstance(step, RoundTo) for step in table(expression).expressions):
+    if any(isinstance(step, ex.RoundTo) for step in table(expression).expressions):
         raise NotCertified(
             "the code does not round its result in a form that is known: something is done to it "
             f"after the rounding, or before. {_FORMS}"
@@ -284,7 +272,6 @@ def _within(target: Fraction, analysis: Callable[[], RoundingAnalysis]) -> Round
 
 
 def _common_power(region: tuple[Number, Number]) -> Fraction:
-    """The largest power of two of which both ends are multiples."""
     ends = [rational(end, "region") for end in region]
     powers = []
     for end in ends:

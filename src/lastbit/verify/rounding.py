@@ -9,25 +9,15 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
-from lastbit.exact import (
-    Number,
-    arb_of,
-    floor_log2,
-    positive,
-    rational,
-    upper,
-    working_precision,
-)
+from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Derivation
-from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, power_of_two
-from lastbit.verify.error_bounds.intervals import Interval
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, analyse, error_proof
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (
     Cut,
-    Generator,
     Side,
     cut_beyond,
     every_float,
@@ -36,7 +26,7 @@ from lastbit.verify.noise_shape import (
     sides,
 )
 from lastbit.verify.running.code import Code as NamedCode
-from lastbit.verify.running.uniforms import FullPrecision, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error
 from lastbit.verify.tracing.agreement import beside, noise_points
 from lastbit.verify.tracing.binding import record
 from lastbit.verify.tracing.trace import Followed, arguments_of, followed
@@ -65,7 +55,7 @@ class Setting:
 
     format: Format
     ulps: tuple[tuple[str, Fraction], ...]
-    uniform: Generator
+    uniform: Uniform
     cell: Fraction
     region: Interval
     delta_round: Fraction
@@ -73,7 +63,6 @@ class Setting:
     def analysed(
         self, program: Expression, u: Interval, errors: Mapping[str, Number] | None = None
     ) -> Derivation:
-        """How far the program strays for uniforms of an interval and all values of the region."""
         try:
             return analyse(
                 program,
@@ -119,7 +108,6 @@ class Setting:
     def proof(
         self, derivation: Derivation, errors: Mapping[str, Number] | None = None
     ) -> dict[str, Any]:
-        """An error bound as a part of a certificate."""
         ulps = dict(self.ulps)
         claim, body = error_proof(derivation, errors=errors, format=self.format, ulps=ulps)
         return {"claim": claim, "body": body}
@@ -127,7 +115,6 @@ class Setting:
     def piece(
         self, derivation: Derivation, errors: Mapping[str, Number] | None = None
     ) -> dict[str, Any]:
-        """The error bound of one piece of the uniform, as certificates write it."""
         proof = self.proof(derivation, errors)
         claim = proof["claim"]
         return {"u": claim["ranges"]["u"], "error": claim["error"], "proof": proof["body"]}
@@ -138,7 +125,6 @@ class Setting:
         code: tuple[Mapping[str, Any], ...],
         **figures: Fraction,
     ) -> dict[str, Any]:
-        """What a certificate claims of these programs, with these figures."""
         ulps = DEFAULT_ULPS | dict(self.ulps)
         return {
             "code": [dict(one) for one in code],
@@ -155,11 +141,11 @@ class Setting:
 def setting_of(
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None,
+    uniform: Uniform | None,
     format: Format,
     ulps: Ulps | None,
     *,
-    default: Callable[[Format], Generator],
+    default: Callable[[Format], Uniform],
 ) -> Setting:
     """The setting that was asked for, or a refusal that names what has no meaning."""
     size = rational(cell, "cell")
@@ -234,12 +220,10 @@ class RoundingAnalysis(Setting):
 
     @property
     def query_error(self) -> Fraction:
-        """How far the computed query may be from the exact one."""
         return Fraction(0) if self.query is None else self.query.error
 
     @property
     def ideal(self) -> Fraction:
-        """The loss in exact arithmetic."""
         return self.sensitivity / self.scale
 
     @property
@@ -251,7 +235,6 @@ class RoundingAnalysis(Setting):
 
     @property
     def omega(self) -> Fraction:
-        """How far the generator's error moves the noise."""
         return max(branch.cut.omega for branch in self.branches)
 
     @property
@@ -262,37 +245,30 @@ class RoundingAnalysis(Setting):
 
     @property
     def delta_n(self) -> Fraction:
-        """How far the computed sum is from the exact one of the same uniform."""
         return max(branch.error for branch in self.branches)
 
     @property
     def delta_t(self) -> Fraction:
-        """How far the computed sum is from the ideal one."""
         return self.omega + self.delta_n + self.delta_round
 
     @property
     def ratio(self) -> Fraction:
-        """R = 4 delta_t/(cell - 2 delta_t)."""
         return 4 * self.delta_t / (self.cell - 2 * self.delta_t)
 
     @property
     def general(self) -> Fraction:
-        """The excess by the corrected theorem of paper 000, for any ideal law of this loss."""
         return general_excess(self.cell / self.scale, self.ratio)
 
     @property
     def excess(self) -> Fraction:
-        """The excess for Laplace noise, by the exact ratio; never above `general`."""
         return laplace_excess(self.cell / self.scale, self.delta_t / self.scale)
 
     @property
     def epsilon(self) -> Fraction:
-        """The loss proved for the code."""
         return self.ideal + self.excess
 
     @property
     def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
         return PureDP(self.epsilon)
 
     @property
@@ -302,7 +278,6 @@ class RoundingAnalysis(Setting):
         return self.code if len(self.code) == wanted else ()
 
     def certificate(self) -> dict[str, Any]:
-        """The claim and its proof, for `lastbit.verify.check`."""
         claim = self.claim(
             self.programs,
             self.named,
@@ -335,7 +310,7 @@ def rounding_certificate(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None = None,
+    uniform: Uniform | None = None,
     parameters: Mapping[str, Any] | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
@@ -385,7 +360,7 @@ def certified_sums(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None = None,
+    uniform: Uniform | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,

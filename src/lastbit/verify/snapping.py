@@ -46,11 +46,9 @@ class Step:
     premises: tuple[Step, ...] = ()
 
     def __getitem__(self, name: str) -> Fraction:
-        """A number that the step concludes."""
         return dict(self.values)[name]
 
     def as_json(self) -> dict[str, Any]:
-        """The step and everything below it, as plain JSON values."""
         return {
             "rule": self.rule,
             "values": {name: str(value) for name, value in self.values},
@@ -72,38 +70,31 @@ class SnappingBound:
 
     @property
     def grid(self) -> Fraction:
-        """The least power of two that is not below 1/epsilon."""
         return grid(self.epsilon)
 
     @property
     def excess(self) -> Fraction:
-        """By how much the loss may exceed epsilon."""
         return self.derivation["excess"]
 
     @property
     def delta(self) -> Fraction:
-        """0, or the price of outputs that the least uniform cannot reach."""
         return self.derivation["delta"]
 
     @property
     def loss(self) -> Fraction:
-        """The proved bound on the privacy loss, epsilon + excess."""
         return self.epsilon + self.excess
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """The promise for query values at most 1 apart."""
         return PureDP(self.loss) if self.delta == 0 else ApproxDP(self.loss, self.delta)
 
     @property
     def cases(self) -> dict[str, Fraction]:
-        """The excess in each case of the proof, in its order."""
         steps = self.derivation.premises
         return {step.rule: step["excess"] for step in steps if step.rule in CASES}
 
     @property
     def units(self) -> Fraction:
-        """The excess in units of eta = 2**-p, the format's unit round-off."""
         return self.excess / power_of_two(-FORMATS[self.format][0])
 
     @property
@@ -112,7 +103,6 @@ class SnappingBound:
         return 12 * self.bound * self.epsilon + 2
 
     def tree(self) -> str:
-        """The derivation, conclusions first, one rule a line."""
         return "\n".join(_lines(self.derivation, self.format, depth=0))
 
     text = tree
@@ -124,7 +114,6 @@ class SnappingBound:
         return "\n".join(f"\\[ {formula} \\]" for formula in (*formulas, _in_latex(head)))
 
     def certificate(self) -> dict[str, Any]:
-        """The claim and its derivation, for `lastbit.verify.check`."""
         claim = {
             "mechanism": "snapping",
             "format": self.format,
@@ -218,7 +207,6 @@ class _Derivation:
     least: int
 
     def whole(self) -> Step:
-        """All cases, and the loss."""
         clamp = Step("CLAMP", (("bound", self.bound), ("distance", Fraction(1))))
         edges = self._edges()
         step, shift, growth = edges["grid"], edges["shift"], edges["growth"]
@@ -337,7 +325,6 @@ def _lines(step: Step, format: str, *, depth: int) -> Iterator[str]:
 
 
 def _conclusion(step: Step, format: str) -> str:
-    """What a step says, errors in units of eta and rounded up."""
     unit = power_of_two(-FORMATS[format][0])
     parts = (f"{name} {_shown(name, value, unit)}" for name, value in step.values)
     return ", ".join(parts)

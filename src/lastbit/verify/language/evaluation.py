@@ -14,27 +14,9 @@ from flint import arb
 
 from lastbit.errors import InvalidParameter, Overflow, Undecidable
 from lastbit.exact import Ball, arb_of, ends, refine, root_bounds, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format
-from lastbit.verify.language.expressions import (
-    Absolute,
-    Add,
-    Clamp,
-    Constant,
-    Divide,
-    Exp,
-    Expression,
-    Ln,
-    Multiply,
-    Negate,
-    Piecewise,
-    RoundTo,
-    Sample,
-    Sign,
-    Sqrt,
-    Subtract,
-    Variable,
-    table,
-)
+from lastbit.verify.error_bounds.formats import Format
+from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.expressions import Expression, table
 
 Value = TypeVar("Value")
 
@@ -44,11 +26,11 @@ def real_value(
 ) -> Ball:
     """A ball around the real value; `Undecidable` where a jump (sgn, rounding) is too near.
 
-    >>> real_value(Ln(Constant(2)), {})
+    >>> real_value(ex.Ln(ex.Constant(2)), {})
     Ball(0.69314718055994530942 ± 2.77e-21)
     """
     with working_precision(precision):
-        return Ball(_walk(expression, values, _real_step))
+        return Ball(_walk(expression, values, _real_step, lambda _, value: arb_of(Fraction(value))))
 
 
 def machine_value(
@@ -60,26 +42,35 @@ def machine_value(
     number; an `InvalidParameter` for ln or sqrt outside their domain, and for a division by 0.
 
     >>> from lastbit.verify import BINARY64
-    >>> tenth = Divide(Variable("x"), Constant(10))
+    >>> tenth = ex.Divide(ex.Variable("x"), ex.Constant(10))
     >>> machine_value(tenth, {"x": Fraction(1)}, BINARY64) == Fraction(0.1)
     True
     """
-    return _walk(expression, values, partial(_machine_step, format=format))
+
+    def given(name: str, value: Any) -> Fraction:
+        exact = Fraction(value)
+        if not format.holds(exact):
+            problem = f"is not a number of {format.name}"
+            raise InvalidParameter(name, problem=problem, remedy="round it first")
+        return exact
+
+    return _walk(expression, values, partial(_machine_step, format=format), given)
 
 
 def float_value(expression: Expression, values: Mapping[str, float]) -> float:
     """The value in Python's own floats, with its math library: what running code would give.
 
-    >>> float_value(Divide(Variable("x"), Constant(10)), {"x": 1.0})
+    >>> float_value(ex.Divide(ex.Variable("x"), ex.Constant(10)), {"x": 1.0})
     0.1
     """
-    return _walk(expression, values, _float_step)
+    return _walk(expression, values, _float_step, lambda _, value: float(value))
 
 
 def _walk(
     expression: Expression,
     values: Mapping[str, Any],
-    step: Callable[[Expression, list[Any], Mapping[str, Any]], Value],
+    step: Callable[[Expression, list[Any]], Value],
+    given: Callable[[str, Any], Value],
 ) -> Value:
     """Evaluate the steps that are needed: of a case distinction only the branch taken."""
     steps = table(expression)
@@ -88,14 +79,17 @@ def _walk(
     while stack:
         index = stack[-1]
         node, below = steps.expressions[index], steps.below[index]
-        if isinstance(node, Piecewise):
+        if isinstance(node, ex.Piecewise):
             taken = node.condition.holds(Fraction(_input(node.condition.name, values)))
             below = below[:1] if taken else below[1:]
         waiting = [place for place in below if place not in found]
         if waiting:
             stack.extend(waiting)
             continue
-        found[index] = step(node, [found[place] for place in below], values)
+        if isinstance(node, ex.Variable | ex.Sample):
+            found[index] = given(node.name, _input(node.name, values))
+        else:
+            found[index] = step(node, [found[place] for place in below])
         stack.pop()
     return found[len(steps.expressions) - 1]
 
@@ -107,37 +101,31 @@ def _input(name: str, values: Mapping[str, Any]) -> Any:
 
 
 _ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
-    Add: operator.add, Subtract: operator.sub, Multiply: operator.mul, Divide: operator.truediv,
-    Negate: operator.neg, Absolute: abs, Piecewise: lambda taken: taken,
+    ex.Add: operator.add, ex.Subtract: operator.sub, ex.Multiply: operator.mul,
+    ex.Divide: operator.truediv, ex.Negate: operator.neg, ex.Absolute: abs,
+    ex.Piecewise: lambda taken: taken,
 })  # fmt: skip
 _REAL: Mapping[type, Callable[..., Any]] = MappingProxyType(
-    {**_ARITHMETIC, Ln: arb.log, Exp: arb.exp, Sqrt: arb.sqrt}
+    {**_ARITHMETIC, ex.Ln: arb.log, ex.Exp: arb.exp, ex.Sqrt: arb.sqrt}
 )
 _FLOAT: Mapping[type, Callable[..., Any]] = MappingProxyType(
-    {**_ARITHMETIC, Ln: math.log, Exp: math.exp, Sqrt: math.sqrt}
+    {**_ARITHMETIC, ex.Ln: math.log, ex.Exp: math.exp, ex.Sqrt: math.sqrt}
 )
 
 
-def _real_step(node: Expression, below: list[arb], values: Mapping[str, Fraction]) -> arb:
+def _real_step(node: Expression, below: list[arb]) -> arb:
     match node:
-        case Constant():
+        case ex.Constant():
             return arb_of(node.value)
-        case Variable() | Sample():
-            return arb_of(Fraction(_input(node.name, values)))
-        case Sign():
-            return arb_of(_decided(below[0], _sign))
-        case Clamp():
-            return _clamped(below[0], node)
-        case RoundTo():
+        case ex.Sign():
+            return arb_of(_decided(below[0], lambda x: Fraction((x > 0) - (x < 0))))
+        case ex.Clamp():
+            low = below[0] if node.low is None else below[0].max(arb_of(node.low))
+            return low if node.high is None else low.min(arb_of(node.high))
+        case ex.RoundTo():
             return arb_of(_decided(below[0], partial(_multiple, step=node.step)))
     found: arb = _REAL[type(node)](*below)
     return found
-
-
-def _clamped(ball: arb, node: Clamp) -> arb:
-    if node.low is not None:
-        ball = ball.max(arb_of(node.low))
-    return ball if node.high is None else ball.min(arb_of(node.high))
 
 
 def _decided(ball: arb, jump: Callable[[Fraction], Fraction]) -> Fraction:
@@ -147,62 +135,51 @@ def _decided(ball: arb, jump: Callable[[Fraction], Fraction]) -> Fraction:
     return low
 
 
-def _sign(x: Fraction) -> Fraction:
-    return Fraction((x > 0) - (x < 0))
-
-
 def _multiple(x: Fraction, step: Fraction) -> Fraction:
     return round(x / step) * step
 
 
-def _machine_step(
-    node: Expression, below: list[Fraction], values: Mapping[str, Fraction], *, format: Format
-) -> Fraction:
+def _machine_step(node: Expression, below: list[Fraction], *, format: Format) -> Fraction:
     match node:
-        case Constant():
+        case ex.Constant():
             return format.rounded(node.value)
-        case Variable() | Sample():
-            value = Fraction(_input(node.name, values))
-            if not format.holds(value):
-                raise InvalidParameter(
-                    node.name, problem=f"is not a number of {format.name}", remedy="round it first"
-                )
-            return value
-        case Ln() | Exp() | Sqrt():
+        case ex.Ln() | ex.Exp() | ex.Sqrt():
             return _correctly_rounded(node, below[0], format)
-        case Sign():
-            return _sign(below[0])
-        case RoundTo():
+        case ex.Sign():
+            return Fraction((below[0] > 0) - (below[0] < 0))
+        case ex.RoundTo():
             return format.rounded(_multiple(below[0], node.step))
-        case Clamp():
+        case ex.Clamp():
             low = below[0] if node.low is None else max(below[0], format.rounded(node.low))
             return low if node.high is None else min(low, format.rounded(node.high))
-        case Divide() if below[1] == 0:
+        case ex.Divide() if below[1] == 0:
             raise InvalidParameter("divisor", problem="is 0", remedy="keep it away from 0")
     return format.rounded(_ARITHMETIC[type(node)](*below))
 
 
-def _correctly_rounded(node: Ln | Exp | Sqrt, x: Fraction, format: Format) -> Fraction:
+def _correctly_rounded(node: ex.Ln | ex.Exp | ex.Sqrt, x: Fraction, format: Format) -> Fraction:
     """ln, exp or sqrt of a rational, rounded to the nearest.
 
     ln x and exp x of rationals other than 1 and 0 are irrational (Lindemann), hence never halfway
     between two numbers: some precision decides. The square root of a rational may be rational; it
     is compared with the halfway points by squaring.
     """
-    if isinstance(node, Sqrt):
+    if isinstance(node, ex.Sqrt):
         return _rounded_root(x, format)
-    if isinstance(node, Ln) and x <= 0:
+    if isinstance(node, ex.Ln) and x <= 0:
         raise InvalidParameter("argument", problem="of ln is not above 0", remedy="keep it above 0")
-    if x == (1 if isinstance(node, Ln) else 0):
-        return Fraction(isinstance(node, Exp))
-    if isinstance(node, Exp) and abs(x) > 10**6:  # beyond every format's range: see Binary's limits
+    if x == (1 if isinstance(node, ex.Ln) else 0):
+        return Fraction(isinstance(node, ex.Exp))
+    if (
+        isinstance(node, ex.Exp) and abs(x) > 10**6
+    ):  # beyond every format's range: see Binary's limits
         if x > 0:
             raise Overflow(f"the result may overflow {format.name}")
         return Fraction(0)
 
     def at(precision: int) -> Fraction:
         with working_precision(precision):
-            ball = arb_of(x).log() if isinstance(node, Ln) else arb_of(x).exp()
+            ball = arb_of(x).log() if isinstance(node, ex.Ln) else arb_of(x).exp()
             low, high = (format.rounded(end) for end in ends(ball))
         if low != high:
             raise Undecidable("the rounding is not decided yet")
@@ -214,30 +191,22 @@ def _correctly_rounded(node: Ln | Exp | Sqrt, x: Fraction, format: Format) -> Fr
 def _rounded_root(x: Fraction, format: Format) -> Fraction:
     if x < 0:
         raise InvalidParameter("argument", problem="of sqrt is below 0", remedy="keep it above 0")
+    finest = format.least.denominator.bit_length()
     # neighbours on a grid finer than the format's halfway points: none lies between them, so what
     # does, the root or the middle, is rounded alike
-    low, high = root_bounds(x, 4 + _places(format) + x.numerator.bit_length())
+    low, high = root_bounds(x, 4 + finest + x.numerator.bit_length())
     return format.rounded((low + high) / 2)
 
 
-def _places(format: Format) -> int:
-    if isinstance(format, Binary):
-        return format.significand - format.least_exponent
-    assert isinstance(format, Fixed)
-    return format.fraction_bits
-
-
-def _float_step(node: Expression, below: list[float], values: Mapping[str, float]) -> float:
+def _float_step(node: Expression, below: list[float]) -> float:
     match node:
-        case Constant():
+        case ex.Constant():
             return node.value.numerator / node.value.denominator
-        case Variable() | Sample():
-            return float(_input(node.name, values))
-        case Sign():
+        case ex.Sign():
             return float((below[0] > 0) - (below[0] < 0))
-        case RoundTo():
+        case ex.RoundTo():
             return float(_multiple(Fraction(below[0]), node.step))
-        case Clamp():
+        case ex.Clamp():
             low = below[0] if node.low is None else max(below[0], float(node.low))
             return low if node.high is None else min(low, float(node.high))
     return float(_FLOAT[type(node)](*below))

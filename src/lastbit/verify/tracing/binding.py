@@ -44,7 +44,7 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
                 "name": module_of(one),
                 "source": _sha(inspect.getsource(one)),
                 "bytecode": _sha(json.dumps(_code(one.__code__))),
-                "reads": {read.name: read.leads_to for read in sorted(reads, key=lambda r: r.name)},
+                "reads": dict(sorted(reads.items())),
             }
             for one, reads in functions.items()
         ]
@@ -115,7 +115,6 @@ _CACHED = type(lru_cache(len))
 
 
 def _kept(function: types.FunctionType) -> list[object]:
-    """What a function holds beside its globals: enclosed values and defaults."""
     cells = [cell for cell in function.__closure__ or () if cell != types.CellType()]
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     return [*(cell.cell_contents for cell in cells), *defaults]
