@@ -186,9 +186,6 @@ def _sign(x: Range) -> int:
     return 1 if x.low > 0 else -1
 
 
-# ---------------------------------------------------------------- types
-
-
 def _machine(low: float, high: float, way: int) -> Range:
     require(math.isfinite(low) and math.isfinite(high), "a step may overflow")
     return Range(Fraction(low), Fraction(high), way, machine=True)
@@ -223,9 +220,6 @@ def _counted(x: Range, *units: Fraction | None) -> Range:
 def _given(constant: Fraction) -> Range:
     low, high = sorted((_nearest(constant), constant))
     return Range(low, high, 0, unit=_unit_of(constant))
-
-
-# ---------------------------------------------------------------- single steps
 
 
 def _combined(rule: str, a: Range, b: Range) -> Range:

@@ -1,12 +1,10 @@
 """Re-derives exact losses and refutations of running code, calling the code at boundaries only.
 
-What is believed: the machine's floats, that the code is monotone in its uniform between the splits
-that the claim names (if that is "proved": that it takes the steps in `programs`, which are followed
-here by `direction.py`), that it draws as the model says, and that it is a function: its
-answer depends on nothing but its arguments. It is called twice each time, and at all boundaries
-again in other orders, which finds code that draws, counts or remembers, but code can hide such
-things. Checking runs the function that the certificate names: check only what names code you would
-run.
+Believed: the machine's floats, that the code is monotone in its uniform between the splits that the
+claim names (if that is "proved": that it takes the steps in `programs`, which `direction.py`
+follows), that it draws as the model says, and that its answer depends on nothing but its arguments.
+It is called twice each time, and at all boundaries again in other orders, which finds code that
+draws, counts or remembers, but code can hide such things. Check only what names code you would run.
 
 Kind "law". For each of two inputs the uniforms are cut into cells without gaps; the code gives the
 cell's output at both ends of it, and outputs rise or fall from cell to cell. So the cells are the

@@ -230,9 +230,6 @@ def conditions(rows: Rows) -> list[tuple[str, Fraction]]:
     return [(row[3], number(row[5])) for row in rows if row[0] == "case"]
 
 
-# ---------------------------------------------------------------- run
-
-
 _RUN: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "neg": operator.neg, "pos": operator.pos, "abs": abs, "round": round, "min": min, "max": max,

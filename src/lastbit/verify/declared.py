@@ -21,7 +21,6 @@ from lastbit.verify.rounding import Code, Setting, Ulps, followed_code, general_
 from lastbit.verify.running.uniforms import Uniform, draw_error
 
 _PRECISION = 192
-_MOST_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +65,7 @@ class DeclaredAnalysis(Setting):
         return PureDP(self.epsilon)
 
     def certificate(self) -> dict[str, Any]:
+        """The claim and its proof, for `lastbit.verify.check`."""
         off = {"u": draw_error(self.uniform)}
         claim = self.claim(
             [self.program],
@@ -75,22 +75,15 @@ class DeclaredAnalysis(Setting):
             query_error=Fraction(0),
             epsilon=self.epsilon,
         )
+        ends = []
+        for end in self.ends:
+            proof = self.proof(end)
+            u, real = proof["claim"]["ranges"]["u"][0], proof["claim"]["real"]
+            ends.append({"u": u, "real": real, "proof": proof["body"]})
         figures = ("delta_n", "delta_round", "delta_t", "excess")
-        ends = [self.proof(end) for end in self.ends]
-        body = {
-            **{name: str(getattr(self, name)) for name in figures},
-            "pieces": [self.piece(piece, off) for piece in self.pieces],
-            "ends": [
-                {
-                    "u": proof["claim"]["ranges"]["u"][0],
-                    "real": proof["claim"]["real"],
-                    "proof": proof["body"],
-                }
-                for proof in ends
-            ],
-            "query": None,
-        }
-        return certify("rounding", claim, body)
+        body = {name: str(getattr(self, name)) for name in figures}
+        pieces = [self.piece(piece, off) for piece in self.pieces]
+        return certify("rounding", claim, {**body, "pieces": pieces, "ends": ends, "query": None})
 
 
 def declared_certificate(
@@ -183,11 +176,13 @@ def _largest(reaches: Callable[[Fraction], bool], least: Fraction) -> Fraction:
 
 
 def _pieces(low: Fraction, high: Fraction) -> list[Interval]:
-    points = [low]
-    while points[-1] * 4 < Fraction(1, 2) and len(points) < 6:
-        points.append(points[-1] * 4)
-    points.append(Fraction(1, 2))
-    mirrored = [high]
-    while (1 - mirrored[-1]) * 4 < Fraction(1, 2) and len(mirrored) < 6:
-        mirrored.append(1 - (1 - mirrored[-1]) * 4)
-    return list(pairwise([*points, *reversed(mirrored)]))
+    """From one cut to the other, finer towards both."""
+
+    def towards_half(t: Fraction) -> list[Fraction]:
+        points = [t]
+        while points[-1] * 4 < Fraction(1, 2) and len(points) < 6:
+            points.append(points[-1] * 4)
+        return points
+
+    mirrored = [1 - t for t in towards_half(1 - high)]
+    return list(pairwise([*towards_half(low), Fraction(1, 2), *reversed(mirrored)]))

@@ -63,14 +63,10 @@ class Setting:
     def analysed(
         self, program: Expression, u: Interval, errors: Mapping[str, Number] | None = None
     ) -> Derivation:
+        """How far the program strays for uniforms of an interval and all values of the region."""
+        ranges, ulps = {"u": u, "value": self.region}, dict(self.ulps)
         try:
-            return analyse(
-                program,
-                {"u": u, "value": self.region},
-                errors=errors,
-                format=self.format,
-                ulps=dict(self.ulps),
-            )
+            return analyse(program, ranges, errors=errors, format=self.format, ulps=ulps)
         except NoBound as problem:
             raise NotCertified(f"the code has no error bound there: {problem}") from None
 
@@ -278,6 +274,7 @@ class RoundingAnalysis(Setting):
         return self.code if len(self.code) == wanted else ()
 
     def certificate(self) -> dict[str, Any]:
+        """The claim and its proof, for `lastbit.verify.check`."""
         claim = self.claim(
             self.programs,
             self.named,
@@ -285,7 +282,6 @@ class RoundingAnalysis(Setting):
             query_error=self.query_error,
             epsilon=self.epsilon,
         )
-        figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
         branches = [
             {
                 "program": branch.side.program,
@@ -296,12 +292,10 @@ class RoundingAnalysis(Setting):
             }
             for branch in self.branches
         ]
-        body = {
-            **{name: str(getattr(self, name)) for name in figures},
-            "branches": branches,
-            "query": None if self.query is None else self.proof(self.query),
-        }
-        return certify("rounding", claim, body)
+        query = None if self.query is None else self.proof(self.query)
+        figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
+        body = {name: str(getattr(self, name)) for name in figures}
+        return certify("rounding", claim, {**body, "branches": branches, "query": query})
 
 
 def rounding_certificate(
@@ -461,42 +455,32 @@ def followed_code(
     function: Any = code
     name = None
     if isinstance(code, NamedCode):
-        function, given = code.function, {**dict(code.parameters), **given}
-        name = code.name
+        function, name, given = code.function, code.name, {**dict(code.parameters), **given}
     arguments = arguments_of(function)
-    inputs = [
-        argument
-        for argument, parameter in arguments.items()
-        if argument not in given and parameter.default is parameter.empty
-    ]
+    inputs = [n for n, a in arguments.items() if n not in given and a.default is a.empty]
+    wanted = [*data, "sign"]
     roles = {argument: argument for argument in inputs}
-    if isinstance(code, NamedCode) and len(inputs) in (len(data), len(data) + 1):
-        roles = dict(zip(inputs, (*data, "sign"), strict=False))
-    _check_order(roles, [*data, "sign"], [n for n in inputs if _is_placed(arguments[n])])
+    if isinstance(code, NamedCode) and len(inputs) in (len(data), len(wanted)):
+        roles = dict(zip(inputs, wanted, strict=False))
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    placed = [
+        n for n in inputs if arguments[n].kind not in (*by_name, inspect.Parameter.VAR_POSITIONAL)
+    ]
+    order = [wanted.index(roles[n]) for n in placed if roles[n] in wanted]
+    moved = any(role != n for n, role in roles.items() if n in wanted or n not in placed)
+    if order != sorted(order) or moved:
+        problem = "has its arguments in another order than their names say"
+        remedy = f"write them in the order {', '.join(wanted)}"
+        raise InvalidParameter("code", problem=problem, remedy=remedy)
     if set(roles.values()) == set(data):
         return (followed(function, roles, given, name=name),)
-    if set(roles.values()) == {*data, "sign"}:
+    if set(roles.values()) == set(wanted):
         (sign,) = (argument for argument, role in roles.items() if role == "sign")
         rest = {argument: role for argument, role in roles.items() if argument != sign}
         return tuple(followed(function, rest, {**given, sign: s}, sign, name) for s in (1.0, -1.0))
     names = ", ".join(data)
     problem = f"takes other inputs than {names}, or {names} and sign"
     raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")
-
-
-def _is_placed(argument: inspect.Parameter) -> bool:
-    return argument.kind in (argument.POSITIONAL_ONLY, argument.POSITIONAL_OR_KEYWORD)
-
-
-def _check_order(roles: Mapping[str, str], wanted: Sequence[str], placed: Sequence[str]) -> None:
-    """Refuse arguments whose place says another role than their name."""
-    known = [wanted.index(roles[name]) for name in placed if roles[name] in wanted]
-    named = all(role == name for name, role in roles.items() if name in wanted)
-    apart = all(role == name for name, role in roles.items() if name not in placed)
-    if known != sorted(known) or not named or not apart:
-        problem = "has its arguments in another order than their names say"
-        remedy = f"write them in the order {', '.join(wanted)}"
-        raise InvalidParameter("code", problem=problem, remedy=remedy)
 
 
 def _query(query: Query, setting: Setting) -> tuple[Derivation, tuple[Mapping[str, Any], ...]]:

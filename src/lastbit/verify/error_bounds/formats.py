@@ -203,8 +203,6 @@ def format_from_json(written: Mapping[str, object]) -> Format:
     raise WrongType("format", problem="is not written as one", remedy=remedy)
 
 
-# ---------------------------------------------------------------- intervals
-
 Interval: TypeAlias = tuple[Fraction, Fraction]
 
 RANGE_BITS = 64

@@ -26,9 +26,6 @@ _MOST_CELLS = 1 << 12
 _TURNS = "the output turns; only code that rises or falls is analysed"
 
 
-# ---------------------------------------------------------------- the laws of all inputs
-
-
 def laws_of(
     function: Function16,
     inputs: Halves,
@@ -111,9 +108,6 @@ def _keys(outputs: NDArray[Any]) -> Integers:
 def _from_keys(keys: Integers) -> NDArray[np.float64]:
     pattern = np.where(keys >= 0, keys, -(keys + 1) | np.int64(-(1 << 63)))
     return pattern.view(np.float64)
-
-
-# ---------------------------------------------------------------- all pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,9 +195,6 @@ def _window_least(share: Integers, low: Integers, high: Integers) -> Integers:
         here = np.flatnonzero(level == power)
         out[here] = np.minimum(stretch[low[here]], stretch[high[here] - (1 << power)])
     return out
-
-
-# ---------------------------------------------------------------- the snapping mechanism
 
 
 def snapped_binary16(

@@ -157,9 +157,6 @@ def draw_error(uniform: Uniform) -> Fraction:
     )
 
 
-# ---------------------------------------------------------------- where to look
-
-
 def model_of(uniform: object) -> Uniform:
     """The model that was passed, or full precision for None."""
     found = FullPrecision() if uniform is None else uniform

@@ -46,9 +46,6 @@ SPECIAL = (
 )
 
 
-# ---------------------------------------------------------------- points
-
-
 def words(seed: str) -> Iterator[int]:
     """Words of 64 bits that follow from a seed: nothing secret, and the same every time."""
     for count in range(1 << 62):
@@ -126,9 +123,6 @@ def _random_float(kind: int, bits: int) -> float:
         return (bits >> 11) * 2.0**-53
     sign = -1.0 if kind & 4 else 1.0
     return math.ldexp(sign * (1 + (bits >> 12) * 2.0**-52), kind // 8 % 44 - 36)
-
-
-# ---------------------------------------------------------------- the same instructions
 
 
 @dataclass(slots=True)
@@ -212,9 +206,6 @@ def _monitored(recorder: _Recorder) -> Iterator[None]:
         monitoring.register_callback(tool, events.INSTRUCTION, None)
         monitoring.register_callback(tool, events.CALL, None)
         monitoring.free_tool_id(tool)
-
-
-# ---------------------------------------------------------------- agreement
 
 
 def agree(

@@ -1,9 +1,8 @@
 """Traced values: they answer arithmetic with the expression of it, and refuse all else.
 
-A marker stands for a float that is not known. Whatever looks at it (its hash, text, class, truth,
-length, a conversion, an attribute, a copy) is either answered by an expression, or by a case
-distinction on a condition, or it is refused; and what was refused or asked is kept in the run, so
-that code which catches the answer cannot hide the question.
+A marker stands for a float that is not known. Whatever looks at it is answered by an expression, or
+by a case distinction on a condition, or refused; and what was refused or asked is kept in the run,
+so that code which catches the answer cannot hide the question.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 An expression says what the code means; its steps say what it runs: `math.log` or `numpy.log`,
 `round`, which gives an int, or `numpy.rint`, which keeps the sign of zero, `min` with its operands
-in the order written. Replaying steps on floats performs the calls that the code performs, so the
-outcome is the code's to the last bit, or else the code does something that was not seen.
+in the order written. Replaying steps on floats performs the calls that the code performs.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
-"""From ordinary Python code to an expression: the code is run on marked inputs.
+"""From ordinary Python code to an expression: a copy of the code is run on marked inputs.
 
-`trace(function)` calls a copy of the function with traced values for inputs. Arithmetic on them,
-`abs`, `round`, `min` and `max` with a constant, the functions of `math` and numpy named below, and
-`clamp` and `round_to` build the expression; nothing is computed. The copy sees its own `math`,
-`min`, `max` and so on: no module is changed.
-
-Where the code compares an input with a constant, it is run again for the other answer, and the
-expression has both cases. Whatever else depends on the data and is no arithmetic (a branch on a
-computed value, a loop bound, an index, `int`, `float`) is refused with file and line.
+Arithmetic on them, `abs`, `round`, `min` and `max` with a constant, the functions of `math` and
+numpy that are listed, and `clamp` and `round_to` build the expression; nothing is computed. The
+copy sees its own `math`, `min`, `max` and so on: no module is changed. Where the code compares an
+input with a constant, it is run again for the other answer, and the expression has both cases.
+Whatever else depends on the data (a branch on a computed value, a loop bound, an index, `int`,
+`float`) is refused with file and line.
 
 Code is not believed to be what it looks like. Before it runs, every instruction that could run is
-screened (`screening`): it keeps no state, asks no value for its type, and does nothing to functions
-but call them, so it cannot tell the copy's from its own. While it runs, a question that it swallows
-is kept. A sign is followed as a float and as an int, and must lead to the same steps. Afterwards
-the function itself is called on floats, and must do what was followed, to the last bit and by the
-same instructions (`agreement`).
+screened (`screening`). While it runs, a question that it swallows is kept. A sign is followed as a
+float and as an int, and must lead to the same steps. Afterwards the function itself is called on
+floats, and must do what was followed, to the last bit and by the same instructions (`agreement`).
 
 Arithmetic among constants alone is done by Python, as the code itself does it: its result counts
 as a given number. Write `Fraction(1, 10)` for a tenth; the literal 0.1 is the float of that name.
