@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from .numbers import ARITHMETIC, Rejected, Rows, number, require
+from .numbers import ARITHMETIC, Rejected, Rows, number, require, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +94,17 @@ class _Stretch:
         """The steps that a step uses; below cases of u they are followed apart."""
         found = {top}
         for index in range(top, -1, -1):
-            if index not in found:
-                continue
-            for part in self._below(index):
-                require(type(part) is int and 0 <= part < index, "a step uses one not before it")
-                found.add(part)
+            if index in found:
+                row = list(self.rows[index])
+                count = {"CONST": 0, "VAR": 0, "ADD": 2, "SUB": 2, "MUL": 2, "DIV": 2, "CASES": 0}
+                below = row[1 : 1 + count.get(row[0], 1)]
+                if row[0] == "CASES" and row[3] == "value":
+                    below = [self._chosen(row)]
+                for part in below:
+                    known = type(part) is int and 0 <= part < index
+                    require(known, "a step uses one not before it")
+                    found.add(part)
         return found
-
-    def _below(self, index: int) -> list[Any]:
-        row = list(self.rows[index])
-        count = {"CONST": 0, "VAR": 0, "ADD": 2, "SUB": 2, "MUL": 2, "DIV": 2, "CASES": 0}
-        if row[0] == "CASES" and row[3] == "value":
-            return [self._chosen(row)]
-        return row[1 : 1 + count.get(row[0], 1)]
 
     def _chosen(self, row: list[Any]) -> Any:
         return row[1] if _holds(row[4], Fraction(self.value), number(row[5])) else row[2]
@@ -211,10 +209,9 @@ def _counted(x: Range, *units: Fraction | None) -> Range:
     """With the least of these units, where none is missing and it is not too small."""
     known = [unit for unit in units if unit is not None]
     unit = min(known) if len(known) == len(units) else None
-    large = unit is not None and max(abs(x.low), abs(x.high)) > _LARGEST * unit
-    if unit is None or large or unit < _FINEST:
+    if unit is not None and (size((x.low, x.high))[1] > _LARGEST * unit or unit < _FINEST):
         unit = None
-    return Range(x.low, x.high, x.way, x.machine, x.steady, unit)
+    return replace(x, unit=unit)
 
 
 def _given(constant: Fraction) -> Range:
@@ -224,7 +221,14 @@ def _given(constant: Fraction) -> Range:
 
 def _combined(rule: str, a: Range, b: Range) -> Range:
     run = ARITHMETIC[rule]
-    way = _ways(rule, a, b)
+    if rule == "ADD":
+        way = _joined({a.way, b.way})
+    elif rule == "SUB":
+        way = _joined({a.way, -b.way})
+    elif rule == "MUL":
+        way = _joined({a.way and a.way * _sign(b), b.way and b.way * _sign(a)})
+    else:
+        way = _joined({a.way * _sign(b), b.way and -b.way * _sign(a)})
     ends = [run(float(x), float(y)) for x in (a.low, a.high) for y in (b.low, b.high)]
     rounded = _machine(min(ends), max(ends), way)
     if a.machine or b.machine:
@@ -233,9 +237,7 @@ def _combined(rule: str, a: Range, b: Range) -> Range:
     assert a.unit is not None and b.unit is not None
     whole = [run(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     plain = Range(min(whole), max(whole), way, steady=a.steady and b.steady)
-    unit: Fraction | None = min(a.unit, b.unit)
-    if rule == "MUL":
-        unit = a.unit * b.unit
+    unit: Fraction | None = a.unit * b.unit if rule == "MUL" else min(a.unit, b.unit)
     if rule == "DIV":  # by one power of two, or the quotients have no unit
         unit = a.unit / abs(b.low) if b.low == b.high and abs(b.low) == b.unit else None
     exact = _counted(plain, unit)
@@ -244,16 +246,6 @@ def _combined(rule: str, a: Range, b: Range) -> Range:
     small = max(abs(plain.low), abs(plain.high)) <= _LARGEST
     require(plain.steady and small, _TYPES)
     return Range(min(plain.low, rounded.low), max(plain.high, rounded.high), way)
-
-
-def _ways(rule: str, a: Range, b: Range) -> int:
-    if rule == "ADD":
-        return _joined({a.way, b.way})
-    if rule == "SUB":
-        return _joined({a.way, -b.way})
-    if rule == "MUL":
-        return _joined({a.way and a.way * _sign(b), b.way and b.way * _sign(a)})
-    return _joined({a.way * _sign(b), b.way and -b.way * _sign(a)})
 
 
 def _unary(rule: str, x: Range) -> Range:

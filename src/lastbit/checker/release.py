@@ -293,12 +293,15 @@ def _total(plan: Json, losses: list[_Loss]) -> _Loss:
     rho, epsilon, delta, order = (figures[name] for name in ("rho", "epsilon", "delta", "order"))
     require(rho >= total.rho, "the parts cost more rho than is converted")
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
-    # an upper bound of the delta that the divergence of this order proves
+    require(delta >= _order_delta(rho, epsilon, order), "rho does not imply epsilon and delta")
+    return _Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
+
+
+def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
+    """An upper bound of the delta that the divergence of this order proves."""
     exponent = (order - 1) * (order * rho - epsilon)
     exponent += order * ln_bounds(1 - 1 / order)[1] - ln_bounds(order - 1)[0]
-    proved = exp_bounds(max(exponent, -_FARTHEST))[1]
-    require(delta >= proved, "rho does not imply epsilon and delta")
-    return _Loss(epsilon=total.epsilon + epsilon, delta=total.delta + delta)
+    return exp_bounds(max(exponent, -_FARTHEST))[1]
 
 
 def _check_price(claim: Json, plan: Json, proved: _Loss) -> None:

@@ -37,24 +37,11 @@ def check_snapping(claim: Json, body: Json) -> None:
     require(claim["mechanism"] == "snapping", "the mechanism is not snapping")
     require(set(body) == {"derivation"}, "the body is not one derivation")
     require(claim["distance"] == "1", "the theorem is for inputs at most 1 apart")
-    epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
-    significand, least = _format(claim["format"])
-    _preconditions(epsilon, bound, significand, least)
-    expected = _Rules(epsilon, bound, significand, least).snapping()
-    _same(body["derivation"], expected)
-    loss, delta = epsilon + _of(expected, "excess"), _of(expected, "delta")
-    require(number(claim["loss"]) >= loss, "the loss is not proved")
-    require(number(claim["delta"]) >= delta, "the delta is not proved")
-
-
-def _format(name: object) -> tuple[int, int]:
     known = {"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)}
-    require(isinstance(name, str) and name in known, "the format is unknown")
-    return known[str(name)]
-
-
-def _preconditions(epsilon: Fraction, bound: Fraction, significand: int, least: int) -> None:
-    """Both are normal floats; nothing under- or overflows; errors stay far below the noise."""
+    require(claim["format"] in known, "the format is unknown")
+    significand, least = known[claim["format"]]
+    epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
+    # both are normal floats; nothing under- or overflows; errors stay far below the noise
     for value in (epsilon, bound):
         require(power(least) <= value <= power(-least), "a parameter is out of the normal range")
         whole = (value / _half_ulp(value, significand) / 2).denominator == 1
@@ -64,6 +51,11 @@ def _preconditions(epsilon: Fraction, bound: Fraction, significand: int, least: 
     step = power(-exponent_of(epsilon))
     require(power(least + significand + 2) <= step, "the noise can underflow")
     require(-2 * least * step <= power(-least), "the noise can overflow")
+    expected = _Rules(epsilon, bound, significand, least).snapping()
+    _same(body["derivation"], expected)
+    loss, delta = epsilon + _of(expected, "excess"), _of(expected, "delta")
+    require(number(claim["loss"]) >= loss, "the loss is not proved")
+    require(number(claim["delta"]) >= delta, "the delta is not proved")
 
 
 def _same(given: object, expected: Json) -> None:

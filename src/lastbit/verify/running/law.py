@@ -77,7 +77,7 @@ class ExactLaw:
 
 
 def exact_law(
-    function: Function,
+    function: Function | Calls,
     value: float,
     *,
     uniform: Uniform | None = None,
@@ -105,21 +105,7 @@ def exact_law(
     >>> law.outputs, sum(law.probabilities)
     ((-2.0, -1.0, 0.0, 1.0, 2.0), Fraction(1, 1))
     """
-    calls = Calls(function)
-    found = _found_law(calls, value, uniform, signs, pieces, most_cells, probes)
-    calls.check_again()
-    return found
-
-
-def _found_law(
-    calls: Calls,
-    value: float,
-    uniform: Uniform | None,
-    signs: Sequence[int] | None,
-    pieces: Sequence[float],
-    most_cells: int,
-    probes: int,
-) -> ExactLaw:
+    calls = function if isinstance(function, Calls) else Calls(function)
     model, place = model_of(uniform), input_of(value, "value")
     most, count = whole(most_cells, "most_cells", least=1), whole(probes, "probes")
     branches: list[Branch] = []
@@ -137,6 +123,8 @@ def _found_law(
             )
         _probe(at, cells, model, count)
         branches.append(Branch(sign, tuple(cells)))
+    if calls is not function:
+        calls.check_again()
     return _law(tuple(branches), model, None if signs is None else tuple(signs))
 
 
@@ -433,8 +421,10 @@ def exact_loss(
     """
     inputs = (input_of(x, "x"), input_of(y, "y"))
     calls = Calls(function)
+    settings: dict[str, Any] = {"most_cells": most_cells, "probes": probes}
     one, two = (
-        _found_law(calls, value, uniform, signs, pieces, most_cells, probes) for value in inputs
+        exact_law(calls, value, uniform=uniform, signs=signs, pieces=pieces, **settings)
+        for value in inputs
     )
     calls.check_again()
     return ExactLoss(

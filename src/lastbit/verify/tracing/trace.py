@@ -387,7 +387,7 @@ class _Copies:
         if id(function) in self.made:
             return self.made[id(function)]
         self.first = self.first or function.__code__
-        codes = list(_codes(function.__code__))
+        codes = list(codes_in(function.__code__))
         self.codes.update(codes)
         scope: dict[str, Any] = {**function.__globals__, "__builtins__": dict(vars(builtins))}
         closure = function.__closure__
@@ -445,12 +445,12 @@ class _Copies:
         return value
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     """A code object and those of the functions made inside."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+            yield from codes_in(constant)
 
 
 class _ModuleShim:
