@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.checker.errors import check_error_bound
+from lastbit.checker.error_bound import check_error_bound
 from lastbit.checker.numbers import Rejected
 from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, Fixed
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate

@@ -22,9 +22,9 @@ import pytest
 
 from lastbit.checker import (
     answer,
-    errors,
-    floats,
+    error_bound as errors,
     law,
+    numbers as floats,
     problem_of,
     release,
     rounding,
