@@ -463,13 +463,7 @@ def _new_ledger(connection: sqlite3.Connection) -> None:
 
 
 def _budget_entry(state: Account, *, who: str | None) -> Entry:
-    return Entry(
-        kind="budget",
-        account=state.name,
-        who=who,
-        spent=state.spent,
-        budget=state.budget,
-    )
+    return Entry(kind="budget", account=state.name, who=who, spent=state.spent, budget=state.budget)
 
 
 def _written(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str:

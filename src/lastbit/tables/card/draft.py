@@ -194,11 +194,7 @@ def _compare(
         elif (
             source.kind != "csv"
             and (kind in _DAYS) != (actual in _DAYS)
-            and "text"
-            not in (
-                kind,
-                actual,
-            )
+            and "text" not in (kind, actual)
         ):
             problem = f"is {kind} here and {actual} in the source: every value would be missing"
             found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))

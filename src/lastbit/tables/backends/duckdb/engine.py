@@ -30,13 +30,7 @@ import duckdb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
-from lastbit.tables.backends.duckdb.sources import (
-    COPY,
-    check_csv,
-    csv_columns,
-    reading_all,
-    shown,
-)
+from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.literals import identifier
 from lastbit.tables.compile.rows import CompiledRows, relation
