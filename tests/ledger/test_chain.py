@@ -13,7 +13,7 @@ import pytest
 from lastbit.canonical import sha256
 from lastbit.errors import LedgerDamaged
 from lastbit.ledger.entry import FIRST, Entry
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger

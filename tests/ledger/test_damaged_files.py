@@ -16,7 +16,7 @@ import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
 from lastbit.ledger.copies import exported, restored
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import CANARY, ONE, charged, price, record, small_ledger
 
 TRIES = 60

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import ONE, changed, price, record, small_ledger
 from tests.ledger.test_short_sums import HEAD, OLD
 

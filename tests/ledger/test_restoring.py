@@ -7,7 +7,7 @@ import pytest
 from lastbit.errors import LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger import copies
 from lastbit.ledger.copies import restored
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import ONE, changed, charged, price, record
 from tests.ledger.test_reservations import HALF, QUARTER, forged, reserved
 
@@ -106,7 +106,7 @@ def test_an_answer_of_another_price_or_plan_is_refused(ledger, named):
 @pytest.mark.parametrize("named", OTHER)
 @pytest.mark.parametrize("at_once", [False, True])
 def test_verify_compares_prices_too(ledger, monkeypatch, named, at_once):
-    monkeypatch.setattr("lastbit.ledger.sqlite.price_problem", lambda *_: None)
+    monkeypatch.setattr("lastbit.ledger.ledger.price_problem", lambda *_: None)
     answer = {**record("q"), **named}
     if at_once:
         charged(ledger, "q", QUARTER, record=answer)

@@ -13,7 +13,7 @@ import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
 from lastbit.ledger import storage
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import SCHEMA, one_connection, translated
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 

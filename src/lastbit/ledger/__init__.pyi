@@ -1,6 +1,3 @@
-from lastbit.ledger.account import (
-    Account as Account,
-)
 from lastbit.ledger.copies import (
     check_output as check_output,
     exported as exported,
@@ -8,9 +5,10 @@ from lastbit.ledger.copies import (
     spared_by as spared_by,
 )
 from lastbit.ledger.entry import (
+    Account as Account,
     Entry as Entry,
 )
-from lastbit.ledger.sqlite import (
+from lastbit.ledger.ledger import (
     Ledger as Ledger,
 )
 from lastbit.ledger.storage import (

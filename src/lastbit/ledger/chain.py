@@ -41,8 +41,7 @@ from typing import Any
 
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import LastbitError
-from lastbit.ledger.account import Account
-from lastbit.ledger.entry import FIRST, Entry, Malformed
+from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
 from lastbit.ledger.storage import damaged
 from lastbit.tables import Cost
 

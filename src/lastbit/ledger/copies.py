@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, LedgerDamaged
+from lastbit.files import Place, Spared, check_target, exists, ledger_files
 from lastbit.ledger.chain import Scan, appended, intact, scanned, stored
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import connected, holds_ledger, made, place_of, transaction
-from lastbit.places import Place, Spared, check_target, exists, ledger_files
 from lastbit.tables import DataCard, Source
 
 _ENDS = ("-journal", "-wal", "-shm")

@@ -50,8 +50,8 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
+from lastbit.files import same_place
 from lastbit.ledger import Entry, Ledger, one_connection, spared_by
-from lastbit.places import same_place
 from lastbit.release.answer import Answer
 from lastbit.release.having import kept
 from lastbit.release.intervals import Column, columns_of

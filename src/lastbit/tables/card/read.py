@@ -26,11 +26,11 @@ from typing import Any, TypeVar, cast
 
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
-from lastbit.places import content_of
+from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.card.schema import TYPES, Budget, Column, DataCard, PublicTable, Source
-from lastbit.tables.plan.measures import grid_of
 from lastbit.tables.plan.price import check_budget
+from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
 

@@ -35,8 +35,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile.literals import double, least_double_from, literal, string
-from lastbit.tables.compile.steps import Steps, Typed
+from lastbit.tables.compile.steps import Steps, Typed, double, least_double_from, literal, string
 from lastbit.tables.limits import LONGEST_TEXT, refused
 from lastbit.tables.query.expression import (
     Call,

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import cast_column, checked, spelled
-from lastbit.tables.compile.literals import identifier, literal
-from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
+from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened, identifier, literal
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
 from lastbit.tables.query.query import GroupKey, PublicJoin, Query

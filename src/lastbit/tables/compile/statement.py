@@ -47,12 +47,10 @@ from math import floor, inf, nextafter
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import SQL_TYPES, edge_literal
-from lastbit.tables.compile.literals import double, least_double_from, string
 from lastbit.tables.compile.rows import CompiledRows, key_type
-from lastbit.tables.compile.steps import Typed
+from lastbit.tables.compile.steps import Typed, double, least_double_from, string
 from lastbit.tables.limits import refused
-from lastbit.tables.plan.measures import Measure
-from lastbit.tables.plan.sensitivity import chosen_keys, weight_one
+from lastbit.tables.plan.sensitivity import Measure, chosen_keys, weight_one
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 

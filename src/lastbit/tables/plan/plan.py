@@ -43,10 +43,9 @@ from lastbit.tables.plan.calibrate import (
     pure_error,
     shares,
 )
-from lastbit.tables.plan.measures import Measure, Recipe, measures_of
 from lastbit.tables.plan.parts import Part, PartitionSelection
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
-from lastbit.tables.plan.sensitivity import weight_one
+from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
 from lastbit.tables.query.expression import columns_in, to_json
 from lastbit.tables.query.query import Query
 

@@ -32,15 +32,13 @@ from lastbit.tables.backends.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.compile.literals import identifier
 from lastbit.tables.compile.rows import CompiledRows, relation
 from lastbit.tables.compile.statement import statement
-from lastbit.tables.compile.steps import REARRANGING
-from lastbit.tables.limits import MOST_MATCHES, refused
-from lastbit.tables.plan.measures import Measure
+from lastbit.tables.compile.steps import REARRANGING, identifier
+from lastbit.tables.limits import MOST_MATCHES, refused, sealed
+from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
-from lastbit.tables.sealing import sealed
 
 _NO_SECRET = "0" * 64
 

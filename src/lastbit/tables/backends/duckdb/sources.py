@@ -43,10 +43,9 @@ from lastbit.tables.backends.csv_records import (
     header_of,
     write_plain,
 )
-from lastbit.tables.backends.duckdb.files import Opened
-from lastbit.tables.backends.duckdb.frames import plain_frame
+from lastbit.tables.backends.duckdb.files import Opened, plain_frame
 from lastbit.tables.compile.expressions import cast_column
-from lastbit.tables.compile.literals import identifier, string
+from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
 
 _LONGEST_LINE = 1 << 22

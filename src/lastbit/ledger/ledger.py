@@ -33,7 +33,7 @@ from typing import Any
 
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger.account import Account
+from lastbit.files import exists
 from lastbit.ledger.chain import (
     Scan,
     appended,
@@ -45,7 +45,7 @@ from lastbit.ledger.chain import (
     stored,
     unused_pages_fit,
 )
-from lastbit.ledger.entry import FIRST, Entry
+from lastbit.ledger.entry import FIRST, Account, Entry
 from lastbit.ledger.storage import (
     APPLICATION,
     SCHEMA,
@@ -57,7 +57,6 @@ from lastbit.ledger.storage import (
     transaction,
     upgraded,
 )
-from lastbit.places import exists
 from lastbit.sampling import secure_bits
 from lastbit.tables import Budget, Cost, check_budget
 
