@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
-from lastbit.ledger.copies import copied
+from lastbit.ledger.safekeeping import copied
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.sampling.bits import secure_bits

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from lastbit.errors import LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger import copies
-from lastbit.ledger.copies import restored
+from lastbit.ledger import safekeeping
+from lastbit.ledger.safekeeping import restored
 from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import ONE, changed, charged, price, record
 from tests.ledger.test_reservations import HALF, QUARTER, forged, reserved
@@ -63,7 +63,7 @@ def test_a_restore_that_fails_leaves_no_file(ledger, tmp_path, monkeypatch):
     def failing(*_, **__):
         raise LedgerDamaged("as if it had been killed here")
 
-    monkeypatch.setattr(copies, "voided", failing)
+    monkeypatch.setattr(safekeeping, "voided", failing)
     with pytest.raises(LedgerDamaged):
         restored(ledger.path, tmp_path / "new")
     assert os.listdir(tmp_path) == ["a.ledger"]

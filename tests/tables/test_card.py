@@ -391,7 +391,7 @@ def test_files_that_hold_no_card(tmp_path):
 
 
 def test_devices_and_files_of_any_length_are_not_read_whole(tmp_path):
-    with pytest.raises(CardRefused, match="no ordinary file"):
+    with pytest.raises(CardRefused, match="not a regular file"):
         read_card("/dev/zero")
     with (tmp_path / "long.toml").open("wb") as file:
         file.truncate(1 << 33)

@@ -4,7 +4,7 @@ Everything here is a function of the record, a plain JSON value that holds nothi
 released and paid for: it may be printed, mailed and kept. Arrow and Parquet come from DuckDB, which
 is here anyway: the answer is handed to it as a few typed lists, and it writes the rest.
 
-Counts made consistent on request: whole, not negative, and adding up to their total.
+Counts can be made consistent: whole, not negative, and adding up to their total (`consistent`).
 
 Law      in each column of counts of rows, let T be the sum of the noisy counts, rounded, or 0 if
          that is below 0. The counts become the nearest ones (least squares) that are not negative
@@ -51,23 +51,19 @@ def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any
     names = [column["name"] for column in columns if column["role"] == "key"]
     for column in columns:
         if column["role"] == "value":
-            names += [column["name"], *_free(column["name"], taken)]
+            names.append(column["name"])
+            for suffix, _ in _SUFFIXES[1:]:  # names that no other column has
+                free = column["name"] + suffix
+                while free.lower() in taken:
+                    free += "_"
+                taken.add(free.lower())
+                names.append(free)
     rows = [
         [_key(key) for key in row["keys"]]
         + [cell[field] for cell in row["cells"] for _, field in _SUFFIXES]
         for row in record["rows"]
     ]
     return names, rows
-
-
-def _free(name: str, taken: set[str]) -> Iterator[str]:
-    """Names for the error columns that no other column has."""
-    for suffix, _ in _SUFFIXES[1:]:
-        free = name + suffix
-        while free.lower() in taken:
-            free += "_"
-        taken.add(free.lower())
-        yield free
 
 
 def _key(data: Any) -> Any:
@@ -111,13 +107,11 @@ def duckdb_relation(record: dict[str, Any]) -> Any:
 
 def _kinds(record: dict[str, Any]) -> list[str]:
     """Of every exported column: the type of the key, or that of the number."""
-    kinds = []
-    place = 0
-    for column in record["columns"]:
+    kinds: list[str] = []
+    for place, column in enumerate(record["columns"]):  # keys come first
         if column["role"] == "key":
             found = {row["keys"][place]["type"] for row in record["rows"]} - {"missing"}
             kinds.append(found.pop() if len(found) == 1 else "text")
-            place += 1
         else:
             whole = column["function"] in ("count", "count_units", "histogram")
             number = "integer" if whole else "number"
@@ -171,8 +165,6 @@ class Answer:
         if not isinstance(self.record, dict) or "rows" not in self.record:
             raise WrongType("record", problem="is not an answer's", remedy="pass what save() wrote")
 
-    # ------------------------------------------------------------ what was released
-
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the columns grouped by."""
@@ -220,8 +212,7 @@ class Answer:
     @property
     def cost(self) -> Cost:
         """What was paid for it."""
-        parts = {name: Fraction(text) for name, text in self.record["cost"].items()}
-        return Cost(**parts)
+        return Cost(**{name: Fraction(text) for name, text in self.record["cost"].items()})
 
     @property
     def guarantee(self) -> str:
@@ -249,8 +240,6 @@ class Answer:
     def consistent(self) -> Answer:
         """The same with whole counts from 0 up that agree with their total; costs nothing."""
         return Answer(consistent(self.record), self.spared, self.charged)
-
-    # ------------------------------------------------------------ to other programs
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict a row, with the columns of the exports."""
@@ -318,8 +307,6 @@ class Answer:
                 written_over(path, text)
         return text
 
-    # ------------------------------------------------------------ to people
-
     def __str__(self) -> str:
         return answer_in_terminal(self.record)
 
@@ -357,27 +344,21 @@ def consistent(record: dict[str, Any]) -> dict[str, Any]:
     whole = query["having"] is None and query["limit"] is None
     totals: list[int | None] = []
     for place, column in enumerate(values):
-        cells = [row["cells"][place] for row in rows]
-        total = _made_consistent(cells, column["function"])
+        cells, total = [row["cells"][place] for row in rows], None
+        if column["function"] in ("count", "histogram"):
+            counts, total = nearest_counts([cell["value"] for cell in cells])
+        elif column["function"] == "count_units":
+            counts = [max(cell["value"], 0) for cell in cells]
+        else:
+            counts, cells = [], []
+        for cell, count in zip(cells, counts, strict=True):
+            cell["value"] = count
+            cell["low"] = min(max(cell["low"], 0), count)
+            cell["high"] = max(cell["high"], count)
         totals.append(total if whole else None)
     note = "Counts were made whole, not negative and adding up to their total after the noise."
     made = {"rows": rows, "before": record["rows"], "totals": totals}
     return {**record, **made, "notes": [*record["notes"], note]}
-
-
-def _made_consistent(cells: list[dict[str, Any]], function: str) -> int | None:
-    total: int | None = None
-    if function in ("count", "histogram"):
-        counts, total = nearest_counts([cell["value"] for cell in cells])
-    elif function == "count_units":
-        counts = [max(cell["value"], 0) for cell in cells]
-    else:
-        return None
-    for cell, count in zip(cells, counts, strict=True):
-        cell["value"] = count
-        cell["low"] = min(max(cell["low"], 0), count)
-        cell["high"] = max(cell["high"], count)
-    return total
 
 
 def nearest_counts(values: list[int]) -> tuple[list[int], int]:

@@ -1,3 +1,6 @@
+from lastbit.tables.backends.aggregated import (
+    Aggregates as Aggregates,
+)
 from lastbit.tables.backends.csv_records import (
     Header as Header,
     check_records as check_records,
