@@ -1,4 +1,4 @@
-"""Values worked out step by step, each once, each for every row.
+"""Values computed step by step, each once, each for every row.
 
 Law      every operation is a column of a step, SELECT *, operation AS n1 FROM the step before; its
          operands are columns and constants. Equal operations are one column
@@ -46,17 +46,9 @@ EVEN_FROM = 12
 """Steps from which on they are made even, where none is of texts."""
 
 REARRANGING = (
-    "cte_filter_pusher",
-    "filter_pullup",
-    "filter_pushdown",
-    "join_filter_pushdown",
-    "late_materialization",
-    "partial_aggregate_pushdown",
-    "projection_placement",
-    "projection_pullup",
-    "regex_range",
-    "row_group_pruner",
-    "scalar_fn_pushdown",
+    *("cte_filter_pusher", "filter_pullup", "filter_pushdown", "join_filter_pushdown"),
+    *("late_materialization", "partial_aggregate_pushdown", "projection_placement"),
+    *("projection_pullup", "regex_range", "row_group_pruner", "scalar_fn_pushdown"),
     "type_pushdown",
 )
 """DuckDB's optimizers that move, copy or skip the work on a row. Those a version has are off."""
