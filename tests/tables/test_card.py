@@ -318,7 +318,7 @@ def test_a_section_that_is_needed(section):
 def test_one_problem_is_one_sentence():
     assert refused(edited("max_rows = 20", "max_rows = 0")) == (
         "visits.toml, line 9: unit.max_rows is no whole number above 0; "
-        "write max_rows = 20, say: so many rows of one unit count"
+        "write max_rows = 20, say: that many rows of one unit count"
     )
 
 

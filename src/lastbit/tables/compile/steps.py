@@ -21,11 +21,10 @@ The engine must not undo this: to push a filter below a projection writes the pr
 expressions out again. `REARRANGING` names what its optimizer may not do. That includes skipping
 parts of a file by the least and greatest values in them, which one row can change.
 
-Names and values as SQL text, so that no text can become code.
-
-A name stands in double quotes and a text in single quotes, each with its own quote doubled; there
-is no other escape in either, so nothing but the closing quote ends them. What cannot be written so
-(a NUL, half of a surrogate pair) is refused.
+Names and values are written as SQL text so that no text can become code: a name stands in double
+quotes and a text in single quotes, each with its own quote doubled; there is no other escape in
+either, so nothing but the closing quote ends them. What cannot be written so (a NUL, half of a
+surrogate pair) is refused.
 """
 
 from __future__ import annotations
