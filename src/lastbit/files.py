@@ -104,11 +104,8 @@ def check_target(option: str, path: Place, spared: Spared) -> None:
     for what, places in spared.items():
         for place in places:
             if _taken(path, os.fspath(place)):
-                raise InvalidParameter(
-                    option,
-                    problem=f"names {what}, which must not be written over",
-                    remedy="name another file",
-                )
+                problem = f"names {what}, which must not be written over"
+                raise InvalidParameter(option, problem=problem, remedy="name another file")
     try:
         kind = os.stat(path).st_mode
     except FileNotFoundError:
@@ -127,11 +124,8 @@ def check_target(option: str, path: Place, spared: Spared) -> None:
 def _check_new(option: str, path: Place) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise InvalidParameter(
-            option,
-            problem=f"names the folder {_printable(os.path.dirname(path))}, which does not exist",
-            remedy="create the folder, or name another",
-        )
+        problem = f"names the folder {_printable(os.path.dirname(path))}, which does not exist"
+        raise InvalidParameter(option, problem=problem, remedy="create the folder, or name another")
     if not os.access(folder, os.W_OK):
         raise _unwritable(option, path, "you may not write there")
 
@@ -149,11 +143,9 @@ def _taken(path: Place, spared: str) -> bool:
 
 def _unwritable(option: str, path: Place, reason: object) -> InvalidParameter:
     said = reason if isinstance(reason, str) else getattr(reason, "strerror", None)
-    return InvalidParameter(
-        option,
-        problem=f"cannot be written at {_printable(os.fspath(path))} ({said or 'not a valid path'})",
-        remedy="name a file in a folder that you may write to",
-    )
+    problem = f"cannot be written at {_printable(os.fspath(path))} ({said or 'not a valid path'})"
+    remedy = "name a file in a folder that you may write to"
+    return InvalidParameter(option, problem=problem, remedy=remedy)
 
 
 def _printable(path: str) -> str:

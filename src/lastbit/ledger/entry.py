@@ -129,11 +129,9 @@ class Account:
     def with_budget(self, budget: Budget | None) -> Account:
         """The account with another budget; refused if more than that is spent already."""
         if budget is not None and not self.spent.within(budget):
-            raise InvalidParameter(
-                "budget",
-                problem=f"is less than what {self.name} has spent: {_in_words(self.spent)}",
-                remedy="set it to that to close the account, or higher; spent stays spent",
-            )
+            problem = f"is less than what {self.name} has spent: {_in_words(self.spent)}"
+            remedy = "set it to that to close the account, or higher; spent stays spent"
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return replace(self, budget=budget)
 
     def _check_currency(self, cost: Cost) -> None:
@@ -142,11 +140,8 @@ class Account:
         started = self.budget is not None or self.spent != _NOTHING
         if started and kept_in_rho != (cost.rho > 0):
             ours, theirs = ("rho", "epsilon") if kept_in_rho else ("epsilon", "rho")
-            raise InvalidParameter(
-                "cost",
-                problem=f"is in {theirs}, and the account of {self.name} is kept in {ours}",
-                remedy=f"ask with {ours}",
-            )
+            problem = f"is in {theirs}, and the account of {self.name} is kept in {ours}"
+            raise InvalidParameter("cost", problem=problem, remedy=f"ask with {ours}")
 
 
 def _in_words(cost: Cost, *, all_of: Budget | None = None) -> str:

@@ -409,11 +409,9 @@ class Ledger:
         if account is not None:
             _check_texts(account=account)
             if not account.isprintable() or len(account) > _LONGEST_NAME:
-                raise InvalidParameter(
-                    "account",
-                    problem="has a name that is too long or cannot be printed",
-                    remedy=f"name the table by at most {_LONGEST_NAME} printable letters",
-                )
+                problem = "has a name that is too long or cannot be printed"
+                remedy = f"name the table by at most {_LONGEST_NAME} printable letters"
+                raise InvalidParameter("account", problem=problem, remedy=remedy)
         if question is not None:
             _check_texts(question=question)
         return scanned(self.path, connection, account=account, question=question)

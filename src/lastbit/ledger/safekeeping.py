@@ -47,11 +47,8 @@ def check_output(option: str, path: Place, spared: Spared) -> None:
     place = os.path.realpath(path)
     bases = [place, *(place.removesuffix(end) for end in _ENDS if place.endswith(end))]
     if any(holds_ledger(base) for base in bases):
-        raise InvalidParameter(
-            option,
-            problem="names a ledger, which must not be written over",
-            remedy="name another file",
-        )
+        problem = "names a ledger, which must not be written over"
+        raise InvalidParameter(option, problem=problem, remedy="name another file")
 
 
 def copied(

@@ -194,11 +194,8 @@ class Answer:
             place = self.keys.index(name)
             return [row.keys[place] for row in self]
         if name not in self.columns:
-            raise InvalidParameter(
-                "column",
-                problem="is not in the answer",
-                remedy=f"use {', '.join(self.keys + self.columns)}",
-            )
+            remedy = f"use {', '.join(self.keys + self.columns)}"
+            raise InvalidParameter("column", problem="is not in the answer", remedy=remedy)
         place = self.columns.index(name)
         return [row.cells[place].value for row in self]
 
@@ -324,11 +321,9 @@ def _told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidParameter(
-            "path",
-            problem=f"could not be written ({error.strerror or 'the disk fails'})",
-            remedy="name another file; the answer is not lost",
-        ) from None
+        problem = f"could not be written ({error.strerror or 'the disk fails'})"
+        remedy = "name another file; the answer is not lost"
+        raise InvalidParameter("path", problem=problem, remedy=remedy) from None
 
 
 def consistent(record: dict[str, Any]) -> dict[str, Any]:

@@ -55,11 +55,8 @@ def _source(source: Any, name: str | None) -> tuple[Source, str]:
     frame = source.frame if isinstance(source, Source) else source
     if hasattr(frame, "__arrow_c_stream__") or type(frame).__module__.startswith("pandas"):
         return held(source), name or "rows"
-    raise WrongType(
-        "source",
-        problem="is neither a file nor a frame",
-        remedy="pass a card, a path that ends in .csv or .parquet, or a DataFrame",
-    )
+    remedy = "pass a card, a path that ends in .csv or .parquet, or a DataFrame"
+    raise WrongType("source", problem="is neither a file nor a frame", remedy=remedy)
 
 
 def held(source: Any) -> Any:
@@ -110,11 +107,8 @@ def _columns(
         if column.lower() in listed:
             values = listed[column.lower()]
             if isinstance(values, str) or not isinstance(values, Iterable):
-                raise WrongType(
-                    f"keys of {one.name}",
-                    problem="are not a list",
-                    remedy='pass ["north", "south"]',
-                )
+                remedy = 'pass ["north", "south"]'
+                raise WrongType(f"keys of {one.name}", problem="are not a list", remedy=remedy)
             one = replace(one, keys=tuple(values))
         found[one.name] = one
     return found
@@ -305,11 +299,8 @@ class Table:
                 step, problem="comes after sql()", remedy="ask in SQL or step by step, not both"
             )
         if step in ("where", "with_columns", "join") and (self.keys or self.asked):
-            raise QueryRefused(
-                step,
-                problem="comes after group_by or agg",
-                remedy=f"call {step} first; for released values use having",
-            )
+            remedy = f"call {step} first; for released values use having"
+            raise QueryRefused(step, problem="comes after group_by or agg", remedy=remedy)
 
 
 def table(
@@ -350,11 +341,9 @@ def table(
             )
         return Table(rows=rows_of(read_card(source)))
     if (unit is None) != (each_row is True):
-        raise InvalidParameter(
-            "unit",
-            problem="is not declared: which column names the privacy unit?",
-            remedy='pass unit="patient_id", or each_row=True if each row is a different person',
-        )
+        problem = "is not declared: which column names the privacy unit?"
+        remedy = 'pass unit="patient_id", or each_row=True if each row is a different person'
+        raise InvalidParameter("unit", problem=problem, remedy=remedy)
     if unit is not None and max_rows is None:
         raise InvalidParameter(
             "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"

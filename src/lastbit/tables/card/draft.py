@@ -106,11 +106,9 @@ def check_names(source: Source, names: Iterable[str]) -> None:
     A file without a header would give away its first row as names.
     """
     if source.kind == "csv" and any(map(_value_like, names)):
-        raise InvalidParameter(
-            "the first line",
-            problem="looks like a row of values, not like names of columns",
-            remedy="write a header above it, in which no name is a number, a date or an address",
-        )
+        problem = "looks like a row of values, not like names of columns"
+        remedy = "write a header above it, in which no name is a number, a date or an address"
+        raise InvalidParameter("the first line", problem=problem, remedy=remedy)
 
 
 def table_name(text: str) -> str:

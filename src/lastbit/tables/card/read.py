@@ -510,11 +510,8 @@ def source_of(*paths: str) -> Source:
         return Source(kind="csv", paths=paths)
     if names and all(name.endswith((".parquet", ".pq")) for name in names):
         return Source(kind="parquet", paths=paths)
-    raise InvalidParameter(
-        "source",
-        problem="is of no one known kind",
-        remedy="name files that all end in .csv, .tsv or .csv.gz, or all in .parquet",
-    )
+    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet"
+    raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
 
 
 _SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")

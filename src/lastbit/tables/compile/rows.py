@@ -188,18 +188,14 @@ def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
     kind = rows.keys[rows.query.keys.index(key)].type
     if kind not in ("integer", "text", "boolean", "date"):
-        raise refused(
-            f"GROUP BY {key.name[:60]}",
-            "groups by values of which each row may have its own",
-            "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers",
-        )
+        problem = "groups by values of which each row may have its own"
+        remedy = "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers"
+        raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
     for value in key.values or ():
         if value is not None and value_type(value) != kind:
-            raise refused(
-                f"GROUP BY {key.name[:60]}",
-                f"has a declared key that is not of type {kind}",
-                "declare keys of the column's own type",
-            )
+            problem = f"has a declared key that is not of type {kind}"
+            remedy = "declare keys of the column's own type"
+            raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
     return kind
 
 

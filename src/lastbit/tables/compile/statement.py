@@ -283,11 +283,8 @@ def product_type(measure: Measure, weight: int) -> str:
     """The SQL type that holds weight times the row's integer; their sum fits into 128 bits."""
     most = weight * measure.largest
     if most * MOST_ROWS >= _WIDEST:
-        raise refused(
-            "step",
-            "is so fine that sums could outgrow 128 bits",
-            "declare a coarser step, or narrower bounds",
-        )
+        problem = "is so fine that sums could outgrow 128 bits"
+        raise refused("step", problem, "declare a coarser step, or narrower bounds")
     return "BIGINT" if most < _EXACT else "HUGEINT"
 
 

@@ -123,11 +123,9 @@ def _named(demands: Sequence[Demand], weights: Mapping[str, Number]) -> list[Fra
     known = {name for demand in demands for name in demand.wanted_by}
     for name in weights:
         if name not in known:
-            raise InvalidParameter(
-                "weights",
-                problem="name something that is not paid for in this query",
-                remedy=f"use {', '.join(sorted(known))}",
-            )
+            problem = "name something that is not paid for in this query"
+            remedy = f"use {', '.join(sorted(known))}"
+            raise InvalidParameter("weights", problem=problem, remedy=remedy)
     exact = {name: positive(weight, f"weights: {name}") for name, weight in weights.items()}
     return [max(exact.get(name, Fraction(1)) for name in demand.wanted_by) for demand in demands]
 

@@ -256,11 +256,9 @@ def chosen_keys(card: DataCard, *, groups: int | None, needs_choice: bool) -> in
     if groups is not None and (card.max_groups is None or card.max_groups >= groups):
         return None
     if card.max_groups is None:
-        raise InvalidParameter(
-            "max_groups",
-            problem="is not declared, and one unit could contribute to any number of groups",
-            remedy="declare max_groups, or the keys",
-        )
+        problem = "is not declared, and one unit could contribute to any number of groups"
+        remedy = "declare max_groups, or the keys"
+        raise InvalidParameter("max_groups", problem=problem, remedy=remedy)
     return card.max_groups
 
 

@@ -220,11 +220,9 @@ def _check_readable(
             raise
     else:
         return
-    raise InvalidParameter(
-        "source",
-        problem="has text that is not UTF-8, or a time that is out of range",
-        remedy="write it again with such values replaced",
-    )
+    problem = "has text that is not UTF-8, or a time that is out of range"
+    remedy = "write it again with such values replaced"
+    raise InvalidParameter("source", problem=problem, remedy=remedy)
 
 
 def _stamp(there: Opened) -> object:

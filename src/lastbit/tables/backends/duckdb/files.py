@@ -86,11 +86,9 @@ def opened(source: Source) -> Iterator[Opened]:
         places = [stamp[:2] for stamp in stamps]
         for path, place in zip(paths, places, strict=False):
             if places.count(place) > 1:
-                raise InvalidParameter(
-                    f"source {path}",
-                    problem="is the same file under two names",
-                    remedy="name each file once; a pattern, a link or .. may name it again",
-                )
+                problem = "is the same file under two names"
+                remedy = "name each file once; a pattern, a link or .. may name it again"
+                raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
         yield Opened(source, paths, names, stamps)
 
 
@@ -102,11 +100,9 @@ def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
         files = table and any(stamp[:2] in places for stamp in other.stamps)
         frame = private.source.frame
         if files or (frame is not None and frame is other.source.frame):
-            raise InvalidParameter(
-                f"public table {name[:60]}",
-                problem="is the table itself",
-                remedy="join only with tables that everybody may see",
-            )
+            problem = "is the table itself"
+            remedy = "join only with tables that everybody may see"
+            raise InvalidParameter(f"public table {name[:60]}", problem=problem, remedy=remedy)
 
 
 def files_of(source: Source) -> list[str]:
@@ -241,8 +237,6 @@ def _check_buffers(array: Any) -> None:
         pass
     else:
         return
-    raise InvalidParameter(
-        "source",
-        problem="has buffers that are not what their types say, or text that is not UTF-8",
-        remedy="build the frame anew from plain values",
-    )
+    problem = "has buffers that are not what their types say, or text that is not UTF-8"
+    remedy = "build the frame anew from plain values"
+    raise InvalidParameter("source", problem=problem, remedy=remedy)
