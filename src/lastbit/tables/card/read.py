@@ -3,12 +3,9 @@
 Everything that decides about privacy must be written: the unit, how many rows of it count, the
 neighbour relation and the budget have no defaults. Numbers are exact: `0.1` on a card is 1/10.
 A card is refused with its lines and remedies, all problems at once. The ledger, if the card names
-none, is `<name of the table>.ledger` beside the card: whoever copies or renames the card's file
-must not find a fresh budget. All paths are relative to the card's real folder, links followed: by
-whatever symbolic link a card is reached, it finds one ledger and one source.
-
-In order: TOML text in which no name can become another line; the lines on which fields stand, which
-`tomllib` does not tell; single fields, each with its problem noted; and the card as a whole.
+none, is `<name of the table>.ledger` beside the card: a copied or renamed card must not come with a
+fresh budget. All paths are relative to the card's real folder, links followed: by whatever symbolic
+link a card is reached, it finds one ledger and one source.
 """
 
 from __future__ import annotations
@@ -26,11 +23,11 @@ from typing import Any, TypeVar, cast
 
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
-from lastbit.places import content_of
-from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.files import content_of
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import TYPES, Budget, Column, DataCard, PublicTable, Source
-from lastbit.tables.plan.measures import grid_of
 from lastbit.tables.plan.price import check_budget
+from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
 
@@ -49,7 +46,11 @@ def toml_string(value: str) -> str:
         )
     # JSON's escapes are all TOML's too; what JSON would leave invisible, or steers, is escaped here
     written = json.dumps(value, ensure_ascii=False)
-    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in written)
+    codes = ((letter, ord(letter)) for letter in written)
+    return "".join(
+        letter if letter.isprintable() else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+        for letter, code in codes
+    )
 
 
 def toml_key(*parts: str) -> str:
@@ -59,10 +60,6 @@ def toml_key(*parts: str) -> str:
     'columns."first name".type'
     """
     return ".".join(part if _BARE.fullmatch(part) else toml_string(part) for part in parts)
-
-
-def _escaped(letter: str) -> str:
-    return f"\\u{ord(letter):04x}" if ord(letter) < 1 << 16 else f"\\U{ord(letter):08x}"
 
 
 KeyPath = tuple[str, ...]
@@ -113,17 +110,13 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         if "\n" in match[0]:
             first = text.count("\n", 0, match.start()) + 1
             inside.update(range(first + 1, first + match[0].count("\n") + 1))
-    bare = _STRING.sub(_blanked, text).split("\n")
+    bare = _STRING.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text).split("\n")
     depth = 0
     for number, line in enumerate(text.split("\n"), start=1):
         if depth == 0 and number not in inside:
             yield number, line
         code = bare[number - 1]
         depth += code.count("[") + code.count("{") - code.count("]") - code.count("}")
-
-
-def _blanked(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
 
 
 def _parts(name: str) -> KeyPath:
@@ -166,33 +159,30 @@ class Problem:
         return f"{self.where} {self.problem}; {self.remedy}"
 
 
-def refusal(named: str, problems: list[Problem]) -> CardRefused:
-    """All of them as one error."""
+def _accepted(examined: Examined) -> DataCard:
+    """The card, or all its problems as one error."""
+    if examined.card is not None:
+        return examined.card
+    named, problems = examined.named, examined.problems
     if len(problems) == 1:
         (one,) = problems
         place = f"{named}, line {one.line}: {one.where}"
-        return CardRefused(place, problem=one.problem, remedy=one.remedy)
+        raise CardRefused(place, problem=one.problem, remedy=one.remedy)
     told = [f"line {one.line}: {one}." for one in sorted(problems)[:_MOST_TOLD]]
     if len(problems) > _MOST_TOLD:
         told.append(f"... and {len(problems) - _MOST_TOLD} more.")
     count = f"has {len(problems)} problems"
-    return CardRefused(named, problem=count, remedy="fix them:\n" + "\n".join(told))
+    raise CardRefused(named, problem=count, remedy="fix them:\n" + "\n".join(told))
 
 
-class Fields:
-    """The fields of a card, and the problems found so far."""
+class _Reader:
+    """The fields of a card, then its sections; notes the problems found so far."""
 
     def __init__(self, data: Mapping[str, Any], text: str, folder: Path) -> None:
         self.data, self.lines, self.folder = data, lines_of(text), folder
         self.found: dict[Problem, None] = {}
 
-    @property
-    def problems(self) -> list[Problem]:
-        """In the order of lines."""
-        return sorted(self.found)
-
     def wrong(self, path: KeyPath, problem: str, remedy: str, *, undecided: bool = False) -> None:
-        """Note a problem."""
         where = toml_key(*(part[:_LONGEST_NAME] for part in path))
         line = nearest_line(self.lines, path)
         self.found[Problem(line, where, problem, remedy, undecided)] = None
@@ -207,10 +197,7 @@ class Fields:
             self.wrong(at, error.problem, error.remedy)
             return None
 
-    # -- sections --
-
     def section(self, name: str, *, needed: bool = True) -> dict[str, Any]:
-        """A table of the card; empty if it is not there."""
         value = self.data.get(name)
         if isinstance(value, dict):
             return value
@@ -221,7 +208,6 @@ class Fields:
         return {}
 
     def known(self, path: KeyPath, fields: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        """Note fields that have no meaning here."""
         for field in fields:
             if field not in names:
                 self.wrong((*path, field), "is not known", f"use {', '.join(names)}, or drop it")
@@ -243,7 +229,6 @@ class Fields:
         return "" if self.undecided(path, value, remedy) else value
 
     def choice(self, path: KeyPath, value: Any, among: tuple[str, ...]) -> str | None:
-        """One of these words."""
         words = [f'"{word}"' for word in among]
         remedy = f"write {', '.join(words[:-1])} or {words[-1]}"
         if type(value) is str and value in among:
@@ -253,7 +238,6 @@ class Fields:
         return None
 
     def whole(self, path: KeyPath, value: Any, remedy: str) -> int | None:
-        """A whole number above 0."""
         if type(value) is int and value > 0:
             return value
         if not self.undecided(path, value, remedy):
@@ -267,17 +251,16 @@ class Fields:
         if value is None or self.undecided(path, value, remedy):
             return None
         plain = value.replace("_", "") if isinstance(value, Written) else value
-        if isinstance(plain, bool) or not isinstance(plain, int | str):
-            self.wrong(path, "is no number", remedy)
-            return None
-        try:
-            return rational(plain, path[-1])
-        except InvalidParameter as error:
-            self.wrong(path, error.problem, remedy)
-            return None
+        problem = "is no number"
+        if not isinstance(plain, bool) and isinstance(plain, int | str):
+            try:
+                return rational(plain, path[-1])
+            except InvalidParameter as error:
+                problem = error.problem
+        self.wrong(path, problem, remedy)
+        return None
 
     def bounds(self, path: KeyPath, value: Any) -> tuple[Fraction, Fraction] | None:
-        """Two numbers."""
         remedy = "write bounds = [low, high]"
         if value is None or self.undecided(path, value, remedy):
             return None
@@ -310,12 +293,200 @@ class Fields:
         return self.attempt(path, lambda: source_of(*cast(list[str], places)))
 
     def place(self, path: KeyPath, text: str) -> str | None:
-        """A path, relative to the card's folder."""
         if "://" in text:
             self.wrong(path, "is not a file here", "download it first, and name the file")
             return None
         folder = str(self.folder)  # in which nothing is a pattern
         return str(Path(glob.escape(folder) if _PATTERN.search(text) else folder) / text)
+
+    def card(self) -> DataCard | None:
+        """The whole card; nothing is meant by it if there are problems."""
+        self.known((), self.data, _SECTIONS)
+        table = self._table("table", ("name", "source", "neighbours"))
+        columns = self._columns()
+        name = self._name(("table", "name"), table.get("name"))
+        source = self.source(("table", "source"), table.get("source"))
+        among = ("add-remove", "change-one")
+        kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
+        unit, rows, groups = self._unit()
+        values: dict[str, Any] = {
+            "name": name,
+            "source": source,
+            "unit": unit,
+            "max_rows": rows,
+            "max_groups": groups,
+            "columns": columns,
+            "neighbours": CHANGE_ONE if kind == "change-one" else ADD_REMOVE,
+            "budget": self._budget(),
+            "ledger": self._ledger(name),
+            "users": self._users(),
+            "public": self._public(name, source),
+        }
+        return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
+
+    def _table(self, name: str, names: tuple[str, ...], *, needed: bool = True) -> dict[str, Any]:
+        fields = self.section(name, needed=needed)
+        self.known((name,), fields, names)
+        return fields
+
+    def _name(self, path: KeyPath, value: Any) -> str:
+        remedy = "name the table, as queries call it"
+        name = self.text(path, value, remedy)
+        if not name.isprintable():
+            self.wrong(path, "has letters that cannot be seen", remedy)
+        return name
+
+    def _columns(self) -> dict[str, Column]:
+        section = self.section("columns")
+        found = {}
+        for name, fields in section.items():
+            path = ("columns", name)
+            if not isinstance(fields, dict):
+                self.wrong(path, "is no section", "write [columns.age], and type below it")
+            elif name and (column := self._column(path, fields)) is not None:
+                found[name] = column
+        self._told_apart(("columns",), section)
+        if not section and "columns" in self.data:
+            self.wrong(("columns",), "are none", "describe each column that may be used")
+        return found
+
+    def _column(self, path: KeyPath, fields: Mapping[str, Any]) -> Column | None:
+        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
+        kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
+        nullable = fields.get("nullable", True)
+        if not isinstance(nullable, bool):
+            self.wrong((*path, "nullable"), "is no truth value", "write true or false")
+        bounds = self.bounds((*path, "bounds"), fields.get("bounds"))
+        step = self.number((*path, "step"), fields.get("step"))
+        if kind is None:
+            return None
+        keys, remedy = fields.get("keys"), "list the groups that may be shown"
+        if keys is not None and not isinstance(keys, list):
+            if not self.undecided((*path, "keys"), keys, remedy):
+                self.wrong((*path, "keys"), f"are not a list of type {kind}", remedy)
+            keys = None
+        values: dict[str, Any] = {
+            "name": path[-1],
+            "type": kind,
+            "bounds": bounds,
+            "step": Fraction(1) if kind == "integer" and step is None else step,
+            "keys": None if keys is None else tuple(keys),
+            "nullable": nullable,
+        }
+        column = self.attempt(path, lambda: Column(**values))
+        if column is not None and column.bounds is not None:
+            try:  # whether a mean can be computed within these bounds, on this grid
+                check_bounds("bounds", column.bounds)
+                grid_of(column.bounds, column.step, centre=sum(column.bounds, Fraction(0)) / 2)
+            except InvalidParameter as error:
+                field = "step" if error.parameter == "step" else "bounds"
+                self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)
+        return column
+
+    def _told_apart(self, path: KeyPath, names: Mapping[str, Any]) -> None:
+        """SQL does not tell cases apart, and knows neither empty names nor NUL."""
+        seen: set[str] = set()
+        for name in names:
+            if not name or "\0" in name:
+                self.wrong((*path, name), "has no name that SQL knows", "rename it in the source")
+            if name.lower() in seen:
+                self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
+            seen.add(name.lower())
+
+    def _unit(self) -> tuple[str | None, int | None, int | None]:
+        fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups"))
+        column = self._unit_column(fields) if "unit" in self.data else None
+        rows: int | None = 1
+        if "max_rows" in fields or fields.get("each_row") is not True:
+            remedy = "write max_rows = 20, say: that many rows of one unit count"
+            rows = self.whole(("unit", "max_rows"), fields.get("max_rows"), remedy)
+        groups = fields.get("max_groups")
+        if groups is not None:
+            remedy = "write max_groups = 5, say: a unit counts in that many groups; or drop it"
+            groups = self.whole(("unit", "max_groups"), groups, remedy)
+        return column, rows, groups
+
+    def _unit_column(self, fields: Mapping[str, Any]) -> str | None:
+        remedy = 'write column = "patient_id", or each_row = true if each row is a different person'
+        path = ("unit", "column")
+        if "each_row" in fields:
+            if "column" in fields:
+                self.wrong(("unit", "each_row"), "and column are both written", "drop one of them")
+            elif fields["each_row"] is not True:
+                self.wrong(("unit", "each_row"), "is not true", remedy)
+            return None
+        column = self.text(path, fields.get("column"), remedy)
+        if not column:
+            return None
+        declared = self.section("columns", needed=False)
+        if column.lower() not in {name.lower() for name in declared}:
+            self.wrong(path, "is no column of the card", f"add [{toml_key('columns', column)}]")
+        return column
+
+    def _budget(self) -> Budget | None:
+        fields = self._table("budget", ("epsilon", "delta", "rho"))
+        names = [name for name in ("epsilon", "delta", "rho") if name in fields]
+        if "budget" in self.data and not names:
+            self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
+        numbers = {name: self.number(("budget", name), fields[name]) for name in names}
+        if not names or None in numbers.values():
+            return None
+        kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
+
+        def checked() -> Budget:
+            budget = Budget(kind=kind, **cast(dict[str, Fraction], numbers))
+            check_budget(budget)
+            return budget
+
+        return self.attempt(("budget",), checked)
+
+    def _ledger(self, name: str) -> str | None:
+        path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
+        fields = self._table("ledger", ("path",), needed=False)
+        if "ledger" in self.data:
+            value = self.text(path, fields.get("path"), remedy)
+            if "://" in value:
+                self.wrong(path, "is not a file here", remedy)
+            return str((self.folder / value).absolute())  # one ledger, wherever we go
+        if name and not _FILE_NAME.fullmatch(name):
+            problem = "cannot be named after the table"
+            self.wrong(("ledger",), problem, f"add [ledger], and {remedy}")
+        return str((self.folder / f"{name}.ledger").absolute())
+
+    def _users(self) -> tuple[str, ...] | None:
+        users = self._table("access", ("users",), needed=False).get("users")
+        if "access" not in self.data:
+            return None
+        if not isinstance(users, list) or any(type(user) is not str or not user for user in users):
+            self.wrong(("access", "users"), "is no list of names", 'write users = ["ana", "ben"]')
+            return ()
+        return tuple(users)
+
+    def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
+        found = {}
+        section = self.section("public", needed=False)
+        for name, fields in section.items():
+            path = ("public", name)
+            if not isinstance(fields, dict):
+                self.wrong(path, "is no section", "write [public.regions], source and columns")
+                continue
+            self.known(path, fields, ("source", "columns"))
+            self._name(path, name)
+            source = self.source((*path, "source"), fields.get("source"))
+            columns, place = fields.get("columns"), (*path, "columns")
+            if not isinstance(columns, dict) or not columns:
+                problem = "is missing" if columns is None else "names no columns"
+                self.wrong(place, problem, 'write columns = {region = "text"}')
+                columns = {}
+            for column, kind in columns.items():
+                self.choice((*place, column), kind, TYPES)
+            self._told_apart(place, columns)
+            if name.lower() == table.lower() or (source and own and _shared(source, own)):
+                self.wrong(path, "is the table itself", "name only what everybody may see")
+            if source is not None:
+                found[name] = PublicTable(name=name, source=source, columns=columns)
+        self._told_apart(("public",), section)
+        return found
 
 
 def source_of(*paths: str) -> Source:
@@ -324,21 +495,13 @@ def source_of(*paths: str) -> Source:
     >>> source_of("a.parquet", "b.parquet").kind
     'parquet'
     """
-    kinds = {_kind(path) for path in paths}
-    if len(kinds) != 1 or None in kinds:
-        raise InvalidParameter(
-            "source",
-            problem="is of no one known kind",
-            remedy="name files that all end in .csv, .tsv or .csv.gz, or all in .parquet",
-        )
-    return Source(kind=cast(Any, kinds.pop()), paths=paths)
-
-
-def _kind(path: str) -> str | None:
-    name = path.lower()
-    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
-        return "csv"
-    return "parquet" if name.endswith((".parquet", ".pq")) else None
+    names = [path.lower() for path in paths]
+    if names and all(name.removesuffix(".gz").endswith((".csv", ".tsv")) for name in names):
+        return Source(kind="csv", paths=paths)
+    if names and all(name.endswith((".parquet", ".pq")) for name in names):
+        return Source(kind="parquet", paths=paths)
+    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet"
+    raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
 
 
 _SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
@@ -382,26 +545,14 @@ def examined(path: str | Path) -> Examined:
     try:
         raw = content_of(place, most=_LONGEST)
         real = Path(os.path.realpath(place))
-    except OSError as error:
-        raise CardRefused(
-            str(place), problem=f"cannot be read ({error.strerror})", remedy="pass a TOML file"
-        ) from None
-    try:
         text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise CardRefused(
-            str(place), problem="is no text in UTF-8", remedy="pass a TOML file"
-        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else ""
+        problem = reason or "is no text in UTF-8"
+        raise CardRefused(str(place), problem=problem, remedy="pass a TOML file") from None
     found = _examined(text, folder=real.parent, named=place.name)
-    if found.card is None:
-        return found
-    return replace(found, card=replace(found.card, file=str(real)))
-
-
-def _accepted(found: Examined) -> DataCard:
-    if found.card is None:
-        raise refusal(found.named, found.problems)
-    return found.card
+    card = None if found.card is None else replace(found.card, file=str(real))
+    return replace(found, card=card)
 
 
 def _examined(text: str, *, folder: Path, named: str) -> Examined:
@@ -412,11 +563,9 @@ def _examined(text: str, *, folder: Path, named: str) -> Examined:
     except (ValueError, RecursionError) as error:
         return Examined(named=named, card=None, problems=[_syntax(text, error)], lines={})
     reader = _Reader(data, text, folder)
-    card = reader.card()
-    problems = reader.problems
-    return Examined(
-        named=named, card=None if problems else card, problems=problems, lines=reader.lines
-    )
+    card, problems = reader.card(), sorted(reader.found)
+    card = None if problems else card
+    return Examined(named=named, card=card, problems=problems, lines=reader.lines)
 
 
 def _check_keys(text: str) -> None:
@@ -445,217 +594,6 @@ def _syntax(text: str, error: Exception) -> Problem:
     elif "haracter" in reason or "key '" in reason:
         reason = "something stands there that may not"
     return Problem(line, "the card", f"is no TOML here: {reason}", "fix this line")
-
-
-class _Reader(Fields):
-    """The sections of a card."""
-
-    def card(self) -> DataCard | None:
-        """The whole card; nothing is meant by it if there are problems."""
-        self.known((), self.data, _SECTIONS)
-        table = self._table("table", ("name", "source", "neighbours"))
-        columns = self._columns()
-        name = self._name(("table", "name"), table.get("name"))
-        source = self.source(("table", "source"), table.get("source"))
-        unit, rows, groups = self._unit()
-        values: dict[str, Any] = {
-            "name": name,
-            "source": source,
-            "unit": unit,
-            "max_rows": rows,
-            "max_groups": groups,
-            "columns": columns,
-            "neighbours": self._neighbours(table),
-            "budget": self._budget(),
-            "ledger": self._ledger(name),
-            "users": self._users(),
-            "public": self._public(name, source),
-        }
-        return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
-
-    def _table(self, name: str, names: tuple[str, ...], *, needed: bool = True) -> dict[str, Any]:
-        fields = self.section(name, needed=needed)
-        self.known((name,), fields, names)
-        return fields
-
-    def _name(self, path: tuple[str, ...], value: Any) -> str:
-        remedy = "name the table, as queries call it"
-        name = self.text(path, value, remedy)
-        if not name.isprintable():
-            self.wrong(path, "has letters that cannot be seen", remedy)
-        return name
-
-    # -- columns --
-
-    def _columns(self) -> dict[str, Column]:
-        section = self.section("columns")
-        found = {}
-        for name, fields in section.items():
-            path = ("columns", name)
-            if not isinstance(fields, dict):
-                self.wrong(path, "is no section", "write [columns.age], and type below it")
-            elif name and (column := self._column(path, fields)) is not None:
-                found[name] = column
-        self._told_apart(("columns",), section)
-        if not section and "columns" in self.data:
-            self.wrong(("columns",), "are none", "describe each column that may be used")
-        return found
-
-    def _column(self, path: tuple[str, ...], fields: Mapping[str, Any]) -> Column | None:
-        self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
-        kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
-        nullable = fields.get("nullable", True)
-        if not isinstance(nullable, bool):
-            self.wrong((*path, "nullable"), "is no truth value", "write true or false")
-        bounds = self.bounds((*path, "bounds"), fields.get("bounds"))
-        step = self.number((*path, "step"), fields.get("step"))
-        if kind is None:
-            return None
-        keys, remedy = fields.get("keys"), "list the groups that may be shown"
-        if keys is not None and not isinstance(keys, list):
-            if not self.undecided((*path, "keys"), keys, remedy):
-                self.wrong((*path, "keys"), f"are not a list of type {kind}", remedy)
-            keys = None
-        values: dict[str, Any] = {
-            "name": path[-1],
-            "type": kind,
-            "bounds": bounds,
-            "step": Fraction(1) if kind == "integer" and step is None else step,
-            "keys": None if keys is None else tuple(keys),
-            "nullable": nullable,
-        }
-        column = self.attempt(path, lambda: Column(**values))
-        if column is not None and column.bounds is not None:
-            self._gridded(path, column.bounds, column.step)
-        return column
-
-    def _gridded(
-        self, path: tuple[str, ...], bounds: tuple[Fraction, Fraction], step: Fraction | None
-    ) -> None:
-        """That a mean can be worked out within these bounds, on this grid."""
-        try:
-            check_bounds("bounds", bounds)
-            grid_of(bounds, step, centre=(bounds[0] + bounds[1]) / 2)
-        except InvalidParameter as error:
-            field = "step" if error.parameter == "step" else "bounds"
-            self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)
-
-    def _told_apart(self, path: tuple[str, ...], names: Mapping[str, Any]) -> None:
-        """SQL does not tell cases apart, and knows neither empty names nor NUL."""
-        seen: set[str] = set()
-        for name in names:
-            if not name or "\0" in name:
-                self.wrong((*path, name), "has no name that SQL knows", "rename it in the source")
-            if name.lower() in seen:
-                self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
-            seen.add(name.lower())
-
-    # -- unit, neighbours, budget --
-
-    def _unit(self) -> tuple[str | None, int | None, int | None]:
-        fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups"))
-        column = self._unit_column(fields) if "unit" in self.data else None
-        rows: int | None = 1
-        if "max_rows" in fields or fields.get("each_row") is not True:
-            remedy = "write max_rows = 20, say: so many rows of one unit count"
-            rows = self.whole(("unit", "max_rows"), fields.get("max_rows"), remedy)
-        groups = fields.get("max_groups")
-        if groups is not None:
-            remedy = "write max_groups = 5, say: so many groups of one unit are shown; or drop it"
-            groups = self.whole(("unit", "max_groups"), groups, remedy)
-        return column, rows, groups
-
-    def _unit_column(self, fields: Mapping[str, Any]) -> str | None:
-        remedy = 'write column = "patient_id", or each_row = true if each row is a different person'
-        path = ("unit", "column")
-        if "each_row" in fields:
-            if "column" in fields:
-                self.wrong(("unit", "each_row"), "and column are both written", "drop one of them")
-            elif fields["each_row"] is not True:
-                self.wrong(("unit", "each_row"), "is not true", remedy)
-            return None
-        column = self.text(path, fields.get("column"), remedy)
-        if not column:
-            return None
-        declared = self.section("columns", needed=False)
-        if column.lower() not in {name.lower() for name in declared}:
-            self.wrong(path, "is no column of the card", f"add [{toml_key('columns', column)}]")
-        return column
-
-    def _neighbours(self, table: Mapping[str, Any]) -> Neighbours:
-        value = table.get("neighbours")
-        kind = self.choice(("table", "neighbours"), value, ("add-remove", "change-one"))
-        return CHANGE_ONE if kind == "change-one" else ADD_REMOVE
-
-    def _budget(self) -> Budget | None:
-        fields = self._table("budget", ("epsilon", "delta", "rho"))
-        names = [name for name in ("epsilon", "delta", "rho") if name in fields]
-        if "budget" in self.data and not names:
-            self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
-        numbers = {name: self.number(("budget", name), fields[name]) for name in names}
-        if not names or None in numbers.values():
-            return None
-        kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
-        budget = self.attempt(
-            ("budget",), lambda: Budget(kind=kind, **cast(dict[str, Fraction], numbers))
-        )
-        if budget is not None:
-            self.attempt(("budget",), lambda: check_budget(budget))
-        return budget
-
-    # -- ledger, users, public tables --
-
-    def _ledger(self, name: str) -> str | None:
-        path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
-        fields = self._table("ledger", ("path",), needed=False)
-        if "ledger" in self.data:
-            value = self.text(path, fields.get("path"), remedy)
-            if "://" in value:
-                self.wrong(path, "is not a file here", remedy)
-            return str((self.folder / value).absolute())  # one ledger, wherever we go
-        if name and not _FILE_NAME.fullmatch(name):
-            self.wrong(
-                ("ledger",), "cannot be named after the table", f"add [ledger], and {remedy}"
-            )
-        return str((self.folder / f"{name}.ledger").absolute())
-
-    def _users(self) -> tuple[str, ...] | None:
-        users = self._table("access", ("users",), needed=False).get("users")
-        if "access" not in self.data:
-            return None
-        if not isinstance(users, list) or any(type(user) is not str or not user for user in users):
-            self.wrong(("access", "users"), "is no list of names", 'write users = ["ana", "ben"]')
-            return ()
-        return tuple(users)
-
-    def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
-        found = {}
-        section = self.section("public", needed=False)
-        for name, fields in section.items():
-            path = ("public", name)
-            if not isinstance(fields, dict):
-                self.wrong(path, "is no section", "write [public.regions], source and columns")
-                continue
-            self.known(path, fields, ("source", "columns"))
-            self._name(path, name)
-            source = self.source((*path, "source"), fields.get("source"))
-            columns = self._public_columns((*path, "columns"), fields.get("columns"))
-            if name.lower() == table.lower() or (source and own and _shared(source, own)):
-                self.wrong(path, "is the table itself", "name only what everybody may see")
-            if source is not None:
-                found[name] = PublicTable(name=name, source=source, columns=columns)
-        self._told_apart(("public",), section)
-        return found
-
-    def _public_columns(self, path: tuple[str, ...], value: Any) -> dict[str, ColumnType]:
-        if not isinstance(value, dict) or not value:
-            problem = "is missing" if value is None else "names no columns"
-            self.wrong(path, problem, 'write columns = {region = "text"}')
-            return {}
-        for name, kind in value.items():
-            self.choice((*path, name), kind, TYPES)
-        self._told_apart(path, value)
-        return value
 
 
 def _shared(one: Source, other: Source) -> bool:

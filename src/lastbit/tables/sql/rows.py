@@ -41,11 +41,9 @@ class SelectedRows:
         """What a column node stands for."""
         if kind_of(node) != "Column":
             if is_aggregate(node):
-                raise refused(
-                    kind_of(node).upper(),
-                    "stands inside an expression over one row",
-                    "select it by itself (AVG instead of SUM / COUNT); test it in HAVING",
-                )
+                problem = "stands inside an expression over one row"
+                remedy = "select it by itself (AVG instead of SUM / COUNT); test it in HAVING"
+                raise refused(kind_of(node).upper(), problem, remedy)
             raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
@@ -109,23 +107,15 @@ def rows_of(card: DataCard) -> SelectedRows:
 def with_column(rows: SelectedRows, name: str, expression: Expression) -> SelectedRows:
     """The rows with one more column, or with another meaning of an old one."""
     others = {old: e for old, e in rows.columns.items() if old.lower() != name.lower()}
-    return replace(rows, columns={**others, name: derived(expression, rows)})
+    return replace(rows, columns={**others, name: typed(expression, card_types(rows.card))})
 
 
 def add_column(columns: dict[str, Expression], name: str, expression: Expression) -> None:
     """Put another column beside these; two of one name have no meaning in a sub-query."""
     if name.lower() in (old.lower() for old in columns):
-        raise refused(
-            name,
-            "names two columns of a sub-query",
-            "list the columns, each under a name of its own",
-        )
+        problem = "names two columns of a sub-query"
+        raise refused(name, problem, "list the columns, each under a name of its own")
     columns[name] = expression
-
-
-def derived(expression: Expression, rows: SelectedRows) -> Expression:
-    """A derived column: typed. It is written out wherever it is named, and counted there."""
-    return typed(expression, card_types(rows.card))
 
 
 def joined_with(rows: SelectedRows, name: str, on: Mapping[str, str]) -> SelectedRows:
@@ -134,9 +124,9 @@ def joined_with(rows: SelectedRows, name: str, on: Mapping[str, str]) -> Selecte
     Columns of one name become one, as with USING.
     """
     table = _public_table(rows, name)
-    pairs = [(rows.named(own), _column(table, theirs)) for own, theirs in on.items()]
-    same = [column for (own, column) in zip(on, (c for _, c in pairs), strict=True)
-            if own.lower() == column.name.lower()]  # fmt: skip
+    pairs = [(rows.named(own), _column(table, other)) for own, other in on.items()]
+    theirs = [column for _, column in pairs]
+    same = [c for own, c in zip(on, theirs, strict=True) if own.lower() == c.name.lower()]
     return _with_join(rows, name, table, pairs, same)
 
 
@@ -172,11 +162,8 @@ def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> Publ
         if names(identifier, table.name) if identifier is not None else same:
             break
     else:
-        raise refused(
-            f"JOIN {name}",
-            "is no public table of the card",
-            "declare it under [public], if everybody may see it",
-        )
+        problem = "is no public table of the card"
+        raise refused(f"JOIN {name}", problem, "declare it under [public], if everybody may see it")
     if any(old.table == table.name for old in rows.joins):
         raise refused(f"JOIN {name}", "is joined twice", "join it once")
     return table
@@ -260,9 +247,6 @@ def item_of(item: Any) -> tuple[str | None, Any]:
     return None, item
 
 
-# ---------------------------------------------------------------- FROM and WITH
-
-
 def _definitions(
     tree: Any, card: DataCard, defined: Mapping[str, SelectedRows]
 ) -> dict[str, SelectedRows]:
@@ -284,22 +268,14 @@ def _definitions(
 def _relation(source: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
     if kind_of(source) == "Subquery":
         inner, alias = taken(source, "this", "alias")
-        return _renamed(_selected(inner, card, defined), alias)
-    identifier, alias = table_named(source, "FROM", f"write FROM {card.name}")
-    if name_of(identifier).lower() in defined:
-        return _renamed(defined[name_of(identifier).lower()], alias)
-    if not names(identifier, card.name):
-        raise refused(
-            f"FROM {name_of(identifier)}", "is not this card's table", f"write FROM {card.name}"
-        )
-    return _renamed(rows_of(card), alias)
-
-
-def _renamed(rows: SelectedRows, alias: Any) -> SelectedRows:
-    if alias is None:
-        return rows
-    (identifier,) = taken(alias, "this")
-    return replace(rows, called=name_of(identifier))
+        rows = _selected(inner, card, defined)
+    else:
+        identifier, alias = table_named(source, "FROM", f"write FROM {card.name}")
+        name = name_of(identifier)
+        rows = defined.get(name.lower()) or rows_of(card)
+        if name.lower() not in defined and not names(identifier, card.name):
+            raise refused(f"FROM {name}", "is not this card's table", f"write FROM {card.name}")
+    return rows if alias is None else replace(rows, called=name_of(taken(alias, "this")[0]))
 
 
 def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
@@ -326,5 +302,6 @@ def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
         given, value = item_of(item)
         if given is None:
             raise refused("a column of a sub-query", "has no name", "name it with AS")
-        add_column(columns, given, derived(translated(value, rows.resolve), rows))
+        # written out wherever it is named, and counted there
+        add_column(columns, given, typed(translated(value, rows.resolve), card_types(card)))
     return replace(rows, called=None, columns=columns, public={}, merged=frozenset())
