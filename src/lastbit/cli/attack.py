@@ -24,7 +24,7 @@ from lastbit.audit import (
     targets,
 )
 from lastbit.cli.loading import foreign_code, named, subject_of
-from lastbit.cli.options import EXACT, Group, json_option
+from lastbit.cli.options import Group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, Words, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, probability, rounded_down
@@ -69,35 +69,28 @@ def list_attacks(as_json: bool) -> None:
 
 @attack.command(epilog="Example: lastbit attack run all --target module:function --epsilon 1")
 @click.argument("name", metavar="NAME|all")
-@click.option(
+@option(
     "--target",
+    "What is attacked: numpy, diffprivlib, opendp, pydp, tumult, lastbit, or your own.",
+    "LIBRARY|MODULE:FUNCTION",
     required=True,
-    metavar="LIBRARY|MODULE:FUNCTION",
-    help="What is attacked: numpy, diffprivlib, opendp, pydp, tumult, lastbit, or your own.",
 )
-@click.option("--epsilon", type=EXACT, help="The loss that your function claims.")
-@click.option("--delta", type=EXACT, help="The delta that your function claims.  [default: 0]")
-@click.option(
+@option("--epsilon", "The loss that your function claims.")
+@option("--delta", "The delta that your function claims.  [default: 0]")
+@option(
     "--answers",
-    type=EXACT,
+    "Two neighbouring inputs of your function, which it adds noise to.  [default: 0 1]",
     nargs=2,
     metavar="A B",
-    help="Two neighbouring inputs of your function, which it adds noise to.  [default: 0 1]",
 )
-@click.option("--scale", type=EXACT, help="What your function multiplies its noise by.")
-@click.option("--step", type=EXACT, help="The grid that the outputs of your function lie on.")
-@click.option(
+@option("--scale", "What your function multiplies its noise by.")
+@option("--step", "The grid that the outputs of your function lie on.")
+@option(
     "--samples",
-    type=click.IntRange(400, MOST_SAMPLES),
-    help="How many releases each attack may take.  [default: what a few seconds allow]",
+    "How many releases each attack may take.  [default: what a few seconds allow]",
+    click.IntRange(400, MOST_SAMPLES),
 )
-@click.option(
-    "--error",
-    type=EXACT,
-    default="1e-6",
-    show_default=True,
-    help="The probability with which any of the verdicts may be wrong.",
-)
+@option("--error", "The probability with which any of the verdicts may be wrong.", default="1e-6")
 @json_option
 @click.pass_context
 def run(
@@ -146,10 +139,10 @@ def targets_of(name: str, said: Mapping[str, Any]) -> tuple[AnyTarget, ...]:
     """The targets of a library, or one made of somebody's function and what is said of it."""
     if ":" not in name:
         if name not in LIBRARIES:
-            raise InvalidParameter(
+            raise refusal(
                 "--target",
-                problem="is not a library that is known here",
-                remedy=f"pass one of {', '.join(LIBRARIES)}, or your own as module:function",
+                "is not a library that is known here",
+                f"pass one of {', '.join(LIBRARIES)}, or your own as module:function",
             )
         _only_for_functions(said)
         with warnings.catch_warnings():
@@ -173,21 +166,17 @@ def _made(
     step: Fraction | None,
 ) -> Target:
     if epsilon is None:
-        raise InvalidParameter(
+        raise refusal(
             "--epsilon",
-            problem="is missing",
-            remedy="pass the loss that your function claims for two neighbouring inputs",
+            "is missing",
+            "pass the loss that your function claims for two neighbouring inputs",
         )
     release = subject_of(name, found).release
     if release is None:
-        raise InvalidParameter(
-            "--target", problem="releases nothing", remedy="name a function(value)"
-        )
+        raise refusal("--target", "releases nothing", "name a function(value)")
     first, second = (Fraction(0), Fraction(1)) if answers is None else answers
     if first == second:
-        raise InvalidParameter(
-            "--answers", problem="are equal", remedy="pass two different neighbours"
-        )
+        raise refusal("--answers", "are equal", "pass two different neighbours")
     return Target(
         name=name,
         release=release,
@@ -206,21 +195,19 @@ def _plain(number: Fraction) -> int | float:
         return int(number)
     nearest = float(number)
     if Fraction(nearest) != number:
-        raise InvalidParameter(
-            "--answers",
-            problem="are not floats",
-            remedy="pass numbers that a float is exactly, such as 0.5 or 3",
+        raise refusal(
+            "--answers", "are not floats", "pass numbers that a float is exactly, such as 0.5 or 3"
         )
     return nearest
 
 
 def _only_for_functions(said: Mapping[str, Any]) -> None:
-    for option, value in said.items():
+    for name, value in said.items():
         if value is not None:
-            raise InvalidParameter(
-                f"--{option}",
-                problem="is said of a function of your own only",
-                remedy="leave it out: these targets say it themselves",
+            raise refusal(
+                f"--{name}",
+                "is said of a function of your own only",
+                "leave it out: these targets say it themselves",
             )
 
 
@@ -272,10 +259,10 @@ def tried(
                 reason = f"{type(failure).__name__}: {failure}"
                 failed.append((attack.name, target.name, " ".join(reason.split())[:120]))
     if not verdicts:
-        raise InvalidParameter(
+        raise refusal(
             "--target",
-            problem=f"raises an error in every attack, such as {failed[-1][2]}",
-            remedy="make it answer the two values of --answers",
+            f"raises an error in every attack, such as {failed[-1][2]}",
+            "make it answer the two values of --answers",
         )
     return Outcome(tuple(verdicts), tuple(failed), error)
 
@@ -328,7 +315,7 @@ def _unsuited(chosen: Sequence[Attack], found: Sequence[AnyTarget]) -> InvalidPa
         remedy = f"pass {' and '.join(lacking)}"
         if chosen[0].sums:
             remedy = "name a SumTarget of your own (help(lastbit.audit.SumTarget)), or a library"
-    return InvalidParameter("--target", problem=problem, remedy=remedy)
+    return refusal("--target", problem, remedy)
 
 
 # ---------------------------------------------------------------- words

@@ -33,9 +33,9 @@ from lastbit.audit import (
 from lastbit.cli.audit_picture import evidence_of, readable
 from lastbit.cli.files import check_folder, rows_of, save
 from lastbit.cli.loading import Subject, foreign_code, named, subject_of
-from lastbit.cli.options import EXACT, FILE, Command, json_option
+from lastbit.cli.options import FILE, Command, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
-from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.errors import LastbitError
 from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.places import content_of
 from lastbit.report import AuditStory, audit_page
@@ -81,47 +81,38 @@ class Asked:
     cls=Command, epilog="Example: lastbit audit module:function --epsilon 1 --html report.html"
 )
 @click.argument("mechanism", metavar="MODULE:FUNCTION")
-@click.option("--epsilon", type=EXACT, required=True, help="The loss that is claimed.")
-@click.option("--delta", type=EXACT, default="0", show_default=True, help="The claimed delta.")
-@click.option(
+@option("--epsilon", "The loss that is claimed.", required=True)
+@option("--delta", "The claimed delta.", default="0")
+@option(
     "--pairs",
-    type=FILE,
-    help="Neighbouring inputs: JSON, a list of [x, y], or CSV, two numbers a line. By default the "
+    "Neighbouring inputs: JSON, a list of [x, y], or CSV, two numbers a line. By default the "
     "numbers 0 and 1.",
+    FILE,
 )
-@click.option(
+@option(
     "--dimension",
-    type=click.IntRange(1, MOST_ENTRIES),
-    help="The mechanism takes vectors of this many entries.",
+    "The mechanism takes vectors of this many entries.",
+    click.IntRange(1, MOST_ENTRIES),
 )
-@click.option(
+@option(
     "--neighbours",
-    type=click.Choice(("one", "all")),
-    help="Of two neighbouring vectors one entry differs, by 1, or all may.  [default: one]",
+    "Of two neighbouring vectors one entry differs, by 1, or all may.  [default: one]",
+    ("one", "all"),
 )
-@click.option(
-    "--seconds", type=EXACT, default="60", show_default=True, help="About how long it may take."
-)
-@click.option(
+@option("--seconds", "About how long it may take.", default="60")
+@option(
     "--samples",
-    type=click.IntRange(1, MOST_SAMPLES),
-    help="Count this many runs of each input, in place of --seconds.",
+    "Count this many runs of each input, in place of --seconds.",
+    click.IntRange(1, MOST_SAMPLES),
 )
-@click.option(
-    "--error",
-    type=EXACT,
-    default="1e-6",
-    show_default=True,
-    help="The probability with which the answer may be wrong.",
-)
-@click.option(
+@option("--error", "The probability with which the answer may be wrong.", default="1e-6")
+@option(
     "--seed",
-    type=click.IntRange(min=0),
+    "What the auditor looks at; the mechanism draws its own randomness.",
+    click.IntRange(min=0),
     default=0,
-    show_default=True,
-    help="What the auditor looks at; the mechanism draws its own randomness.",
 )
-@click.option("--html", type=FILE, help="Where a page with both laws drawn goes.")
+@option("--html", "Where a page with both laws drawn goes.", FILE)
 @json_option
 @click.pass_context
 def audit(
@@ -193,16 +184,16 @@ def _check(
 ) -> None:
     """Refuse what has no meaning before any code is run."""
     if not LEAST_SECONDS <= asked.seconds <= MOST_SECONDS:
-        raise InvalidParameter(
+        raise refusal(
             "--seconds",
-            problem=f"is not from {exact_text(LEAST_SECONDS)} to {exact_text(MOST_SECONDS)}",
-            remedy="pass, say, 60",
+            f"is not from {exact_text(LEAST_SECONDS)} to {exact_text(MOST_SECONDS)}",
+            "pass, say, 60",
         )
     if neighbours is not None and (dimension is None or pairs is not None):
-        raise InvalidParameter(
+        raise refusal(
             "--neighbours",
-            problem="is about vectors that the audit makes up",
-            remedy="pass --dimension with it, and no --pairs",
+            "is about vectors that the audit makes up",
+            "pass --dimension with it, and no --pairs",
         )
     if html is not None:
         check_folder(html, "--html")
@@ -222,11 +213,7 @@ def pairs_in(path: Path, dimension: int | None) -> Pairs:
     """The pairs of a JSON file, or of a CSV file with the numbers of both inputs in a line."""
     pairs = _json(path) if path.suffix.lower() == ".json" else _csv(path, dimension)
     if not 1 <= len(pairs) <= MOST_PAIRS:
-        raise InvalidParameter(
-            "--pairs",
-            problem=f"holds {len(pairs)} pairs",
-            remedy=f"write from 1 to {MOST_PAIRS}",
-        )
+        raise refusal("--pairs", f"holds {len(pairs)} pairs", f"write from 1 to {MOST_PAIRS}")
     return pairs
 
 
@@ -245,19 +232,17 @@ def _json(path: Path) -> Pairs:
     try:
         found = json.loads(content_of(path, most=1 << 30).decode("utf-8-sig"))
     except OSError as error:
-        raise InvalidParameter(
+        raise refusal(
             "--pairs",
-            problem=f"cannot be read at {path} ({error.strerror})",
-            remedy="name a file that you may read",
+            f"cannot be read at {path} ({error.strerror})",
+            "name a file that you may read",
         ) from error
     except (ValueError, RecursionError) as error:
-        raise InvalidParameter(
-            "--pairs", problem=f"at {path} is not JSON text", remedy=SHAPE
-        ) from error
+        raise refusal("--pairs", f"at {path} is not JSON text", SHAPE) from error
     if not isinstance(found, list) or any(
         not isinstance(pair, list) or len(pair) != 2 for pair in found
     ):
-        raise InvalidParameter("--pairs", problem=f"at {path} is not a list of pairs", remedy=SHAPE)
+        raise refusal("--pairs", f"at {path} is not a list of pairs", SHAPE)
     return [(_input(x), _input(y)) for x, y in found]
 
 
@@ -287,9 +272,7 @@ def _number(cell: str, line: int) -> int | float:
             return kind(cell)
         except ValueError:
             continue
-    raise InvalidParameter(
-        f"line {line} of --pairs", problem="holds no number", remedy="write numbers, no headings"
-    )
+    raise refusal(f"line {line} of --pairs", "holds no number", "write numbers, no headings")
 
 
 # ---------------------------------------------------------------- how it is run
@@ -301,10 +284,10 @@ def judged(subject: Subject, pairs: Pairs, asked: Asked) -> AuditResult:
     if exactly is not None and exactly.contradiction is None:
         return exactly
     if subject.release is None:
-        raise InvalidParameter(
+        raise refusal(
             "the law",
-            problem="is of a kind that cannot be compared",
-            remedy="name a function(value) that draws from it, to be audited by sampling",
+            "is of a kind that cannot be compared",
+            "name a function(value) that draws from it, to be audited by sampling",
         )
     with waiting() as tell:
         found = distinguish_by_sampling(

@@ -17,9 +17,8 @@ from lastbit.cli.ledger import (
     user_name,
     with_answers,
 )
-from lastbit.cli.options import PATH, Command, json_option
+from lastbit.cli.options import PATH, Command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, Words, show, show_json
-from lastbit.errors import InvalidParameter
 from lastbit.ledger import Account, Ledger
 from lastbit.tables import Cost, read_card
 
@@ -28,7 +27,7 @@ LAST, RECENT = 5, 50
 
 @click.command(cls=Command, epilog="Example: lastbit budget visits.toml")
 @click.argument("file", type=PATH, metavar="CARD|LEDGER")
-@click.option("--set", "change", is_flag=True, help="Give the ledger the budget of the card.")
+@flag("--set", "Give the ledger the budget of the card.", dest="change")
 @json_option
 def budget(file: Path, change: bool, as_json: bool) -> None:
     """What is spent and what is left.
@@ -41,9 +40,7 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
         _of_card(file, change=change, as_json=as_json)
         return
     if change:
-        raise InvalidParameter(
-            "--set", problem="needs a card to take the budget from", remedy="name the card"
-        )
+        raise refusal("--set", "needs a card to take the budget from", "name the card")
     ledger = Ledger.existing(file)
     _show(ledger, ledger.accounts(), as_json=as_json)
 
@@ -51,9 +48,7 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
 def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     card = read_card(file)
     if card.ledger is None:
-        raise InvalidParameter(
-            str(file), problem="names no ledger", remedy="add a ledger to the card"
-        )
+        raise refusal(str(file), "names no ledger", "add a ledger to the card")
     if change:
         Ledger.open(card.ledger).set_budget(card.name, card.budget, who=user_name())
     ledger, account = account_of(card)

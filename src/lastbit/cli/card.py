@@ -13,7 +13,7 @@ import click
 
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import money
-from lastbit.cli.options import PATH, Group, json_option
+from lastbit.cli.options import PATH, Group, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
     Columns,
@@ -25,7 +25,6 @@ from lastbit.cli.output import (
     show,
     show_json,
 )
-from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
 from lastbit.tables import (
     Column,
@@ -59,8 +58,8 @@ def card() -> None:
     epilog="Example: lastbit card new visits.parquet --out visits.toml",
 )
 @click.argument("source", nargs=-1, required=True)
-@click.option("--table", help="The table, of a DuckDB file.")
-@click.option("--out", type=PATH, help="Where the card is written.")
+@option("--table", "The table, of a DuckDB file.", str)
+@option("--out", "Where the card is written.", PATH)
 def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     """Draft a card for CSV or Parquet files, or for a table of a DuckDB file.
 
@@ -116,28 +115,20 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
 def _source(paths: tuple[str, ...], table: str | None) -> Source:
     database = any(path.lower().endswith(DATABASES) for path in paths)
     if table is not None and not database:
-        raise InvalidParameter(
-            "--table", problem="is for DuckDB files", remedy="leave it out, or name such a file"
-        )
+        raise refusal("--table", "is for DuckDB files", "leave it out, or name such a file")
     if not database:
         return source_of(*paths)
     if not table or len(paths) > 1:
-        raise InvalidParameter(
-            "a DuckDB file", problem="has many tables", remedy="name one file, and one by --table"
-        )
+        raise refusal("a DuckDB file", "has many tables", "name one file, and one by --table")
     return Source(kind="duckdb", paths=paths, table=table)
 
 
 def _check_target(target: Path) -> None:
     check_folder(target)
     if os.path.lexists(target):
-        raise InvalidParameter(
-            str(target), problem="exists, and is not replaced", remedy="name another by --out"
-        )
+        raise refusal(str(target), "exists, and is not replaced", "name another by --out")
     if target.suffix.lower() != ".toml":
-        raise InvalidParameter(
-            "--out", problem="does not end in .toml", remedy="name it, say, visits.toml"
-        )
+        raise refusal("--out", "does not end in .toml", "name it, say, visits.toml")
 
 
 def _beside(source: Source, target: Path) -> Source:
@@ -154,8 +145,8 @@ def _write(target: Path, card: str) -> None:
         with target.open("x", encoding="utf-8", newline="\n") as file:
             file.write(card)
     except OSError as error:
-        raise InvalidParameter(
-            "--out", problem=f"cannot be written ({error.strerror})", remedy="name another file"
+        raise refusal(
+            "--out", f"cannot be written ({error.strerror})", "name another file"
         ) from None
 
 

@@ -17,7 +17,7 @@ from lastbit.checker import (
     problem_of,
 )
 from lastbit.cli.loading import current_folder
-from lastbit.cli.options import PATH, Command, json_option
+from lastbit.cli.options import PATH, Command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Heading, Part, Words, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.places import exists
@@ -30,11 +30,10 @@ PROBED = "if monotone, only probed"
 
 @click.command(cls=Command, epilog="Example: lastbit check out.json")
 @click.argument("certificates", type=PATH, nargs=-1, required=True)
-@click.option(
+@flag(
     "--without-code",
-    "still",
-    is_flag=True,
-    help="Run no code: check the proof alone. This does not accept a certificate about code.",
+    "Run no code: check the proof alone. This does not accept a certificate about code.",
+    dest="still",
 )
 @json_option
 @click.pass_context
@@ -71,13 +70,11 @@ def check(
 
 def _read(path: Path) -> dict[str, Any]:
     if not exists(path) or path.is_dir():
-        raise InvalidParameter(
-            str(path), problem="is not a file", remedy="name one that lastbit verify wrote"
-        )
+        raise refusal(str(path), "is not a file", "name one that lastbit verify wrote")
     try:
         return read(path)
     except InvalidParameter as error:
-        raise InvalidParameter(str(path), problem=error.problem, remedy=error.remedy) from error
+        raise refusal(str(path), error.problem, error.remedy) from error
 
 
 def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import click
 
-from lastbit.cli.options import EXACT, Command, repeated_guarantee, spelled, title
+from lastbit.cli.options import Command, flag, option, refusal, repeated_guarantee, spelled, title
 from lastbit.cli.output import Columns, Facts, Heading, Words, show, show_json, waiting
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import exact_text, rounded_up
 from lastbit.privacy import ApproxDP, Guarantee, RenyiDP, compositions
 
@@ -35,8 +35,8 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
     cls=Command, epilog='Example: lastbit compose "pure 0.1 x 100" "zcdp 0.01 x 3" --delta 1e-6'
 )
 @click.argument("guarantees", nargs=-1, required=True)
-@click.option("--delta", type=EXACT, help="The delta of all together.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with exact numbers.")
+@option("--delta", "The delta of all together.")
+@flag("--json", "Print JSON, with exact numbers.", dest="as_json")
 def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) -> None:
     """Compose guarantees about the same people.
 
@@ -46,10 +46,10 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
     """
     counted = [repeated_guarantee(text) for text in guarantees]
     if sum(times for _, times in counted) > MOST:
-        raise InvalidParameter(
+        raise refusal(
             "the guarantees",
-            problem=f"are more than {MOST:,} together",
-            remedy='add some up first: "zcdp 10" is "zcdp 0.1 x 100"',
+            f"are more than {MOST:,} together",
+            'add some up first: "zcdp 10" is "zcdp 0.1 x 100"',
         )
     if delta is None:
         _show_sum(counted, _sum(counted), as_json=as_json)
@@ -62,10 +62,10 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
 def _sum(counted: Counted) -> Guarantee:
     """All added up, exactly; refused with a word about --delta if they are of several kinds."""
     if len({type(guarantee) for guarantee, _ in counted}) > 1:
-        raise InvalidParameter(
+        raise refusal(
             "--delta",
-            problem="is missing, and guarantees of different kinds do not just add up",
-            remedy="pass --delta, say 1e-9",
+            "is missing, and guarantees of different kinds do not just add up",
+            "pass --delta, say 1e-9",
         )
     total: Guarantee = sum(_times(guarantee, times) for guarantee, times in counted)
     return total

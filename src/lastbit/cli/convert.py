@@ -8,9 +8,18 @@ from typing import Any
 
 import click
 
-from lastbit.cli.options import EXACT, Command, guarantee_of, kind_named, spelled, title
+from lastbit.cli.options import (
+    Command,
+    flag,
+    guarantee_of,
+    kind_named,
+    option,
+    refusal,
+    spelled,
+    title,
+)
 from lastbit.cli.output import Facts, Heading, paragraphs, show, show_json
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import Real, exact_text, rounded_up, upper
 from lastbit.privacy import (
     ZCDP,
@@ -48,19 +57,17 @@ GROUPS: tuple[tuple[type, str], ...] = (
 
 @click.command(cls=Command, epilog='Example: lastbit convert "zcdp 0.1" --delta 1e-9')
 @click.argument("guarantee")
-@click.option(
+@option(
     "--to",
-    "target",
-    type=click.Choice(("pure", "approx", "probabilistic", "zcdp", "renyi")),
-    help="The kind to convert to.",
+    "The kind to convert to.",
+    ("pure", "approx", "probabilistic", "zcdp", "renyi"),
+    dest="target",
 )
-@click.option("--delta", type=EXACT, help="As approximate, with the least epsilon for this delta.")
-@click.option("--epsilon", type=EXACT, help="As approximate, with the least delta for this one.")
-@click.option("--alpha", type=EXACT, help="As Renyi, of this order.")
-@click.option(
-    "--group", "size", type=click.IntRange(1, 10**9), help="First, for this many units together."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with exact numbers.")
+@option("--delta", "As approximate, with the least epsilon for this delta.")
+@option("--epsilon", "As approximate, with the least delta for this one.")
+@option("--alpha", "As Renyi, of this order.")
+@option("--group", "First, for this many units together.", click.IntRange(1, 10**9), dest="size")
+@flag("--json", "Print JSON, with exact numbers.", dest="as_json")
 def convert(
     guarantee: str,
     target: str | None,
@@ -109,26 +116,24 @@ def _target(target: str | None, asked: dict[str, Fraction], *, grouped: bool) ->
     """The kind to convert to, from `--to` or from the parameters given; None is no conversion."""
     if len(asked) > 1:
         names = " and ".join(f"--{name}" for name in asked)
-        raise InvalidParameter(names, problem="contradict each other", remedy="pass one of them")
+        raise refusal(names, "contradict each other", "pass one of them")
     implied = None if not asked else "renyi" if "alpha" in asked else "approx"
     if target is None and implied is None and not grouped:
-        raise InvalidParameter(
-            "--to", problem="is missing", remedy="pass --delta, --epsilon, --alpha, --to or --group"
-        )
+        raise refusal("--to", "is missing", "pass --delta, --epsilon, --alpha, --to or --group")
     if target is not None and implied is not None and target != implied:
-        raise InvalidParameter(
+        raise refusal(
             f"--{next(iter(asked))}",
-            problem=f"belongs to {implied}, not to {target}",
-            remedy=f"leave it out, or pass --to {implied}",
+            f"belongs to {implied}, not to {target}",
+            f"leave it out, or pass --to {implied}",
         )
     if target == "renyi" and not asked:
-        raise InvalidParameter("--alpha", problem="is missing", remedy="pass an order above 1")
+        raise refusal("--alpha", "is missing", "pass an order above 1")
     return target or implied
 
 
 def _converted(start: Guarantee, kind: str, asked: dict[str, Fraction]) -> Guarantee:
     if kind == "approx" and not asked and isinstance(start, ZCDP | RenyiDP):
-        raise InvalidParameter("--delta", problem="is missing", remedy="pass --delta or --epsilon")
+        raise refusal("--delta", "is missing", "pass --delta or --epsilon")
     try:
         converted: Guarantee = start.to(kind_named(kind)[0], **asked)
     except IncompatibleGuarantees as error:

@@ -14,9 +14,9 @@ import click
 from lastbit.checker import problem_of
 from lastbit.cli.demo_data import MARK, Truth, truth, write_card, write_visits
 from lastbit.cli.ledger import account_json, budget_rows
-from lastbit.cli.options import Command
+from lastbit.cli.options import Command, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, Words, paragraphs, show, waiting
-from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.errors import BudgetExceeded
 from lastbit.ledger import Ledger
 from lastbit.places import written_over
 from lastbit.release import Answer, released
@@ -81,20 +81,18 @@ TOO_MUCH = Question(
 
 
 @click.command(cls=Command, epilog="Example: lastbit demo --dir /tmp/hospital")
-@click.option(
+@option(
     "--dir",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    "Where the files go. Those of an earlier demo are replaced.",
+    click.Path(file_okay=False, path_type=Path),
+    dest="folder",
     default=Path("lastbit-demo"),
-    show_default=True,
-    help="Where the files go. Those of an earlier demo are replaced.",
 )
-@click.option(
+@option(
     "--rows",
-    type=click.IntRange(LEAST_ROWS, MOST_ROWS),
+    "How many visits to make up.",
+    click.IntRange(LEAST_ROWS, MOST_ROWS),
     default=1_000_000,
-    show_default=True,
-    help="How many visits to make up.",
 )
 def demo(folder: Path, rows: int) -> None:
     """Ask a made-up hospital, and see the truth beside the answers.
@@ -144,20 +142,16 @@ def _clear(folder: Path) -> None:
     card = folder / "visits.toml"
     ours = card.is_file() and card.read_bytes().startswith(MARK.encode())
     if found and not ours:
-        raise InvalidParameter(
-            "--dir",
-            problem=f"names {folder}, which holds files that no demo made",
-            remedy="name another folder",
+        raise refusal(
+            "--dir", f"names {folder}, which holds files that no demo made", "name another folder"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(found, key=lambda path: path == card):  # the mark goes last
             path.unlink()
     except OSError as error:
-        raise InvalidParameter(
-            "--dir",
-            problem=f"cannot be written at {folder} ({error.strerror})",
-            remedy="name another folder",
+        raise refusal(
+            "--dir", f"cannot be written at {folder} ({error.strerror})", "name another folder"
         ) from None
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.options import EXACT, Group, exact_number
+from lastbit.cli.options import Group, exact_number, option, refusal
 from lastbit.cli.output import waiting
-from lastbit.errors import InvalidParameter
 from lastbit.report import (
     admissible_figure,
     composition_figure,
@@ -34,25 +33,23 @@ OTHERS = (".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps")
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
          "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
 
-out_option = click.option(
+out_option = option(
     "--out",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    "Where the picture goes (SVG, or PNG by its ending). A file of that name is replaced.",
+    click.Path(dir_okay=False, writable=True, path_type=Path),
     required=True,
-    help="Where the picture goes (SVG, or PNG by its ending). A file of that name is replaced.",
 )
 
 
 def number_option(name: str, default: str, words: str) -> Callable[[Any], Any]:
     """An exact number."""
-    return click.option(name, type=EXACT, default=default, show_default=True, help=words)
+    return option(name, words, default=default)
 
 
 def epsilons_option(default: str, ends: str) -> Callable[[Any], Any]:
     """Several losses, separated by commas."""
     words = f"The privacy losses to compare, from {ends}."
-    return click.option(
-        "--epsilons", default=default, show_default=True, metavar="NUMBERS", help=words
-    )
+    return option("--epsilons", words, "NUMBERS", default=default)
 
 
 @click.group(cls=Group, epilog="Example: lastbit figure posterior --out posterior.svg")
@@ -83,13 +80,7 @@ def poll(epsilons: str, out: Path) -> None:
 
 
 @figure.command(epilog="Example: lastbit figure laplace --epsilon 1/2 --out laplace.svg")
-@click.option(
-    "--sensitivity",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="How far apart the two inputs are.",
-)
+@option("--sensitivity", "How far apart the two inputs are.", click.IntRange(1, 1000), default=1)
 @number_option("--epsilon", "1", "The privacy loss.")
 @out_option
 def laplace(sensitivity: int, epsilon: Fraction, out: Path) -> None:
@@ -110,13 +101,7 @@ def gaussian_curve(standard_deviation: Fraction, out: Path) -> None:
 @figure.command(epilog="Example: lastbit figure composition --epsilon 0.1 --out composition.svg")
 @number_option("--epsilon", "0.1", "The loss of one release.")
 @number_option("--delta", "1e-6", "The delta of all together.")
-@click.option(
-    "--releases",
-    type=click.IntRange(10, 10_000),
-    default=1000,
-    show_default=True,
-    help="How far to the right.",
-)
+@option("--releases", "How far to the right.", click.IntRange(10, 10_000), default=1000)
 @out_option
 def composition(epsilon: Fraction, delta: Fraction, releases: int, out: Path) -> None:
     """What many releases cost together, theorem by theorem."""
@@ -158,10 +143,10 @@ def planar(within: Fraction, out: Path) -> None:
 
 def _draw(out: Path, picture: Callable[[], str]) -> None:
     if out.suffix.lower() in OTHERS:
-        raise InvalidParameter(
+        raise refusal(
             "--out",
-            problem=f"ends in {out.suffix}, and this program draws SVG and PNG only",
-            remedy=f"pass {out.with_suffix('.svg').name}; a browser prints or exports it as "
+            f"ends in {out.suffix}, and this program draws SVG and PNG only",
+            f"pass {out.with_suffix('.svg').name}; a browser prints or exports it as "
             f"{out.suffix.lstrip('.').upper()}",
         )
     check_folder(out)
@@ -178,16 +163,16 @@ def _draw(out: Path, picture: Callable[[], str]) -> None:
 def _check_pixels(out: Path) -> None:
     """Refuse PNG without the library that draws it, or without a font."""
     if svg_to_bytes is None:
-        raise InvalidParameter(
+        raise refusal(
             "--out",
-            problem="ends in .png, and drawing pixels needs another library",
-            remedy=f'pip install "lastbit[png]", or pass {out.with_suffix(".svg").name}',
+            "ends in .png, and drawing pixels needs another library",
+            f'pip install "lastbit[png]", or pass {out.with_suffix(".svg").name}',
         )
     if not any(font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf")):
-        raise InvalidParameter(
+        raise refusal(
             "--out",
-            problem="ends in .png, and this machine has no font to draw the words with",
-            remedy="install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg",
+            "ends in .png, and this machine has no font to draw the words with",
+            "install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg",
         )
 
 
@@ -199,19 +184,19 @@ def _losses(
         for item in epsilons.split(",")
     ]
     if len(numbers) > count or len(set(numbers)) < len(numbers):
-        raise InvalidParameter(
+        raise refusal(
             "--epsilons",
-            problem=f"are more than {count}, or one is there twice",
-            remedy="pass fewer, so that the curves can be told apart",
+            f"are more than {count}, or one is there twice",
+            "pass fewer, so that the curves can be told apart",
         )
     return sorted(numbers)
 
 
 def _between(name: str, number: Fraction, least: Fraction | int, most: Fraction | int) -> Fraction:
     if not least <= number <= most:
-        raise InvalidParameter(
+        raise refusal(
             name,
-            problem=f"is not from {least} to {most}",
-            remedy="outside that range there is nothing to see; pass a number inside it",
+            f"is not from {least} to {most}",
+            "outside that range there is nothing to see; pass a number inside it",
         )
     return number

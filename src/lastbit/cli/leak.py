@@ -26,9 +26,8 @@ from lastbit.cli.leak_evidence import (
     lattice_evidence,
     trailing_bit_of,
 )
-from lastbit.cli.options import Command
+from lastbit.cli.options import Command, option, refusal
 from lastbit.cli.output import Columns, Heading, Part, Words, show, waiting
-from lastbit.errors import InvalidParameter
 from lastbit.exact import Ball, between, positive
 from lastbit.report import Bars, Panel, Series, Stems, Zone, picture
 
@@ -45,26 +44,23 @@ PLACES = ((FIRST_BIT, 50), (51, 51), (52, 52), (53, 53), (54, 54), (55, 55), (56
     short_help="Watch textbook noise give its secret away, and ours keep it.",
     epilog="Example: lastbit leak --epsilon 1/2 --samples 100000 --out half.svg",
 )
-@click.option(
+@option(
     "--out",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    "Where the picture goes (SVG). A file of that name is replaced.",
+    click.Path(dir_okay=False, writable=True, path_type=Path),
     default=Path("leak.svg"),
-    show_default=True,
-    help="Where the picture goes (SVG). A file of that name is replaced.",
 )
-@click.option(
+@option(
     "--samples",
-    type=click.IntRange(1, MOST_SAMPLES),
+    "How many floating-point releases to draw for each answer.",
+    click.IntRange(1, MOST_SAMPLES),
     default=1_000_000,
-    show_default=True,
-    help="How many floating-point releases to draw for each answer.",
 )
-@click.option(
+@option(
     "--epsilon",
+    "The privacy loss that panels 2 and 3 promise: 1, 0.5, 1/3 ... from 1/100 to 10.",
+    "NUMBER",
     default="1",
-    show_default=True,
-    metavar="NUMBER",
-    help="The privacy loss that panels 2 and 3 promise: 1, 0.5, 1/3 ... from 1/100 to 10.",
 )
 def leak(out: Path, samples: int, epsilon: str) -> None:
     """Watch Laplace noise give the secret away, twice, and hold, once.
@@ -75,10 +71,10 @@ def leak(out: Path, samples: int, epsilon: str) -> None:
     """
     loss = positive(epsilon, "--epsilon")
     if not LEAST_EPSILON <= loss <= MOST_EPSILON:
-        raise InvalidParameter(
+        raise refusal(
             "--epsilon",
-            problem=f"is not between {LEAST_EPSILON} and {MOST_EPSILON}",
-            remedy="outside that range a sample of this size shows nothing; try 1",
+            f"is not between {LEAST_EPSILON} and {MOST_EPSILON}",
+            "outside that range a sample of this size shows nothing; try 1",
         )
     check_folder(out)
     fixed = fixed_point_leak(draws=5)

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder
-from lastbit.cli.options import PATH, Group, json_option
+from lastbit.cli.options import PATH, Group, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
     Columns,
@@ -30,7 +30,6 @@ from lastbit.cli.output import (
     show_json,
     waiting,
 )
-from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.ledger import Account, Entry, Ledger, exported, restored
 from lastbit.places import exists
@@ -51,12 +50,12 @@ Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
 
 ledger_argument = click.argument("file", type=PATH, metavar="LEDGER")
-heads_option = click.option(
+heads_option = option(
     "--head",
-    "heads",
+    "The hash of an entry, as an answer quotes it (entry.hash): it must be there.",
+    "HASH",
+    dest="heads",
     multiple=True,
-    metavar="HASH",
-    help="The hash of an entry, as an answer quotes it (entry.hash): it must be there.",
 )
 
 
@@ -106,8 +105,8 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
 
 @ledger.command(epilog="Example: lastbit ledger log hospital.ledger --last 50")
 @ledger_argument
-@click.option("--account", help="Only this table's entries.")
-@click.option("--last", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@option("--account", "Only this table's entries.", str)
+@option("--last", "How many.", click.IntRange(1), default=20)
 @json_option
 def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
     """The last entries, oldest first."""
@@ -132,7 +131,7 @@ def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
 
 @ledger.command(epilog="Example: lastbit ledger export hospital.ledger --out entries.jsonl")
 @ledger_argument
-@click.option("--out", type=PATH, help="Write to this file.")
+@option("--out", "Write to this file.", PATH)
 def export(file: Path, out: Path | None) -> None:
     """Every entry with its answer, one JSON a line.
 
@@ -143,14 +142,14 @@ def export(file: Path, out: Path | None) -> None:
     if out is not None:
         check_folder(out)
         if out.exists():  # it might be the ledger itself, under another name
-            raise InvalidParameter("--out", problem="exists", remedy="name a new file")
+            raise refusal("--out", "exists", "name a new file")
     try:
         with nullcontext(None) if out is None else out.open("x", encoding="ascii") as target:
             for entry in exported(books):
                 click.echo(json.dumps(entry, sort_keys=True), file=target)
     except OSError as error:
-        raise InvalidParameter(
-            "--out", problem=f"cannot be written ({error.strerror})", remedy="name another file"
+        raise refusal(
+            "--out", f"cannot be written ({error.strerror})", "name another file"
         ) from error
 
 
@@ -212,9 +211,7 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
 def _check_heads(heads: tuple[str, ...]) -> None:
     for head in heads:
         if len(head) != 64 or set(head) - set("0123456789abcdef"):
-            raise InvalidParameter(
-                "--head", problem="is not a hash", remedy="copy its 64 hexadecimal digits"
-            )
+            raise refusal("--head", "is not a hash", "copy its 64 hexadecimal digits")
 
 
 def user_name() -> str:

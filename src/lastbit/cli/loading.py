@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastbit.audit import law_of
+from lastbit.cli.options import refusal
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.verify import Code, arguments_of
 
@@ -23,7 +24,7 @@ LONGEST = 200  # characters of somebody else's error
 
 
 def _refused(problem: str, remedy: str) -> InvalidParameter:
-    return InvalidParameter(THE_FUNCTION, problem=problem, remedy=remedy)
+    return refusal(THE_FUNCTION, problem, remedy)
 
 
 @contextmanager
@@ -53,10 +54,10 @@ def foreign_code(remedy: str) -> Iterator[None]:
     except LastbitError:
         raise
     except KeyboardInterrupt:
-        raise InvalidParameter(
+        raise refusal(
             "the command",
-            problem="was interrupted before it found anything out",
-            remedy="pass fewer --samples, or let it run",
+            "was interrupted before it found anything out",
+            "pass fewer --samples, or let it run",
         ) from None
     except (Exception, SystemExit) as failure:
         problem = f"raises {type(failure).__name__}: {failure}"
@@ -151,7 +152,7 @@ def _check_arguments(
     for name in given:
         if name not in arguments:
             problem = f"names {name}, which the function lacks"
-            raise InvalidParameter("--parameter", problem=problem, remedy=TAKES_UNIFORM)
+            raise refusal("--parameter", problem, TAKES_UNIFORM)
     needed = [
         name
         for name, argument in arguments.items()

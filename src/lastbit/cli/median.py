@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lastbit.cli.files import numbers_of
-from lastbit.cli.options import EXACT, PATH, Command, json_option, spelled
+from lastbit.cli.options import PATH, Command, json_option, option, spelled
 from lastbit.cli.output import Facts, Heading, Words, show, show_json, waiting
 from lastbit.exact import exact_text, probability
 from lastbit.mechanisms import SmoothStatistic
@@ -23,32 +23,26 @@ from lastbit.sensitivity import Quantile
 )
 @click.argument("file", type=PATH)
 @click.argument("column")
-@click.option("--lower", type=EXACT, required=True, help="No value counts as less than this.")
-@click.option("--upper", type=EXACT, required=True, help="No value counts as more than this.")
-@click.option("--epsilon", type=EXACT, required=True, help="The privacy loss: 1, 0.5, 1/3 ...")
-@click.option("--delta", type=EXACT, help="Needed for laplace and gaussian noise: 1e-9.")
-@click.option(
-    "--quantile",
-    type=EXACT,
-    default="1/2",
-    show_default=True,
-    help="The share of the data that lies below: 0.9 for the ninth decile.",
+@option("--lower", "No value counts as less than this.", required=True)
+@option("--upper", "No value counts as more than this.", required=True)
+@option("--epsilon", "The privacy loss: 1, 0.5, 1/3 ...", required=True)
+@option("--delta", "Needed for laplace and gaussian noise: 1e-9.")
+@option(
+    "--quantile", "The share of the data that lies below: 0.9 for the ninth decile.", default="1/2"
 )
-@click.option(
+@option(
     "--noise",
-    type=click.Choice(("student", "cauchy", "laplace", "gaussian")),
+    "cauchy and student promise pure privacy, laplace and gaussian need --delta.",
+    ("student", "cauchy", "laplace", "gaussian"),
     default="student",
-    show_default=True,
-    help="cauchy and student promise pure privacy, laplace and gaussian need --delta.",
 )
-@click.option(
+@option(
     "--neighbours",
-    type=click.Choice(("change-one", "add-remove")),
+    "change-one: the number of rows is public. add-remove: it is not.",
+    ("change-one", "add-remove"),
     default="change-one",
-    show_default=True,
-    help="change-one: the number of rows is public. add-remove: it is not.",
 )
-@click.option("--grid", type=EXACT, help="A power of two to round to: 1/1024, 8.")
+@option("--grid", "A power of two to round to: 1/1024, 8.")
 @json_option
 def median(
     file: Path,

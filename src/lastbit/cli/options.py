@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -13,9 +14,15 @@ from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import exact_text, rational
 from lastbit.privacy import ZCDP, ApproxDP, Guarantee, ProbabilisticDP, PureDP, RenyiDP
 
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def refusal(what: str, problem: str, remedy: str) -> InvalidParameter:
+    """The error for something that was typed, in the three parts that every error has."""
+    return InvalidParameter(what, problem=problem, remedy=remedy)
+
 
 # ---------------------------------------------------------------- commands
 
@@ -73,15 +80,39 @@ EXACT = Exact()
 SECRET = Secret()
 
 
+def option(
+    name: str, words: str, kind: Any = EXACT, *, dest: str = "", default: Any = None, **rest: Any
+) -> Decorator:
+    """An option with its help: an exact number, or of a kind that click has.
+
+    A tuple of texts is a choice, a text stands for any text that is typed. A default is shown.
+    """
+    names = (name, dest) if dest else (name,)
+    if isinstance(kind, str):
+        rest["metavar"], kind = kind, str
+    if default is not None:  # click takes a default of None for a value that was given
+        rest |= {"default": default, "show_default": True}
+    kind = click.Choice(kind) if isinstance(kind, tuple) else kind
+    return click.option(*names, type=kind, help=words, **rest)
+
+
+def flag(name: str, words: str, *, dest: str = "") -> Decorator:
+    """A switch with its help."""
+    return click.option(*((name, dest) if dest else (name,)), is_flag=True, help=words)
+
+
+json_option = flag("--json", "Print JSON.", dest="as_json")
+
+
 def exact_number(text: str, name: str) -> Fraction:
     """The exact rational that was written, if it can also be printed."""
     try:
         number = rational(text)
     except LastbitError as error:
         problem = getattr(error, "problem", "is not a number")
-        raise InvalidParameter(name, problem=problem, remedy=REMEDY) from error
+        raise refusal(name, problem, REMEDY) from error
     if max(abs(number.numerator), number.denominator) >= LARGEST:
-        raise InvalidParameter(name, problem="has more than 1000 digits", remedy=REMEDY)
+        raise refusal(name, "has more than 1000 digits", REMEDY)
     return number
 
 
@@ -91,7 +122,7 @@ def secret_number(text: str, name: str) -> Fraction:
         return exact_number(text, name)
     except LastbitError:  # its message quotes the text
         pass
-    raise InvalidParameter(name, problem="is not a finite number", remedy=REMEDY)
+    raise refusal(name, "is not a finite number", REMEDY)
 
 
 def _name(param: click.Parameter | None) -> str:
@@ -121,14 +152,14 @@ def guarantee_of(text: str) -> Guarantee:
     """
     words = text.split()
     if not words:
-        raise InvalidParameter("the guarantee", problem="is empty", remedy=FORMS)
+        raise refusal("the guarantee", "is empty", FORMS)
     kind, parameters = kind_named(words[0])
     if len(words) - 1 != len(parameters):
         needs = " and ".join(parameters)
-        raise InvalidParameter(
+        raise refusal(
             f'"{_cut(text)}"',
-            problem=f"has {len(words) - 1} numbers where {words[0].lower()} has {needs}",
-            remedy=FORMS,
+            f"has {len(words) - 1} numbers where {words[0].lower()} has {needs}",
+            FORMS,
         )
     where = f'in "{_cut(text)}"'
     numbers = [
@@ -138,9 +169,7 @@ def guarantee_of(text: str) -> Guarantee:
     try:
         guarantee: Guarantee = kind(*numbers)
     except InvalidParameter as error:
-        raise InvalidParameter(
-            f"{error.parameter} {where}", problem=error.problem, remedy=error.remedy
-        ) from error
+        raise refusal(f"{error.parameter} {where}", error.problem, error.remedy) from error
     return guarantee
 
 
@@ -156,10 +185,10 @@ def repeated_guarantee(text: str) -> tuple[Guarantee, int]:
     if times is None:
         return guarantee_of(text), 1
     if not re.fullmatch(r"[0-9]{1,18}", times) or not 1 <= int(times) <= MOST_TIMES:
-        raise InvalidParameter(
+        raise refusal(
             f'the number after x in "{_cut(text)}"',
-            problem=f"is not a whole number from 1 to {MOST_TIMES:,}",
-            remedy='write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"',
+            f"is not a whole number from 1 to {MOST_TIMES:,}",
+            'write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"',
         )
     return guarantee_of(match["one"]), int(times)
 
@@ -169,7 +198,7 @@ def kind_named(word: str, name: str = "the guarantee") -> tuple[Any, tuple[str, 
     for known, kind, parameters in KINDS:
         if word.lower() == known:
             return kind, parameters
-    raise InvalidParameter(name, problem=f'is of the unknown kind "{_cut(word)}"', remedy=FORMS)
+    raise refusal(name, f'is of the unknown kind "{_cut(word)}"', FORMS)
 
 
 def spelled(guarantee: Guarantee) -> str:

@@ -9,9 +9,8 @@ from typing import Literal
 import click
 import numpy as np
 
-from lastbit.cli.options import EXACT, Group, json_option
+from lastbit.cli.options import Group, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, Part, paragraphs, show, show_json, waiting
-from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, probability, rounded_down, rounded_up
 from lastbit.mechanisms import Poll, PollResult
 from lastbit.privacy import posterior_bounds
@@ -19,15 +18,11 @@ from lastbit.privacy import posterior_bounds
 MOST_PEOPLE = 10_000_000
 LEAST_WIDTH, MOST_WIDTH = Fraction(1, 10**9), Fraction(1, 2)
 
-epsilon_option = click.option(
-    "--epsilon", type=EXACT, required=True, help="The privacy loss of one answer: 1, 0.5, 1/3 ..."
+epsilon_option = option(
+    "--epsilon", "The privacy loss of one answer: 1, 0.5, 1/3 ...", required=True
 )
-confidence_option = click.option(
-    "--confidence",
-    type=EXACT,
-    default="0.95",
-    show_default=True,
-    help="How surely the interval is to hold the true share.",
+confidence_option = option(
+    "--confidence", "How surely the interval is to hold the true share.", default="0.95"
 )
 
 
@@ -41,18 +36,16 @@ def poll() -> None:
 
 @poll.command(epilog="Example: lastbit poll plan --epsilon 1 --half-width 0.01")
 @epsilon_option
-@click.option(
-    "--half-width", type=EXACT, required=True, help="How far off the share may be: 0.01 is 1 point."
-)
+@option("--half-width", "How far off the share may be: 0.01 is 1 point.", required=True)
 @confidence_option
 @json_option
 def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json: bool) -> None:
     """How many people to ask, and what each of them does."""
     if not LEAST_WIDTH <= half_width <= MOST_WIDTH:
-        raise InvalidParameter(
+        raise refusal(
             "--half-width",
-            problem="is not from 1e-9 to 1/2",
-            remedy="pass, say, 0.01 for one percentage point either way",
+            "is not from 1e-9 to 1/2",
+            "pass, say, 0.01 for one percentage point either way",
         )
     survey = Poll(epsilon=epsilon)
     people = survey.sample_size(half_width, confidence=confidence)
@@ -77,20 +70,16 @@ def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json:
 
 @poll.command(epilog="Example: lastbit poll estimate --epsilon 1 --yes 530 --total 1000")
 @epsilon_option
-@click.option("--yes", type=click.IntRange(0), required=True, help="How many answers say yes.")
-@click.option(
-    "--total",
-    type=click.IntRange(1, MOST_PEOPLE),
-    required=True,
-    help="How many answers were collected.",
+@option("--yes", "How many answers say yes.", click.IntRange(0), required=True)
+@option(
+    "--total", "How many answers were collected.", click.IntRange(1, MOST_PEOPLE), required=True
 )
 @confidence_option
-@click.option(
+@option(
     "--method",
-    type=click.Choice(("exact", "normal")),
+    "exact holds for every size; normal is narrower and holds in the limit.",
+    ("exact", "normal"),
     default="exact",
-    show_default=True,
-    help="exact holds for every size; normal is narrower and holds in the limit.",
 )
 @json_option
 def estimate(
@@ -106,9 +95,7 @@ def estimate(
     This costs no privacy: the answers were perturbed before.
     """
     if yes > total:
-        raise InvalidParameter(
-            "--yes", problem="is above --total", remedy="pass how many of all answers say yes"
-        )
+        raise refusal("--yes", "is above --total", "pass how many of all answers say yes")
     survey = Poll(epsilon=epsilon)
     result = survey.estimate(_answers(yes, total), confidence=confidence, method=method)
     if as_json:
@@ -125,8 +112,8 @@ def estimate(
 
 @poll.command(epilog="Example: lastbit poll simulate --epsilon 1 --people 1000 --share 0.3")
 @epsilon_option
-@click.option("--people", type=click.IntRange(1, MOST_PEOPLE), required=True, help="How many.")
-@click.option("--share", type=EXACT, required=True, help="The true share of yes, made up.")
+@option("--people", "How many.", click.IntRange(1, MOST_PEOPLE), required=True)
+@option("--share", "The true share of yes, made up.", required=True)
 @confidence_option
 @json_option
 def simulate(

@@ -13,7 +13,7 @@ import click
 
 from lastbit import report as reports
 from lastbit.cli.ledger import account_json, account_of, budget_rows
-from lastbit.cli.options import EXACT, PATH, Command, exact_number, json_option
+from lastbit.cli.options import PATH, Command, exact_number, flag, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
     Columns,
@@ -46,22 +46,20 @@ UNREAD = "Nothing has been read or charged."
 )
 @click.argument("card", type=PATH)
 @click.argument("sql")
-@click.option("--epsilon", type=EXACT, help="The price of the whole answer: 1, 0.5, 1/3 ...")
-@click.option("--delta", type=EXACT, help="For undeclared keys, and Gaussian noise: 1e-9.")
-@click.option(
-    "--rho", type=EXACT, help="The price, where the table is paid in concentrated privacy."
-)
-@click.option(
+@option("--epsilon", "The price of the whole answer: 1, 0.5, 1/3 ...")
+@option("--delta", "For undeclared keys, and Gaussian noise: 1e-9.")
+@option("--rho", "The price, where the table is paid in concentrated privacy.")
+@option(
     "--weights",
-    metavar="balanced|NAME=NUMBER,...",
-    help="How the price is shared out: n=2,cost=1, or balanced to make the worst error small.",
+    "How the price is shared out: n=2,cost=1, or balanced to make the worst error small.",
+    "balanced|NAME=NUMBER,...",
 )
-@click.option("--out", type=PATH, help="Write .csv, .parquet, or .json for lastbit check.")
-@click.option("--report", type=PATH, help="Write an HTML page with charts.")
-@click.option("--explain", is_flag=True, help="Show the plan and the errors to expect, and stop.")
-@click.option("--dry-run", is_flag=True, help="Check question, price and budget, and stop.")
-@click.option("--fresh", is_flag=True, help="Pay for new noise though an answer is recorded.")
-@click.option("--consistent", is_flag=True, help="Make counts whole and add up to their total.")
+@option("--out", "Write .csv, .parquet, or .json for lastbit check.", PATH)
+@option("--report", "Write an HTML page with charts.", PATH)
+@flag("--explain", "Show the plan and the errors to expect, and stop.")
+@flag("--dry-run", "Check question, price and budget, and stop.")
+@flag("--fresh", "Pay for new noise though an answer is recorded.")
+@flag("--consistent", "Make counts whole and add up to their total.")
 @json_option
 @one_connection()
 def query(
@@ -122,10 +120,10 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
         if not equals or not name.strip() or name.strip() in found:
-            raise InvalidParameter(
+            raise refusal(
                 "--weights",
-                problem="is not a list of names and numbers",
-                remedy="write --weights n=2,cost=1, or --weights balanced",
+                "is not a list of names and numbers",
+                "write --weights n=2,cost=1, or --weights balanced",
             )
         found[name.strip()] = exact_number(number.strip(), "--weights")
     return found
@@ -134,19 +132,17 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
 def _check_files(out: Path | None, report: Path | None, card: Path, table: DataCard) -> None:
     """Refuse what could not be written, or must not be written over; before anything is paid."""
     if out is not None and out.suffix.lower() not in KINDS:
-        raise InvalidParameter(
+        raise refusal(
             "--out",
-            problem="has a name of no known kind",
-            remedy=f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}",
+            "has a name of no known kind",
+            f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}",
         )
     spared = {**spared_by(table), "the card": [str(card)]}
-    for option, path in (("--out", out), ("--report", report)):
+    for name, path in (("--out", out), ("--report", report)):
         if path is not None:
-            check_output(option, path, spared)
+            check_output(name, path, spared)
     if out is not None and report is not None and same_place(out, report):
-        raise InvalidParameter(
-            "--out", problem="names a file that is named twice", remedy="name several"
-        )
+        raise refusal("--out", "names a file that is named twice", "name several")
 
 
 def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
@@ -212,10 +208,10 @@ def _write(answer: Answer, account: Account, *, out: Path | None, report: Path |
             written_over(report, reports.page(answer.record, account=account_json(account)))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
-        raise InvalidParameter(
+        raise refusal(
             option,
-            problem=f"could not be written ({reason})",
-            remedy="ask the same again: the answer is recorded, and that costs nothing",
+            f"could not be written ({reason})",
+            "ask the same again: the answer is recorded, and that costs nothing",
         ) from None
 
 
