@@ -423,7 +423,9 @@ def _selection(kind: str) -> click.Command:
         count = None if numbers is None else len(numbers)
         return lambda: _explained_selection(kind, pick, count), numbers, release
 
-    return grid_option(command) if kind == "report-noisy-max" else command
+    if kind == "report-noisy-max":
+        grid_option(command)
+    return command
 
 
 for _kind in SELECTIONS:
