@@ -17,7 +17,7 @@ imports a command's file when the command is run.
 | `poll.py`, `median.py`, `geo.py` | polls, medians and places |
 | `convert.py`, `compose.py`, `figure.py` | guarantees from kind to kind, several together, drawn |
 | `verify.py`, `check.py` | what float code loses, and certificates checked |
-| `audit.py`, `audit_picture.py`, `attack.py` | anybody's mechanism audited, and attacked |
+| `audit.py`, `attack.py` | anybody's mechanism audited, and attacked |
 | `leak.py`, `leak_evidence.py` | textbook noise that leaks, and exact noise that holds |
 """
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias, assert_never
 
 import click
@@ -20,6 +21,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from lastbit.exact import rounded_down
 
 WIDTH = 80
 PATIENCE = 1.0  # seconds before a sign of life is worth the reader's attention
@@ -93,6 +96,15 @@ def printable(text: str, most: int = 2000) -> str:
     line = " ".join(text.split())
     safe = "".join(letter if letter.isprintable() else "?" for letter in line)
     return safe if len(safe) <= most else safe[: max(most - 3, 0)] + "..."
+
+
+def seen_above(bound: float, claimed: Fraction | None, digits: int) -> str:
+    """A bound rounded down, with as many digits as it takes to be seen above a claim if it is."""
+    for count in range(digits, 18):
+        text = rounded_down(bound, count)
+        if claimed is None or not bound > claimed or text == "∞" or Fraction(text) > claimed:
+            break
+    return text
 
 
 def page(console: Console, parts: Sequence[Part]) -> str:
