@@ -50,16 +50,7 @@ from lastbit.audit import (
 from lastbit.cli.files import check_folder, rows_of, save
 from lastbit.cli.loading import Subject, foreign_code, named, subject_of
 from lastbit.cli.options import FILE, Command, json_option, option, refusal
-from lastbit.cli.output import (
-    Facts,
-    Heading,
-    Words,
-    paragraphs,
-    seen_above,
-    show,
-    show_json,
-    waiting,
-)
+from lastbit.cli.output import Facts, Heading, seen_above, show, show_json, waiting
 from lastbit.errors import LastbitError
 from lastbit.exact import Ball, exact_text, rational, rounded_down, rounded_near, rounded_up
 from lastbit.laws import Law, OnGrid
@@ -201,9 +192,9 @@ def audit(
         page = [] if html is None else [("page", str(html))]
         show(
             Heading(story.title, story.verdict, good=not story.refuted),
-            *paragraphs(story.sentences),
+            *story.sentences,
             Facts([*story.facts, ("again", command), *page]),
-            Words(story.limits[0]),
+            story.limits[0],
         )
     context.exit(1 if story.refuted else 0)
 

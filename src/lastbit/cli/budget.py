@@ -18,7 +18,7 @@ from lastbit.cli.ledger import (
     with_answers,
 )
 from lastbit.cli.options import PATH, Command, flag, json_option, refusal
-from lastbit.cli.output import Facts, Part, Words, show, show_json
+from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.ledger import Account, Ledger
 from lastbit.tables import Cost, read_card
 
@@ -60,11 +60,7 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
 
 
 def _show(
-    ledger: Ledger | None,
-    accounts: Sequence[Account],
-    *,
-    as_json: bool,
-    agrees: bool | None = None,
+    ledger: Ledger | None, accounts: Sequence[Account], *, as_json: bool, agrees: bool | None = None
 ) -> None:
     unanswered = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
@@ -92,7 +88,7 @@ def _show(
             parts.append(question_table(with_answers(ledger, asked[-LAST:])))
             parts += unanswered_parts(unanswered[account.name])
         if ledger is not None and len(asked) > LAST:
-            parts.append(Words(f"For what came before: lastbit ledger log {ledger.path.name}"))
+            parts.append(f"For what came before: lastbit ledger log {ledger.path.name}")
         if not asked and account.spent == Cost():
-            parts.append(Words("Nothing has been asked yet."))
-    show(*(parts or [Words("This ledger has no account yet.")]))
+            parts.append("Nothing has been asked yet.")
+    show(*(parts or ["This ledger has no account yet."]))

@@ -14,17 +14,7 @@ import click
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import money
 from lastbit.cli.options import PATH, Group, json_option, option, refusal
-from lastbit.cli.output import (
-    WIDTH,
-    Columns,
-    Facts,
-    Heading,
-    Part,
-    Words,
-    printable,
-    show,
-    show_json,
-)
+from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
 from lastbit.exact import exact_text
 from lastbit.tables import (
     Column,
@@ -80,7 +70,7 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
         Heading(printable(str(target), 50), f"{len(problems)} lines to decide"),
         Facts((("columns", count), ("looked at", "names and types of columns, no value"))),
         _listed(problems),
-        Words(f"Decide them in the file; then: lastbit card check {printable(str(target), 36)}"),
+        f"Decide them in the file; then: lastbit card check {printable(str(target), 36)}",
     )
 
 
@@ -197,7 +187,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
         ),
     ]
     folded = (fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ") for note in notes)
-    return [*parts, Words("\n".join(folded))] if notes else parts
+    return [*parts, "\n".join(folded)] if notes else parts
 
 
 def _row(column: Column) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from lastbit.checker import (
 )
 from lastbit.cli.loading import current_folder
 from lastbit.cli.options import PATH, Command, flag, json_option, refusal
-from lastbit.cli.output import Facts, Heading, Part, Words, printable, show, show_json, waiting
+from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.places import exists
 from lastbit.report import claim_of, only_probed, quoted
@@ -60,7 +60,7 @@ def check(
     else:
         for (path, certificate), problem, unrun in checked:
             if problem is not None:
-                why = Words(f"It proves nothing: {printable(problem)}.")
+                why = f"It proves nothing: {printable(problem)}."
                 show(Heading(f"REJECTED: {path}"), why)
             else:
                 show(*_page(path, certificate, unrun))
@@ -115,16 +115,16 @@ def _page(path: Path, certificate: Mapping[str, Any], apart: bool) -> list[Part]
         )
     parts: list[Part] = [
         Heading(str(path), verdict + (f" {PROBED}" if only_probed(inner) else "")),
-        *(Words(printable(sentence)) for sentence in (words, *claim.sentences)),
+        *(printable(sentence) for sentence in (words, *claim.sentences)),
         Facts([(printable(name), printable(value)) for name, value in claim.facts]),
-        Words("On these assumptions, which no program has checked:"),
-        *(Words(f"- {printable(sentence)}") for sentence in needed),
+        "On these assumptions, which no program has checked:",
+        *(f"- {printable(sentence)}" for sentence in needed),
     ]
     # what stands in the file and nothing here has checked, quoted and escaped
     said = [(name, quoted(text)) for name, text in _unchecked(certificate, inner)]
     said += [("assumption", quoted(a)) for a in inner["assumptions"] if a not in needed]
     if said:
-        parts.append(Words("Said by the file, not checked:"))
+        parts.append("Said by the file, not checked:")
         parts.append(Facts([(name, text[:MOST_WORDS]) for name, text in said]))
     return parts
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import click
 
 from lastbit.cli.options import Command, flag, option, refusal, repeated_guarantee, spelled, title
-from lastbit.cli.output import Columns, Facts, Heading, Words, show, show_json, waiting
+from lastbit.cli.output import Columns, Facts, Heading, show, show_json, waiting
 from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import exact_text, rounded_up
 from lastbit.privacy import ApproxDP, Guarantee, RenyiDP, compositions
@@ -140,7 +140,7 @@ def _show_table(
         Heading(_count(counted), f"ε ≤ {loss}, δ = {level}"),
         Facts((("releases", _listed(counted)),)),
         Columns(headings, rows, best=list(found).index(best), numbers=(1,)),
-        Words(conclusion),
+        conclusion,
     )
 
 

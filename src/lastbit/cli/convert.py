@@ -18,7 +18,7 @@ from lastbit.cli.options import (
     spelled,
     title,
 )
-from lastbit.cli.output import Facts, Heading, paragraphs, show, show_json
+from lastbit.cli.output import Facts, Heading, show, show_json
 from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import Real, exact_text, rounded_up, upper
 from lastbit.privacy import (
@@ -109,7 +109,7 @@ def convert(
     if order is not None:
         facts.append(("best order", f"α = {rounded_up(order)}"))
     heading = Heading(spelled(given), _headline(result))
-    show(heading, Facts(facts), *paragraphs(_notes(start, result)))
+    show(heading, Facts(facts), *_notes(start, result))
 
 
 def _target(target: str | None, asked: dict[str, Fraction], *, grouped: bool) -> str | None:

@@ -15,7 +15,7 @@ from lastbit.checker import problem_of
 from lastbit.cli.demo_data import MARK, Truth, truth, write_card, write_visits
 from lastbit.cli.ledger import account_json, budget_rows
 from lastbit.cli.options import Command, option, refusal
-from lastbit.cli.output import Columns, Facts, Heading, Part, Words, paragraphs, show, waiting
+from lastbit.cli.output import Columns, Facts, Heading, Part, show, waiting
 from lastbit.errors import BudgetExceeded
 from lastbit.ledger import Ledger
 from lastbit.places import written_over
@@ -127,10 +127,8 @@ def _make(folder: Path, rows: int) -> None:
     )
     show(
         Heading("A hospital that does not exist", f"{rows:,} visits"),
-        Words(
-            "The rows are made up, so the truth may stand beside the private answers here. Of "
-            "real people, nobody would see it."
-        ),
+        "The rows are made up, so the truth may stand beside the private answers here. Of "
+        "real people, nobody would see it.",
         Facts(facts),
     )
 
@@ -164,10 +162,10 @@ def _ask(folder: Path, number: int, question: Question) -> Answer:
     click.echo()
     show(
         Heading(f"Question {number}", f"{price(answer.record['cost'])}   {took}"),
-        Words(question.words),
-        Words(_command(folder, question)),
+        question.words,
+        _command(folder, question),
         beside_the_truth(answer.record, true),
-        *paragraphs(unseen(answer.record, true)),
+        *unseen(answer.record, true),
         Facts(budget_rows(_ledger(folder).accounts()[0])),
     )
     return answer
@@ -181,10 +179,8 @@ def _ask_again(folder: Path, first: Answer) -> None:
     click.echo()
     show(
         Heading("Question 1 again", "recorded, no charge"),
-        Words(
-            "The ledger gives the answer it has. New noise can be had by --fresh, at its price; "
-            "else anybody could ask until the noise averages out."
-        ),
+        "The ledger gives the answer it has. New noise can be had by --fresh, at its price; "
+        "else anybody could ask until the noise averages out.",
     )
 
 
@@ -197,7 +193,7 @@ def _ask_too_much(folder: Path) -> None:
         raise _failed("the budget was exceeded")
     click.echo()
     words = (TOO_MUCH.words, _command(folder, TOO_MUCH), refusal)
-    show(Heading("Question 4", "refused"), *paragraphs(words))
+    show(Heading("Question 4", "refused"), *words)
 
 
 def _close(folder: Path, answers: list[Answer], start: float) -> None:
@@ -222,12 +218,10 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     show(
         Heading("All of it, checked", _since(start)),
         Facts(facts),
-        Words(
-            f"Next:  lastbit budget {folder / 'visits.toml'}\n"
-            f"       lastbit query {folder / 'visits.toml'} \\\n"
-            '         "SELECT region, MEDIAN(age) AS age FROM visits GROUP BY region" \\\n'
-            "         --epsilon 0.25 --explain"
-        ),
+        f"Next:  lastbit budget {folder / 'visits.toml'}\n"
+        f"       lastbit query {folder / 'visits.toml'} \\\n"
+        '         "SELECT region, MEDIAN(age) AS age FROM visits GROUP BY region" \\\n'
+        "         --epsilon 0.25 --explain",
     )
 
 

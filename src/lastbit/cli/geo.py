@@ -19,7 +19,7 @@ import numpy as np
 
 from lastbit.cli.files import OTHER_MARKS, check_folder, csv_records, save
 from lastbit.cli.options import FILE, Command, flag, json_option, option, refusal
-from lastbit.cli.output import Facts, Heading, Part, Words, show, show_json, waiting
+from lastbit.cli.output import Facts, Heading, Part, show, show_json, waiting
 from lastbit.exact import rounded_down, rounded_up
 from lastbit.geo import ExactLoss, Geo
 from lastbit.places import same_place
@@ -276,7 +276,7 @@ def _page(
     within, rows = _length(noise.within), f"{rows_per_person:,}"
     heading = _places(len(table.places)).replace(" ", " noisy ", 1)
     yield Heading(heading, f"ε = {noise.loss} at {within}")
-    yield Words(
+    yield (
         f"Promised: for any two places of the region at most {within} apart, an observer's odds "
         f"between them change by at most a factor {rounded_up(noise.loss.odds_upper, 4)}, whatever "
         "is released. It holds for each row; "
@@ -308,9 +308,9 @@ def _page(
         facts.append(("map", f"{written['--map-private']}, of noisy places only"))
     yield Facts(facts)
     if table.kept:
-        yield Words(f"Copied as they are, without any protection: {', '.join(table.kept)}.")
+        yield f"Copied as they are, without any protection: {', '.join(table.kept)}."
     if "--map" in written:
-        yield Words(f"NOT FOR PUBLICATION: {written['--map']} shows the true places.")
+        yield f"NOT FOR PUBLICATION: {written['--map']} shows the true places."
 
 
 def _places(count: int) -> str:

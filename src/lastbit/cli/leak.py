@@ -27,7 +27,7 @@ from lastbit.cli.leak_evidence import (
     trailing_bit_of,
 )
 from lastbit.cli.options import Command, option, refusal
-from lastbit.cli.output import Columns, Heading, Part, Words, show, waiting
+from lastbit.cli.output import Columns, Heading, Part, show, waiting
 from lastbit.exact import Ball, between, positive
 from lastbit.report import Bars, Panel, Series, Stems, Zone, picture
 
@@ -83,12 +83,12 @@ def leak(out: Path, samples: int, epsilon: str) -> None:
     lattice = lattice_evidence(loss)
     panels = (_fixed_point_panel(fixed), _float_panel(floats), _lattice_panel(lattice))
     save(out, picture(TITLE, panels))
-    conclusion = Words(
+    conclusion = (
         "Conclusion: in 1 and 2 a single release can prove that an answer is not the secret; in 3 "
         f"no release tells more than ε = {_label(loss)}."
     )
     page = (*_fixed_point_page(fixed), *_float_page(floats), *_lattice_page(lattice))
-    show(Words(TITLE, "bold"), *page, conclusion)
+    show(Text(TITLE, "bold"), *page, conclusion)
     click.echo(f"Picture: {out}")
 
 
@@ -109,7 +109,7 @@ def _fixed_point_page(leak: FixedPointLeak) -> tuple[Part, ...]:
     zero, one = leak.probabilities
     return (
         Heading("1  Fixed point: 6 fractional bits, noise 4 z/64", "LEAKS", good=False),
-        Words(
+        (
             "z is drawn exactly from the Laplace law of scale 64. Four times an integer ends "
             "in two zero bits, so a release ends in the last two bits of the secret."
         ),
@@ -130,7 +130,7 @@ def _fixed_point_page(leak: FixedPointLeak) -> tuple[Part, ...]:
             ],
             numbers=(1, 2),
         ),
-        Words(
+        (
             f"Privacy loss promised by the formula: {leak.promised_loss}. Of the program that ran: "
             "infinite."
         ),
@@ -170,7 +170,7 @@ def _float_page(leak: FloatLeak) -> list[Part]:
             "LEAKS",
             good=False,
         ),
-        Words(
+        (
             f"Releases of either secret ({leak.samples:,} each) by the place of their last 1-bit. "
             f"1 + x is always a multiple of 2^-{GRID_BITS}; 0 + x = x often is not."
         ),
@@ -188,18 +188,16 @@ def _float_page(leak: FloatLeak) -> list[Part]:
             ],
             numbers=(1, 2, 3),
         ),
-        Words(
+        (
             "The interval is wrong with probability below 1/600,000; ideal: Laplace law, uniform "
             "last bits."
         ),
     ]
     if leak.witness is not None:
         parts.append(
-            Words(
-                f"One release seen: y = {leak.witness!r}, an odd multiple of "
-                f"2^-{trailing_bit_of(leak.witness)}. No double x has 1 + x = y: the secret is not "
-                "1."
-            )
+            f"One release seen: y = {leak.witness!r}, an odd multiple of "
+            f"2^-{trailing_bit_of(leak.witness)}. No double x has 1 + x = y: the secret is not "
+            "1."
         )
     return parts
 
@@ -220,7 +218,7 @@ def _lattice_page(evidence: LatticeEvidence) -> tuple[Part, ...]:
     scale = _label(1 / evidence.epsilon)
     return (
         Heading(f"3  lastbit: discrete Laplace noise of scale {scale} on the integers", "HOLDS"),
-        Words(
+        (
             "Every integer can be released from either secret. Below, the exact probability of "
             "each output; its ratio is e^ε or e^-ε, always."
         ),

@@ -24,7 +24,6 @@ from lastbit.cli.output import (
     Facts,
     Heading,
     Part,
-    Words,
     printable,
     show,
     show_json,
@@ -85,7 +84,7 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
         head = None if problems else books.head
         show_json({"ledger": str(file), "problems": problems, "head": head})
     elif problems:
-        show(Heading(str(file), "DOES NOT FIT"), *(Words(f"- {words}.") for words in problems))
+        show(Heading(str(file), "DOES NOT FIT"), *(f"- {words}." for words in problems))
     else:
         entries = books.entries()
         first, last = (entries[place].when[:10] for place in (0, -1))
@@ -96,9 +95,9 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
         )
         parts = [Heading(str(file), "every entry fits"), Facts(facts), *_unanswered(books, heads)]
         if not heads:
-            parts.append(Words(OLDER_COPY))
+            parts.append(OLDER_COPY)
         if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            parts.append(Words("Others than its owner may read or write the file: chmod 600."))
+            parts.append("Others than its owner may read or write the file: chmod 600.")
         show(*parts)
     context.exit(1 if problems else 0)
 
@@ -181,14 +180,12 @@ def restore(copy: Path, file: Path, heads: tuple[str, ...]) -> None:
         void += 1
     parts: list[Part] = [
         Facts((("restored", str(file)), ("its last entry", f"{_when(entries[-2 - void])} UTC"))),
-        Words("Whatever was answered after that is not in it, and its price is forgotten."),
+        "Whatever was answered after that is not in it, and its price is forgotten.",
     ]
     if void:
         parts.append(
-            Words(
-                f"Charged and not answered in it: {void}. They stay charged and are void, since\n"
-                "somebody may have seen their answers; to ask the same again costs again."
-            )
+            f"Charged and not answered in it: {void}. They stay charged and are void, since\n"
+            "somebody may have seen their answers; to ask the same again costs again."
         )
     show(*parts, *_unanswered(books, heads))
 
@@ -199,7 +196,7 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
         return []
     paid = {entry.hash: entry for entry in books.entries() if entry.kind == "reserved"}
     return [
-        Words(
+        (
             f"{head[:8]}... is a price whose answer is not in this ledger. If anybody has the\n"
             "answer, this file is older than it: look for a newer one."
         )
@@ -324,7 +321,7 @@ def unanswered_parts(reservations: Sequence[Entry]) -> list[Part]:
     numbers = ", ".join(str(entry.sequence) for entry in reservations[:MOST_OPEN])
     more = ", ..." if len(reservations) > MOST_OPEN else ""
     return [
-        Words(
+        (
             f"Charged, not answered: {which} {numbers}{more}. Asked again on the same data, the\n"
             "same question is answered at no further charge. Nothing gives the price back."
         )

@@ -24,7 +24,7 @@ import click
 
 from lastbit.cli.files import rows_of
 from lastbit.cli.options import SECRET, Command, Group, flag, option, refusal, secret_number, title
-from lastbit.cli.output import Columns, Facts, Heading, Part, Words, show, show_json, waiting
+from lastbit.cli.output import Columns, Facts, Heading, Part, show, show_json, waiting
 from lastbit.exact import Ball, certain, exact_text, rounded_near, rounded_up
 from lastbit.laws import OnGrid
 from lastbit.mechanisms import (
@@ -119,9 +119,9 @@ class Explanation:
             if drawn
             else "Nothing was drawn and nothing was spent: no data was given."
         )
-        table = () if self.table is None else (Words(self.caption), self.table)
+        table = () if self.table is None else (self.caption, self.table)
         heading = Heading(self.name.replace("-", " "), title(self.guarantee).partition(", ")[2])
-        return heading, Facts(facts), *table, Words(note)
+        return heading, Facts(facts), *table, note
 
 
 Released: TypeAlias = tuple[str, Any]
@@ -164,8 +164,7 @@ def answered(command: Callable[..., Run]) -> Callable[..., None]:
 
 
 @click.group(
-    cls=Group,
-    epilog="Example: lastbit mechanism laplace --sensitivity 1 --epsilon 1/2 --value 42",
+    cls=Group, epilog="Example: lastbit mechanism laplace --sensitivity 1 --epsilon 1/2 --value 42"
 )
 def mechanism() -> None:
     """Release one value with exact noise, or explain a mechanism.

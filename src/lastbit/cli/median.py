@@ -9,7 +9,7 @@ import click
 
 from lastbit.cli.files import numbers_of
 from lastbit.cli.options import PATH, Command, json_option, option, spelled
-from lastbit.cli.output import Facts, Heading, Words, show, show_json, waiting
+from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.exact import exact_text, probability
 from lastbit.mechanisms import SmoothStatistic
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
@@ -102,4 +102,4 @@ def median(
         "How far off it may be depends on the data and would itself have to be paid for, so it is "
         "not shown."
     )
-    show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), Words(words))
+    show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), words)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,14 +45,6 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """A paragraph."""
-
-    text: str
-    style: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """Names and what they are, one a line; a long one is folded below itself."""
 
@@ -71,7 +63,8 @@ class Columns:
     """A colour for each column."""
 
 
-Part: TypeAlias = Heading | Words | Facts | Columns
+Part: TypeAlias = Heading | Facts | Columns | str | Text
+"""A text is a paragraph."""
 
 
 def show(*parts: Part, err: bool = False) -> None:
@@ -84,11 +77,6 @@ def show(*parts: Part, err: bool = False) -> None:
 def show_json(values: dict[str, Any]) -> None:
     """Print what a program can read, with exact numbers as strings."""
     click.echo(json.dumps(values, ensure_ascii=True, allow_nan=False, indent=2))
-
-
-def paragraphs(sentences: Iterable[str]) -> list[Part]:
-    """Each sentence as a part of its own."""
-    return [Words(sentence) for sentence in sentences]
 
 
 def printable(text: str, most: int = 2000) -> str:
@@ -133,8 +121,8 @@ def _print(console: Console, part: Part) -> None:
             gap = max(console.width - len(title) - len(verdict), 1)
             console.print(Text.assemble((title, "bold"), " " * gap, (verdict, tone)))
             console.print(spelled("─") * console.width, style="dim")
-        case Words():
-            console.print(Text(spelled(part.text), part.style))
+        case str() | Text():
+            console.print(part if isinstance(part, Text) else Text(spelled(part)))
         case Facts():
             table = _table(show_header=False)
             table.add_column(style="bold", no_wrap=True)

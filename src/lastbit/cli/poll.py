@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from lastbit.cli.options import Group, json_option, option, refusal
-from lastbit.cli.output import Facts, Heading, Part, paragraphs, show, show_json, waiting
+from lastbit.cli.output import Facts, Heading, Part, show, show_json, waiting
 from lastbit.exact import exact_text, probability, rounded_down, rounded_up
 from lastbit.mechanisms import Poll, PollResult
 from lastbit.privacy import posterior_bounds
@@ -172,7 +172,7 @@ def _plan_page(
         "estimate gives an exact interval, a little wider.",
     )
     title = f"Poll with ε = {exact_text(response.epsilon)} for each answer"
-    return Heading(title, f"{people:,} people"), Facts(facts), *paragraphs(words)
+    return Heading(title, f"{people:,} people"), Facts(facts), *(words)
 
 
 def _interval(result: PollResult, confidence: Fraction, method: str) -> tuple[tuple[str, str], ...]:

@@ -20,7 +20,6 @@ from lastbit.cli.output import (
     Facts,
     Heading,
     Part,
-    Words,
     printable,
     show,
     show_json,
@@ -158,7 +157,7 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
         show(
             Heading("It can be asked", price(plan.cost.to_json())),
             Facts([("promise", plan.guarantee), *budget_rows(after)]),
-            Words(f"The budget is shown as it would be afterwards. {UNREAD}"),
+            f"The budget is shown as it would be afterwards. {UNREAD}",
         )
 
 
@@ -178,7 +177,7 @@ def _plan_page(plan: Plan) -> tuple[Part, ...]:
         Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict),
         Facts(facts),
         Columns(("what", "price", "noise", "95 % within"), rows),
-        Words(UNREAD),
+        UNREAD,
     )
 
 
@@ -225,10 +224,10 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
         if table.left_out:
             more = f"... and {table.left_out:,} more groups: --out answer.csv has them all"
-            parts.append(Words(more))
+            parts.append(more)
     else:
         none = "No group is shown: none was large enough, or none met the condition."
-        parts.append(Words(none))
+        parts.append(none)
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
     if not charged:
@@ -240,4 +239,4 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in record["notes"]
     ]
-    return [*parts, Words("\n".join(notes))] if notes else parts
+    return [*parts, "\n".join(notes)] if notes else parts

@@ -21,7 +21,7 @@ from lastbit.cli.check import PROBED
 from lastbit.cli.files import check_folder, save
 from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded
 from lastbit.cli.options import FILE, Group, exact_number, json_option, option, refusal
-from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
+from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.errors import LastbitError, NotMonotone, TooManyOutputs
 from lastbit.exact import exact_text, floor_log2, positive, probability, rounded_up, upper
 from lastbit.mechanisms import nearest, rounded_bounds
@@ -108,8 +108,7 @@ def verify() -> None:
 
 
 @verify.command(
-    CODE,
-    epilog="Example: lastbit verify module:function --epsilon 1 --certificate out.json",
+    CODE, epilog="Example: lastbit verify module:function --epsilon 1 --certificate out.json"
 )
 @option("--epsilon", "The loss that is promised.", required=True)
 @option("--sensitivity", "How far apart two neighbouring values can be.", default="1")
@@ -329,9 +328,9 @@ def _answer(outcome: Outcome, files: Mapping[str, Path | None], *, as_json: bool
             )
         show(
             Heading(outcome.title, "; ".join(verdict)),
-            *paragraphs((*claim.sentences, *outcome.words)),
+            *((*claim.sentences, *outcome.words)),
             Facts([*claim.facts, *((KINDS[kind], path) for kind, path in written.items())]),
-            Words(f"Accepted by the independent checker. {last}"),
+            f"Accepted by the independent checker. {last}",
         )
     click.get_current_context().exit(outcome.status)
 
