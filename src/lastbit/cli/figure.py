@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.options import Group, exact_number, option, refusal
+from lastbit.cli.options import Decorator, Group, Within, exact_number, option, refusal
 from lastbit.cli.output import waiting
 from lastbit.report import (
     admissible_figure,
@@ -29,6 +29,7 @@ except ImportError:  # needed for pictures in pixels only
     svg_to_bytes = None  # type: ignore[assignment]
 
 MOST_CURVES = 7
+TINY = Fraction(1, 10**30)
 OTHERS = (".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps")
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
          "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
@@ -41,15 +42,20 @@ out_option = option(
 )
 
 
-def number_option(name: str, default: str, words: str) -> Callable[[Any], Any]:
-    """An exact number."""
-    return option(name, words, default=default)
+OUTSIDE = "outside that range there is nothing to see; pass a number inside it"
 
 
-def epsilons_option(default: str, ends: str) -> Callable[[Any], Any]:
+def epsilons_option(default: str, ends: str) -> Decorator:
     """Several losses, separated by commas."""
     words = f"The privacy losses to compare, from {ends}."
     return option("--epsilons", words, "NUMBERS", default=default)
+
+
+def number_option(
+    name: str, default: str, words: str, least: Fraction | int, most: Fraction | int
+) -> Decorator:
+    """An exact number within the range where there is something to see."""
+    return option(name, words, Within(least, most, OUTSIDE), default=default)
 
 
 @click.group(cls=Group, epilog="Example: lastbit figure posterior --out posterior.svg")
@@ -81,33 +87,35 @@ def poll(epsilons: str, out: Path) -> None:
 
 @figure.command(epilog="Example: lastbit figure laplace --epsilon 1/2 --out laplace.svg")
 @option("--sensitivity", "How far apart the two inputs are.", click.IntRange(1, 1000), default=1)
-@number_option("--epsilon", "1", "The privacy loss.")
+@number_option("--epsilon", "1", "The privacy loss.", Fraction(1, 1000), 100)
 @out_option
-def laplace(sensitivity: int, epsilon: Fraction, out: Path) -> None:
+def laplace(out: Path, **said: Any) -> None:
     """The laws of Laplace releases for two neighbours."""
-    loss = _between("--epsilon", epsilon, Fraction(1, 1000), 100)
-    _draw(out, lambda: laplace_figure(sensitivity=sensitivity, epsilon=loss))
+    _draw(out, lambda: laplace_figure(**said))
 
 
 @figure.command(epilog="Example: lastbit figure gaussian-curve --out gaussian-curve.svg")
-@number_option("--standard-deviation", "5", "The noise, for a value that one person moves by 1.")
+@number_option(
+    "--standard-deviation",
+    "5",
+    "The noise, for a value that one person moves by 1.",
+    Fraction(1, 2),
+    1000,
+)
 @out_option
-def gaussian_curve(standard_deviation: Fraction, out: Path) -> None:
+def gaussian_curve(out: Path, **said: Any) -> None:
     """Exact delta(epsilon) of Gaussian noise, and bounds."""
-    deviation = _between("--standard-deviation", standard_deviation, Fraction(1, 2), 1000)
-    _draw(out, lambda: gaussian_curve_figure(standard_deviation=deviation))
+    _draw(out, lambda: gaussian_curve_figure(**said))
 
 
 @figure.command(epilog="Example: lastbit figure composition --epsilon 0.1 --out composition.svg")
-@number_option("--epsilon", "0.1", "The loss of one release.")
-@number_option("--delta", "1e-6", "The delta of all together.")
+@number_option("--epsilon", "0.1", "The loss of one release.", Fraction(1, 1000), 5)
+@number_option("--delta", "1e-6", "The delta of all together.", TINY, Fraction(1, 2))
 @option("--releases", "How far to the right.", click.IntRange(10, 10_000), default=1000)
 @out_option
-def composition(epsilon: Fraction, delta: Fraction, releases: int, out: Path) -> None:
+def composition(out: Path, **said: Any) -> None:
     """What many releases cost together, theorem by theorem."""
-    loss = _between("--epsilon", epsilon, Fraction(1, 1000), 5)
-    level = _between("--delta", delta, Fraction(1, 10**30), Fraction(1, 2))
-    _draw(out, lambda: composition_figure(epsilon=loss, delta=level, releases=releases))
+    _draw(out, lambda: composition_figure(**said))
 
 
 @figure.command(epilog="Example: lastbit figure smooth-sensitivity --out smooth.svg")
@@ -120,83 +128,59 @@ def smooth_sensitivity(epsilons: str, out: Path) -> None:
 
 
 @figure.command(epilog="Example: lastbit figure admissible --epsilon 1 --out admissible.svg")
-@number_option("--epsilon", "1", "The privacy loss.")
-@number_option("--delta", "1e-6", "For the noises that need it.")
+@number_option("--epsilon", "1", "The privacy loss.", Fraction(1, 100), 100)
+@number_option("--delta", "1e-6", "For the noises that need it.", TINY, Fraction(1, 10))
 @out_option
-def admissible(epsilon: Fraction, delta: Fraction, out: Path) -> None:
+def admissible(out: Path, **said: Any) -> None:
     """The error of a private median, noise by noise."""
-    loss = _between("--epsilon", epsilon, Fraction(1, 100), 100)
-    level = _between("--delta", delta, Fraction(1, 10**30), Fraction(1, 10))
-    _draw(out, lambda: admissible_figure(epsilon=loss, delta=level))
+    _draw(out, lambda: admissible_figure(**said))
 
 
 @figure.command(epilog="Example: lastbit figure planar --within 200 --out planar.svg")
 @number_option(
-    "--within", "200", "The distance, in metres, at which the odds may change by the factors."
+    "--within",
+    "200",
+    "The distance, in metres, at which the odds may change by the factors.",
+    1,
+    100_000,
 )
 @out_option
-def planar(within: Fraction, out: Path) -> None:
+def planar(out: Path, **said: Any) -> None:
     """How far a private place is from the true one."""
-    distance = _between("--within", within, 1, 100_000)
-    _draw(out, lambda: planar_figure(within=distance))
+    _draw(out, lambda: planar_figure(**said))
 
 
 def _draw(out: Path, picture: Callable[[], str]) -> None:
-    if out.suffix.lower() in OTHERS:
-        raise refusal(
-            "--out",
-            f"ends in {out.suffix}, and this program draws SVG and PNG only",
-            f"pass {out.with_suffix('.svg').name}; a browser prints or exports it as "
-            f"{out.suffix.lstrip('.').upper()}",
-        )
+    kind = out.suffix.lower()
+    svg = out.with_suffix(".svg").name
+    if kind in OTHERS:
+        problem = f"ends in {out.suffix}, and this program draws SVG and PNG only"
+        remedy = f"pass {svg}; a browser prints or exports it as {out.suffix[1:].upper()}"
+        raise refusal("--out", problem, remedy)
     check_folder(out)
-    in_pixels = out.suffix.lower() == ".png"
-    if in_pixels:
-        _check_pixels(out)
+    if kind == ".png" and svg_to_bytes is None:
+        problem = "ends in .png, and drawing pixels needs another library"
+        raise refusal("--out", problem, f'pip install "lastbit[png]", or pass {svg}')
+    fonts = (font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf"))
+    if kind == ".png" and not any(fonts):
+        problem = "ends in .png, and this machine has no font to draw the words with"
+        remedy = "install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg"
+        raise refusal("--out", problem, remedy)
     with waiting("drawing"):
-        svg = picture()
-        content = bytes(svg_to_bytes(svg_string=svg, zoom=2)) if in_pixels else svg
+        drawn = picture()
+        pixels = kind == ".png"
+        content = bytes(svg_to_bytes(svg_string=drawn, zoom=2)) if pixels else drawn
     save(out, content)
     click.echo(f"Picture: {out}")
-
-
-def _check_pixels(out: Path) -> None:
-    """Refuse PNG without the library that draws it, or without a font."""
-    if svg_to_bytes is None:
-        raise refusal(
-            "--out",
-            "ends in .png, and drawing pixels needs another library",
-            f'pip install "lastbit[png]", or pass {out.with_suffix(".svg").name}',
-        )
-    if not any(font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf")):
-        raise refusal(
-            "--out",
-            "ends in .png, and this machine has no font to draw the words with",
-            "install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg",
-        )
 
 
 def _losses(
     epsilons: str, *, least: Fraction = Fraction(1, 100), count: int = MOST_CURVES - 1
 ) -> list[Fraction]:
-    numbers = [
-        _between("--epsilons", exact_number(item, "--epsilons"), least, 100)
-        for item in epsilons.split(",")
-    ]
+    numbers = [exact_number(item, "--epsilons") for item in epsilons.split(",")]
+    if any(not least <= number <= 100 for number in numbers):
+        raise refusal("--epsilons", f"is not from {least} to 100", OUTSIDE)
     if len(numbers) > count or len(set(numbers)) < len(numbers):
-        raise refusal(
-            "--epsilons",
-            f"are more than {count}, or one is there twice",
-            "pass fewer, so that the curves can be told apart",
-        )
+        problem = f"are more than {count}, or one is there twice"
+        raise refusal("--epsilons", problem, "pass fewer, so that the curves can be told apart")
     return sorted(numbers)
-
-
-def _between(name: str, number: Fraction, least: Fraction | int, most: Fraction | int) -> Fraction:
-    if not least <= number <= most:
-        raise refusal(
-            name,
-            f"is not from {least} to {most}",
-            "outside that range there is nothing to see; pass a number inside it",
-        )
-    return number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,15 +48,11 @@ from lastbit.sensitivity import Quantile
 def median(
     file: Path,
     column: str,
-    lower: Fraction,
-    upper: Fraction,
-    epsilon: Fraction,
-    delta: Fraction | None,
     quantile: Fraction,
-    noise: str,
     neighbours: str,
     grid: Fraction | None,
     as_json: bool,
+    **said: Any,
 ) -> None:
     """A private median of one COLUMN of a CSV FILE (- is standard input).
 
@@ -68,13 +65,9 @@ def median(
     with waiting("reading and sorting"):
         mechanism = SmoothStatistic(
             Quantile(quantile),
-            epsilon=epsilon,
-            delta=delta,
-            lower=lower,
-            upper=upper,
-            noise=noise,
             grid="auto" if grid is None else grid,
             neighbours=CHANGE_ONE if neighbours == "change-one" else ADD_REMOVE,
+            **said,
         )
         value = mechanism.release(numbers_of(file, column))
     if as_json:
@@ -82,10 +75,10 @@ def median(
             {
                 "value": value,
                 "quantile": str(quantile),
-                "lower": str(lower),
-                "upper": str(upper),
+                "lower": str(said["lower"]),
+                "upper": str(said["upper"]),
                 "grid": str(mechanism.noise.grid),
-                "noise": noise,
+                "noise": said["noise"],
                 "guarantee": mechanism.guarantee.to_dict(),
             }
         )
@@ -95,7 +88,7 @@ def median(
         ("promise", spelled(mechanism.guarantee)),
         ("neighbours", str(mechanism.noise.neighbours)),
         ("bounds", f"{exact_text(mechanism.lower)} to {exact_text(mechanism.upper)}"),
-        ("noise", f"{noise}, as wide as the smooth sensitivity asks for"),
+        ("noise", f"{said['noise']}, as wide as the smooth sensitivity asks for"),
         ("rounded to", f"multiples of {exact_text(mechanism.noise.grid)}"),
     )
     words = (

@@ -66,8 +66,26 @@ class Exact(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
         return value if isinstance(value, Fraction) else exact_number(str(value), _name(param))
 
 
+class Within(Exact):
+    """A number from one end to another; `remedy` says what to pass instead of one outside."""
+
+    def __init__(self, least: Fraction | int, most: Fraction | int, remedy: str) -> None:
+        self.least, self.most, self.remedy = least, most, remedy
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        """The exact rational, if it lies there."""
+        number = super().convert(value, param, ctx)
+        if not self.least <= number <= self.most:
+            ends = (Fraction(self.least), Fraction(self.most))
+            least, most = (min(str(end), exact_text(end), key=len) for end in ends)
+            raise refusal(_name(param), f"is not from {least} to {most}", self.remedy)
+        return number
+
+
 class Secret(Exact):
-    """The same for a number that is data: no message repeats it."""
+    """The same as `Exact` for a number that is data: no message repeats it."""
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -156,11 +174,8 @@ def guarantee_of(text: str) -> Guarantee:
     kind, parameters = kind_named(words[0])
     if len(words) - 1 != len(parameters):
         needs = " and ".join(parameters)
-        raise refusal(
-            f'"{_cut(text)}"',
-            f"has {len(words) - 1} numbers where {words[0].lower()} has {needs}",
-            FORMS,
-        )
+        problem = f"has {len(words) - 1} numbers where {words[0].lower()} has {needs}"
+        raise refusal(f'"{_cut(text)}"', problem, FORMS)
     where = f'in "{_cut(text)}"'
     numbers = [
         exact_number(word, f"{parameter} {where}")

@@ -24,9 +24,8 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.charts import Axis, Frame, box, element, line, round_ticks, text
-from lastbit.report.page import rendered
+from lastbit.report.page import CURRENCIES, amount, grouped, listed, price, printable, rendered
 from lastbit.report.plan import record_words, title_of, unit_word
-from lastbit.report.words import CURRENCIES, amount, grouped, listed, price, printable
 
 Record: TypeAlias = Mapping[str, Any]
 

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from lastbit.errors import InvalidParameter
 from lastbit.exact import floor_log2, rounded_down, rounded_up
 from lastbit.report.charts import Panel, Series, Stems, inline, picture, round_ticks, tick_label
-from lastbit.report.page import rendered
+from lastbit.report.page import CURRENCIES, amount, quoted, rendered
 from lastbit.report.plan import composition_sentence, plan_rows
 from lastbit.report.proofs import (
     Rule,
@@ -32,7 +32,6 @@ from lastbit.report.proofs import (
     proof_of,
     up,
 )
-from lastbit.report.words import CURRENCIES, amount, quoted
 from lastbit.verify import expression_from_json, format_from_json, number, text as expression_text
 
 Facts: TypeAlias = tuple[tuple[str, str], ...]
@@ -511,5 +510,4 @@ def _stems(laws: list[dict[float, float]], names: list[str], words: str) -> Pane
         places=(low - room, high + room),
         ticks=round_ticks(low, high, most=6) if high > low else ((low, tick_label(low)),),
         axis="output",
-        heights=tuple((tallest * i / 2, f"{tallest * i / 2:.3g}") for i in range(3)),
     )

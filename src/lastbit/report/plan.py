@@ -2,7 +2,7 @@
 
 `Plan.explain()`, `lastbit query --explain` and the page of an answer all say what is written here,
 from the plan's JSON, which a saved answer has too. Numbers are rounded to the safe side: errors,
-sensitivities and prices up, the width of noise down.
+sensitivities, prices and the width of noise up.
 
 Checked  tests/report/test_plan.py
 """
@@ -17,10 +17,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.exact import root_bounds, rounded_down, rounded_up
+from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
-from lastbit.report.words import amount, grouped, price, printable
+from lastbit.report.page import amount, grouped, price, printable
 from lastbit.tables import Plan
 
 _TAIL = Fraction(1, 20)
@@ -246,12 +246,12 @@ def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
     if part["mechanism"] == "laplace":
         law = DiscreteLaplace(Fraction(part["scale"]))
         sensitivity = f"{_up(Fraction(part['sensitivity']['l1']) * unit)} in all groups together"
-        noise = f"Laplace, scale {_down(law.scale * unit)}"
+        noise = f"Laplace, scale {_up(law.scale * unit)}"
     else:
         law = DiscreteGaussian(Fraction(part["variance"]))
         squared = Fraction(part["sensitivity"]["l2_squared"])
         sensitivity = f"{_up(root_bounds(squared * unit**2)[1])} (Euclidean)"
-        noise = f"Gaussian, deviation {_down(root_bounds(law.variance * unit**2)[0])}"
+        noise = f"Gaussian, deviation {_up(root_bounds(law.variance * unit**2)[1])}"
     return sensitivity, noise, f"± {_up(law.quantile(1 - _TAIL / 2) * unit)}"
 
 
@@ -259,7 +259,7 @@ def _selection(part: Mapping[str, Any], users: str | None) -> tuple[str, str, st
     return (
         "which keys are shown" if users is None else f"keys, and their units ({users})",
         f"{_many(part['keys_per_person'], 'key')}, by 1 each",
-        f"Laplace, scale {_down(Fraction(part['scale']))}",
+        f"Laplace, scale {_up(Fraction(part['scale']))}",
         f"shown from about {part['threshold']:,} units on",
     )
 
@@ -304,11 +304,6 @@ def _up(number: Fraction) -> str:
     """
     whole = Fraction(math.ceil(number))
     return grouped(rounded_up(whole if number >= 10**_DIGITS else number, _DIGITS))
-
-
-def _down(number: Fraction) -> str:
-    whole = Fraction(math.floor(number))
-    return grouped(rounded_down(whole if number >= 10**_DIGITS else number, _DIGITS))
 
 
 def _many(count: int, noun: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
-from lastbit.report.words import amount
+from lastbit.report.page import amount
 from lastbit.verify import (
     Derivation,
     FullPrecision,
