@@ -60,9 +60,21 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     found = _source(source, table)
     name = table_name(table.rpartition(".")[2] if table else os.path.basename(source[0]))
     target = out or Path(f"{name}.toml")
-    _check_target(target)
+    check_folder(target)
+    if os.path.lexists(target):
+        raise refusal(str(target), "exists, and is not replaced", "name another by --out")
+    if target.suffix.lower() != ".toml":
+        raise refusal("--out", "does not end in .toml", "name it, say, visits.toml")
     columns = columns_to_draft(found, columns_of(found))
-    _write(target, drafted(_beside(found, target), columns, name=name))
+    folder = os.path.abspath(target.parent)  # the card writes paths relative to it
+    paths = (p if os.path.isabs(p) else os.path.relpath(p, folder) for p in found.paths)
+    text = drafted(replace(found, paths=tuple(paths)), columns, name=name)
+    try:
+        with target.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror})"
+        raise refusal("--out", problem, "name another file") from None
     problems = examined(target).problems
     untyped = sum(kind is None for kind in columns.values())
     count = f"{len(columns)}" + (f", {untyped} of them without a type yet" if untyped else "")
@@ -88,7 +100,19 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     beside = None if found.card is None else compared(found.card)
     problems = [*found.problems, *(() if beside is None else beside.problems(found.lines))]
     if as_json:
-        show_json(_card_json(file.name, found.card, problems, beside))
+        fields = ("line", "where", "problem", "remedy", "undecided")
+        names = ("line", "field", "problem", "remedy", "undecided")
+        listed = [dict(zip(names, (getattr(p, f) for f in fields), strict=True)) for p in problems]
+        notes = [] if found.card is None or beside is None else [*_notes(found.card), *beside.notes]
+        show_json(
+            {
+                "card": file.name,
+                "usable": not problems,
+                "problems": listed,
+                "notes": notes,
+                "left_out": [] if beside is None else beside.unlisted,
+            }
+        )
     elif problems:
         waiting = sum(problem.undecided for problem in problems)
         wrong = len(problems) - waiting
@@ -111,33 +135,6 @@ def _source(paths: tuple[str, ...], table: str | None) -> Source:
     if not table or len(paths) > 1:
         raise refusal("a DuckDB file", "has many tables", "name one file, and one by --table")
     return Source(kind="duckdb", paths=paths, table=table)
-
-
-def _check_target(target: Path) -> None:
-    check_folder(target)
-    if os.path.lexists(target):
-        raise refusal(str(target), "exists, and is not replaced", "name another by --out")
-    if target.suffix.lower() != ".toml":
-        raise refusal("--out", "does not end in .toml", "name it, say, visits.toml")
-
-
-def _beside(source: Source, target: Path) -> Source:
-    """The source with paths as the card must write them: relative to its folder."""
-    folder = os.path.abspath(target.parent)
-    paths = (
-        path if os.path.isabs(path) else os.path.relpath(path, folder) for path in source.paths
-    )
-    return replace(source, paths=tuple(paths))
-
-
-def _write(target: Path, card: str) -> None:
-    try:
-        with target.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(card)
-    except OSError as error:
-        raise refusal(
-            "--out", f"cannot be written ({error.strerror})", "name another file"
-        ) from None
 
 
 # ---------------------------------------------------------------- words
@@ -238,25 +235,3 @@ def _place(source: Source, folder: Path) -> str:
 def _relative(path: str, folder: Path) -> str:
     """As the card wrote it, where that is shorter."""
     return min(path, os.path.relpath(path, folder), key=len)
-
-
-def _card_json(
-    name: str, card: DataCard | None, problems: Sequence[Problem], beside: Compared | None
-) -> dict[str, Any]:
-    """For programs: whether it can be used, and if not, why."""
-    return {
-        "card": name,
-        "usable": not problems,
-        "problems": [
-            {
-                "line": one.line,
-                "field": one.where,
-                "problem": one.problem,
-                "remedy": one.remedy,
-                "undecided": one.undecided,
-            }
-            for one in problems
-        ],
-        "notes": [] if card is None or beside is None else [*_notes(card), *beside.notes],
-        "left_out": [] if beside is None else beside.unlisted,
-    }

@@ -56,7 +56,17 @@ def check(
     apart = [still and names_code(certificate) for _, certificate in found]
     checked = list(zip(found, problems, apart, strict=True))
     if as_json:
-        show_json({"certificates": [_as_json(path, c, p, a) for (path, c), p, a in checked]})
+        found_out: list[dict[str, Any]] = []
+        for (path, certificate), problem, unrun in checked:
+            if problem is not None:
+                found_out.append({"file": str(path), "accepted": False, "problem": problem})
+                continue
+            inner = certificate_in(certificate)
+            parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
+            said = [{"name": n, "text": text} for n, text in _unchecked(certificate, inner)]
+            result = {"file": str(path), "accepted": not unrun, **parts, "not_checked": said}
+            found_out.append(result | ({"checked": "apart from the code"} if unrun else {}))
+        show_json({"certificates": found_out})
     else:
         for (path, certificate), problem, unrun in checked:
             if problem is not None:
@@ -88,18 +98,6 @@ def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:
         return str(problem)
     except (Exception, SystemExit) as error:
         return f"it is malformed, or the code that it names fails ({type(error).__name__})"
-
-
-def _as_json(
-    path: Path, certificate: Mapping[str, Any], problem: str | None, apart: bool
-) -> dict[str, Any]:
-    if problem is not None:
-        return {"file": str(path), "accepted": False, "problem": problem}
-    inner = certificate_in(certificate)
-    parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
-    unchecked = [{"name": name, "text": text} for name, text in _unchecked(certificate, inner)]
-    found = {"file": str(path), "accepted": not apart, **parts, "not_checked": unchecked}
-    return found | ({"checked": "apart from the code"} if apart else {})
 
 
 def _page(path: Path, certificate: Mapping[str, Any], apart: bool) -> list[Part]:

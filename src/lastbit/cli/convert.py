@@ -71,11 +71,9 @@ GROUPS: tuple[tuple[type, str], ...] = (
 def convert(
     guarantee: str,
     target: str | None,
-    delta: Fraction | None,
-    epsilon: Fraction | None,
-    alpha: Fraction | None,
     size: int | None,
     as_json: bool,
+    **parameters: Fraction | None,
 ) -> None:
     """Convert a guarantee to another kind.
 
@@ -84,13 +82,14 @@ def convert(
     can only promise less than is true.
     """
     given = guarantee_of(guarantee)
-    parameters = {"delta": delta, "epsilon": epsilon, "alpha": alpha}
     asked = {name: value for name, value in parameters.items() if value is not None}
     kind = _target(target, asked, grouped=size is not None)
     start = given.group(size) if size is not None else given
     result = start if kind is None else _converted(start, kind, asked)
     theorems = _theorems(given, start, result, size)
-    order = _order(start, result)
+    rates = _rates(start, result)
+    # of all orders, each of which gives a true bound, the one whose bound is shown, nearly
+    order = None if rates is None else best_order_for_delta(*rates)
     if as_json:
         show_json(
             {
@@ -195,9 +194,3 @@ def _rates(start: Any, result: Any) -> tuple[Fraction, Fraction] | None:
     if not isinstance(rho, Fraction) or rho == 0 or not 0 < delta < 1:
         return None
     return rho, delta
-
-
-def _order(start: Any, result: Any) -> Fraction | None:
-    """The order whose bound is the one shown, nearly: every order gives a true one."""
-    rates = _rates(start, result)
-    return None if rates is None else best_order_for_delta(*rates)

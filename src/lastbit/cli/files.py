@@ -91,11 +91,9 @@ def rows_of(
     for number, row in rows:
         if len(row) != width or width not in widths:
             allowed = " or ".join(str(count) for count in widths)
-            raise refusal(
-                f"line {number} of {option}",
-                f"has {len(row)} {'column' if len(row) == 1 else 'columns'}",
-                f"write {allowed} in every line, separated by a comma",
-            )
+            problem = f"has {len(row)} {'column' if len(row) == 1 else 'columns'}"
+            remedy = f"write {allowed} in every line, separated by a comma"
+            raise refusal(f"line {number} of {option}", problem, remedy)
     return rows
 
 

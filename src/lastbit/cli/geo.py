@@ -91,7 +91,14 @@ def geo(
     """
     pictures = {"--map": map_file, "--map-private": map_private}
     written = {"--out": out, **{o: p for o, p in pictures.items() if p is not None}}
-    _check_files(points, written)
+    taken = [points]
+    for name, path in written.items():  # refuse what cannot be written, or is another file of ours
+        check_folder(path, name)
+        if any(same_place(path, other) for other in taken):
+            raise refusal(name, "names a file of this run twice", "name another file")
+        if name != "--out" and path.suffix.lower() != ".svg":
+            raise refusal(name, "does not end in .svg", "pass, say, map.svg")
+        taken.append(path)
     disc = said["centre"] is not None and said["radius"] is not None
     if (said["region"] is None) != disc or (said["centre"] is None) != (said["radius"] is None):
         raise refusal(
@@ -127,18 +134,6 @@ def geo(
     show(*_page(noise, table, rows_per_person, written))
 
 
-def _check_files(points: Path, outputs: dict[str, Path]) -> None:
-    """Refuse what cannot be written, or would overwrite another file of this run."""
-    taken = [points]
-    for name, path in outputs.items():
-        check_folder(path, name)
-        if any(same_place(path, other) for other in taken):
-            raise refusal(name, "names a file of this run twice", "name another file")
-        if name != "--out" and path.suffix.lower() != ".svg":
-            raise refusal(name, "does not end in .svg", "pass, say, map.svg")
-        taken.append(path)
-
-
 # ---------------------------------------------------------------- places in, noisy places out
 
 
@@ -162,30 +157,22 @@ def read_places(
         raise refusal("points", "are none: the file is empty", "name another")
     names = [cell.strip() for cell in rows.pop(0)[1]]
     if len(names) == 1 and any(mark in names[0] for mark, _ in OTHER_MARKS):
-        raise refusal(
-            "points",
-            "are not separated by commas",
-            "write lines such as 52.5163,13.3777: commas between cells, points in numbers",
-        )
+        remedy = "write lines such as 52.5163,13.3777: commas between cells, points in numbers"
+        raise refusal("points", "are not separated by commas", remedy)
     up = _column(names, latitude, LATITUDE, "--lat")
     along = _column(names, longitude, LONGITUDE, "--lon")
     if up == along:
         raise refusal("--lon", "names the column of --lat", "name another")
     extra = [_column(names, name, (), "--keep") for name in keep]
     if {up, along} & set(extra):
-        raise refusal(
-            "--keep",
-            "names a column of true coordinates",
-            "keep other columns only; the noisy coordinates are written anyway",
-        )
+        remedy = "keep other columns only; the noisy coordinates are written anyway"
+        raise refusal("--keep", "names a column of true coordinates", remedy)
     places, cells = [], []
     for line, row in rows:
         if len(row) != len(names):
-            raise refusal(
-                f"line {line} of the points",
-                "has not as many columns as the header",
-                "write as many cells in every line, separated by a comma",
-            )
+            problem = "has not as many columns as the header"
+            remedy = "write as many cells in every line, separated by a comma"
+            raise refusal(f"line {line} of the points", problem, remedy)
         places.append(_place(row[up], row[along], line))
         cells.append(tuple(row[i] for i in extra))
     return Table((names[up], names[along]), places, tuple(names[i] for i in extra), cells)
@@ -240,7 +227,7 @@ def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
     true: tuple[tuple[float, float], ...] = ()
     if table is not None:
         # where they are, not where they were moved to: a steward sees who is outside the region
-        true = _pairs(noise.map.drawn(np.array(table.places, np.float64)))
+        true = tuple(map(tuple, noise.map.drawn(np.array(table.places, np.float64)).tolist()))
     radius, within = noise.radius("0.95"), _length(noise.within)
     words = [
         f"{_places(len(noisy))}, planar Laplace noise, ε = {noise.loss} at {within}.",
@@ -255,16 +242,12 @@ def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
             title="True and noisy places" if true else "Noisy places",
             words=tuple(words),
             region=(-half_width, -half_height, half_width, half_height),
-            noisy=_pairs(noise.map.drawn(noisy)),
+            noisy=tuple(map(tuple, noise.map.drawn(noisy).tolist())),
             true=true,
             radius=radius,
             ring=f"around one place: 95 % of the noisy ones are within {_ground(radius)}",
         )
     )
-
-
-def _pairs(array: Any) -> tuple[tuple[float, float], ...]:
-    return tuple((x, y) for x, y in array.tolist())
 
 
 # ---------------------------------------------------------------- words

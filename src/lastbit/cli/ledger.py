@@ -29,10 +29,9 @@ from lastbit.cli.output import (
     show_json,
     waiting,
 )
-from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.ledger import Account, Entry, Ledger, exported, restored
 from lastbit.places import exists
-from lastbit.report import title_of
+from lastbit.report import amount, title_of
 from lastbit.tables import Budget, Cost, DataCard
 
 try:
@@ -44,6 +43,13 @@ BAR = 32
 LEAST_ROOM = 20
 MOST_OPEN = 8
 LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "rho": "ρ"})
+HAPPENED: Mapping[str, str] = MappingProxyType(
+    {
+        "opened": "opened",
+        "settled": "answered, paid before",
+        "voided": "void since a backup was restored; stays charged",
+    }
+)
 OLDER_COPY = """\
 Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
@@ -115,13 +121,8 @@ def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
         show_json({"entries": [{**json.loads(e.text), "hash": e.hash} for e in entries]})
         return
     cells = [
-        (
-            str(entry.sequence),
-            _when(entry),
-            printable(entry.who or "", 8),
-            printable(entry.account or "", 12),
-        )
-        for entry in entries
+        (str(e.sequence), _when(e), printable(e.who or "", 8), printable(e.account or "", 12))
+        for e in entries
     ]
     headings = ("#", "when (UTC)", "who", "account", "what")
     table = _entry_table(headings, cells, with_answers(books, entries), _what)
@@ -247,41 +248,36 @@ def budget_rows(account: Account) -> list[tuple[str, str]]:
     return [(LETTERS[name], _bar(account, name)) for name in names]
 
 
+def _short(number: Fraction, *, up: bool) -> str:
+    return amount(number, up=up, digits=6)
+
+
 def _bar(account: Account, name: str) -> str:
     spent: Fraction = getattr(account.spent, name)
     if account.budget is None:
-        return f"{_up(spent)} spent, no limit"
+        return f"{_short(spent, up=True)} spent, no limit"
     whole: Fraction = getattr(account.budget, name)
     cells = BAR if spent else 0
     if spent not in (0, whole):  # empty only if nothing is spent, full only if nothing is left
         cells = min(max(round(BAR * spent / whole), 1), BAR - 1)
     drawn = "█" * cells + "░" * (BAR - cells)
-    return f"{drawn}  {_up(spent)} spent, {_down(whole - spent)} left of {_up(whole)}"
+    left, of = _short(whole - spent, up=False), _short(whole, up=True)
+    return f"{drawn}  {_short(spent, up=True)} spent, {left} left of {of}"
 
 
-def money(amount: Cost | Budget, like: Budget | None = None) -> str:
+def money(paid: Cost | Budget, like: Budget | None = None) -> str:
     """A price or a budget in short; with a budget, in its currencies, also where there is none.
 
     >>> money(Cost(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
     'ε 0.5, δ 1e-9'
     """
-    kept = amount if like is None else like
+    kept = paid if like is None else like
     parts = [
-        f"{letter} {_down(getattr(amount, name)) if like else _up(getattr(amount, name))}"
+        f"{letter} {_short(getattr(paid, name), up=like is None)}"
         for name, letter in LETTERS.items()
         if getattr(kept, name)
     ]
     return ", ".join(parts) or "nothing"
-
-
-def _up(number: Fraction) -> str:
-    exact = exact_text(number)
-    return rounded_up(number) if exact.endswith("...") else exact
-
-
-def _down(number: Fraction) -> str:
-    exact = exact_text(number)
-    return rounded_down(number) if exact.endswith("...") else exact
 
 
 def account_json(account: Account) -> dict[str, Any]:
@@ -347,19 +343,15 @@ def _entry_table(
 
 def _what(entry: Entry, room: int) -> str:
     match entry.kind:
-        case "opened":
-            return "opened"
         case "budget":
             return f"budget {'without limit' if entry.budget is None else money(entry.budget)}"
         case "charge" | "reserved":
             price = f"{'reserved ' if entry.kind == 'reserved' else ''}{_price(entry)}: "
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
-        case "settled":
-            return "answered, paid before"
-        case "voided":
-            return "void since a backup was restored; stays charged"
         case "note":
             return printable(entry.words or "", 60)
+        case "opened" | "settled" | "voided":
+            return HAPPENED[entry.kind]
 
 
 def _when(entry: Entry) -> str:

@@ -58,15 +58,6 @@ class Refused(click.ClickException):
         click.echo("\n".join(folded), file=file, err=file is None)
 
 
-def _unforeseen(error: BaseException) -> str:
-    """The last net: what no command has foreseen, without a word that could hold data."""
-    if isinstance(error, OSError):
-        return f"a file could not be read or written ({error.strerror}); check names and disk"
-    if isinstance(error, UnicodeError):
-        return "a name or a file is not text in UTF-8; rename or convert it"
-    return "the input is too large or nested too deeply; make it smaller"
-
-
 class Commands(click.Group):
     """A group that imports a command when it is run, and whose errors end in a paragraph."""
 
@@ -96,7 +87,14 @@ class Commands(click.Group):
         except (OSError, UnicodeError, RecursionError, MemoryError) as error:
             if isinstance(error, OSError) and error.errno in (errno.EPIPE, None):
                 raise  # nobody reads our output any more: click knows
-            raise Refused(_unforeseen(error)) from None
+            # the last net: what no command has foreseen, without a word that could hold data
+            words = "the input is too large or nested too deeply; make it smaller"
+            if isinstance(error, OSError):
+                reason = error.strerror
+                words = f"a file could not be read or written ({reason}); check names and disk"
+            elif isinstance(error, UnicodeError):
+                words = "a name or a file is not text in UTF-8; rename or convert it"
+            raise Refused(words) from None
 
 
 @click.group(

@@ -29,7 +29,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.ledger import Account, check_output, one_connection, spared_by
 from lastbit.places import same_place, written_over
 from lastbit.release import Answer, released
-from lastbit.report import plan_words, price, table_of, title_of, totals_of
+from lastbit.report import plan_words, price as price_words, table_of, title_of, totals_of
 from lastbit.tables import DataCard, Plan, parsed, planned, read_card
 
 KINDS = (".csv", ".parquet", ".json")
@@ -64,9 +64,6 @@ UNREAD = "Nothing has been read or charged."
 def query(
     card: Path,
     sql: str,
-    epsilon: Fraction | None,
-    delta: Fraction | None,
-    rho: Fraction | None,
     weights: str | None,
     out: Path | None,
     report: Path | None,
@@ -75,6 +72,7 @@ def query(
     fresh: bool,
     consistent: bool,
     as_json: bool,
+    **price: Fraction | None,
 ) -> None:
     """Ask a table in SQL: a private answer with error bars.
 
@@ -90,13 +88,19 @@ def query(
     table = read_card(card)
     _check_files(out, report, card, table)
     question = parsed(statement, table)
-    plan = planned(
-        question, table, epsilon=epsilon, delta=delta, rho=rho, weights=_weights(weights)
-    )
+    plan = planned(question, table, weights=_weights(weights), **price)
     if explain or dry_run:
         _show_plan(plan, explain=explain, as_json=as_json)
         return
-    answer = _asked(plan, statement, fresh=fresh, consistent=consistent)
+    try:
+        with waiting("asking"):
+            answer = released(
+                plan.query, plan.card, plan, fresh=fresh, consistent=consistent, sql=statement
+            )
+    except KeyboardInterrupt:
+        words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
+        click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
+        raise
     account = account_of(table)[1]
     if as_json:
         state = account_json(account)
@@ -155,7 +159,7 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
         show(*_plan_page(plan))
     else:
         show(
-            Heading("It can be asked", price(plan.cost.to_json())),
+            Heading("It can be asked", price_words(plan.cost.to_json())),
             Facts([("promise", plan.guarantee), *budget_rows(after)]),
             f"The budget is shown as it would be afterwards. {UNREAD}",
         )
@@ -184,17 +188,6 @@ def _plan_page(plan: Plan) -> tuple[Part, ...]:
 # ---------------------------------------------------------------- the answer
 
 
-def _asked(plan: Plan, sql: str, *, fresh: bool, consistent: bool) -> Answer:
-    try:
-        with waiting("asking"):
-            card = plan.card
-            return released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=sql)
-    except KeyboardInterrupt:
-        words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
-        click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
-        raise
-
-
 def _write(answer: Answer, account: Account, *, out: Path | None, report: Path | None) -> None:
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
     option = "--out"
@@ -216,7 +209,7 @@ def _write(answer: Answer, account: Account, *, out: Path | None, report: Path |
 
 def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
     """Numbers with their ±, the price, what is left, notes."""
-    paid = price(record["cost"])
+    paid = price_words(record["cost"])
     verdict = paid if charged else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
     if record["rows"]:

@@ -49,6 +49,7 @@ from lastbit.report.maps import (
 )
 from lastbit.report.page import (
     AuditStory as AuditStory,
+    amount as amount,
     audit_page as audit_page,
     price as price,
     printable as printable,

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
 _LONGEST_NAME = 200
-_DIGITS = 7
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
 
 # ---------------------------------------------------------------- words
@@ -84,8 +83,8 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def amount(number: Fraction, *, up: bool) -> str:
-    """A number as a person would write it; one too long for that by seven digits, up or down.
+def amount(number: Fraction, *, up: bool, digits: int = 7) -> str:
+    """A number as a person would write it; one too long for that by some digits, up or down.
 
     >>> amount(Fraction(1, 10**9), up=True), amount(Fraction(1, 3), up=False)
     ('1e-9', '1/3')
@@ -95,7 +94,7 @@ def amount(number: Fraction, *, up: bool) -> str:
     exact = exact_text(number)
     if not exact.endswith("..."):
         return exact
-    return (rounded_up if up else rounded_down)(number, _DIGITS)
+    return (rounded_up if up else rounded_down)(number, digits)
 
 
 def grouped(amount: str) -> str:
