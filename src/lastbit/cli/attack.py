@@ -24,7 +24,7 @@ from lastbit.audit import (
     targets,
 )
 from lastbit.cli.loading import foreign_code, named, subject_of
-from lastbit.cli.options import Group, json_option, option, refusal
+from lastbit.cli.options import group, json_option, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, seen_above, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, probability
@@ -45,12 +45,12 @@ RESISTED = (
 )
 
 
-@click.group(cls=Group, epilog="Example: lastbit attack run precision --target numpy")
+@group("attack run precision --target numpy")
 def attack() -> None:
     """Known ways in which noise fails, tried on anybody's."""
 
 
-@attack.command("list", epilog="Example: lastbit attack list")
+@attack.command("list", example="list")
 @json_option
 def list_attacks(as_json: bool) -> None:
     """Every attack: what it looks for, its source, what it suits."""
@@ -67,7 +67,7 @@ def list_attacks(as_json: bool) -> None:
     )
 
 
-@attack.command(epilog="Example: lastbit attack run all --target module:function --epsilon 1")
+@attack.command(example="run all --target module:function --epsilon 1")
 @click.argument("name", metavar="NAME|all")
 @option(
     "--target",
@@ -132,9 +132,6 @@ def run(
     context.exit(1 if outcome.broken else 0)
 
 
-# ---------------------------------------------------------------- on whom
-
-
 def targets_of(name: str, said: Mapping[str, Any]) -> tuple[AnyTarget, ...]:
     """The targets of a library, or one made of somebody's function and what is said of it."""
     found = named(name) if ":" in name else name
@@ -187,9 +184,6 @@ def _made(
         scale=None if scale is None else float(scale),
         step=step,
     )
-
-
-# ---------------------------------------------------------------- runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +285,6 @@ def _unsuited(chosen: Sequence[Attack], found: Sequence[AnyTarget]) -> InvalidPa
     if chosen[0].sums:
         remedy = "name a SumTarget of your own (help(lastbit.audit.SumTarget)), or a library"
     return refusal("--target", f"does not suit the attack {chosen[0].name}", remedy)
-
-
-# ---------------------------------------------------------------- words
 
 
 def _page(outcome: Outcome, name: str, target: str) -> list[Part]:

@@ -49,7 +49,7 @@ from lastbit.audit import (
 )
 from lastbit.cli.files import check_folder, rows_of, save
 from lastbit.cli.loading import Subject, foreign_code, named, subject_of
-from lastbit.cli.options import FILE, Command, Within, json_option, option, refusal
+from lastbit.cli.options import FILE, Within, command, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, seen_above, show, show_json, waiting
 from lastbit.errors import LastbitError
 from lastbit.exact import Ball, exact_text, rational, rounded_down, rounded_near, rounded_up
@@ -94,9 +94,7 @@ class Asked:
     seed: int
 
 
-@click.command(
-    cls=Command, epilog="Example: lastbit audit module:function --epsilon 1 --html report.html"
-)
+@command("audit module:function --epsilon 1 --html report.html")
 @click.argument("mechanism", metavar="MODULE:FUNCTION")
 @option("--epsilon", "The loss that is claimed.", required=True)
 @option("--delta", "The claimed delta.", default="0")

@@ -17,7 +17,7 @@ from lastbit.cli.ledger import (
     user_name,
     with_answers,
 )
-from lastbit.cli.options import PATH, Command, flag, json_option, refusal
+from lastbit.cli.options import PATH, command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.ledger import Account, Ledger
 from lastbit.tables import Cost, read_card
@@ -25,7 +25,7 @@ from lastbit.tables import Cost, read_card
 LAST, RECENT = 5, 50
 
 
-@click.command(cls=Command, epilog="Example: lastbit budget visits.toml")
+@command("budget visits.toml")
 @click.argument("file", type=PATH, metavar="CARD|LEDGER")
 @flag("--set", "Give the ledger the budget of the card.", dest="change")
 @json_option

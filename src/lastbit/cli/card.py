@@ -13,7 +13,7 @@ import click
 
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import money
-from lastbit.cli.options import PATH, Group, json_option, option, refusal
+from lastbit.cli.options import PATH, group, json_option, option, refusal
 from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
 from lastbit.exact import exact_text
 from lastbit.tables import (
@@ -38,14 +38,14 @@ LITTLE_EPSILON = 10
 LARGE_DELTA = 1e-4
 
 
-@click.group(cls=Group, epilog="Example: lastbit card new visits.parquet")
+@group("card new visits.parquet")
 def card() -> None:
     """Draft and check data cards: what a steward declares of a table."""
 
 
 @card.command(
+    example="new visits.parquet --out visits.toml",
     short_help="Draft a card for files, or for a table of a DuckDB file.",
-    epilog="Example: lastbit card new visits.parquet --out visits.toml",
 )
 @click.argument("source", nargs=-1, required=True)
 @option("--table", "The table, of a DuckDB file.", str)
@@ -86,7 +86,7 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     )
 
 
-@card.command(epilog="Example: lastbit card check visits.toml")
+@card.command(example="check visits.toml")
 @click.argument("file", type=PATH, metavar="CARD")
 @json_option
 @click.pass_context
@@ -123,9 +123,6 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     context.exit(2 if problems else 0)
 
 
-# ---------------------------------------------------------------- drafting
-
-
 def _source(paths: tuple[str, ...], table: str | None) -> Source:
     database = any(path.lower().endswith(DATABASES) for path in paths)
     if table is not None and not database:
@@ -135,9 +132,6 @@ def _source(paths: tuple[str, ...], table: str | None) -> Source:
     if not table or len(paths) > 1:
         raise refusal("a DuckDB file", "has many tables", "name one file, and one by --table")
     return Source(kind="duckdb", paths=paths, table=table)
-
-
-# ---------------------------------------------------------------- words
 
 
 def _listed(problems: Sequence[Problem]) -> Columns:

@@ -17,7 +17,7 @@ from lastbit.checker import (
     problem_of,
 )
 from lastbit.cli.loading import current_folder
-from lastbit.cli.options import PATH, Command, flag, json_option, refusal
+from lastbit.cli.options import PATH, command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.places import exists
@@ -28,7 +28,7 @@ MOST_WORDS = 2000
 PROBED = "if monotone, only probed"
 
 
-@click.command(cls=Command, epilog="Example: lastbit check out.json")
+@command("check out.json")
 @click.argument("certificates", type=PATH, nargs=-1, required=True)
 @flag(
     "--without-code",

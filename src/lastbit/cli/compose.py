@@ -10,7 +10,15 @@ from typing import Any, TypeAlias
 
 import click
 
-from lastbit.cli.options import Command, flag, option, refusal, repeated_guarantee, spelled, title
+from lastbit.cli.options import (
+    command,
+    flag,
+    option,
+    refusal,
+    repeated_guarantee,
+    spelled,
+    title,
+)
 from lastbit.cli.output import Columns, Facts, Heading, show, show_json, waiting
 from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import exact_text, rounded_up
@@ -31,9 +39,7 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-@click.command(
-    cls=Command, epilog='Example: lastbit compose "pure 0.1 x 100" "zcdp 0.01 x 3" --delta 1e-6'
-)
+@command('compose "pure 0.1 x 100" "zcdp 0.01 x 3" --delta 1e-6')
 @click.argument("guarantees", nargs=-1, required=True)
 @option("--delta", "The delta of all together.")
 @flag("--json", "Print JSON, with exact numbers.", dest="as_json")
@@ -46,11 +52,8 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
     """
     counted = [repeated_guarantee(text) for text in guarantees]
     if sum(times for _, times in counted) > MOST:
-        raise refusal(
-            "the guarantees",
-            f"are more than {MOST:,} together",
-            'add some up first: "zcdp 10" is "zcdp 0.1 x 100"',
-        )
+        remedy = 'add some up first: "zcdp 10" is "zcdp 0.1 x 100"'
+        raise refusal("the guarantees", f"are more than {MOST:,} together", remedy)
     if delta is None:
         _show_sum(counted, _sum(counted), as_json=as_json)
         return
@@ -62,11 +65,8 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
 def _sum(counted: Counted) -> Guarantee:
     """All added up, exactly; refused with a word about --delta if they are of several kinds."""
     if len({type(guarantee) for guarantee, _ in counted}) > 1:
-        raise refusal(
-            "--delta",
-            "is missing, and guarantees of different kinds do not just add up",
-            "pass --delta, say 1e-9",
-        )
+        problem = "is missing, and guarantees of different kinds do not just add up"
+        raise refusal("--delta", problem, "pass --delta, say 1e-9")
     total: Guarantee = sum(_times(guarantee, times) for guarantee, times in counted)
     return total
 

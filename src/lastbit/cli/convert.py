@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lastbit.cli.options import (
-    Command,
+    command,
     flag,
     guarantee_of,
     kind_named,
@@ -55,7 +55,7 @@ GROUPS: tuple[tuple[type, str], ...] = (
 )
 
 
-@click.command(cls=Command, epilog='Example: lastbit convert "zcdp 0.1" --delta 1e-9')
+@command('convert "zcdp 0.1" --delta 1e-9')
 @click.argument("guarantee")
 @option(
     "--to",
@@ -120,11 +120,8 @@ def _target(target: str | None, asked: dict[str, Fraction], *, grouped: bool) ->
     if target is None and implied is None and not grouped:
         raise refusal("--to", "is missing", "pass --delta, --epsilon, --alpha, --to or --group")
     if target is not None and implied is not None and target != implied:
-        raise refusal(
-            f"--{next(iter(asked))}",
-            f"belongs to {implied}, not to {target}",
-            f"leave it out, or pass --to {implied}",
-        )
+        remedy = f"leave it out, or pass --to {implied}"
+        raise refusal(f"--{next(iter(asked))}", f"belongs to {implied}, not to {target}", remedy)
     if target == "renyi" and not asked:
         raise refusal("--alpha", "is missing", "pass an order above 1")
     return target or implied

@@ -14,7 +14,7 @@ import duckdb
 
 from lastbit.checker import problem_of
 from lastbit.cli.ledger import account_json, budget_rows
-from lastbit.cli.options import Command, option, refusal
+from lastbit.cli.options import command, option, refusal
 from lastbit.cli.output import Columns, Facts, Heading, Part, show, waiting
 from lastbit.errors import BudgetExceeded
 from lastbit.ledger import Ledger
@@ -83,7 +83,7 @@ TOO_MUCH = Question(
 )
 
 
-@click.command(cls=Command, epilog="Example: lastbit demo --dir /tmp/hospital")
+@command("demo --dir /tmp/hospital")
 @option(
     "--dir",
     "Where the files go. Those of an earlier demo are replaced.",

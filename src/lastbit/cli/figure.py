@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.options import Decorator, Group, Within, exact_number, option, refusal
+from lastbit.cli.options import Decorator, Within, exact_number, group, option, refusal
 from lastbit.cli.output import waiting
 from lastbit.report import (
     admissible_figure,
@@ -58,7 +58,7 @@ def number_option(
     return option(name, words, Within(least, most, OUTSIDE), default=default)
 
 
-@click.group(cls=Group, epilog="Example: lastbit figure posterior --out posterior.svg")
+@group("figure posterior --out posterior.svg")
 def figure() -> None:
     """Draw a figure of the theory as SVG.
 
@@ -67,7 +67,7 @@ def figure() -> None:
     """
 
 
-@figure.command(epilog="Example: lastbit figure posterior --out posterior.svg")
+@figure.command(example="posterior --out posterior.svg")
 @epsilons_option("0,0.1,0.5,1,2,5,10", "0 to 100")
 @out_option
 def posterior(epsilons: str, out: Path) -> None:
@@ -76,7 +76,7 @@ def posterior(epsilons: str, out: Path) -> None:
     _draw(out, lambda: posterior_figure(losses))
 
 
-@figure.command(epilog="Example: lastbit figure poll --out poll.svg")
+@figure.command(example="poll --out poll.svg")
 @epsilons_option("0.1,0.5,1,2,5", "1/100 to 100, at most six")
 @out_option
 def poll(epsilons: str, out: Path) -> None:
@@ -85,7 +85,7 @@ def poll(epsilons: str, out: Path) -> None:
     _draw(out, lambda: poll_figure(losses))
 
 
-@figure.command(epilog="Example: lastbit figure laplace --epsilon 1/2 --out laplace.svg")
+@figure.command(example="laplace --epsilon 1/2 --out laplace.svg")
 @option("--sensitivity", "How far apart the two inputs are.", click.IntRange(1, 1000), default=1)
 @number_option("--epsilon", "1", "The privacy loss.", Fraction(1, 1000), 100)
 @out_option
@@ -94,7 +94,7 @@ def laplace(out: Path, **said: Any) -> None:
     _draw(out, lambda: laplace_figure(**said))
 
 
-@figure.command(epilog="Example: lastbit figure gaussian-curve --out gaussian-curve.svg")
+@figure.command(example="gaussian-curve --out gaussian-curve.svg")
 @number_option(
     "--standard-deviation",
     "5",
@@ -108,7 +108,7 @@ def gaussian_curve(out: Path, **said: Any) -> None:
     _draw(out, lambda: gaussian_curve_figure(**said))
 
 
-@figure.command(epilog="Example: lastbit figure composition --epsilon 0.1 --out composition.svg")
+@figure.command(example="composition --epsilon 0.1 --out composition.svg")
 @number_option("--epsilon", "0.1", "The loss of one release.", Fraction(1, 1000), 5)
 @number_option("--delta", "1e-6", "The delta of all together.", TINY, Fraction(1, 2))
 @option("--releases", "How far to the right.", click.IntRange(10, 10_000), default=1000)
@@ -118,7 +118,7 @@ def composition(out: Path, **said: Any) -> None:
     _draw(out, lambda: composition_figure(**said))
 
 
-@figure.command(epilog="Example: lastbit figure smooth-sensitivity --out smooth.svg")
+@figure.command(example="smooth-sensitivity --out smooth.svg")
 @epsilons_option("0.1,0.5,2", "1/100 to 100, at most six")
 @out_option
 def smooth_sensitivity(epsilons: str, out: Path) -> None:
@@ -127,7 +127,7 @@ def smooth_sensitivity(epsilons: str, out: Path) -> None:
     _draw(out, lambda: smooth_sensitivity_figure(losses))
 
 
-@figure.command(epilog="Example: lastbit figure admissible --epsilon 1 --out admissible.svg")
+@figure.command(example="admissible --epsilon 1 --out admissible.svg")
 @number_option("--epsilon", "1", "The privacy loss.", Fraction(1, 100), 100)
 @number_option("--delta", "1e-6", "For the noises that need it.", TINY, Fraction(1, 10))
 @out_option
@@ -136,7 +136,7 @@ def admissible(out: Path, **said: Any) -> None:
     _draw(out, lambda: admissible_figure(**said))
 
 
-@figure.command(epilog="Example: lastbit figure planar --within 200 --out planar.svg")
+@figure.command(example="planar --within 200 --out planar.svg")
 @number_option(
     "--within",
     "200",

@@ -17,8 +17,6 @@ from lastbit.tables import Header, check_records
 
 OTHER_MARKS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
 
-# ---------------------------------------------------------------- written
-
 
 def check_folder(out: Path, option: str = "--out") -> None:
     """Refuse what cannot be written, or is a ledger or another file of this command; beforehand."""
@@ -48,14 +46,8 @@ def save(out: Path, content: str | bytes, option: str = "--out") -> None:
     try:
         written_over(out, content)
     except OSError as error:
-        raise refusal(
-            option,
-            f"cannot be written at {out} ({error.strerror})",
-            "name a file in a folder that you may write to",
-        ) from error
-
-
-# ---------------------------------------------------------------- read
+        remedy = "name a file in a folder that you may write to"
+        raise refusal(option, f"cannot be written at {out} ({error.strerror})", remedy) from error
 
 
 def csv_records(path: Path, name: str) -> list[tuple[int, list[str]]]:
@@ -71,11 +63,8 @@ def csv_records(path: Path, name: str) -> list[tuple[int, list[str]]]:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         return [(reader.line_num, row) for row in reader if row]
     except OSError as error:
-        raise refusal(
-            name,
-            f"cannot be read at {path} ({error.strerror})",
-            "name a file that you may read, or - for standard input",
-        ) from error
+        remedy = "name a file that you may read, or - for standard input"
+        raise refusal(name, f"cannot be read at {path} ({error.strerror})", remedy) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise refusal(name, f"at {path} is not CSV text in UTF-8", "convert it first") from error
 
@@ -109,11 +98,9 @@ def numbers_of(path: Path, column: str) -> list[float]:
         try:
             numbers.append(float(row[place]))
         except (ValueError, IndexError):
-            raise refusal(
-                f"line {line} of {path}",
-                f"has no number in the column {column}",
-                "fill or drop such lines first, by a rule that looks at one line only",
-            ) from None
+            problem = f"has no number in the column {column}"
+            remedy = "fill or drop such lines first, by a rule that looks at one line only"
+            raise refusal(f"line {line} of {path}", problem, remedy) from None
     return numbers
 
 

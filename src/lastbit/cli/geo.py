@@ -18,7 +18,7 @@ import click
 import numpy as np
 
 from lastbit.cli.files import OTHER_MARKS, check_folder, csv_records, save
-from lastbit.cli.options import FILE, Command, flag, json_option, option, refusal
+from lastbit.cli.options import FILE, command, flag, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, Part, show, show_json, waiting
 from lastbit.exact import rounded_down, rounded_up
 from lastbit.geo import ExactLoss, Geo
@@ -32,11 +32,7 @@ LATITUDE = ("latitude", "lat")
 LONGITUDE = ("longitude", "lon", "lng", "long")
 
 
-@click.command(
-    cls=Command,
-    epilog='Example: lastbit geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 '
-    "--out noisy.csv",
-)
+@command('geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 --out noisy.csv')
 @click.argument("points", type=FILE)
 @option(
     "--epsilon",
@@ -132,9 +128,6 @@ def geo(
         )
         return
     show(*_page(noise, table, rows_per_person, written))
-
-
-# ---------------------------------------------------------------- places in, noisy places out
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -248,9 +241,6 @@ def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
             ring=f"around one place: 95 % of the noisy ones are within {_ground(radius)}",
         )
     )
-
-
-# ---------------------------------------------------------------- words
 
 
 def _page(

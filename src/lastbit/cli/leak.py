@@ -20,7 +20,7 @@ import numpy.typing as npt
 from rich.text import Text
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.options import Command, option, refusal
+from lastbit.cli.options import command, option, refusal
 from lastbit.cli.output import Columns, Heading, Part, show, waiting
 from lastbit.exact import (
     Ball,
@@ -60,10 +60,9 @@ FIRST_BIT, LAST_BIT = 44, 62
 PLACES = ((FIRST_BIT, 50), (51, 51), (52, 52), (53, 53), (54, 54), (55, 55), (56, LAST_BIT))
 
 
-@click.command(
-    cls=Command,
+@command(
+    "leak --epsilon 1/2 --samples 100000 --out half.svg",
     short_help="Watch textbook noise give its secret away, and ours keep it.",
-    epilog="Example: lastbit leak --epsilon 1/2 --samples 100000 --out half.svg",
 )
 @option(
     "--out",

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder
-from lastbit.cli.options import PATH, Group, json_option, option, refusal
+from lastbit.cli.options import PATH, group, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
     Columns,
@@ -64,12 +64,12 @@ heads_option = option(
 )
 
 
-@click.group(cls=Group, epilog="Example: lastbit ledger verify hospital.ledger")
+@group("ledger verify hospital.ledger")
 def ledger() -> None:
     """Check, read and copy a ledger: who spent what."""
 
 
-@ledger.command(epilog="Example: lastbit ledger verify hospital.ledger --head 3f9a...")
+@ledger.command(example="verify hospital.ledger --head 3f9a...")
 @ledger_argument
 @heads_option
 @json_option
@@ -108,7 +108,7 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
     context.exit(1 if problems else 0)
 
 
-@ledger.command(epilog="Example: lastbit ledger log hospital.ledger --last 50")
+@ledger.command(example="log hospital.ledger --last 50")
 @ledger_argument
 @option("--account", "Only this table's entries.", str)
 @option("--last", "How many.", click.IntRange(1), default=20)
@@ -129,7 +129,7 @@ def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
     show(Heading(str(file), f"{len(entries)} entries"), replace(table, numbers=(0,)))
 
 
-@ledger.command(epilog="Example: lastbit ledger export hospital.ledger --out entries.jsonl")
+@ledger.command(example="export hospital.ledger --out entries.jsonl")
 @ledger_argument
 @option("--out", "Write to this file.", PATH)
 def export(file: Path, out: Path | None) -> None:
@@ -153,7 +153,7 @@ def export(file: Path, out: Path | None) -> None:
         ) from error
 
 
-@ledger.command(epilog="Example: lastbit ledger backup hospital.ledger 2026-10-02.ledger")
+@ledger.command(example="backup hospital.ledger 2026-10-02.ledger")
 @ledger_argument
 @click.argument("copy", type=PATH)
 def backup(file: Path, copy: Path) -> None:
@@ -162,7 +162,7 @@ def backup(file: Path, copy: Path) -> None:
     show(Facts((("written", str(copy)), ("head", Ledger.existing(copy).head))))
 
 
-@ledger.command(epilog="Example: lastbit ledger restore 2026-10-02.ledger hospital.ledger")
+@ledger.command(example="restore 2026-10-02.ledger hospital.ledger")
 @click.argument("copy", type=PATH, metavar="BACKUP")
 @ledger_argument
 @heads_option
@@ -220,9 +220,6 @@ def user_name() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a user without a name, as in some containers
         return f"uid {os.getuid()}"
-
-
-# ---------------------------------------------------------------- accounts
 
 
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
@@ -290,9 +287,6 @@ def account_json(account: Account) -> dict[str, Any]:
         "spent": account.spent.to_json(),
         "left": None if left is None else left.to_json(),
     }
-
-
-# ---------------------------------------------------------------- entries
 
 
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:

@@ -50,11 +50,8 @@ def foreign_code(remedy: str) -> Iterator[None]:
     except LastbitError:
         raise
     except KeyboardInterrupt:
-        raise refusal(
-            "the command",
-            "was interrupted before it found anything out",
-            "pass fewer --samples, or let it run",
-        ) from None
+        problem = "was interrupted before it found anything out"
+        raise refusal("the command", problem, "pass fewer --samples, or let it run") from None
     except (Exception, SystemExit) as failure:
         problem = f"raises {type(failure).__name__}: {failure}"
         cut = problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}..."
@@ -84,8 +81,6 @@ def _absent(name: str, remedy: str) -> InvalidParameter:
     problem = f"is not there: the module {module} has no function {attribute}"
     return refusal(THE_FUNCTION, problem, remedy)
 
-
-# ---------------------------------------------------------------- code of a uniform, to be verified
 
 TAKES_UNIFORM = "write it as function(value, u), or function(value, u, sign) with a fair sign"
 PLACES = ((0.0, 0.3), (0.25, 0.7))  # (value, u) at which it is called twice
@@ -162,8 +157,6 @@ def _check_arguments(
     return data[1:]
 
 
-# ---------------------------------------------------------------- mechanisms, to be audited
-
 TAKES_VALUE = "write it as function(value), or as function(value, size) for many releases at once"
 UNIFORMS = ("u", "uniform", "uniforms")
 
@@ -238,9 +231,6 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     if len(asked) <= 1 and binds(0):
         return one
     if len(asked) == 2 and asked[1] in UNIFORMS:
-        raise refusal(
-            THE_FUNCTION,
-            "takes its randomness as an argument",
-            "judge it by lastbit verify, or let it draw its own",
-        )
+        remedy = "judge it by lastbit verify, or let it draw its own"
+        raise refusal(THE_FUNCTION, "takes its randomness as an argument", remedy)
     raise refusal(THE_FUNCTION, "does not take a value, or more than that", TAKES_VALUE)

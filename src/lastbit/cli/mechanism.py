@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import click
 
 from lastbit.cli.files import rows_of
-from lastbit.cli.options import SECRET, Command, Group, flag, option, refusal, secret_number, title
+from lastbit.cli.options import SECRET, command, flag, group, option, refusal, secret_number, title
 from lastbit.cli.output import Columns, Facts, Heading, Part, show, show_json, waiting
 from lastbit.exact import Ball, certain, exact_text, rounded_near, rounded_up
 from lastbit.laws import OnGrid
@@ -163,9 +163,7 @@ def answered(command: Callable[..., Run]) -> Callable[..., None]:
     return shown
 
 
-@click.group(
-    cls=Group, epilog="Example: lastbit mechanism laplace --sensitivity 1 --epsilon 1/2 --value 42"
-)
+@group("mechanism laplace --sensitivity 1 --epsilon 1/2 --value 42")
 def mechanism() -> None:
     """Release one value with exact noise, or explain a mechanism.
 
@@ -177,9 +175,7 @@ def mechanism() -> None:
 # ---------------------------------------------------------------- noise added to a number
 
 
-@mechanism.command(
-    epilog="Example: lastbit mechanism laplace --sensitivity 1 --epsilon 1/2 --value 42 --explain"
-)
+@mechanism.command(example="laplace --sensitivity 1 --epsilon 1/2 --value 42 --explain")
 @sensitivity_option
 @epsilon_option
 @value_option
@@ -190,9 +186,7 @@ def laplace(value: Fraction | None, **said: Any) -> Run:
     return _noise_run(Laplace(**said), value)
 
 
-@mechanism.command(
-    epilog="Example: lastbit mechanism gaussian --sensitivity 1 --rho 1/2 --value 42 --explain"
-)
+@mechanism.command(example="gaussian --sensitivity 1 --rho 1/2 --value 42 --explain")
 @sensitivity_option
 @option("--rho", "For concentrated privacy of this rho.")
 @option("--epsilon", "For approximate privacy, with --delta.")
@@ -313,7 +307,7 @@ def number_on(lattice: Lattice, number: Fraction | int, name: str) -> int | floa
 # ---------------------------------------------------------------- a person's own answer
 
 
-@mechanism.command(epilog="Example: lastbit mechanism randomized-response --epsilon 1 --value yes")
+@mechanism.command(example="randomized-response --epsilon 1 --value yes")
 @epsilon_option
 @option("--categories", "How many answers there are.", MANY, default=2)
 @option("--value", "The true answer: 0, 1, ..., or yes and no if there are two.", str)
@@ -397,20 +391,16 @@ SELECTIONS: Mapping[str, tuple[Any, str, str, str]] = MappingProxyType(
 
 def _selection(kind: str) -> click.Command:
     """The command of a mechanism that picks a candidate: the three differ in their law alone."""
+    example = f"mechanism {kind} --sensitivity 1 --epsilon 1 --utilities 3,5,4"
 
-    @click.command(
-        kind,
-        cls=Command,
-        help=SELECTIONS[kind][1],
-        epilog=f"Example: lastbit mechanism {kind} --sensitivity 1 --epsilon 1 --utilities 3,5,4",
-    )
+    @command(example, name=kind, help=SELECTIONS[kind][1])
     @sensitivity_option
     @epsilon_option
     @option("--utilities", 'How good each is: "3,5,4" or "red=3,blue=5".', "NUMBERS")
     @file_option
     @monotone_option
     @answered
-    def command(utilities: str | None, file: Path | None, **said: Any) -> Run:
+    def selection(utilities: str | None, file: Path | None, **said: Any) -> Run:
         pick = SELECTIONS[kind][0](**said)
         numbers, names = _numbers(utilities, file, "--utilities")
 
@@ -423,8 +413,8 @@ def _selection(kind: str) -> click.Command:
         return lambda: _explained_selection(kind, pick, count), numbers, release
 
     if kind == "report-noisy-max":
-        grid_option(command)
-    return command
+        grid_option(selection)
+    return selection
 
 
 for _kind in SELECTIONS:
@@ -468,8 +458,7 @@ def _explained_selection(kind: str, pick: Selection, count: int | None) -> Expla
 
 
 @mechanism.command(
-    epilog="Example: lastbit mechanism histogram --keys yes,no --keys-per-person 1 --epsilon 1 "
-    "--counts yes=17,no=41"
+    example="histogram --keys yes,no --keys-per-person 1 --epsilon 1 --counts yes=17,no=41"
 )
 @option("--keys", "All keys, declared beforehand.", "KEY,...", required=True)
 @keys_per_person_option
@@ -511,8 +500,8 @@ def histogram(
 
 
 @mechanism.command(
-    epilog="Example: lastbit mechanism thresholded-histogram --keys-per-person 1 --epsilon 1 "
-    "--delta 1e-9 --counts pizza=1000,escargots=1"
+    example="thresholded-histogram --keys-per-person 1 --epsilon 1 --delta 1e-9 "
+    "--counts pizza=1000,escargots=1"
 )
 @keys_per_person_option
 @epsilon_option
@@ -567,8 +556,7 @@ def _table(counts: dict[str, int]) -> Released:
 
 
 @mechanism.command(
-    epilog="Example: lastbit mechanism above-threshold --sensitivity 1 --epsilon 1 "
-    "--threshold 100 --values 3,250,4"
+    example="above-threshold --sensitivity 1 --epsilon 1 --threshold 100 --values 3,250,4"
 )
 @sensitivity_option
 @epsilon_option

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import numbers_of
-from lastbit.cli.options import PATH, Command, json_option, option, spelled
+from lastbit.cli.options import PATH, command, json_option, option, spelled
 from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.exact import exact_text, probability
 from lastbit.mechanisms import SmoothStatistic
@@ -17,10 +17,9 @@ from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity import Quantile
 
 
-@click.command(
-    cls=Command,
+@command(
+    "median visits.csv minutes --lower 0 --upper 500 --epsilon 1",
     short_help="A private median of one column of a CSV file.",
-    epilog="Example: lastbit median visits.csv minutes --lower 0 --upper 500 --epsilon 1",
 )
 @click.argument("file", type=PATH)
 @click.argument("column")

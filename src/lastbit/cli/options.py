@@ -43,9 +43,25 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of such commands."""
+    """A group of such commands, each with an example of its use."""
 
     command_class = Command
+
+    def command(  # type: ignore[override]
+        self, *names: str, example: str, **rest: Any
+    ) -> Callable[[Callable[..., Any]], click.Command]:
+        """A command of the group; the example begins with its name."""
+        return super().command(*names, epilog=f"Example: lastbit {self.name} {example}", **rest)
+
+
+def command(example: str, **rest: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command that stands for itself, with an example of its use."""
+    return click.command(cls=Command, epilog=f"Example: lastbit {example}", **rest)
+
+
+def group(example: str, cls: type[Group] = Group) -> Callable[[Callable[..., Any]], Group]:
+    """A group of commands, with an example of the use of one."""
+    return click.group(cls=cls, epilog=f"Example: lastbit {example}")
 
 
 # ---------------------------------------------------------------- numbers
@@ -200,11 +216,9 @@ def repeated_guarantee(text: str) -> tuple[Guarantee, int]:
     if times is None:
         return guarantee_of(text), 1
     if not re.fullmatch(r"[0-9]{1,18}", times) or not 1 <= int(times) <= MOST_TIMES:
-        raise refusal(
-            f'the number after x in "{_cut(text)}"',
-            f"is not a whole number from 1 to {MOST_TIMES:,}",
-            'write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"',
-        )
+        problem = f"is not a whole number from 1 to {MOST_TIMES:,}"
+        remedy = 'write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"'
+        raise refusal(f'the number after x in "{_cut(text)}"', problem, remedy)
     return guarantee_of(match["one"]), int(times)
 
 

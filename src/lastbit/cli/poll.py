@@ -9,7 +9,7 @@ from typing import Literal
 import click
 import numpy as np
 
-from lastbit.cli.options import Group, Within, json_option, option, refusal
+from lastbit.cli.options import Within, group, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.exact import exact_text, probability, rounded_down, rounded_near, rounded_up
 from lastbit.mechanisms import Poll, PollResult
@@ -26,7 +26,7 @@ confidence_option = option(
 )
 
 
-@click.group(cls=Group, epilog="Example: lastbit poll plan --epsilon 1 --half-width 0.01")
+@group("poll plan --epsilon 1 --half-width 0.01")
 def poll() -> None:
     """Plan and read polls whose answers are perturbed.
 
@@ -34,7 +34,7 @@ def poll() -> None:
     """
 
 
-@poll.command(epilog="Example: lastbit poll plan --epsilon 1 --half-width 0.01")
+@poll.command(example="plan --epsilon 1 --half-width 0.01")
 @epsilon_option
 @option(
     "--half-width",
@@ -87,7 +87,7 @@ def plan(epsilon: Fraction, half_width: Fraction, confidence: Fraction, as_json:
     )
 
 
-@poll.command(epilog="Example: lastbit poll estimate --epsilon 1 --yes 530 --total 1000")
+@poll.command(example="estimate --epsilon 1 --yes 530 --total 1000")
 @epsilon_option
 @option("--yes", "How many answers say yes.", click.IntRange(0), required=True)
 @option(
@@ -129,7 +129,7 @@ def estimate(
     show(Heading(title, _span(result.low, result.high)), Facts(facts))
 
 
-@poll.command(epilog="Example: lastbit poll simulate --epsilon 1 --people 1000 --share 0.3")
+@poll.command(example="simulate --epsilon 1 --people 1000 --share 0.3")
 @epsilon_option
 @option("--people", "How many.", click.IntRange(1, MOST_PEOPLE), required=True)
 @option("--share", "The true share of yes, made up.", required=True)

@@ -13,7 +13,15 @@ import click
 
 from lastbit import report as reports
 from lastbit.cli.ledger import account_json, account_of, budget_rows
-from lastbit.cli.options import PATH, Command, exact_number, flag, json_option, option, refusal
+from lastbit.cli.options import (
+    PATH,
+    command,
+    exact_number,
+    flag,
+    json_option,
+    option,
+    refusal,
+)
 from lastbit.cli.output import (
     WIDTH,
     Columns,
@@ -38,11 +46,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 UNREAD = "Nothing has been read or charged."
 
 
-@click.command(
-    cls=Command,
-    epilog='Example: lastbit query visits.toml "SELECT region, COUNT(*) AS n FROM visits '
-    'GROUP BY region" --epsilon 1',
-)
+@command('query visits.toml "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" --epsilon 1')
 @click.argument("card", type=PATH)
 @click.argument("sql")
 @option("--epsilon", "The price of the whole answer: 1, 0.5, 1/3 ...")
@@ -110,9 +114,6 @@ def query(
     _write(answer, account, out=out, report=report)
 
 
-# ---------------------------------------------------------------- before anything is read
-
-
 def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | None:
     """Weights as they were written: n=2,cost=1."""
     if text is None:
@@ -123,11 +124,8 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
         if not equals or not name.strip() or name.strip() in found:
-            raise refusal(
-                "--weights",
-                "is not a list of names and numbers",
-                "write --weights n=2,cost=1, or --weights balanced",
-            )
+            remedy = "write --weights n=2,cost=1, or --weights balanced"
+            raise refusal("--weights", "is not a list of names and numbers", remedy)
         found[name.strip()] = exact_number(number.strip(), "--weights")
     return found
 
@@ -135,11 +133,8 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
 def _check_files(out: Path | None, report: Path | None, card: Path, table: DataCard) -> None:
     """Refuse what could not be written, or must not be written over; before anything is paid."""
     if out is not None and out.suffix.lower() not in KINDS:
-        raise refusal(
-            "--out",
-            "has a name of no known kind",
-            f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}",
-        )
+        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise refusal("--out", "has a name of no known kind", remedy)
     spared = {**spared_by(table), "the card": [str(card)]}
     for name, path in (("--out", out), ("--report", report)):
         if path is not None:
@@ -185,9 +180,6 @@ def _plan_page(plan: Plan) -> tuple[Part, ...]:
     )
 
 
-# ---------------------------------------------------------------- the answer
-
-
 def _write(answer: Answer, account: Account, *, out: Path | None, report: Path | None) -> None:
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
     option = "--out"
@@ -200,11 +192,8 @@ def _write(answer: Answer, account: Account, *, out: Path | None, report: Path |
             written_over(report, reports.page(answer.record, account=account_json(account)))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
-        raise refusal(
-            option,
-            f"could not be written ({reason})",
-            "ask the same again: the answer is recorded, and that costs nothing",
-        ) from None
+        remedy = "ask the same again: the answer is recorded, and that costs nothing"
+        raise refusal(option, f"could not be written ({reason})", remedy) from None
 
 
 def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:

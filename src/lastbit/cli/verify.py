@@ -20,7 +20,7 @@ from lastbit.checker import problem_of
 from lastbit.cli.check import PROBED
 from lastbit.cli.files import check_folder, save
 from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded
-from lastbit.cli.options import FILE, Group, exact_number, json_option, option, refusal
+from lastbit.cli.options import FILE, Group, exact_number, group, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.errors import LastbitError, NotMonotone, TooManyOutputs
 from lastbit.exact import exact_text, floor_log2, positive, probability, rounded_up, upper
@@ -74,11 +74,8 @@ class Targets(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The same, refusing unknown names with a way out."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise refusal(
-                "the mechanism",
-                "is unknown",
-                "name your own function as module:function, or say snapping or rounding",
-            )
+            remedy = "name your own function as module:function, or say snapping or rounding"
+            raise refusal("the mechanism", "is unknown", remedy)
         return super().resolve_command(ctx, args)
 
 
@@ -97,7 +94,7 @@ def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
 region_option = option("--region", "Results are moved to these ends.", nargs=2, metavar="LOW HIGH")
 
 
-@click.group(cls=Targets, epilog="Example: lastbit verify snapping --epsilon 0.7 --bound 32")
+@group("verify snapping --epsilon 0.7 --bound 32", Targets)
 def verify() -> None:
     """What float code truly loses, with a certificate.
 
@@ -107,9 +104,7 @@ def verify() -> None:
     """
 
 
-@verify.command(
-    CODE, epilog="Example: lastbit verify module:function --epsilon 1 --certificate out.json"
-)
+@verify.command(CODE, example="module:function --epsilon 1 --certificate out.json")
 @option("--epsilon", "The loss that is promised.", required=True)
 @option("--sensitivity", "How far apart two neighbouring values can be.", default="1")
 @option(
@@ -200,7 +195,7 @@ def function(
         _answer(outcome, files, as_json=as_json)
 
 
-@verify.command(epilog="Example: lastbit verify snapping --epsilon 0.7 --bound 32")
+@verify.command(example="snapping --epsilon 0.7 --bound 32")
 @option("--epsilon", "The loss of the noise, before floats are counted.", required=True)
 @option("--bound", "Values and results lie within ±bound.", required=True)
 @option(
@@ -223,10 +218,7 @@ def snapping(
         _answer(_snapping_outcome(epsilon, bound, form), files, as_json=as_json)
 
 
-@verify.command(
-    epilog="Example: lastbit verify rounding --epsilon 1 --sensitivity 1 --grid 1/16 "
-    "--region -100 100"
-)
+@verify.command(example="rounding --epsilon 1 --sensitivity 1 --grid 1/16 --region -100 100")
 @option(
     "--epsilon",
     "The loss of the noise in exact arithmetic: its scale is sensitivity/epsilon.",
@@ -575,11 +567,8 @@ def _rounded(
         )
 
     if region is not None and region[0] != -region[1]:
-        raise refusal(
-            "--region",
-            "is not symmetric, and RoundedLaplace keeps results within ±bound",
-            "pass, say, --region -100 100",
-        )
+        problem = "is not symmetric, and RoundedLaplace keeps results within ±bound"
+        raise refusal("--region", problem, "pass, say, --region -100 100")
     if cell is not None and cell.numerator & (cell.numerator - 1) | (
         cell.denominator & (cell.denominator - 1)
     ):

@@ -71,9 +71,6 @@ def _logarithmic(ends: tuple[float, float], label: str, *, every: int = 1) -> Ax
     return Axis(ends=ends, ticks=ticks, label=label, logarithmic=True)
 
 
-# ---------------------------------------------------------------- posterior
-
-
 def posterior_figure(
     epsilons: Sequence[Number] = ("0", "0.1", "0.5", "1", "2", "5", "10"),
 ) -> Markup:
@@ -119,9 +116,6 @@ def posterior_figure(
     )
 
 
-# ---------------------------------------------------------------- poll
-
-
 def poll_figure(
     epsilons: Sequence[Number] = ("0.1", "0.5", "1", "2", "5"), *, half_width: Number = "0.01"
 ) -> Markup:
@@ -158,9 +152,6 @@ def poll_figure(
         curves=curves,
         width=530,
     )
-
-
-# ---------------------------------------------------------------- laplace
 
 
 def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
@@ -232,9 +223,6 @@ def _factor(loss: Fraction) -> str:
     return rounded_up(Ball.of(loss).exp().ends[1], 3)
 
 
-# ---------------------------------------------------------------- gaussian
-
-
 def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
     """The exact delta(epsilon) of the discrete Gaussian, and three bounds people use instead.
 
@@ -295,9 +283,6 @@ def _last_epsilon(rho: Fraction) -> Fraction:
     return Fraction(f"{round(rough / digit * 5) / 5 * digit:.3g}")
 
 
-# ---------------------------------------------------------------- composition
-
-
 def composition_figure(
     *, epsilon: Number = "0.1", delta: Number = "1e-6", releases: int = 1000
 ) -> Markup:
@@ -333,9 +318,6 @@ def composition_figure(
         curves=curves,
         width=540,
     )
-
-
-# ---------------------------------------------------------------- smooth sensitivity
 
 
 def made_up_waits(count: int) -> list[float]:
@@ -394,9 +376,6 @@ def smooth_sensitivity_figure(
     )
 
 
-# ---------------------------------------------------------------- admissible noise
-
-
 def admissible_figure(
     *, epsilon: Number = "1", delta: Number = "1e-6", count: int = 1001
 ) -> Markup:
@@ -447,9 +426,6 @@ def _tail(law: Ideal, width: Fraction, errors: Sequence[float]) -> tuple[Point, 
 def _half(law: Ideal, width: Fraction, digits: int) -> str:
     with working_precision(64):
         return rounded_up(upper(law.quantile("3/4").enclosure * arb_of(width)), digits)
-
-
-# ---------------------------------------------------------------- planar
 
 
 def planar_figure(factors: Sequence[Number] = ("2", "4", "10"), *, within: Number = 200) -> Markup:

@@ -75,9 +75,6 @@ def place_map(picture: PlaceMap) -> Markup:
     return document(picture.title, width=_WIDTH, height=height, lines=lines)
 
 
-# ---------------------------------------------------------------- which part is shown
-
-
 def _visible(picture: PlaceMap, points: Sequence[Point]) -> Box:
     """The region, or only where the places are if they fill little of it; never much beyond."""
     west, south, east, north = picture.region
@@ -121,9 +118,6 @@ def round_length(longest: float) -> float:
     """
     power: float = 10.0 ** math.floor(math.log10(longest))
     return next((f * power for f in (5, 2) if f * power <= longest), power)
-
-
-# ---------------------------------------------------------------- the marks
 
 
 def _legend(y: float, ring: str, *, with_true: bool) -> Iterator[Markup]:

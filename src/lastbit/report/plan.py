@@ -180,9 +180,6 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
         yield f"{names}: with nullable=False one count would serve all"
 
 
-# ---------------------------------------------------------------- one row a mechanism
-
-
 def plan_rows(
     record: Mapping[str, Any], *, named: Callable[[object, int], str] = printable
 ) -> list[PlanRow]:
@@ -281,9 +278,6 @@ def _paid(part: Mapping[str, Any]) -> tuple[str, Fraction]:
     if part.get("rho") is not None:
         return "ρ", Fraction(part["rho"])
     return "ε", Fraction(part["epsilon"])
-
-
-# ---------------------------------------------------------------- numbers
 
 
 def _exact_or_up(number: Fraction) -> str:
