@@ -196,7 +196,6 @@ class Outcome:
 
     @property
     def broken(self) -> tuple[Verdict, ...]:
-        """The certified violations."""
         return tuple(verdict for verdict in self.verdicts if verdict.broken)
 
 

@@ -49,7 +49,7 @@ from lastbit.audit import (
 )
 from lastbit.cli.files import check_folder, rows_of, save
 from lastbit.cli.loading import Subject, foreign_code, named, subject_of
-from lastbit.cli.options import FILE, Within, command, json_option, option, refusal
+from lastbit.cli.options import FILE, Exact, command, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, seen_above, show, show_json, waiting
 from lastbit.errors import LastbitError
 from lastbit.exact import Ball, exact_text, rational, rounded_down, rounded_near, rounded_up
@@ -59,7 +59,7 @@ from lastbit.report import AuditStory, Cell, LawPanel, Range, audit_page, middle
 from lastbit.verify import Code, ExactLaw
 
 Pairs: TypeAlias = list[tuple[Any, Any]]
-SECONDS_ALLOWED = Within(Fraction(1, 10), 10**6, "pass, say, 60")
+SECONDS_ALLOWED = Exact(ends=(Fraction(1, 10), 10**6), remedy="pass, say, 60")
 MOST_SAMPLES = 1 << 32
 MOST_ENTRIES = 1000
 HARDLY = Fraction(1, 10**9)

@@ -55,7 +55,17 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
         remedy = 'add some up first: "zcdp 10" is "zcdp 0.1 x 100"'
         raise refusal("the guarantees", f"are more than {MOST:,} together", remedy)
     if delta is None:
-        _show_sum(counted, _sum(counted), as_json=as_json)
+        total = _sum(counted)
+        if as_json:
+            show_json({"of": _json_of(counted), "together": total.to_dict()})
+            return
+        facts = (
+            ("releases", _listed(counted)),
+            ("together", title(total)),
+            ("theorem", "basic composition: the parameters add up, exactly"),
+            ("better", "pass --delta to try every theorem that allows a δ"),
+        )
+        show(Heading(_count(counted), spelled(total)), Facts(facts))
         return
     with waiting("composing"):
         found = _found(counted, delta)
@@ -89,19 +99,6 @@ def _found(counted: Counted, delta: Fraction) -> dict[str, ApproxDP]:
             "start from zcdp or pure, or compose the renyi ones apart"
         )
     return compositions([g for g, times in counted for _ in range(times)], delta)
-
-
-def _show_sum(counted: Counted, total: Guarantee, *, as_json: bool) -> None:
-    if as_json:
-        show_json({"of": _json_of(counted), "together": total.to_dict()})
-        return
-    facts = (
-        ("releases", _listed(counted)),
-        ("together", title(total)),
-        ("theorem", "basic composition: the parameters add up, exactly"),
-        ("better", "pass --delta to try every theorem that allows a δ"),
-    )
-    show(Heading(_count(counted), spelled(total)), Facts(facts))
 
 
 def _show_table(

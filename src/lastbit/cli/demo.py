@@ -28,7 +28,7 @@ Truth: TypeAlias = Mapping[tuple[Any, ...], tuple[Any, ...]]
 
 MARK = "# Made by lastbit demo, of a hospital that does not exist."
 FILES = ("visits.parquet", "visits.toml", "visits.ledger", "report.html")
-LEAST_ROWS, MOST_ROWS = 10_000, 20_000_000
+MANY_ROWS = click.IntRange(10_000, 20_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +91,7 @@ TOO_MUCH = Question(
     dest="folder",
     default=Path("lastbit-demo"),
 )
-@option(
-    "--rows",
-    "How many visits to make up.",
-    click.IntRange(LEAST_ROWS, MOST_ROWS),
-    default=1_000_000,
-)
+@option("--rows", "How many visits to make up.", MANY_ROWS, default=1_000_000)
 def demo(folder: Path, rows: int) -> None:
     """Ask a made-up hospital, and see the truth beside the answers.
 
@@ -107,8 +102,7 @@ def demo(folder: Path, rows: int) -> None:
     start = time.monotonic()
     _make(folder, rows)
     answers = [_ask(folder, number, question) for number, question in enumerate(QUESTIONS, 1)]
-    _ask_again(folder, answers[0])
-    _ask_too_much(folder)
+    _ask_more(folder, answers[0])
     _close(folder, answers, start)
 
 
@@ -120,7 +114,7 @@ def _make(folder: Path, rows: int) -> None:
     start = time.monotonic()
     with waiting("making up visits"):
         write_visits(folder / "visits.parquet", rows)
-    write_card(folder / "visits.toml")
+    (folder / "visits.toml").write_text(CARD, "utf-8")
     size = (folder / "visits.parquet").stat().st_size / 1e6
     card = read_card(folder / "visits.toml")
     facts = (
@@ -174,7 +168,8 @@ def _ask(folder: Path, number: int, question: Question) -> Answer:
     return answer
 
 
-def _ask_again(folder: Path, first: Answer) -> None:
+def _ask_more(folder: Path, first: Answer) -> None:
+    """The first question again, which is free, and one that the budget does not allow."""
     head = _ledger(folder).head
     again = _released(folder, QUESTIONS[0])
     if again.record != first.record or _ledger(folder).head != head:
@@ -185,18 +180,14 @@ def _ask_again(folder: Path, first: Answer) -> None:
         "The ledger gives the answer it has. New noise can be had by --fresh, at its price; "
         "else anybody could ask until the noise averages out.",
     )
-
-
-def _ask_too_much(folder: Path) -> None:
     try:
         _released(folder, TOO_MUCH)
     except BudgetExceeded as error:
-        refusal = f"Error: {error}"
+        click.echo()
+        words = (TOO_MUCH.words, _command(folder, TOO_MUCH), f"Error: {error}")
+        show(Heading("Question 4", "refused"), *words)
     else:
         raise _failed("the budget was exceeded")
-    click.echo()
-    words = (TOO_MUCH.words, _command(folder, TOO_MUCH), refusal)
-    show(Heading("Question 4", "refused"), *words)
 
 
 def _close(folder: Path, answers: list[Answer], start: float) -> None:
@@ -301,7 +292,6 @@ def _truth(folder: Path, question: Question) -> Truth:
 
 
 def _command(folder: Path, question: Question) -> str:
-    """The question as somebody would type it."""
     price = f"--epsilon {question.epsilon}"
     price += f" --delta {question.delta}" if question.delta else ""
     inner = question.sql.replace(" FROM ", "\n   FROM ")
@@ -440,11 +430,6 @@ def write_visits(file: Path, rows: int) -> None:
             connection.execute(macro)
         connection.execute(_VISITS.format(rows=rows, patients=patients))
         connection.execute(f"COPY visits TO '{_quoted(file)}' (FORMAT parquet)")
-
-
-def write_card(file: Path) -> None:
-    """Write the data card beside the visits."""
-    file.write_text(CARD, "utf-8")
 
 
 def truth(file: Path, sql: str, *, keys: int) -> Truth:

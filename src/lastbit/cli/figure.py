@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.options import Decorator, Within, exact_number, group, option, refusal
+from lastbit.cli.options import Decorator, Exact, exact_number, group, option, refusal
 from lastbit.cli.output import waiting
 from lastbit.report import (
     admissible_figure,
@@ -55,7 +55,7 @@ def number_option(
     name: str, default: str, words: str, least: Fraction | int, most: Fraction | int
 ) -> Decorator:
     """An exact number within the range where there is something to see."""
-    return option(name, words, Within(least, most, OUTSIDE), default=default)
+    return option(name, words, Exact(ends=(least, most), remedy=OUTSIDE), default=default)
 
 
 @group("figure posterior --out posterior.svg")

@@ -95,7 +95,6 @@ class Loaded:
 
     @property
     def signs(self) -> tuple[int, int] | None:
-        """The values of its sign, if it has one."""
         return (-1, 1) if self.has_sign else None
 
     def __call__(self, value: float, *random: float) -> float:

@@ -62,11 +62,9 @@ class Commands(click.Group):
     """A group that imports a command when it is run, and whose errors end in a paragraph."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name, in the order of the table."""
         return [*COMMANDS, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported from the file of its name."""
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
         command: click.Command = getattr(import_module(f"lastbit.cli.{cmd_name}"), cmd_name)
@@ -78,7 +76,6 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except LastbitError as error:

@@ -70,48 +70,55 @@ LARGEST = 10**1000
 REMEDY = "write a number such as 3, 0.5, 1/3 or 1e-9"
 
 
+def exact_number(text: str, name: str) -> Fraction:
+    """The exact rational that was written, if it can also be printed."""
+    try:
+        number = rational(text)
+    except LastbitError as error:
+        problem = getattr(error, "problem", "is not a number")
+        raise refusal(name, problem, REMEDY) from error
+    if max(abs(number.numerator), number.denominator) >= LARGEST:
+        raise refusal(name, "has more than 1000 digits", REMEDY)
+    return number
+
+
+def secret_number(text: str, name: str) -> Fraction:
+    """The exact rational that a datum spells; the datum itself is in no message."""
+    try:
+        return exact_number(text, name)
+    except LastbitError:  # its message quotes the text
+        pass
+    raise refusal(name, "is not a finite number", REMEDY)
+
+
 class Exact(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
-    """A number as it was written: 0.1 is one tenth, 1/3 is one third."""
+    """A number as it was written, 0.1 is one tenth; with `ends`, one of those between them."""
 
     name = "number"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        """The exact rational; the message shows what was written, which is no secret."""
-        return value if isinstance(value, Fraction) else exact_number(str(value), _name(param))
-
-
-class Within(Exact):
-    """A number from one end to another; `remedy` says what to pass instead of one outside."""
-
-    def __init__(self, least: Fraction | int, most: Fraction | int, remedy: str) -> None:
-        self.least, self.most, self.remedy = least, most, remedy
+    def __init__(
+        self,
+        read: Callable[[str, str], Fraction] = exact_number,
+        *,
+        ends: tuple[Fraction | int, Fraction | int] | None = None,
+        remedy: str = "",
+    ) -> None:
+        self.read, self.ends, self.remedy = read, ends, remedy
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Fraction:
-        """The exact rational, if it lies there."""
-        number = super().convert(value, param, ctx)
-        if not self.least <= number <= self.most:
-            ends = (Fraction(self.least), Fraction(self.most))
+        name = param.opts[0] if param is not None and param.opts else "the number"
+        number = value if isinstance(value, Fraction) else self.read(str(value), name)
+        if self.ends is not None and not self.ends[0] <= number <= self.ends[1]:
+            ends = map(Fraction, self.ends)
             least, most = (min(str(end), exact_text(end), key=len) for end in ends)
-            raise refusal(_name(param), f"is not from {least} to {most}", self.remedy)
+            raise refusal(name, f"is not from {least} to {most}", self.remedy)
         return number
 
 
-class Secret(Exact):
-    """The same as `Exact` for a number that is data: no message repeats it."""
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        """The exact rational."""
-        return secret_number(str(value), _name(param))
-
-
 EXACT = Exact()
-SECRET = Secret()
+SECRET = Exact(secret_number)
 
 
 def option(
@@ -136,31 +143,6 @@ def flag(name: str, words: str, *, dest: str = "") -> Decorator:
 
 
 json_option = flag("--json", "Print JSON.", dest="as_json")
-
-
-def exact_number(text: str, name: str) -> Fraction:
-    """The exact rational that was written, if it can also be printed."""
-    try:
-        number = rational(text)
-    except LastbitError as error:
-        problem = getattr(error, "problem", "is not a number")
-        raise refusal(name, problem, REMEDY) from error
-    if max(abs(number.numerator), number.denominator) >= LARGEST:
-        raise refusal(name, "has more than 1000 digits", REMEDY)
-    return number
-
-
-def secret_number(text: str, name: str) -> Fraction:
-    """The exact rational that a datum spells; the datum itself is in no message."""
-    try:
-        return exact_number(text, name)
-    except LastbitError:  # its message quotes the text
-        pass
-    raise refusal(name, "is not a finite number", REMEDY)
-
-
-def _name(param: click.Parameter | None) -> str:
-    return param.opts[0] if param is not None and param.opts else "the number"
 
 
 # ---------------------------------------------------------------- guarantees

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 import numpy as np
 
-from lastbit.cli.options import Within, group, json_option, option, refusal
+from lastbit.cli.options import Exact, group, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.exact import exact_text, probability, rounded_down, rounded_near, rounded_up
 from lastbit.mechanisms import Poll, PollResult
@@ -39,7 +39,7 @@ def poll() -> None:
 @option(
     "--half-width",
     "How far off the share may be: 0.01 is 1 point.",
-    Within(Fraction(1, 10**9), Fraction(1, 2), HALF_WIDTHS),
+    Exact(ends=(Fraction(1, 10**9), Fraction(1, 2)), remedy=HALF_WIDTHS),
     required=True,
 )
 @confidence_option

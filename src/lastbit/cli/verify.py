@@ -214,8 +214,29 @@ def snapping(
     Values are those of a query that one person moves by at most 1.
     """
     check_files(files)
+    bits, exact = SIGNIFICANDS[form], []
     with waiting("deriving the loss"):
-        _answer(_snapping_outcome(epsilon, bound, form), files, as_json=as_json)
+        for number, name in ((epsilon, "epsilon"), (bound, "bound")):
+            step = Fraction(2) ** (floor_log2(positive(number, name)) - bits + 1)
+            exact.append(round(number / step) * step)  # the nearest of the format, ties to even
+        found = snapping_bound(epsilon=exact[0], bound=exact[1], format=form)
+        worst = max(found.cases, key=lambda case: found.cases[case])
+        words = [
+            f"The worst case of the proof is {worst}, with {rounded_up(found.units, 5)} units of "
+            f"2**-{bits}. Paper 002 states {rounded_up(found.published, 5)}.",
+            "ε is that of the noise (inner_epsilon of Snapping); Snapping(epsilon=...) lowers it "
+            "so that the floats are paid for too.",
+        ]
+        if exact != [epsilon, bound]:
+            words.append(f"ε and the bound are the numbers of {form} nearest to what you wrote.")
+        promise = f"ε ≤ {exact_text(epsilon)} + {rounded_up(found.loss - exact[0], 4)}"
+        outcome = Outcome(
+            certificate=found.certificate(),
+            title=f"Snapping, ε = {exact_text(epsilon)}, bound {exact_text(bound)}",
+            verdict=f"CERTIFIED {promise}" + (", δ > 0" if found.delta else ""),
+            words=words,
+        )
+        _answer(outcome, files, as_json=as_json)
 
 
 @verify.command(example="rounding --epsilon 1 --sensitivity 1 --grid 1/16 --region -100 100")
@@ -473,31 +494,6 @@ def _by_rounding(
 
 
 # ---------------------------------------------------------------- shipped: snapping
-
-
-def _snapping_outcome(epsilon: Fraction, bound: Fraction, form: str) -> Outcome:
-    """The theorem for all inputs, with epsilon and bound as the floats nearest to what was said."""
-    bits, exact = SIGNIFICANDS[form], []
-    for number, name in ((epsilon, "epsilon"), (bound, "bound")):
-        step = Fraction(2) ** (floor_log2(positive(number, name)) - bits + 1)
-        exact.append(round(number / step) * step)  # ties to even
-    found = snapping_bound(epsilon=exact[0], bound=exact[1], format=form)
-    worst = max(found.cases, key=lambda case: found.cases[case])
-    words = [
-        f"The worst case of the proof is {worst}, with {rounded_up(found.units, 5)} units of "
-        f"2**-{bits}. Paper 002 states {rounded_up(found.published, 5)}.",
-        "ε is that of the noise (inner_epsilon of Snapping); Snapping(epsilon=...) lowers it so "
-        "that the floats are paid for too.",
-    ]
-    if exact != [epsilon, bound]:
-        words.append(f"ε and the bound are the numbers of {form} nearest to what you wrote.")
-    promise = f"ε ≤ {exact_text(epsilon)} + {rounded_up(found.loss - exact[0], 4)}"
-    return Outcome(
-        certificate=found.certificate(),
-        title=f"Snapping, ε = {exact_text(epsilon)}, bound {exact_text(bound)}",
-        verdict=f"CERTIFIED {promise}" + (", δ > 0" if found.delta else ""),
-        words=words,
-    )
 
 
 # ---------------------------------------------------------------- shipped: rounded Laplace noise

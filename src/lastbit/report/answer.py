@@ -328,7 +328,14 @@ def question_sentences(record: Record) -> list[str]:
     query = record["asked"]["query"]
     first = f"Of the table {printable(query['table'], 60)}"
     if query["keys"]:
-        first += f", for each {listed([_key_words(key) for key in query['keys']])}"
+        keys = []
+        for key in query["keys"]:
+            name, inner = printable(key["name"], 60), expression_words(key["expression"])
+            named = name if inner.lower() == name.lower() else f"{name} = {inner}"
+            values = key["values"]
+            how = "keys found privately" if values is None else f"{len(values):,} declared keys"
+            keys.append(f"{named} ({how})")
+        first += f", for each {listed(keys)}"
     sentences = [first + ":"]
     for join in query["joins"]:
         sentences.append(f"Joined with the public table {printable(join['table'], 60)}.")
@@ -343,14 +350,6 @@ def question_sentences(record: Record) -> list[str]:
     if query["limit"] is not None:
         after.append(f"no more than {query['limit']:,} are shown")
     return [*sentences, f"After the noise, {listed(after)}."] if after else sentences
-
-
-def _key_words(key: Record) -> str:
-    name, inner = printable(key["name"], 60), expression_words(key["expression"])
-    named = name if inner.lower() == name.lower() else f"{name} = {inner}"
-    values = key["values"]
-    how = "keys found privately" if values is None else f"{len(values):,} declared keys"
-    return f"{named} ({how})"
 
 
 # ---------------------------------------------------------------- what is promised

@@ -225,12 +225,10 @@ class Frame:
 
     @property
     def x(self) -> Scale:
-        """The place of a value across."""
         return self.across.scale(self.left, self.right)
 
     @property
     def y(self) -> Scale:
-        """The place of a height."""
         return self.up.scale(self.floor, self.top)
 
     def lines(self) -> Iterator[Markup]:

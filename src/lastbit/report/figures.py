@@ -160,7 +160,9 @@ def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
     distance = math.floor(mechanism.sensitivity)
     law = mechanism.law(0)
     reach = max(distance, 1) + max(int(mechanism.accuracy("0.04")), 3)
-    outputs = _thinned(range(-reach + max(distance, 1), reach + 1))
+    outputs = range(-reach + max(distance, 1), reach + 1)
+    step = -(-len(outputs) // 120)  # at most about 120 outputs, evenly apart, 0 among them
+    outputs = range(-(-outputs.start // step) * step, outputs.stop, step)
     first, second = (
         Series(
             label=f"the true answer is {_shifted(moved)}",
@@ -171,7 +173,8 @@ def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
     few = len(outputs) <= _MOST_BARS
     marks: Bars | Stems = Stems(first=first, second=second)
     if few:
-        losses = ((k, mechanism.epsilon * _slope(k, distance)) for k in outputs)
+        each = mechanism.epsilon / distance if distance else Fraction(0)
+        losses = ((k, each * (abs(k - distance) - abs(k))) for k in outputs)
         over = tuple((float(k), _factor(loss)) for k, loss in losses)
         marks = Bars(first=first, second=second, over=over)
     return picture(
@@ -191,16 +194,6 @@ def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
             ),
         ),
     )
-
-
-def _slope(k: int, distance: int) -> Fraction:
-    return Fraction(abs(k - distance) - abs(k), distance) if distance else Fraction(0)
-
-
-def _thinned(outputs: range) -> range:
-    """At most about 120 outputs, evenly apart, 0 among them."""
-    step = -(-len(outputs) // 120)
-    return range(-(-outputs.start // step) * step, outputs.stop, step)
 
 
 def _output_ticks(outputs: range) -> Ticks:
@@ -234,7 +227,10 @@ def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
     mechanism = Gaussian(sensitivity=1, standard_deviation=deviation)
     rho = mechanism.guarantee_at(1).rho
     assert isinstance(rho, Fraction)
-    last = _last_epsilon(rho)
+    # where the highest of the curves has fallen to about 1e-9
+    rough = float(rho) + 2 * math.sqrt(float(rho) * math.log(1e9))
+    digit = 10.0 ** math.floor(math.log10(rough))
+    last = Fraction(f"{round(rough / digit * 5) / 5 * digit:.3g}")
     epsilons = [last * i / 400 for i in range(401)]
     density, sigma = float(rho), float(deviation)
     tail = [(float(e), float(e) - density) for e in epsilons if e >= rho]
@@ -274,13 +270,6 @@ def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
         curves=curves,
         width=540,
     )
-
-
-def _last_epsilon(rho: Fraction) -> Fraction:
-    """Where the highest of the curves has fallen to about 1e-9."""
-    rough = float(rho) + 2 * math.sqrt(float(rho) * math.log(1e9))
-    digit = 10.0 ** math.floor(math.log10(rough))
-    return Fraction(f"{round(rough / digit * 5) / 5 * digit:.3g}")
 
 
 def composition_figure(
