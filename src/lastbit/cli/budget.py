@@ -13,7 +13,7 @@ from lastbit.cli.ledger import (
     account_of,
     budget_rows,
     question_table,
-    unanswered_parts,
+    unanswered_words,
     user_name,
     with_answers,
 )
@@ -62,33 +62,28 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
 def _show(
     ledger: Ledger | None, accounts: Sequence[Account], *, as_json: bool, agrees: bool | None = None
 ) -> None:
-    unanswered = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
+    waiting = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
-        show_json(
-            {
-                "ledger": None if ledger is None else str(ledger.path),
-                "head": None if ledger is None else ledger.head,
-                "card_agrees": agrees,
-                "accounts": [
-                    {
-                        **account_json(account),
-                        "unanswered": [entry.sequence for entry in unanswered[account.name]],
-                    }
-                    for account in accounts
-                ],
-            }
-        )
+        states = [
+            {**account_json(a), "unanswered": [entry.sequence for entry in waiting[a.name]]}
+            for a in accounts
+        ]
+        place, head = (None, None) if ledger is None else (str(ledger.path), ledger.head)
+        show_json({"ledger": place, "head": head, "card_agrees": agrees, "accounts": states})
         return
     parts: list[Part] = []
     for account in accounts:
         parts += [account_heading(account), Facts(budget_rows(account))]
-        entries = () if ledger is None else ledger.entries(account.name, last=RECENT)
-        asked = [entry for entry in entries if entry.kind in ("charge", "reserved")]
-        if asked and ledger is not None:
-            parts.append(question_table(with_answers(ledger, asked[-LAST:])))
-            parts += unanswered_parts(unanswered[account.name])
-        if ledger is not None and len(asked) > LAST:
-            parts.append(f"For what came before: lastbit ledger log {ledger.path.name}")
+        asked = []
+        if ledger is not None:
+            recent = ledger.entries(account.name, last=RECENT)
+            asked = [entry for entry in recent if entry.kind in ("charge", "reserved")]
+            if asked:
+                parts.append(question_table(with_answers(ledger, asked[-LAST:])))
+            if asked and waiting[account.name]:
+                parts.append(unanswered_words(waiting[account.name]))
+            if len(asked) > LAST:
+                parts.append(f"For what came before: lastbit ledger log {ledger.path.name}")
         if not asked and account.spent == Cost():
             parts.append("Nothing has been asked yet.")
     show(*(parts or ["This ledger has no account yet."]))

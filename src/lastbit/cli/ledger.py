@@ -55,12 +55,21 @@ Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
 
 ledger_argument = click.argument("file", type=PATH, metavar="LEDGER")
+
+
+def _checked(_: click.Context, __: click.Parameter, heads: tuple[str, ...]) -> tuple[str, ...]:
+    if any(len(head) != 64 or set(head) - set("0123456789abcdef") for head in heads):
+        raise refusal("--head", "is not a hash", "copy its 64 hexadecimal digits")
+    return heads
+
+
 heads_option = option(
     "--head",
     "The hash of an entry, as an answer quotes it (entry.hash): it must be there.",
     "HASH",
     dest="heads",
     multiple=True,
+    callback=_checked,
 )
 
 
@@ -82,7 +91,6 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
     tells (--head, which may be given several times). That an answer is in the ledger is proved by
     entry.hash of its record; body.ledger of its certificate is the price that was paid before it.
     """
-    _check_heads(heads)
     books = Ledger.existing(file)
     with waiting("checking"):
         problems = books.problems(heads)
@@ -173,7 +181,6 @@ def restore(copy: Path, file: Path, heads: tuple[str, ...]) -> None:
     has (--head), and an older backup is refused. The restoring is recorded. What was charged and
     not answered in the backup stays charged and is void: to ask it again costs again.
     """
-    _check_heads(heads)
     books = restored(copy, file, who=user_name(), heads=heads)
     entries = books.entries()
     void = 0
@@ -204,12 +211,6 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
         for head in heads
         if head in paid and books.answer_to(paid[head]) is None
     ]
-
-
-def _check_heads(heads: tuple[str, ...]) -> None:
-    for head in heads:
-        if len(head) != 64 or set(head) - set("0123456789abcdef"):
-            raise refusal("--head", "is not a hash", "copy its 64 hexadecimal digits")
 
 
 def user_name() -> str:
@@ -293,29 +294,25 @@ def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:
     """The entries, and beside those of questions without SQL their answers, to say what it was."""
     found = []
     for entry in entries:
+        told = entry
         if entry.kind == "charge" and not entry.words:
-            found.append(books.entry(entry.sequence))
+            told = books.entry(entry.sequence)
         elif entry.kind == "reserved" and not entry.words:
             answer = books.answer_to(entry)
-            found.append(entry if answer is None else replace(entry, record=answer.record))
-        else:
-            found.append(entry)
+            told = entry if answer is None else replace(entry, record=answer.record)
+        found.append(told)
     return found
 
 
-def unanswered_parts(reservations: Sequence[Entry]) -> list[Part]:
+def unanswered_words(reservations: Sequence[Entry]) -> str:
     """Reservations that nobody has settled: said plainly, with the way to their answers."""
-    if not reservations:
-        return []
     which = "entry" if len(reservations) == 1 else "entries"
     numbers = ", ".join(str(entry.sequence) for entry in reservations[:MOST_OPEN])
     more = ", ..." if len(reservations) > MOST_OPEN else ""
-    return [
-        (
-            f"Charged, not answered: {which} {numbers}{more}. Asked again on the same data, the\n"
-            "same question is answered at no further charge. Nothing gives the price back."
-        )
-    ]
+    return (
+        f"Charged, not answered: {which} {numbers}{more}. Asked again on the same data, the\n"
+        "same question is answered at no further charge. Nothing gives the price back."
+    )
 
 
 def question_table(entries: Sequence[Entry]) -> Columns:

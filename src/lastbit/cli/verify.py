@@ -184,14 +184,22 @@ def function(
             raise refusal("--inputs or --split", problem, "leave it out")
         code = loaded(context.info_name or "", _numbers(parameters))
         if cell is not None and region is not None:
-            outcome = _by_rounding(code, epsilon, sensitivity, cell, region, UNIFORMS[uniform])
+            found = certified_function(
+                code.code,
+                sensitivity=sensitivity,
+                cell=cell,
+                region=region,
+                uniform=UNIFORMS[uniform],
+            )
+            outcome = _by_rounding(code.code.name, epsilon, cell, *found)
         else:
             pairs = pairs_of(inputs, sensitivity)
             pieces = tuple(
                 float(probability(u, "--split", zero=False, one=False, remedy="pass, say, 0.5"))
                 for u in splits
             )
-            outcome = _by_exact_law(code, pairs, epsilon, UNIFORMS[uniform], pieces)
+            settings = {"uniform": UNIFORMS[uniform], "signs": code.signs, "pieces": pieces}
+            outcome = _by_exact_law(code, pairs, epsilon, settings)
         _answer(outcome, files, as_json=as_json)
 
 
@@ -385,15 +393,14 @@ def _by_exact_law(
     function: Loaded,
     pairs: Sequence[tuple[float, float]],
     epsilon: Fraction,
-    uniform: FullPrecision | Grid,
-    pieces: tuple[float, ...],
+    settings: Mapping[str, Any],
 ) -> Outcome:
     """The worst pair: refuted if it loses more than epsilon, else within it for these pairs."""
     name, promise = function.code.name, exact_text(epsilon)
     worst: ExactLoss | Refutation | None = None
     undecided = False
     for x, y in pairs:
-        found = _loss(function, x, y, uniform=uniform, signs=function.signs, pieces=pieces)
+        found = _loss(function, x, y, **settings)
         undecided = undecided or found is None
         if found is not None and (worst is None or _size(found) > _size(worst)):
             worst = found
@@ -450,17 +457,9 @@ def _size(found: ExactLoss | Refutation) -> Fraction | float:
 
 
 def _by_rounding(
-    function: Loaded,
-    epsilon: Fraction,
-    sensitivity: Fraction,
-    cell: Fraction,
-    region: tuple[Fraction, Fraction],
-    uniform: FullPrecision | Grid,
+    name: str, epsilon: Fraction, cell: Fraction, found: RoundingAnalysis, rounds: bool
 ) -> Outcome:
     """The loss proved if the function's result is rounded to the cell and kept in the region."""
-    found, rounds = certified_function(
-        function.code, sensitivity=sensitivity, cell=cell, region=region, uniform=uniform
-    )
     if found.cell != cell:
         problem = f"is not what the code rounds to, {exact_text(found.cell)}"
         raise refusal("--grid", problem, "pass that, or leave the rounding out of the code")
@@ -471,8 +470,7 @@ def _by_rounding(
             "source is not there",
             "name the function itself, in a module with its source",
         )
-    name, promise = function.code.name, exact_text(epsilon)
-    ideal, excess = exact_text(found.ideal), rounded_up(found.excess, 4)
+    promise, ideal, excess = *map(exact_text, (epsilon, found.ideal)), rounded_up(found.excess, 4)
     words = []
     if not rounds:
         words.append(
@@ -491,9 +489,6 @@ def _by_rounding(
     return Outcome(
         certificate=found.certificate(), title=title, word="above", status=1, words=words
     )
-
-
-# ---------------------------------------------------------------- shipped: snapping
 
 
 # ---------------------------------------------------------------- shipped: rounded Laplace noise
@@ -517,7 +512,32 @@ def rounding_outcome(
     scale = upper(positive(sensitivity, "sensitivity") / epsilon)
     if target is not None:
         positive(target, "target")
-    found = _rounded(scale, sensitivity, cell, region, target)
+    if region is not None and region[0] != -region[1]:
+        problem = "is not symmetric, and RoundedLaplace keeps results within ±bound"
+        raise refusal("--region", problem, "pass, say, --region -100 100")
+    if cell is not None and any(n & (n - 1) for n in (cell.numerator, cell.denominator)):
+        raise refusal("--grid", "is not a power of two", "pass, say, 1/16")
+
+    def certified(step: Fraction, ends: tuple[Fraction, Fraction]) -> RoundingAnalysis:
+        return rounding_certificate(
+            noise,
+            sensitivity=sensitivity,
+            cell=step,
+            region=ends,
+            uniform=FullPrecision(DRAW_BITS),
+            parameters={"scale": scale},
+            ulps={"ln": LOGARITHM_ULPS},
+        )
+
+    if cell is not None and region is not None:
+        found = certified(cell, region)
+    elif target is not None and region is not None:
+        found = least_cell(lambda step: certified(step, region), epsilon=target, region=region)
+    elif target is not None and cell is not None:
+        found = largest_region(lambda end: certified(cell, (-end, end)), epsilon=target, cell=cell)
+    else:
+        remedy = "pass both, or one of them and --target"
+        raise refusal("--grid and --region", "are not both given", remedy)
     own = rounded_bounds(scale=found.scale, cell=found.cell, bound=found.region[1])
     more = f"{exact_text(found.ideal)} + {rounded_up(found.excess, 4)}"
     grid, bound = exact_text(found.cell), exact_text(found.region[1])
@@ -542,39 +562,3 @@ def _sealed(found: RoundingAnalysis) -> dict[str, Any]:
     plain = replace(found, code=()).certificate()
     assumptions = [*plain["assumptions"], STANDS_FOR]
     return certificate("rounding", plain["claim"], assumptions, plain["body"])
-
-
-def _rounded(
-    scale: float,
-    sensitivity: Fraction,
-    cell: Fraction | None,
-    region: tuple[Fraction, Fraction] | None,
-    target: Fraction | None,
-) -> RoundingAnalysis:
-    def certified(step: Fraction, ends: tuple[Fraction, Fraction]) -> RoundingAnalysis:
-        return rounding_certificate(
-            noise,
-            sensitivity=sensitivity,
-            cell=step,
-            region=ends,
-            uniform=FullPrecision(DRAW_BITS),
-            parameters={"scale": scale},
-            ulps={"ln": LOGARITHM_ULPS},
-        )
-
-    if region is not None and region[0] != -region[1]:
-        problem = "is not symmetric, and RoundedLaplace keeps results within ±bound"
-        raise refusal("--region", problem, "pass, say, --region -100 100")
-    if cell is not None and cell.numerator & (cell.numerator - 1) | (
-        cell.denominator & (cell.denominator - 1)
-    ):
-        raise refusal("--grid", "is not a power of two", "pass, say, 1/16")
-    if cell is not None and region is not None:
-        return certified(cell, region)
-    if target is not None and region is not None:
-        return least_cell(lambda step: certified(step, region), epsilon=target, region=region)
-    if target is not None and cell is not None:
-        return largest_region(lambda end: certified(cell, (-end, end)), epsilon=target, cell=cell)
-    raise refusal(
-        "--grid and --region", "are not both given", "pass both, or one of them and --target"
-    )
