@@ -20,7 +20,7 @@ import numpy as np
 from lastbit.cli.files import OTHER_MARKS, check_folder, csv_records, save
 from lastbit.cli.options import FILE, command, flag, json_option, option, refusal
 from lastbit.cli.output import Facts, Heading, Part, show, show_json, waiting
-from lastbit.exact import rounded_down, rounded_up
+from lastbit.exact import rounded_down, rounded_near, rounded_up
 from lastbit.geo import ExactLoss, Geo
 from lastbit.places import same_place
 from lastbit.report import PlaceMap, place_map
@@ -261,9 +261,8 @@ def _page(
     )
     twice = ExactLoss(Fraction(noise.guarantee_at(2 * noise.within).epsilon)).odds_upper
     together = noise.guarantee_of(rows_per_person).at(noise.within).epsilon
-    south, west, north, east = (
-        f"{float(getattr(noise.region, side)):.4f}" for side in ("south", "west", "north", "east")
-    )
+    sides = (noise.region.south, noise.region.west, noise.region.north, noise.region.east)
+    south, west, north, east = (rounded_near(Fraction(side)) for side in sides)
     facts = [
         ("95 % of them", f"are within {_ground(noise.radius('0.95'))} of the true place"),
         ("expected error", f"at most {_ground(noise.expected_error_upper)}"),

@@ -349,7 +349,8 @@ def _answer(outcome: Outcome, files: Mapping[str, Path | None], *, as_json: bool
             )
         show(
             Heading(outcome.title, "; ".join(verdict)),
-            *((*claim.sentences, *outcome.words)),
+            *claim.sentences,
+            *outcome.words,
             Facts([*claim.facts, *((KINDS[kind], path) for kind, path in written.items())]),
             f"Accepted by the independent checker. {last}",
         )
