@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
-from lastbit.ledger.safekeeping import exported, restored
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.safekeeping import exported, restored
 from tests.ledger.books import CANARY, ONE, charged, price, record, small_ledger
 
 TRIES = 60

@@ -11,8 +11,8 @@ import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.report.certificate import certificate_latex, certificate_page, claim_of
+from lastbit.report.page import amount
 from lastbit.report.proofs import Rule, down, laws_of, probability, proof_of, up
-from lastbit.report.words import amount
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_law, exact_loss
