@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 
 from lastbit.exact.rounding import upper
-from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, Geometric
-from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
+from lastbit.laws.discrete import (
+    Bernoulli,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExpWeighted,
+    Geometric,
+    Uniform,
+    Weighted,
+)
 from lastbit.laws.law import Law
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.choice import majorant, wheel

@@ -119,9 +119,20 @@ def loss_and_distance(epsilon: object) -> tuple[ExactLoss, Fraction | None]:
         case ExactLoss():
             return epsilon, None
         case Real():
-            return _positive_loss(ExactLoss(Fraction(1), epsilon)), None
+            loss = ExactLoss(Fraction(1), epsilon)
+            if loss.ball().ends[0] <= 0:
+                remedy = "pass a Real above 0, say Real(2)"
+                raise WrongType("epsilon", problem="is not surely above 0", remedy=remedy)
+            return loss, None
+        case str() if len(epsilon) > _LONGEST:
+            raise InvalidParameter("epsilon", problem="is too long", remedy=_EPSILON_REMEDY)
         case str():
-            return _from_text(epsilon)
+            if (rate := _RATE.fullmatch(epsilon)) is not None:
+                return _amount(rate), _distance(rate, "epsilon")
+            if (alone := _LOSS.fullmatch(epsilon)) is not None:
+                return _amount(alone), None
+            problem = "is not a loss that can be read"
+            raise InvalidParameter("epsilon", problem=problem, remedy=_EPSILON_REMEDY)
     return ExactLoss(positive(epsilon, "epsilon")), None
 
 
@@ -137,20 +148,6 @@ def metres(length: object, name: str) -> Fraction:
     if found is None:
         raise InvalidParameter(name, problem="is not a distance", remedy=_LENGTH_REMEDY)
     return _distance(found, name)
-
-
-def _from_text(text: str) -> tuple[ExactLoss, Fraction | None]:
-    if len(text) > _LONGEST:
-        raise InvalidParameter("epsilon", problem="is too long", remedy=_EPSILON_REMEDY)
-    rate = _RATE.fullmatch(text)
-    if rate is not None:
-        return _amount(rate), _distance(rate, "epsilon")
-    alone = _LOSS.fullmatch(text)
-    if alone is not None:
-        return _amount(alone), None
-    raise InvalidParameter(
-        "epsilon", problem="is not a loss that can be read", remedy=_EPSILON_REMEDY
-    )
 
 
 def _amount(found: re.Match[str]) -> ExactLoss:
@@ -172,15 +169,6 @@ def _distance(found: re.Match[str], name: str) -> Fraction:
     return positive(length, name) * UNITS[found["unit"] or "m"]
 
 
-def _positive_loss(loss: ExactLoss) -> ExactLoss:
-    low, _ = loss.ball().ends
-    if low <= 0:
-        raise WrongType(
-            "epsilon", problem="is not surely above 0", remedy="pass a Real above 0, say Real(2)"
-        )
-    return loss
-
-
 _REMEDY = "pass (latitude, longitude) in degrees, a list of such pairs, or an array of shape (n, 2)"
 
 
@@ -200,7 +188,24 @@ def places_of(points: Any) -> tuple[NDArray[np.float64], bool]:
     places = array.reshape(-1, 2)
     if not len(places):
         raise InvalidParameter("points", problem="are none", remedy=_REMEDY)
-    _check(places)
+    if not np.isfinite(places).all():
+        raise InvalidParameter(
+            "points", problem="hold NaN or an infinity", remedy="drop those places first"
+        )
+    latitude, longitude = places[:, 0], places[:, 1]
+    if (np.abs(latitude) > 90).any():
+        swapped = bool((np.abs(longitude) <= 90).all())
+        raise InvalidParameter(
+            "points",
+            problem="hold a latitude beyond 90 degrees",
+            remedy="the latitude comes first: swap the two" if swapped else _REMEDY,
+        )
+    if (longitude < -180).any() or (longitude > 360).any():
+        raise InvalidParameter(
+            "points",
+            problem="hold a longitude outside -180 to 360 degrees",
+            remedy="pass longitudes from -180 to 180",
+        )
     return places, single
 
 
@@ -225,24 +230,3 @@ def _floats(points: Any) -> NDArray[np.float64]:
             problem = "are not pairs of finite numbers"
         kind = WrongType if isinstance(error, WrongType) else InvalidParameter
         raise kind("points", problem=problem, remedy=_REMEDY) from None
-
-
-def _check(places: NDArray[np.float64]) -> None:
-    if not np.isfinite(places).all():
-        raise InvalidParameter(
-            "points", problem="hold NaN or an infinity", remedy="drop those places first"
-        )
-    latitude, longitude = places[:, 0], places[:, 1]
-    if (np.abs(latitude) > 90).any():
-        swapped = bool((np.abs(longitude) <= 90).all())
-        raise InvalidParameter(
-            "points",
-            problem="hold a latitude beyond 90 degrees",
-            remedy="the latitude comes first: swap the two" if swapped else _REMEDY,
-        )
-    if (longitude < -180).any() or (longitude > 360).any():
-        raise InvalidParameter(
-            "points",
-            problem="hold a longitude outside -180 to 360 degrees",
-            remedy="pass longitudes from -180 to 180",
-        )

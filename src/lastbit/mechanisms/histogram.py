@@ -18,6 +18,7 @@ from lastbit.exact import (
     Ball,
     Number,
     arb_of,
+    at_most,
     nonnegative,
     positive,
     upper,
@@ -26,7 +27,7 @@ from lastbit.exact import (
 )
 from lastbit.laws import DiscreteLaplace, Shifted, least
 from lastbit.mechanisms.lattice import INTEGERS, numbers_of
-from lastbit.mechanisms.mechanism import at_most, exactly_one, level, set_fields
+from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP, PureDP
 from lastbit.sampling import laplace_sampler
 from lastbit.sensitivity import relation_of
@@ -386,9 +387,6 @@ class ThresholdedHistogram(_NoisyCounts):
         return ThresholdedLaw(DiscreteLaplace(self.scale), count_of(count), self.threshold)
 
 
-# -- parameters --
-
-
 def _people(neighbours: Neighbours) -> int:
     """How many persons' keys differ between two neighbours."""
     return 1 if relation_of(neighbours) == "add-remove" else 2
@@ -404,25 +402,16 @@ def _scale(epsilon: Number | None, scale: Number | None, sensitivity: int) -> Fr
 def _declared(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     listed = isinstance(keys, Iterable) and not isinstance(keys, str | bytes)
     declared = tuple(keys) if listed else ()
-    if not all(map(_hashable, declared)) or not listed:
+    try:
+        different = set(declared) if listed and all(map(shallow, declared)) else None
+    except (TypeError, RecursionError):  # a tuple says it is hashable, whatever it holds
+        different = None
+    if different is None:
         raise WrongType("keys", problem="is not a list of keys", remedy="pass, say, a list of text")
-    if not declared or len(set(declared)) != len(declared):
+    if not declared or len(different) != len(declared):
         problem = "are none, or two are equal"
         raise InvalidParameter("keys", problem=problem, remedy="pass each key once")
     return declared
-
-
-def _hashable(key: object) -> bool:
-    if not shallow(key):
-        return False
-    try:
-        hash(key)
-    except (TypeError, RecursionError):  # a tuple says it is hashable, whatever it holds
-        return False
-    return True
-
-
-# -- probabilities --
 
 
 def _appears(scale: Fraction, threshold: int) -> arb:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, floor_log2, nonnegative, positive, rational, upper, whole
+from lastbit.exact import Number, floor_log2, nearest, nonnegative, positive, rational, upper, whole
 from lastbit.laws import Law, OnGrid, Shifted
 from lastbit.mechanisms.mechanism import Prepared, level
 from lastbit.sampling import Sampler, drawn
@@ -240,14 +240,6 @@ def _sum(steps: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
     wide = _objects(sums, steps)
     fits = all(-(1 << 63) <= t < 1 << 63 for t in sums)
     return wide.astype(np.int64) if fits else wide
-
-
-def nearest(number: Fraction) -> float:
-    """The float nearest to a number, or an infinity beyond all floats."""
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
 
 
 class Additive(Prepared):

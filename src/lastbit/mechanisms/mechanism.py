@@ -11,7 +11,6 @@ from flint import arb
 from lastbit.errors import InvalidParameter, Undecidable
 from lastbit.exact import (
     DEFAULT_PRECISION,
-    Ball,
     Number,
     floor_ceil,
     nonnegative,
@@ -30,9 +29,6 @@ def set_fields(mechanism: object, **values: object) -> None:
     """Set the fields of a frozen mechanism under construction."""
     for name, value in values.items():
         object.__setattr__(mechanism, name, value)
-
-
-# ---------------------------------------------------------------- parameters
 
 
 def exactly_one(**parameters: object) -> None:
@@ -57,19 +53,6 @@ def moderate(value: object, name: str, *, remedy: str = "change the unit") -> Fr
     return number
 
 
-# ---------------------------------------------------------------- decisions by balls
-
-
-def at_most(chance: Callable[[], arb], bound: Callable[[], arb]) -> bool:
-    """Whether chance <= bound, with as much precision as it takes: the two must not be equal."""
-
-    def at(precision: int) -> bool:
-        with working_precision(precision):
-            return Ball(chance()) <= Ball(bound())
-
-    return refine(at)
-
-
 def ceiling(number: Callable[[], arb]) -> int:
     """The least integer not below a number, with as much precision as it takes."""
 
@@ -81,9 +64,6 @@ def ceiling(number: Callable[[], arb]) -> int:
         return above
 
     return refine(at, start=DEFAULT_PRECISION)
-
-
-# ---------------------------------------------------------------- shared behaviour
 
 
 class Pure:

@@ -12,8 +12,17 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, arb_of, nonnegative, positive, rational, upper, working_precision
-from lastbit.mechanisms.lattice import floats_of, nearest, power_below
+from lastbit.exact import (
+    Number,
+    arb_of,
+    nearest,
+    nonnegative,
+    positive,
+    rational,
+    upper,
+    working_precision,
+)
+from lastbit.mechanisms.lattice import floats_of, power_below
 from lastbit.mechanisms.mechanism import exactly_one, level, moderate, set_fields
 from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import PLACES, RADIUS_ERROR, PolarNoise, drawn, least, survival
@@ -24,9 +33,6 @@ _REMEDY = "change the unit of distance"
 
 Floats = NDArray[np.float64]
 Figures = dict[str, Fraction]
-
-
-# ---------------------------------------------------------------- the certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +116,6 @@ def _modulus(far: Fraction, delta_0: Fraction) -> Fraction:
 
 def _up(ball: arb) -> Fraction:
     return Fraction(upper(ball))
-
-
-# ---------------------------------------------------------------- the mechanism
 
 
 @dataclass(frozen=True, slots=True, init=False)

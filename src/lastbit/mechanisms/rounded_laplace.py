@@ -27,9 +27,6 @@ Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 
-# ---------------------------------------------------------------- the noise
-
-
 def unit_exponential(halvings: Floats, word: Words, *, places: int = PLACES) -> Floats:
     """-ln(M/2**e) for whole numbers e >= 0 and M = 1/2 + (k + 1/2)/2**(places+1), k the words.
 
@@ -98,9 +95,6 @@ def _leading_zeros(bits: Bits, size: int) -> Floats:
     return zeros
 
 
-# ---------------------------------------------------------------- the certificate
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedBounds:
     """How far the floats stray from the ideal, and what that costs; every figure rounded up.
@@ -160,9 +154,6 @@ def _rim(ratio: arb, exponent: arb) -> arb:
 
 def _up(ball: arb) -> Fraction:
     return Fraction(upper(ball))
-
-
-# ---------------------------------------------------------------- the mechanism
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -32,19 +32,6 @@ size alone, except on refinement paths taken with probability below 2**-39 a dra
 `rounded` takes such a path with about 2**-17, since its location and scale may be anything.
 Memory access does depend on what is drawn (table look-ups), and so may the time of a cache miss:
 see docs/known-limits.md. Scalar draws come from a pool made ahead, before any data was seen.
-
-| file | holds |
-|---|---|
-| `bits.py` | the only door to entropy: AES-256-CTR keystreams, safe across forks and threads |
-| `uniform.py` | uniform integers; a uniform real, known as far as anybody asked |
-| `inversion.py` | lazy inversion with guide tables |
-| `bernoulli.py` | coins, also one for each of many candidates |
-| `laplace.py`, `gaussian.py` | discrete Laplace, geometric and Gaussian integers |
-| `choice.py` | an index by weights or exponentials, with counts, in many rows at once |
-| `planar.py` | planar Laplace points, exact on a lattice or in floats with a proved error |
-| `rounded.py`, `pieces.py` | ideal, then rounded; the polynomials that do most of the work |
-| `draw.py` | one, many, or a stream; pools; blocks |
-| `deterministic.py` | sources that are not random, for tests only; nothing imports it |
 """
 
 from lastbit.doors import opened

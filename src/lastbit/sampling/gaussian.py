@@ -37,23 +37,14 @@ _RESIDUAL = 32767  # no cell has this number: a draw gives up long before (see L
 
 @overload
 def discrete_gaussian(
-    *,
-    variance: Number | None = None,
-    standard_deviation: Number | None = None,
-    size: None = None,
+    *, variance: Number | None = None, standard_deviation: Number | None = None, size: None = None
 ) -> int: ...
 @overload
 def discrete_gaussian(
-    *,
-    variance: Number | None = None,
-    standard_deviation: Number | None = None,
-    size: Shape,
+    *, variance: Number | None = None, standard_deviation: Number | None = None, size: Shape
 ) -> NDArray[Any]: ...
 def discrete_gaussian(
-    *,
-    variance: Number | None = None,
-    standard_deviation: Number | None = None,
-    size: Size = None,
+    *, variance: Number | None = None, standard_deviation: Number | None = None, size: Size = None
 ) -> int | NDArray[Any]:
     """Exact draws from the discrete Gaussian law, given its variance or its standard deviation.
 
@@ -73,18 +64,13 @@ def discrete_gaussian(
         ...
     lastbit.errors.InvalidParameter: variance is missing; pass variance= or standard_deviation=
     """
-    if variance is None and standard_deviation is None:
-        _refuse("is missing")
-    if variance is not None and standard_deviation is not None:
-        _refuse("and standard_deviation are both given")
+    if (variance is None) == (standard_deviation is None):
+        problem = "is missing" if variance is None else "and standard_deviation are both given"
+        remedy = "pass variance= or standard_deviation="
+        raise InvalidParameter("variance", problem=problem, remedy=remedy)
     if variance is not None:
         return drawn(cached(gaussian_sampler, variance), size)  # type: ignore[no-any-return]
     return drawn(cached(_by_deviation, standard_deviation), size)  # type: ignore[no-any-return]
-
-
-def _refuse(problem: str) -> None:
-    remedy = "pass variance= or standard_deviation="
-    raise InvalidParameter("variance", problem=problem, remedy=remedy)
 
 
 @lru_cache(maxsize=32, typed=True)

@@ -124,59 +124,39 @@ def inversion(
     raised until every boundary is enclosed by integers at most 2 apart.
     """
 
-    def one_by_one() -> Iterable[arb]:
-        return (cumulative(j) for j in count())
+    def edges(precision: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Integers around 2**w F(j): the lower ones, and the upper ones behind a -1 for no cell."""
+        top = 1 << word_bits
+        lows: list[int] = []
+        highs: list[int] = [-1]
+        with working_precision(precision):
+            for value in boundaries() if boundaries else map(cumulative, count()):
+                if cells is not None and len(lows) >= cells - 1:
+                    break
+                if not value.is_finite():
+                    raise Undecidable(f"boundary {len(lows)} is not enclosed at all")
+                low, high = floor_ceil(value * arb(2) ** word_bits)
+                if high - low > 2:
+                    raise Undecidable(f"boundary {len(lows)} is not enclosed tightly enough")
+                lows.append(max(low, lows[-1] if lows else 0))
+                highs.append(min(high, top))
+                if cells is None and high >= top:
+                    break
+        return np.array(lows, np.int64), np.array(highs, np.int64)
 
-    edges = refine(
-        lambda precision: _edges(boundaries or one_by_one, cells, word_bits, precision),
-        start=TABLE_PRECISION,
-    )
-    symbols = np.array([symbol(j) for j in range(edges[0].size + 1)], np.int64)
-    guide, unsettled = _guide(*edges, symbols, word_bits, guide_bits)
-    return Inversion(
-        cumulative, symbol, *edges, symbols, guide, word_bits, guide_bits, unsettled, cells
-    )
-
-
-def _edges(
-    boundaries: Callable[[], Iterable[arb]], cells: int | None, word_bits: int, precision: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Integers around 2**w F(j): the lower ones, and the upper ones behind a -1 for no cell."""
-    top = 1 << word_bits
-    lows: list[int] = []
-    highs: list[int] = [-1]
-    with working_precision(precision):
-        unit = arb(2) ** word_bits
-        for value in boundaries():
-            if cells is not None and len(lows) >= cells - 1:
-                break
-            if not value.is_finite():
-                raise Undecidable(f"boundary {len(lows)} is not enclosed at all")
-            low, high = floor_ceil(value * unit)
-            if high - low > 2:
-                raise Undecidable(f"boundary {len(lows)} is not enclosed tightly enough")
-            lows.append(max(low, lows[-1] if lows else 0))
-            highs.append(min(high, top))
-            if cells is None and high >= top:
-                break
-    return np.array(lows, np.int64), np.array(highs, np.int64)
-
-
-def _guide(
-    lows: NDArray[np.int64],
-    highs: NDArray[np.int64],
-    symbols: NDArray[np.int64],
-    word_bits: int,
-    guide_bits: int,
-) -> tuple[NDArray[np.int16], int]:
-    """For each value of the first bits the symbol they decide, or the mark that they do not."""
+    lows, highs = refine(edges, start=TABLE_PRECISION)
+    symbols = np.array([symbol(j) for j in range(lows.size + 1)], np.int64)
+    # for each value of the first bits the symbol they decide, or the mark that they do not
     step = 1 << (word_bits - guide_bits)
     start = np.arange(1 << guide_bits, dtype=np.int64) * step
     cell = np.searchsorted(lows, start, side="right")
     same = cell == np.searchsorted(lows, start + (step - 1), side="right")
     settled = same & (highs[cell] <= start) & (np.abs(symbols[cell]) < -int(_UNSETTLED))
     guide = np.where(settled, symbols[cell], _UNSETTLED).astype(np.int16)
-    return guide, int(np.count_nonzero(~settled))
+    unsettled = int(np.count_nonzero(~settled))
+    return Inversion(
+        cumulative, symbol, lows, highs, symbols, guide, word_bits, guide_bits, unsettled, cells
+    )
 
 
 @lru_cache(maxsize=4096)
