@@ -37,7 +37,14 @@ def upper(number: object) -> float:
     >>> upper(10**400), lower(10**400)
     (inf, 1.7976931348623157e+308)
     """
-    return _up(_end(number)) + 0.0
+    if not isinstance(number, Ball | arb):
+        return _up(rational(number)) + 0.0
+    ball = _arb(number)
+    if not ball.is_finite():
+        raise InvalidParameter(
+            "ball", problem="is not finite", remedy="check the expression for overflow or 0/0"
+        )
+    return _up(_sum(_parts(ball.mid()), _parts(ball.rad()))) + 0.0
 
 
 def lower(number: object) -> float:
@@ -64,18 +71,6 @@ def nearest(number: Fraction) -> float:
         return number.numerator / number.denominator
     except OverflowError:
         return math.inf if number > 0 else -math.inf
-
-
-def _end(number: object) -> Fraction:
-    """The number itself, or the upper end of a ball."""
-    if not isinstance(number, Ball | arb):
-        return rational(number)
-    ball = _arb(number)
-    if not ball.is_finite():
-        raise InvalidParameter(
-            "ball", problem="is not finite", remedy="check the expression for overflow or 0/0"
-        )
-    return _sum(_parts(ball.mid()), _parts(ball.rad()))
 
 
 def _arb(number: Ball | arb) -> arb:

@@ -182,6 +182,8 @@ def places_of(points: Any) -> tuple[NDArray[np.float64], bool]:
     (array([[52.5, 13.4]]), True)
     """
     array = _floats(points)
+    if not array.size and array.ndim == 1:
+        raise InvalidParameter("points", problem="are none", remedy=_REMEDY)
     single = array.ndim == 1
     if array.shape[-1:] != (2,) or array.ndim > 2:
         raise InvalidParameter("points", problem="are not pairs", remedy=_REMEDY)
@@ -210,23 +212,19 @@ def places_of(points: Any) -> tuple[NDArray[np.float64], bool]:
 
 
 def _floats(points: Any) -> NDArray[np.float64]:
+    problem = "are not pairs of finite numbers"
     try:
         array = array_of(points)
-        if array.dtype.kind == "O":
-            if any(isinstance(item, str | bytes) for item in array.flat):
-                raise WrongType("value", problem="holds text", remedy=_REMEDY)
-            numbers = [float(rational(item, "points")) for item in array.flat]
-            return np.array(numbers, np.float64).reshape(array.shape)
-        if not array.size and array.ndim == 1:
-            raise InvalidParameter("points", problem="are none", remedy=_REMEDY)
-        with np.errstate(over="ignore"):
-            return array.astype(np.float64)
-    except (LastbitError, OverflowError) as error:
-        if isinstance(error, InvalidParameter) and error.parameter == "points":
-            problem = (
-                "are none" if error.problem == "are none" else "hold what is not a finite number"
-            )
-        else:
-            problem = "are not pairs of finite numbers"
+        if array.dtype.kind != "O":
+            with np.errstate(over="ignore"):
+                return array.astype(np.float64)
+        if any(isinstance(item, str | bytes) for item in array.flat):
+            raise WrongType("points", problem=problem, remedy=_REMEDY)
+        problem = "hold what is not a finite number"
+        numbers = [float(rational(item, "points")) for item in array.flat]
+        return np.array(numbers, np.float64).reshape(array.shape)
+    except OverflowError:
+        kind, problem = InvalidParameter, "are not pairs of finite numbers"
+    except LastbitError as error:  # its message might quote a coordinate
         kind = WrongType if isinstance(error, WrongType) else InvalidParameter
-        raise kind("points", problem=problem, remedy=_REMEDY) from None
+    raise kind("points", problem=problem, remedy=_REMEDY)

@@ -70,12 +70,14 @@ class Law(ABC):
         return least(reaches, self.support)
 
 
-def least(holds: Callable[[int], bool], support: tuple[int | None, int | None]) -> int:
-    """The least integer of the support for which a monotone question holds."""
+def least(
+    holds: Callable[[int], bool], support: tuple[int | None, int | None], *, near: int = 0
+) -> int:
+    """The least integer of the support for which a monotone question holds; a guess saves time."""
     low, high = support
     step = 1
     if high is None:
-        high = 0 if low is None else low
+        high = near if low is None else low
         while not holds(high):
             low, high, step = high + 1, high + step, 2 * step
     if low is None:

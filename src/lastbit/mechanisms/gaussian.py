@@ -22,7 +22,7 @@ from lastbit.exact import (
 )
 from lastbit.laws import DiscreteGaussian, tail_weight, theta
 from lastbit.mechanisms.lattice import Additive, Lattice, array_of, check_whole_sensitivity, lattice
-from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
+from lastbit.mechanisms.mechanism import exactly_one, level, not_below, set_fields
 from lastbit.privacy import (
     AS_DECLARED,
     ZCDP,
@@ -290,4 +290,4 @@ def _calibrated(
 
 def _log_upper(number: Fraction) -> Fraction:
     """The natural logarithm, rounded up."""
-    return Fraction(upper(Real(number).log().ball(128)))
+    return not_below(Real(number).log().ball(128).enclosure)

@@ -79,7 +79,7 @@ class Lattice:
     # -- in --
     def _steps(self, value: object) -> int | NDArray[Any]:
         _refuse_truth_values(value)
-        if not self.rounds:
+        if not self.rounds:  # floats are refused, since no grid was declared for them
             return _integers(value)
         if isinstance(value, float) and abs(value) < _ORDINARY:
             return round(math.ldexp(value, -floor_log2(self.step)))  # both exact: see the law above
@@ -161,7 +161,6 @@ def power_below(number: Fraction) -> Fraction:
 
 
 def _integers(value: object) -> int | NDArray[Any]:
-    """Integers as they are; floats are refused, since no grid was declared for them."""
     remedy = 'pass integers, or construct the mechanism with grid="auto" for floats'
     if isinstance(value, int | np.integer):
         return int(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from math import isfinite
 
 from flint import arb
 
@@ -17,6 +18,7 @@ from lastbit.exact import (
     positive,
     probability,
     refine,
+    upper,
     working_precision,
 )
 from lastbit.privacy import Neighbours, PureDP
@@ -51,6 +53,15 @@ def moderate(value: object, name: str, *, remedy: str = "change the unit") -> Fr
     if not 1 / _EXTREME <= number <= _EXTREME:
         raise InvalidParameter(name, problem="is not between 2**-300 and 2**300", remedy=remedy)
     return number
+
+
+def not_below(ball: arb) -> Fraction:
+    """A rational not below anything in a ball: a float if there is one."""
+    number = upper(ball)
+    if isfinite(number):
+        return Fraction(number)
+    mantissa, exponent = ball.upper().man_exp()
+    return int(mantissa) * Fraction(2) ** int(exponent)
 
 
 def ceiling(number: Callable[[], arb]) -> int:

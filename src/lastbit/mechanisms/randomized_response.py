@@ -291,7 +291,6 @@ class Shift:
     other: UniformBelow
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
-        """`size` independent shifts."""
         changed = self.changed.draw(bits, size)
         shift: NDArray[np.int64] = self.other.draw(bits, size)
         shift += 1

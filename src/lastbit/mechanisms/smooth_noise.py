@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any
 
 from flint import arb
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Ball, Number, arb_of, lower, nearest, positive, upper, working_precision
+from lastbit.exact import Ball, Number, arb_of, lower, nearest, positive, working_precision
 from lastbit.laws import (
     Clamped,
     Ideal,
@@ -25,7 +24,7 @@ from lastbit.laws import (
     StudentT,
 )
 from lastbit.mechanisms.lattice import lattice, power_below
-from lastbit.mechanisms.mechanism import level, set_fields
+from lastbit.mechanisms.mechanism import level, not_below, set_fields
 from lastbit.mechanisms.stable_value import check_same
 from lastbit.privacy import (
     AS_DECLARED,
@@ -334,7 +333,7 @@ class SmoothNoise:
         chance = 1 - level(beta, "beta") / 2
         with working_precision(128):
             wide = self.admissible.law.quantile(chance).enclosure * arb_of(bound.bound / self.alpha)
-            error = _not_below(wide) + self.grid / 2
+            error = not_below(wide) + self.grid / 2
         limits = self._limits(bound)
         if limits is None or bound.lower is None or bound.upper is None:
             return error
@@ -374,15 +373,6 @@ def steps_between(lower: Fraction, upper: Fraction, grid: Fraction) -> tuple[int
 
 def _moved(steps: int, limits: tuple[int, int] | None) -> int:
     return steps if limits is None else min(max(steps, limits[0]), limits[1])
-
-
-def _not_below(ball: arb) -> Fraction:
-    """A rational not below anything in a ball: a float if there is one."""
-    number = upper(ball)
-    if isfinite(number):
-        return Fraction(number)
-    mantissa, exponent = ball.upper().man_exp()
-    return int(mantissa) * Fraction(2) ** int(exponent)
 
 
 # The released number is one of about a million in the statistic's range.
@@ -472,48 +462,97 @@ class SmoothStatistic:
         )
 
 
-class _Parameters(TypedDict, total=False):
-    """Those of `SmoothStatistic`."""
+def _released(
+    statistic: Statistic,
+    data: Any,
+    epsilon: Number,
+    bounds: tuple[Number, Number],
+    delta: Number | None,
+    noise: str | Ideal,
+    grid: Number,
+    neighbours: Neighbours = CHANGE_ONE,
+) -> float:
+    mechanism = SmoothStatistic(
+        statistic,
+        epsilon=epsilon,
+        lower=bounds[0],
+        upper=bounds[1],
+        delta=delta,
+        noise=noise,
+        grid=grid,
+        neighbours=neighbours,
+    )
+    return mechanism.release(data)
 
-    epsilon: Required[Number]
-    lower: Required[Number]
-    upper: Required[Number]
-    delta: Number | None
-    noise: str | Ideal
-    grid: Number
-    neighbours: Neighbours
 
-
-def private_median(data: Any, **parameters: Unpack[_Parameters]) -> float:
+def private_median(
+    data: Any,
+    *,
+    epsilon: Number,
+    lower: Number,
+    upper: Number,
+    delta: Number | None = None,
+    noise: str | Ideal = "student",
+    grid: Number = "auto",
+    neighbours: Neighbours = CHANGE_ONE,
+) -> float:
     """The median of data between public bounds; the parameters are those of `SmoothStatistic`.
 
     >>> 0 <= private_median([3, 5, 8, 9, 12], epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    return SmoothStatistic(Quantile("1/2"), **parameters).release(data)
+    return _released(Quantile("1/2"), data, epsilon, (lower, upper), delta, noise, grid, neighbours)
 
 
-def private_quantile(data: Any, level: Number, **parameters: Unpack[_Parameters]) -> float:
+def private_quantile(
+    data: Any,
+    level: Number,
+    *,
+    epsilon: Number,
+    lower: Number,
+    upper: Number,
+    delta: Number | None = None,
+    noise: str | Ideal = "student",
+    grid: Number = "auto",
+    neighbours: Neighbours = CHANGE_ONE,
+) -> float:
     """The value that a share `level` of the data does not exceed: 0 is the least, 1 the greatest.
 
     >>> 0 <= private_quantile([3, 5, 8, 9, 12], "0.9", epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    return SmoothStatistic(Quantile(level), **parameters).release(data)
+    return _released(Quantile(level), data, epsilon, (lower, upper), delta, noise, grid, neighbours)
 
 
 def private_trimmed_mean(
-    data: Any, *, trim: Number = "1/10", **parameters: Unpack[_Parameters]
+    data: Any,
+    *,
+    epsilon: Number,
+    lower: Number,
+    upper: Number,
+    trim: Number = "1/10",
+    delta: Number | None = None,
+    noise: str | Ideal = "student",
+    grid: Number = "auto",
 ) -> float:
     """The mean without the share `trim` of the data at either end; their number is public.
 
     >>> 0 <= private_trimmed_mean(range(100), epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    return SmoothStatistic(TrimmedMean(trim), **parameters).release(data)
+    return _released(TrimmedMean(trim), data, epsilon, (lower, upper), delta, noise, grid)
 
 
-def private_variance(data: Any, **parameters: Unpack[_Parameters]) -> float:
+def private_variance(
+    data: Any,
+    *,
+    epsilon: Number,
+    lower: Number,
+    upper: Number,
+    delta: Number | None = None,
+    noise: str | Ideal = "student",
+    grid: Number = "auto",
+) -> float:
     """The mean squared distance from the mean; the number of records is public.
 
     Its local sensitivity is never below about a quarter of the global one, so this gains little
@@ -522,4 +561,4 @@ def private_variance(data: Any, **parameters: Unpack[_Parameters]) -> float:
     >>> 0 <= private_variance(range(100), epsilon=1, lower=0, upper=100) <= 2500
     True
     """
-    return SmoothStatistic(Variance(), **parameters).release(data)
+    return _released(Variance(), data, epsilon, (lower, upper), delta, noise, grid)

@@ -4,19 +4,6 @@ Every function here returns integers (or truth values) whose law is *exactly* th
 docstring: no float is between the random bits and the draw, except where its error is bounded in
 the docstring and everything within the bound is decided by exact arithmetic.
 
-| call | draws |
-|---|---|
-| `uniform_below(n)` | 0 ... n-1, all alike |
-| `bernoulli(p)` | True with rational probability p |
-| `bernoulli_exp(gamma)` | True with probability exp(-gamma) |
-| `geometric(scale)` | k >= 0 with P proportional to exp(-k/scale) |
-| `discrete_laplace(scale)` | an integer, P proportional to exp(-abs(k)/scale) |
-| `discrete_gaussian(variance=...)` | an integer, P proportional to exp(-k**2/(2 variance)) |
-| `choice(weights)` | an index, P proportional to a rational weight |
-| `choice_exp(exponents)` | an index, P proportional to exp(exponent) |
-| `planar_laplace(rate)` | a pair (i, j), P proportional to exp(-rate sqrt(i**2 + j**2)) |
-| `rounded(law, location=, scale=, grid=)` | a real number of that law, rounded to the grid |
-
 `size=` gives an array; `stream` gives arrays one after the other in bounded memory. Results are
 int64, and Python integers (an object array) where the law reaches beyond int64: nothing wraps.
 

@@ -94,7 +94,6 @@ class Coin:
     tie: int
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.bool_]:
-        """`size` independent coins."""
         first = self.table.first_bits(bits, size)
         out = first < self.tie
         close = np.flatnonzero(first - np.uint16(self.tie & 0xFFFF) < self.table.unsettled)

@@ -168,7 +168,6 @@ class Rejection:
     scale_bits: int
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
-        """`size` independent indices."""
         out = self.wheel.draw(bits, size)
         pending = np.arange(size)
         while pending.size:

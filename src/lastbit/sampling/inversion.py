@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from lastbit.errors import Undecidable
 from lastbit.exact import floor_ceil, refine, working_precision
+from lastbit.laws import least
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.uniform import LazyUniform
 
@@ -169,14 +170,11 @@ def capacity(draws: int, numerator: int, denominator: int) -> int:
     if draws == 0 or numerator == 0:
         return 0
     p = numerator / denominator
-    low, high = math.ceil(draws * p), draws + 1
-    while low < high:
-        k = (low + high) // 2
-        if k > draws or draws * _divergence(k / draws, p) > _OVERFLOW_BITS * math.log(2):
-            high = k
-        else:
-            low = k + 1
-    return min(low, draws)
+
+    def rare(k: int) -> bool:
+        return k == draws or draws * _divergence(k / draws, p) > _OVERFLOW_BITS * math.log(2)
+
+    return least(rare, (math.ceil(draws * p), draws))
 
 
 def proposals(size: int, acceptance: float) -> int:

@@ -131,7 +131,6 @@ class Shells:
     digits: Digits
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent points."""
         out = np.empty(size, POINT)
         count, done = proposals(size, _ACCEPTANCE), 0
         while done < size:

@@ -24,6 +24,7 @@ from lastbit.laws import (
     Logistic,
     Rounded,
     enclosed,
+    least,
 )
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, drawn_fresh
@@ -158,7 +159,6 @@ class RoundedSampler:
     pieces: Pieces | None = field(default=None, repr=False)
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws."""
         if size < _SMALL:
             word = words(bits, size, np.uint64).tolist()
             return _array([self.exact(bits, w) for w in word])
@@ -217,24 +217,7 @@ class RoundedSampler:
                 uniform.word = uniform.word << _WORD_BITS | more
                 uniform.count += _WORD_BITS
             high = _guess(self.law, uniform.word, uniform.count)
-        step = 1
-        if reaches(high):
-            low = high - 1
-            while reaches(low):
-                step *= 2
-                low, high = low - step, low
-        else:
-            low, high = high, high + 1
-            while not reaches(high):
-                step *= 2
-                low, high = high, high + step
-        while high - low > 1:
-            middle = (low + high) // 2
-            if reaches(middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        return least(reaches, (None, None), near=high)
 
 
 def _rough(law: Rounded, word: int) -> int | None:

@@ -68,7 +68,6 @@ class UniformBelow:
     """If n is a secret of at most so many bits, the work depends on this number instead."""
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws."""
         if not self.public_bits and self.n & (self.n - 1) == 0:
             return random_bits(bits, size, self.n.bit_length() - 1)
         length = self.public_bits or self.n.bit_length()
