@@ -16,7 +16,9 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-LONG = {f"docs/{page}.md" for page in ("audit", "figures", "tutorial-tables", "verify")}
+LONG = {"README.md"} | {
+    f"docs/{page}.md" for page in ("audit", "figures", "tutorial-tables", "verify")
+}
 PAGES = [late(page) if name(page) in LONG else page for page in EXECUTED]
 
 
