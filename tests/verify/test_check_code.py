@@ -243,13 +243,20 @@ def forget() -> None:
     importlib.invalidate_caches()
 
 
-def verified() -> None:
+@cache
+def proof() -> str:
+    """Of the files as they are in every folder at first."""
     result = lastbit(
         *("verify", "mine:mechanism", "--epsilon", "1.01", "--grid", "1/4"),
         *("--region", "-8", "8", "--certificate", "proof.json"),
     )
     assert result.exit_code == 0, result.output
     forget()
+    return Path("proof.json").read_text("utf-8")
+
+
+def verified() -> None:
+    Path("proof.json").write_text(proof(), "utf-8")
 
 
 def test_the_same_code_is_accepted(folder):

@@ -241,23 +241,30 @@ def test_infinite_loss_needs_a_delta():
 # ---------------------------------------------------------------- the formula, and the object
 
 
-@settings(deadline=None)
-@given(st.floats(2.0**-30, 256), st.floats(2.0**-10, 2.0**30))
-def test_the_closed_form_covers_it(epsilon, bound):
+def test_the_closed_form_covers_it(extent):
     """Corollary: excess <= (18 B epsilon + 17) eta; the mechanism's own overhead is above that."""
-    if Fraction(epsilon) * Fraction(bound) > 2**43:
-        return
-    proved = snapping_bound(epsilon=epsilon, bound=bound)
-    assert proved.units <= 18 * proved.bound * proved.epsilon + 17
-    assert proved.excess <= overhead(proved.epsilon, proved.bound)
+
+    @settings(max_examples=extent.number(40, 100), deadline=None)
+    @given(st.floats(2.0**-30, 256), st.floats(2.0**-10, 2.0**30))
+    def holds(epsilon, bound):
+        if Fraction(epsilon) * Fraction(bound) > 2**43:
+            return
+        proved = snapping_bound(epsilon=epsilon, bound=bound)
+        assert proved.units <= 18 * proved.bound * proved.epsilon + 17
+        assert proved.excess <= overhead(proved.epsilon, proved.bound)
+
+    holds()
 
 
-@settings(deadline=None)
-@given(st.floats(0.01, 100), st.floats(0.01, 1000), st.floats(1, 4))
-def test_a_wider_domain_costs_no_less(epsilon, bound, factor):
-    near = snapping_bound(epsilon=epsilon, bound=bound)
-    far = snapping_bound(epsilon=epsilon, bound=bound * factor)
-    assert near.excess <= far.excess
+def test_a_wider_domain_costs_no_less(extent):
+    @settings(max_examples=extent.number(30, 100), deadline=None)
+    @given(st.floats(0.01, 100), st.floats(0.01, 1000), st.floats(1, 4))
+    def holds(epsilon, bound, factor):
+        near = snapping_bound(epsilon=epsilon, bound=bound)
+        far = snapping_bound(epsilon=epsilon, bound=bound * factor)
+        assert near.excess <= far.excess
+
+    holds()
 
 
 def test_powers_of_two_divide_exactly():
