@@ -63,9 +63,9 @@ def code(name: str) -> Code:
 
 @pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("name", ["kept", "bump"])
-def test_a_turn_that_probes_miss_convicts_nobody(name):
+def test_a_turn_that_probes_miss_convicts_nobody(name, extent):
     """Was: refuted, exactly and without error, for a right claim; and an acquittal as exact."""
-    for _ in range(3):
+    for _ in range(extent.number(1, 3)):
         try:
             result = distinguish(code(name), (0.0, 1.0), epsilon=11, samples=3000)
         except NotMonotone:

@@ -54,6 +54,7 @@ def chance(law: Any, value: int) -> float:
     return float(law.probability(value).ends[0])
 
 
+@pytest.mark.evidence
 def test_releases_of_two_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two counts of declared keys, the two together: independent, each at half of epsilon."""
     seed(monkeypatch, 71)
