@@ -16,9 +16,8 @@ from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import rational
-from lastbit.mechanisms.exponential import Exponential
+from lastbit.mechanisms.exponential import Exponential, utilities_of
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip, PermuteAndFlipLaw
-from lastbit.mechanisms.selection import utilities_of
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bernoulli import Flips, flips
 from lastbit.sampling.bits import KeyStream

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws.discrete import DiscreteLaplace
-from lastbit.laws.finite import ExpWeighted
+from lastbit.laws.discrete import DiscreteLaplace, ExpWeighted
 from lastbit.release.noise import rank_distances
 from lastbit.release.private_table import table
 from lastbit.tables.plan.parts import RankPart

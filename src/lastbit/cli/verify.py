@@ -23,8 +23,8 @@ from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded
 from lastbit.cli.options import EXACT, FILE, Group, exact_number, json_option
 from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
 from lastbit.errors import InvalidParameter, LastbitError, NotMonotone, TooManyOutputs
-from lastbit.exact import exact_text, floor_log2, positive, probability, rounded_up, upper
-from lastbit.mechanisms import nearest, rounded_bounds
+from lastbit.exact import exact_text, floor_log2, nearest, positive, probability, rounded_up, upper
+from lastbit.mechanisms import rounded_bounds
 from lastbit.report import certificate_latex, certificate_page, claim_of, only_probed
 from lastbit.verify import (
     ExactLoss,

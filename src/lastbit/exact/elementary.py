@@ -33,7 +33,6 @@ def exp_negative(argument: NDArray[np.float64]) -> NDArray[np.float64]:
              e_2 <= 0.9u, e_1 <= 1.8u, e_0 <= 2.6u against a value of at least e**-0.35 > 0.70:
              relatively below 3.75u. Sum: 0.70 + 0.13 + 3.75 < 5u < 8u = 2**-50.
              The last factor 2**-n is exact, since the result stays above 2**-740.
-    Source   the usual argument reduction; the bound is worked out above
     Differs  no maths library is called, so none has to be trusted
     Checked  tests/exact/test_exponential.py
 
@@ -47,10 +46,7 @@ def exp_negative(argument: NDArray[np.float64]) -> NDArray[np.float64]:
     turns = np.rint(argument * _INVERSE_LN2)
     rest = argument - turns * _LN2_HIGH
     rest -= turns * _LN2_LOW
-    value = np.full_like(rest, _COEFFICIENTS[-1])
-    for coefficient in reversed(_COEFFICIENTS[:-1]):
-        value *= rest
-        np.subtract(coefficient, value, out=value)
+    value = alternating(_COEFFICIENTS, rest)
     exponent = turns.astype(np.int64)
     np.subtract(1023, exponent, out=exponent)
     exponent <<= 52
@@ -85,9 +81,7 @@ _SINE = (
 )
 
 
-def cos_sin_turn(
-    turn: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def cos_sin_turn(turn: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """cos(2 pi v) and sin(2 pi v) for every v of an array with 0 <= v < 1.
 
     Law      |cosine - cos(2 pi v)| <= TURN_ERROR and |sine - sin(2 pi v)| <= TURN_ERROR
@@ -104,7 +98,6 @@ def cos_sin_turn(
              Sine: e_1 <= (2.7 + 41.4 + 2.6 + 41.4)u < 89u, e_0 <= (1.4 + 6.3 + 1.3 + 6.3)u < 15.4u;
              times |t|: 1.93u, its product 0.71u; left out: (pi/4)**19/19! < 0.01u. Below 2.7u.
              Both stay below 3u < 4u = 2**-51; u squared is covered by the gap.
-    Source   Taylor; the bound is worked out above
     Differs  no maths library is called, so none has to be trusted
     Checked  tests/exact/test_trigonometry.py
 
@@ -119,8 +112,8 @@ def cos_sin_turn(
     quarters = np.rint(turn * 4)
     rest = turn - quarters * 0.25
     square = rest * rest
-    along = _alternating(_COSINE, square)
-    across = _alternating(_SINE, square)
+    along = alternating(_COSINE, square)
+    across = alternating(_SINE, square)
     across *= rest
     quarter = quarters.astype(np.int8)
     odd = (quarter & 1).astype(np.bool_)
@@ -131,10 +124,10 @@ def cos_sin_turn(
     return cosine, sine
 
 
-def _alternating(coefficients: Sequence[float], square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """c_0 - c_1 s + c_2 s**2 - ..., by Horner's rule."""
-    value = np.full_like(square, coefficients[-1])
+def alternating(coefficients: Sequence[float], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """c_0 - c_1 x + c_2 x**2 - ..., by Horner's rule."""
+    value = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        value *= square
+        value *= x
         np.subtract(coefficient, value, out=value)
     return value

@@ -20,7 +20,7 @@ stream that finds itself in a child begins a new life, with a new key and nothin
 whatever was being made with the old one is thrown away (`KeyStream.life`).
 
 **Failure.** If the system gives no entropy, `EntropyUnavailable` is raised, nothing is returned,
-and the next request starts anew with a new key.
+and the next request starts with a new key.
 """
 
 from __future__ import annotations
@@ -116,22 +116,18 @@ class Life:
         """Overwrite the first `count` bytes of the buffer with keystream."""
         cipher = self._cipher
         if cipher is None or self._left < count:
-            cipher = self._rekey()
+            self._cipher = None
+            seed = _system_bytes(_KEY_BYTES + _COUNTER_BYTES)
+            key, counter = seed[:_KEY_BYTES], seed[_KEY_BYTES:]
+            cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+            self._left = BYTES_PER_KEY
+            self._cipher = cipher
         self._left -= count
         try:
             cipher.update_into(_ZEROS[:count], buffer.data)
         except BaseException:
             self._cipher = None  # never go on with a cipher in an unknown state
             raise
-
-    def _rekey(self) -> CipherContext:
-        self._cipher = None
-        seed = _system_bytes(_KEY_BYTES + _COUNTER_BYTES)
-        key, counter = seed[:_KEY_BYTES], seed[_KEY_BYTES:]
-        cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
-        self._left = BYTES_PER_KEY
-        self._cipher = cipher
-        return cipher
 
 
 class KeyStream:
@@ -145,7 +141,7 @@ class KeyStream:
     def life(self) -> Life:
         """What the stream holds in this process; after a fork, something new.
 
-        Whoever makes something of the stream's bytes asks before and after: only if both answers
+        A caller that makes something of the bytes asks before and after: only if both answers
         are one and the same object was the whole of it made in this process.
         """
         life = self._life

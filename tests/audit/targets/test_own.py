@@ -42,7 +42,7 @@ from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.smooth_statistic import SmoothStatistic
+from lastbit.mechanisms.smooth_noise import SmoothStatistic
 from tests.audit.targets.telling import OUTCOMES, cells, discrete, telling
 
 ERROR = MISS = "1e-9"
