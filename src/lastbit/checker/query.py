@@ -139,9 +139,6 @@ def question_of(query: Any) -> Question:
     )
 
 
-# ---------------------------------------------------------------- the parts
-
-
 def _joined(joins: Any) -> frozenset[str]:
     """The names of the public tables that are joined."""
     names = []
@@ -205,9 +202,6 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
         level=level,
         edges=edges,
     )
-
-
-# ---------------------------------------------------------------- expressions
 
 
 def _check(expression: Any, tables: frozenset[str]) -> list[str]:
@@ -424,9 +418,6 @@ def rank_moved(level: Fraction, facts: Facts) -> int:
     if not facts.change_one:
         return farther
     return d * facts.total if facts.groups == 1 else 2 * farther
-
-
-# ---------------------------------------------------------------- what an aggregate needs
 
 
 def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:

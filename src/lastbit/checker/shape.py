@@ -52,14 +52,7 @@ from .numbers import (
 )
 
 _UNKNOWN = "a step is not of the kind that can be followed"
-
-
-class SignChange(Rejected):
-    """A step changes its sign, or a condition its answer, inside the interval: at `point`."""
-
-    def __init__(self, point: Fraction) -> None:
-        super().__init__("a step changes its sign or its case inside an interval")
-        self.point = point
+_TURNS = "a step changes its sign or its case inside an interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +201,14 @@ def _sign(x: Shape, interval: Interval) -> int:
     first, last = (constant + slope * end for end in interval)
     require(first != 0 or last != 0, "a step is 0 throughout")
     if min(first, last) < 0 < max(first, last):
-        raise SignChange(-constant / slope)
+        raise Rejected(_TURNS)
     return sign if first + last > 0 else -sign
 
 
 def _holds(relation: str, bound: Fraction, interval: Interval) -> bool:
     require(relation in ("<", "<=", "=="), "a condition is unknown")
     if interval[0] < bound < interval[1]:
-        raise SignChange(bound)
+        raise Rejected(_TURNS)
     return relation != "==" and interval[1] <= bound
 
 
@@ -266,8 +259,6 @@ def _exact(rows: Rows, top: int, u: Fraction, holds: Callable[[Fraction], bool])
         require(holds(known[index]), "a sign depends on a step that is rounded")
     return known[top]
 
-
-# ---------------------------------------------------------------- the rate
 
 _BITS = 256
 _SMALL = (256, 192, 128, 96, 64, 56, 48, 40, 32, 24, 20, 16, 12, 10, 8, 7, 6)

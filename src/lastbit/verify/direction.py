@@ -277,9 +277,6 @@ def _together(*ways: int) -> int:
     return found.pop() if found else 0
 
 
-# ---------------------------------------------------------------- numbers and their types
-
-
 def _places(number: Fraction) -> int | None:
     """The places of one number, as few as it has; None if no float is that number."""
     if number == 0:
@@ -323,9 +320,6 @@ def _floats(low: float, high: float, way: int, *, ulps: int = 0) -> Moving:
     if not (math.isfinite(low) and math.isfinite(high)):
         raise NotFollowed("a step may overflow")
     return Moving(Fraction(low), Fraction(high), way)
-
-
-# ---------------------------------------------------------------- single steps
 
 
 def _dyadic(step: ex.Dyadic, a: Moving, b: Moving) -> Moving:

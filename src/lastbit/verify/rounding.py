@@ -12,8 +12,8 @@ from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
 from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certify
-from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
+from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, analyse, error_proof
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (

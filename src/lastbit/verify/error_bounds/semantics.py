@@ -15,9 +15,17 @@ from typing import Any, Final, Literal
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
 from lastbit.exact import Number, floor_log2, rational, whole
 from lastbit.verify.certificate import certify
-from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, hull, power_of_two
-from lastbit.verify.error_bounds.rules import Machine, input_step, mean_error, step
+from lastbit.verify.error_bounds.rules import (
+    Box,
+    Derivation,
+    Judgement,
+    Machine,
+    input_step,
+    mean_error,
+    step,
+    steps_to_json,
+)
 from lastbit.verify.language.expressions import (
     Condition,
     Expression,

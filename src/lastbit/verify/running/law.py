@@ -24,9 +24,6 @@ _SIGNS = (-1, 1)
 _STRATA = 256
 
 
-# ---------------------------------------------------------------- one input
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """All uniforms from number `first` to number `last` lead to this output."""
@@ -233,9 +230,6 @@ def _law(branches: tuple[Branch, ...], uniform: Uniform, signs: tuple[int, ...] 
         uniform=uniform,
         signs=signs,
     )
-
-
-# ---------------------------------------------------------------- two inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,9 +107,6 @@ class Run:
         raise split
 
 
-# ---------------------------------------------------------------- what is known of a marker
-
-
 def marker(expression: Expression, step: Step, run: Run) -> Traced:
     """A marker for a value."""
     made = object.__new__(Traced)
