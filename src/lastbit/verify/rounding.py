@@ -210,13 +210,13 @@ class RoundingAnalysis(Setting):
     code: tuple[Mapping[str, Any], ...] = ()
 
     @property
+    def query_error(self) -> Fraction:
+        return Fraction(0) if self.query is None else self.query.error
+
+    @property
     def sensitivity(self) -> Fraction:
         """How far apart two computed values can be: the declared distance, the error twice."""
         return self.declared + 2 * self.query_error
-
-    @property
-    def query_error(self) -> Fraction:
-        return Fraction(0) if self.query is None else self.query.error
 
     @property
     def ideal(self) -> Fraction:

@@ -22,9 +22,9 @@ MEAN: all roundings of a computation carried to its result at once.
 
 Theorem  let each step's machine value be its operation on the machine's operands plus r_i. For
          every operation, op(a', b') - op(a, b) = s (a' - a) + t (b' - b) with slopes s, t, so the
-         distance of the results is the sum of A_i r_i, where A_i = 1 for the result and A_j = sum of
-         A_k s_kj over the steps k that use j. Hence it is at most the sum of max abs(A_i) times the
-         bound on abs(r_i), with A_i enclosed by interval arithmetic.
+         distance of the results is the sum of A_i r_i, where A_i = 1 for the result and A_j = sum
+         of A_k s_kj over the steps k that use j. Hence it is at most the sum of max abs(A_i) times
+         the bound on abs(r_i), with A_i enclosed by interval arithmetic.
 Proof    unfold the equation from the result down; each slope is a number in its interval. Steps
          without slopes (jumps, a root at 0) count with their whole error, and nothing below them.
 
