@@ -135,9 +135,7 @@ def check_answer(record: Json, certificate: Json) -> None:
     require(to_this, "the answer is to another question")
     _check_words(record, plan, recorded=body["ledger"] is not None)
     if record["entry"] is not None:  # a record as a ledger holds it names no entry yet
-        require(
-            body["ledger"] is not None, "an entry is named, and the certificate knows no ledger"
-        )
+        require(body["ledger"] is not None, "an entry is named, and the certificate has no ledger")
         match record["entry"]:
             # an opening, a budget and a charge come first: no answer is before the third entry
             case {"hash": str(text), "sequence": int(place), **rest} if (

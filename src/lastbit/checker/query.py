@@ -149,9 +149,7 @@ def _joined(joins: Any) -> frozenset[str]:
         require(bool(pairs) and all(len(_list(p)) == 2 for p in pairs), "a join has no condition")
         for _, other in pairs:
             require(isinstance(other, Mapping), "a join compares with no column")
-            require(
-                other.get("table", names[-1]) == names[-1], "a join compares with another table"
-            )
+            require(other.get("table", names[-1]) == names[-1], "a join compares another table")
             require(set(other) - {"table"} == {"column"}, "a join compares with no column")
             _name(other["column"])
     require(len({name.lower() for name in names}) == len(names), "a public table is joined twice")

@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .numbers import (
     ARITHMETIC,
@@ -55,6 +55,10 @@ _UNKNOWN = "a step is not of the kind that can be followed"
 _TURNS = "a step changes its sign or its case inside an interval"
 
 
+Log: TypeAlias = tuple[Fraction, Fraction, Fraction]
+"""k, alpha, beta: k ln(alpha + beta u)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """value * v + constant + slope * u + k ln(alpha + beta u), log = (k, alpha, beta) or None.
@@ -65,7 +69,7 @@ class Shape:
     value: Fraction = Fraction(0)
     constant: Fraction = Fraction(0)
     slope: Fraction = Fraction(0)
-    log: tuple[Fraction, Fraction, Fraction] | None = None
+    log: Log | None = None
     direction: int | None = 0
 
     @property

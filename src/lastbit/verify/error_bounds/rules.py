@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound
 from lastbit.verify.certificate import number
@@ -90,6 +90,9 @@ class Judgement:
     def __str__(self) -> str:
         bounds = f"real {_bracketed(self.real)}, computed {_bracketed(self.computed)}"
         return f"{bounds}, error ≤ {decimal(self.error, up=True)}"
+
+
+_Judged: TypeAlias = tuple[Judgement, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +239,7 @@ def input_step(interval: Interval, error: Fraction | None, machine: Machine) -> 
 
 def step(
     node: Expression, below: list[Judgement], machine: Machine, *, square: bool = False
-) -> tuple[Judgement, Fraction]:
+) -> _Judged:
     """The judgement of one step, and the bound on the rounding of this step alone."""
     format = machine.format
     match node:
@@ -280,7 +283,7 @@ def _negated(a: Judgement) -> Judgement:
 
 def _finished(
     real: Interval, exact: Interval, carried: Fraction, rounding: Fraction, format: Format
-) -> tuple[Judgement, Fraction]:
+) -> _Judged:
     """A correctly rounded step: `exact` holds what it would be on the machine's operands."""
     computed = _rounded(exact, format)
     if rounding == 0 and isinstance(format, Binary):
@@ -288,9 +291,7 @@ def _finished(
     return _judged(outward(real), computed, carried + rounding, rounding)
 
 
-def _judged(
-    real: Interval, computed: Interval, error: Fraction, rounding: Fraction
-) -> tuple[Judgement, Fraction]:
+def _judged(real: Interval, computed: Interval, error: Fraction, rounding: Fraction) -> _Judged:
     return Judgement(real, computed, upward(min(error, _apart(real, computed)))), rounding
 
 
@@ -302,7 +303,7 @@ def _rounded(exact: Interval, format: Format) -> Interval:
     return format.rounded(exact[0]), format.rounded(exact[1])
 
 
-def _sum(a: Judgement, b: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _sum(a: Judgement, b: Judgement, format: Format) -> _Judged:
     exact = added(a.computed, b.computed)
     kept = _exact_sum(a.computed, b.computed, format)
     rounding = ZERO if kept else format.rounding_error(*exact)
@@ -323,9 +324,7 @@ def _exact_sum(x: Interval, y: Interval, format: Format) -> bool:
     return -y[0] <= 2 * x[0] and x[1] <= -2 * y[1]
 
 
-def _product(
-    a: Judgement, b: Judgement, format: Format, *, square: bool
-) -> tuple[Judgement, Fraction]:
+def _product(a: Judgement, b: Judgement, format: Format, *, square: bool) -> _Judged:
     if square:
         real, exact = squared(a.real), squared(a.computed)
         carried = (largest_size(a.real) + largest_size(a.computed)) * a.error
@@ -339,7 +338,7 @@ def _product(
     return _finished(real, exact, carried, rounding, format)
 
 
-def _quotient(a: Judgement, b: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _quotient(a: Judgement, b: Judgement, format: Format) -> _Judged:
     if least_size(b.real) == 0 or least_size(b.computed) == 0:
         raise NoBound("a divisor may be 0; narrow the ranges, or raise pieces=")
     real, exact = divided(a.real, b.real), divided(a.computed, b.computed)
@@ -360,9 +359,7 @@ def _scaling_error(exact: Interval, factors: tuple[Interval, ...], format: Forma
     return format.rounding_error(*exact)
 
 
-def _library(
-    node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine
-) -> tuple[Judgement, Fraction]:
+def _library(node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine) -> _Judged:
     lowest = min(a.real[0], a.computed[0])
     match node:
         case ex.Ln():
@@ -391,7 +388,7 @@ def _library(
 
 def _approximate(
     real: Interval, exact: Interval, carried: Fraction, ulps: Fraction, format: Format
-) -> tuple[Judgement, Fraction]:
+) -> _Judged:
     """A step whose result is within some ulps of the exact one.
 
     Theorem  computed >= y - ulps ulp(y) for some y >= low. Within a binade that grows with y, and
@@ -413,7 +410,7 @@ def _lowest(low: Fraction, ulps: Fraction, format: Format) -> Fraction:
     return min(low - ulps * here, here * (1 << format.significand) - 2 * ulps * here)
 
 
-def _clamped(node: ex.Clamp, a: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _clamped(node: ex.Clamp, a: Judgement, format: Format) -> _Judged:
     """The middle one of three numbers: no farther off than the farthest of them."""
     real, computed, rounding = a.real, a.computed, ZERO
     for end, pick in ((node.low, max), (node.high, min)):
@@ -425,7 +422,7 @@ def _clamped(node: ex.Clamp, a: Judgement, format: Format) -> tuple[Judgement, F
     return _judged(real, computed, max(a.error, rounding), rounding)
 
 
-def _grid(grid: Fraction, a: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _grid(grid: Fraction, a: Judgement, format: Format) -> _Judged:
     real, exact = (
         (round(x / grid) * grid, round(y / grid) * grid) for x, y in (a.real, a.computed)
     )

@@ -283,6 +283,7 @@ class ExactLoss:
 
     @property
     def infinite(self) -> bool:
+        """Whether some output has a probability above 0 for one input and 0 for the other."""
         return self.worst.infinite
 
     @property

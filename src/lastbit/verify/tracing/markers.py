@@ -184,9 +184,7 @@ def folded(values: tuple[Any, ...], name: str) -> Traced:
     return marker(ex.Clamp(expression, low, high), Step(name, below), run)
 
 
-def _compared(
-    relation: str,
-) -> tuple[Callable[[Any, object], bool], Callable[[Any, object], bool]]:
+def _compared(relation: str) -> tuple[Callable[[Any, object], bool], Callable[[Any, object], bool]]:
     """Methods that answer the relation, and its negation."""
 
     def holds(x: Traced, other: object) -> bool:

@@ -190,9 +190,8 @@ def arguments_of(function: object) -> Mapping[str, inspect.Parameter]:
     `__signature__` and `__wrapped__` are attributes that anybody can set; calls do not ask them.
     """
     plain = plain_function(function)
-    bare = types.FunctionType(
-        plain.__code__, {}, plain.__name__, plain.__defaults__, plain.__closure__
-    )
+    own, values = plain.__code__, plain.__defaults__
+    bare = types.FunctionType(own, {}, plain.__name__, values, plain.__closure__)
     bare.__kwdefaults__ = plain.__kwdefaults__
     return inspect.signature(bare).parameters
 
@@ -389,9 +388,8 @@ class _Copies:
         scope: dict[str, Any] = {**function.__globals__, "__builtins__": dict(vars(builtins))}
         closure = function.__closure__
         cells = None if closure is None else tuple(types.CellType() for _ in closure)
-        copy = types.FunctionType(
-            function.__code__, scope, function.__name__, function.__defaults__, cells
-        )
+        own, values = function.__code__, function.__defaults__
+        copy = types.FunctionType(own, scope, function.__name__, values, cells)
         copy.__kwdefaults__ = function.__kwdefaults__
         self.made[id(function)] = copy  # before its names are replaced: it may call itself
         for name in {name for code in codes for name in code.co_names}:
