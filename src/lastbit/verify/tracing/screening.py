@@ -38,6 +38,7 @@ _TOP = "move that out of the function, and pass numbers"
 _FLOATS = "leave that out: inputs are floats"
 _STATE = "return what changes: no state between calls"
 _OWN_NAME = "give each number its own name"
+_CATCHES = "catches exceptions or opens a context around its steps"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -62,8 +63,8 @@ _INSTRUCTIONS = _words("""
 """What may run, in Python 3.11 to 3.13; loads, stores and `is` are looked at one by one."""
 
 _WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType({
-    "PUSH_EXC_INFO": ("catches exceptions", "move it out: a tracer's question may be caught"),
-    "BEFORE_WITH": ("opens a context around its steps", "move it out of the function"),
+    "PUSH_EXC_INFO": (_CATCHES, "move it out of the function: a tracer's question may be caught"),
+    "BEFORE_WITH": (_CATCHES, "move it out of the function"),
     "STORE_GLOBAL": ("writes to a global name", _STATE),
     "DELETE_GLOBAL": ("deletes a global name", _STATE),
     "STORE_ATTR": ("sets an attribute of an object", _STATE),
