@@ -223,7 +223,12 @@ def tried(
         for done, (attack, target) in enumerate(runs):
             tell(done / len(runs), f"{attack.name} on {target.name}")
             try:
-                verdicts.append(_verdict(attack, target, samples, error / len(runs)))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    count = _affordable(attack, target) if samples is None else samples
+                    count = min(count, FORKS) if attack.name == "fork" else count
+                    share = error / len(runs)
+                    verdicts.append(run_attack(attack.name, target, samples=count, error=share))
             except Exception as failure:  # what one target does must not stop the others
                 if len(runs) == 1:
                     raise
@@ -233,15 +238,6 @@ def tried(
         problem = f"raises an error in every attack, such as {failed[-1][2]}"
         raise refusal("--target", problem, "make it answer the two values of --answers")
     return Outcome(tuple(verdicts), tuple(failed), error)
-
-
-def _verdict(attack: Attack, target: AnyTarget, samples: int | None, error: Fraction) -> Verdict:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        count = _affordable(attack, target) if samples is None else samples
-        if attack.name == "fork":
-            count = min(count, FORKS)
-        return run_attack(attack.name, target, samples=count, error=error)
 
 
 def _affordable(attack: Attack, target: AnyTarget) -> int:

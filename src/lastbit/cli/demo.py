@@ -106,9 +106,6 @@ def demo(folder: Path, rows: int) -> None:
     _close(folder, answers, start)
 
 
-# ---------------------------------------------------------------- the steps
-
-
 def _make(folder: Path, rows: int) -> None:
     _clear(folder)
     start = time.monotonic()
@@ -219,9 +216,6 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     )
 
 
-# ---------------------------------------------------------------- beside the truth
-
-
 def beside_the_truth(record: Mapping[str, Any], truth: Truth) -> Part:
     """The answer with the true number right of every interval; only a made-up table may show it."""
     names = [column["name"] for column in record["columns"] if column["role"] == "value"]
@@ -270,9 +264,6 @@ def coverage(records: Sequence[Mapping[str, Any]], truths: Sequence[Truth]) -> t
 
 def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(key["value"] for key in row["keys"])
-
-
-# ---------------------------------------------------------------- pieces
 
 
 def _released(folder: Path, question: Question) -> Answer:
