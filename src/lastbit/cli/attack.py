@@ -213,12 +213,12 @@ def tried(
     if not runs:
         raise _unsuited(chosen, found)
     verdicts: list[Verdict] = []
-    failed = [  # attacks that a function would suit if more were said of it
-        (attack.name, target.name, _missing(attack, target))
-        for target in found
-        for attack in chosen
-        if len(found) == 1 and not attack.suits(target)
-    ]
+    failed = []
+    for attack in chosen:  # those that a function would suit if more were said of it
+        for target in found if len(found) == 1 and not attack.suits(found[0]) else ():
+            of_sums = attack.sums or isinstance(target, SumTarget)
+            why = f"attacks {_suited(attack)}" if of_sums else f"needs {_lacking(attack, target)}"
+            failed.append((attack.name, target.name, why))
     with waiting() as tell:
         for done, (attack, target) in enumerate(runs):
             tell(done / len(runs), f"{attack.name} on {target.name}")
@@ -259,12 +259,6 @@ def _suited(attack: Attack) -> str:
         return f"{' or '.join(attack.sums)} sums"
     known = [f"--{need}" for need in attack.needs if need != "answers"]  # numbers are their own
     return f"numbers, with {' and '.join(known)}" if known else "numbers"
-
-
-def _missing(attack: Attack, target: AnyTarget) -> str:
-    if attack.sums or isinstance(target, SumTarget):
-        return f"attacks {_suited(attack)}"
-    return f"needs {_lacking(attack, target)}"
 
 
 def _lacking(attack: Attack, *found: AnyTarget) -> str:
