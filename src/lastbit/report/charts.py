@@ -279,7 +279,8 @@ def round_ticks(low: float, high: float, *, most: int = 5) -> Ticks:
 def ticks_above(largest: float, *, most: int = 5) -> Ticks:
     """Round numbers from 0 to somewhat above the tallest mark."""
     step = round_step(largest * 1.12, most)
-    return round_ticks(0, step * math.ceil(largest * 1.12 / step), most=most)
+    places = (float(f"{i * step:.15g}") for i in range(math.ceil(largest * 1.12 / step) + 1))
+    return tuple((place, tick_label(place)) for place in places)
 
 
 def powers_of_ten(first: int, last: int, *, every: int = 1) -> Ticks:
