@@ -51,14 +51,17 @@ def query_of(*parts: Aggregate, keys: Any = (), **values: Any) -> Query:
     return Query(table="visits", aggregates=parts, keys=named, **values)
 
 
-@dataclass
-class RawNumbers:
+class RawNumbers(Aggregates):
     """What a backend gives."""
 
-    keys: list[Any]
-    entries: dict[str, list[int]] = field(default_factory=dict)
-    bins: dict[str, list[list[int]]] = field(default_factory=dict)
-    units: list[int] | None = None
+    def __init__(
+        self,
+        keys: list[Any],
+        entries: dict[str, list[int]] | None = None,
+        bins: dict[str, list[list[int]]] | None = None,
+        units: list[int] | None = None,
+    ) -> None:
+        super().__init__(keys=keys, entries=entries or {}, bins=bins or {}, units=units or [])
 
 
 class Engine:

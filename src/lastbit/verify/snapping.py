@@ -109,16 +109,16 @@ class SnappingBound:
     def latex(self) -> str:
         """The derivation as inference rules, one displayed formula for each case."""
 
-        def said(step: Step) -> str:
+        def conclusion(step: Step) -> str:
             text = _conclusion(step, self.format)
             return "\\text{" + text.replace("<=", r"$\le$").replace(" eta", r"\,$\eta$") + "}"
 
         def inference(step: Step) -> str:
             above = r" \qquad ".join(map(inference, step.premises))
-            own = f"\\dfrac{{{above}}}{{{said(step)}}}" if above else said(step)
+            own = f"\\dfrac{{{above}}}{{{conclusion(step)}}}" if above else conclusion(step)
             return f"{own}\\;\\textsc{{{step.rule.title()}}}"
 
-        formulas = [*map(inference, self.derivation.premises), said(self.derivation)]
+        formulas = [*map(inference, self.derivation.premises), conclusion(self.derivation)]
         return "\n".join(f"\\[ {formula} \\]" for formula in formulas)
 
     def certificate(self) -> dict[str, Any]:
