@@ -119,7 +119,7 @@ def test_other_files(tmp_path):
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE entries (a)")
         connection.commit()
-    assert "no ledger of lastbit's" in used(other)
+    assert "not a ledger of lastbit's" in used(other)
     for name, content in (("text", b"dear Ada,\n"), ("wide", "x".encode("utf-16"))):
         (tmp_path / name).write_bytes(content * 500)
         assert "not even a database" in used(tmp_path / name)
