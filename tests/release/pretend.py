@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
 from typing import Any
@@ -14,6 +14,7 @@ from lastbit.mechanisms import lattice
 from lastbit.release import release
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
+from lastbit.tables import Aggregates
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
@@ -56,7 +57,7 @@ class RawNumbers(Aggregates):
 
     def __init__(
         self,
-        keys: list[Any],
+        keys: Sequence[Any],
         entries: dict[str, list[int]] | None = None,
         bins: dict[str, list[list[int]]] | None = None,
         units: list[int] | None = None,
