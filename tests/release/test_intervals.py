@@ -161,7 +161,7 @@ def test_intervals_cover(
     for measure in plan.measures:
         centred = [v - int(measure.centre) for v in values]
         if measure.kind == "bins":
-            raw.bins[measure.name] = [bins] * groups
+            raw.bins[measure.name] = [bins] * groups  # type: ignore[index]
         else:
             entry = {
                 "rows": len(values),
