@@ -72,7 +72,6 @@ class Commands(click.Group):
         try:
             command: click.Command = getattr(import_module(f"lastbit.cli.{cmd_name}"), cmd_name)
         finally:
-            gc.freeze()
             gc.enable()
         return command
 
