@@ -30,10 +30,10 @@ sys.path.insert(0, str(ROOT))
 import report  # noqa: E402
 
 from lastbit.tables.backends.duckdb.engine import connected  # noqa: E402
-from lastbit.tables.compile.literals import identifier  # noqa: E402
 from lastbit.tables.compile.rows import relation  # noqa: E402
 from lastbit.tables.compile.statement import statement  # noqa: E402
-from lastbit.tables.plan.measures import measures_of  # noqa: E402
+from lastbit.tables.compile.steps import identifier  # noqa: E402
+from lastbit.tables.plan.sensitivity import measures_of  # noqa: E402
 from lastbit.tables.query.expression import Call  # noqa: E402
 from tests.tables.hostile import CHOSEN, card, counting, expressions  # noqa: E402
 

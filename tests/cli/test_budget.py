@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lastbit.cli.ledger import BAR, account_heading, budget_rows
-from lastbit.ledger.account import Account
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.entry import Account
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded

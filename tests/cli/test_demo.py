@@ -12,7 +12,7 @@ import pytest
 from lastbit.cli.demo import QUESTIONS, beside_the_truth, coverage, unseen
 from lastbit.cli.demo_data import REGIONS, truth, write_visits
 from lastbit.cli.output import Columns
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import refused, succeeded
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.ledger.books import CANARY, changed, charged, price, small_ledger
 

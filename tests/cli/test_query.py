@@ -11,7 +11,7 @@ import pytest
 
 from lastbit.cli.query import _weights
 from lastbit.errors import InvalidParameter
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 

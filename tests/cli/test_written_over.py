@@ -12,8 +12,8 @@ import pytest
 
 import lastbit as lb
 from lastbit.errors import InvalidParameter
-from lastbit.ledger.sqlite import Ledger
-from lastbit.places import replaced, same_place, written_over
+from lastbit.files import replaced, same_place, written_over
+from lastbit.ledger.ledger import Ledger
 from lastbit.release.answer import Answer
 from tests.cli.running import lastbit, succeeded
 from tests.release.canaries import write_card, write_csv

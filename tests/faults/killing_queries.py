@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 
 from lastbit.cli.main import main
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.release import release
 from lastbit.release.answer import Answer
 from lastbit.sampling.bits import secure_bits

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 

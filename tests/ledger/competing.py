@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import BudgetExceeded, InvalidParameter
-from lastbit.ledger.account import Account
+from lastbit.ledger.entry import Account
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 

@@ -13,7 +13,7 @@ import pytest
 from lastbit.canonical import sha256
 from lastbit.errors import LedgerDamaged
 from lastbit.ledger.entry import FIRST, Entry
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
@@ -51,7 +51,7 @@ CHEAP = Cost(epsilon=Fraction(1, 8))
     [
         (["UPDATE entries SET text = replace(text, '1/4', '1/8') WHERE sequence = 3"], "fit its"),
         (["UPDATE entries SET text = 'x' WHERE sequence = 3"], "entry 3 does not fit its hash"),
-        (["UPDATE entries SET text = x'00ff' WHERE sequence = 3"], "entry 3 is no text"),
+        (["UPDATE entries SET text = x'00ff' WHERE sequence = 3"], "entry 3 is not text"),
         (["UPDATE entries SET hash = 'x' WHERE sequence = 3"], "entry 3 does not fit its hash"),
         (["UPDATE entries SET account = 'b' WHERE sequence = 6"], "filed under another"),
         (["UPDATE entries SET question = 'b' WHERE sequence = 3"], "filed under another"),
@@ -91,19 +91,19 @@ def test_a_changed_entry_with_a_fitting_hash_breaks_the_chain_or_the_sums(ledger
 
 def test_a_cheaper_charge_with_a_fitting_hash_breaks_the_sums(ledger):
     rewrite(ledger, 6, cost=CHEAP)
-    found(ledger, "entry 6 states another sum")
+    found(ledger, "entry 6 states a total or budget")
     rewrite(ledger, 6, cost=CHEAP, spent=Cost(epsilon=Fraction(5, 8)))
     assert ledger.problems() == []  # the last entry, rewritten with care: the limit of a bare chain
 
 
 def test_a_higher_budget_with_a_fitting_hash_is_seen(ledger):
     rewrite(ledger, 2, budget=Budget(kind="pure", epsilon=Fraction(100)))
-    found(ledger, "entry 3 does not follow", "entry 3 states another sum or budget")
+    found(ledger, "entry 3 does not follow", "entry 3 states a total or budget")
 
 
 def test_overspending_is_seen_however_well_it_is_forged(ledger):
     rewrite(ledger, 6, cost=Cost(epsilon=Fraction(3, 4)), spent=Cost(epsilon=Fraction(5, 4)))
-    found(ledger, "entry 6 breaks the budget")
+    found(ledger, "entry 6 exceeds the budget")
 
 
 def forged_chain(ledger: Ledger, entries: list[Entry]) -> None:

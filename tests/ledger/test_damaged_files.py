@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
-from lastbit.ledger.copies import exported, restored
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.safekeeping import exported, restored
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import CANARY, ONE, charged, price, record, small_ledger
 
 TRIES = 60
@@ -126,9 +126,9 @@ def test_other_files(tmp_path):
     (tmp_path / "folder").mkdir()
     assert "is a folder" in used(tmp_path / "folder")
     os.mkfifo(tmp_path / "pipe")
-    assert "is no ordinary file" in used(tmp_path / "pipe")
+    assert "is not a regular file" in used(tmp_path / "pipe")
     for device in ("/dev/null", "/dev/zero", "/dev/full"):
-        assert "is no ordinary file" in used(Path(device))
+        assert "is not a regular file" in used(Path(device))
 
 
 def test_names_that_are_none(tmp_path):

@@ -6,7 +6,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.competing import PROCESSES
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import ONE, changed, price, record
 
 DRAWN = 6

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import ONE, changed, price, record, small_ledger
 from tests.ledger.test_short_sums import HEAD, OLD
 
@@ -150,7 +150,7 @@ def test_forged_settlements_are_seen(ledger):
         ({"reservation": "0" * 64}, "answers no open reservation"),
         ({"question": "other"}, "answers a reservation for something else"),
         ({"cost": QUARTER}, "names a price, and charges nothing"),
-        ({"spent": price("0")}, "states another sum"),
+        ({"spent": price("0")}, "states a total or budget"),
     ],
 )
 def test_each_rule_of_settling_is_checked(ledger, how, problem):

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from lastbit.errors import LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger import copies
-from lastbit.ledger.copies import restored
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger import safekeeping
+from lastbit.ledger.safekeeping import restored
+from lastbit.ledger.ledger import Ledger
 from tests.ledger.books import ONE, changed, charged, price, record
 from tests.ledger.test_reservations import HALF, QUARTER, forged, reserved
 
@@ -63,7 +63,7 @@ def test_a_restore_that_fails_leaves_no_file(ledger, tmp_path, monkeypatch):
     def failing(*_, **__):
         raise LedgerDamaged("as if it had been killed here")
 
-    monkeypatch.setattr(copies, "voided", failing)
+    monkeypatch.setattr(safekeeping, "voided", failing)
     with pytest.raises(LedgerDamaged):
         restored(ledger.path, tmp_path / "new")
     assert os.listdir(tmp_path) == ["a.ledger"]
@@ -106,7 +106,7 @@ def test_an_answer_of_another_price_or_plan_is_refused(ledger, named):
 @pytest.mark.parametrize("named", OTHER)
 @pytest.mark.parametrize("at_once", [False, True])
 def test_verify_compares_prices_too(ledger, monkeypatch, named, at_once):
-    monkeypatch.setattr("lastbit.ledger.sqlite.price_problem", lambda *_: None)
+    monkeypatch.setattr("lastbit.ledger.ledger.price_problem", lambda *_: None)
     answer = {**record("q"), **named}
     if at_once:
         charged(ledger, "q", QUARTER, record=answer)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import InvalidParameter
-from lastbit.ledger.account import Account
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.entry import Account
+from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import GRID, Cost, on_grid
 from tests.ledger.books import charged, price

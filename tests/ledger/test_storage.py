@@ -13,7 +13,7 @@ import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
 from lastbit.ledger import storage
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import SCHEMA, one_connection, translated
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 
@@ -66,14 +66,14 @@ def test_an_emptied_ledger_is_refused(tmp_path):
 
 @pytest.mark.parametrize("path", ["", "a\0b", None, 3, b"bytes"])
 def test_what_is_no_path_is_refused(path):
-    with pytest.raises(InvalidParameter, match="ledger is no path"):
+    with pytest.raises(InvalidParameter, match="ledger is not a valid path"):
         Ledger.open(path)
 
 
 def test_folders_devices_and_missing_places_are_refused(tmp_path):
     with pytest.raises(InvalidParameter, match="is a folder; name a file in it"):
         Ledger.open(tmp_path)
-    with pytest.raises(InvalidParameter, match="is no ordinary file"):
+    with pytest.raises(InvalidParameter, match="is not a regular file"):
         Ledger.open("/dev/null")
     with pytest.raises(InvalidParameter, match="cannot be made"):
         Ledger.open(tmp_path / "missing" / "a.ledger")

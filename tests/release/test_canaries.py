@@ -18,7 +18,7 @@ import pytest
 
 import lastbit as lb
 from lastbit.errors import EngineFailed, LastbitError
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.release import release as releasing
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb import engine

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import EngineFailed, LastbitError
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.release import release as releasing
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb import engine
@@ -210,7 +210,7 @@ def unpaid(monkeypatch: pytest.MonkeyPatch, numbers: set[str]) -> None:
 
 ROOMS = (
     "release.release", "release.noise", "release.intervals", "release.having", "release.answer",
-    "tables.backends.duckdb.engine", "tables.backends.aggregated", "ledger.sqlite", "ledger.chain",
+    "tables.backends.duckdb.engine", "tables.backends.aggregated", "ledger.ledger", "ledger.chain",
     "mechanisms.lattice", "mechanisms.histogram", "sampling.choice", "checker.dispatch",
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from lastbit.release.consistency import consistent, nearest_counts
+from lastbit.release.answer import consistent, nearest_counts
 
 
 @given(st.lists(st.integers(-50, 50), max_size=8))

@@ -10,7 +10,7 @@ import pytest
 
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.laws.discrete import DiscreteLaplace
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.release.noise import noised
 from lastbit.release.release import released
 from lastbit.tables.card.schema import Budget, Column, DataCard, Source

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, LastbitError, NotAllowed
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.release import release as releasing
 from lastbit.release.release import released
 from lastbit.tables.backends.duckdb.engine import fingerprint

@@ -13,7 +13,7 @@ import pytest
 import lastbit as lb
 from lastbit.checker.answer import UNRECORDED
 from lastbit.checker.dispatch import problem_of
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 
 FREE = {"lastbit", "question"}
 """What a record says of itself, which nothing else in it tells."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, InvalidParameter, NotAllowed
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
 from lastbit.tables.card.schema import Budget, DataCard

@@ -197,7 +197,7 @@ def test_the_guarantee_is_compared_letter_for_letter(
 
 
 def test_an_answer_that_was_made_consistent_says_so(records: dict[str, Record]) -> None:
-    from lastbit.release.consistency import consistent
+    from lastbit.release.answer import consistent
 
     made = consistent(records["declared"])
     assert problem_of(made) is None

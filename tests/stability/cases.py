@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.plan.measures import Measure, measures_of
+from lastbit.tables.plan.sensitivity import Measure, measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
 from tests.stability.engine import COLUMNS, PUBLIC

@@ -5,9 +5,9 @@ from pyarrow import parquet
 
 from lastbit.tables.backends.aggregated import assembled
 from lastbit.tables.backends.duckdb.engine import connected
-from lastbit.tables.compile.literals import identifier
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.steps import identifier
 
 COLUMNS = {
     "who": "BIGINT",

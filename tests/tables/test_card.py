@@ -318,7 +318,7 @@ def test_a_section_that_is_needed(section):
 def test_one_problem_is_one_sentence():
     assert refused(edited("max_rows = 20", "max_rows = 0")) == (
         "visits.toml, line 9: unit.max_rows is no whole number above 0; "
-        "write max_rows = 20, say: so many rows of one unit count"
+        "write max_rows = 20, say: that many rows of one unit count"
     )
 
 
@@ -391,7 +391,7 @@ def test_files_that_hold_no_card(tmp_path):
 
 
 def test_devices_and_files_of_any_length_are_not_read_whole(tmp_path):
-    with pytest.raises(CardRefused, match="no ordinary file"):
+    with pytest.raises(CardRefused, match="not a regular file"):
         read_card("/dev/zero")
     with (tmp_path / "long.toml").open("wb") as file:
         file.truncate(1 << 33)

@@ -12,13 +12,6 @@ from hypothesis import given, strategies as st
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.literals import (
-    double,
-    identifier,
-    least_double_from,
-    literal,
-    string,
-)
 from lastbit.tables.compile.statement import (
     bin_integer,
     compiled,
@@ -26,8 +19,15 @@ from lastbit.tables.compile.statement import (
     product_type,
     statement,
 )
-from lastbit.tables.compile.steps import Typed
-from lastbit.tables.plan.measures import Measure, grid_of, measures_of
+from lastbit.tables.compile.steps import (
+    Typed,
+    double,
+    identifier,
+    least_double_from,
+    literal,
+    string,
+)
+from lastbit.tables.plan.sensitivity import Measure, grid_of, measures_of
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
 from tests.tables.stepping import stepped

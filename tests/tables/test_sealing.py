@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lastbit.errors import BudgetExceeded, EngineFailed, QueryRefused
-from lastbit.tables.sealing import sealed
+from lastbit.tables.limits import sealed
 from tests.release.canaries import leaks, told
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from lastbit.tables.backends.duckdb.engine import aggregates
 from lastbit.tables.card.schema import PublicTable, Source
-from lastbit.tables.plan.measures import measures_of
-from lastbit.tables.plan.sensitivity import weight_one
+from lastbit.tables.plan.sensitivity import measures_of, weight_one
 from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import card_with
 

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.backends.duckdb.engine import connected
-from lastbit.tables.compile.literals import identifier
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.statement import statement
-from lastbit.tables.compile.steps import Steps, Typed
+from lastbit.tables.compile.steps import Steps, Typed, identifier
 from lastbit.tables.limits import LONGEST_TEXT
-from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.query import Aggregate, Query
 from tests.tables.hostile import (

@@ -25,10 +25,9 @@ from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.release import certificate_of
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.calibrate import order_delta
-from lastbit.tables.plan.measures import measures_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.ranks import rank_sensitivity
-from lastbit.tables.plan.sensitivity import sensitivity_of
+from lastbit.tables.plan.sensitivity import measures_of, sensitivity_of
 from lastbit.tables.query.expression import FUNCTIONS, ColumnName, Constant, call
 from lastbit.tables.query.query import GroupKey, OrderBy, PublicJoin, Query
 from tests.cli.certificates import leaves, sealed

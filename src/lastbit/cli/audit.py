@@ -37,7 +37,7 @@ from lastbit.cli.options import EXACT, FILE, Command, json_option
 from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import exact_text, rounded_down, rounded_up
-from lastbit.places import content_of
+from lastbit.files import content_of
 from lastbit.report import AuditStory, audit_page
 from lastbit.verify import Code
 

@@ -20,7 +20,7 @@ from lastbit.cli.loading import current_folder
 from lastbit.cli.options import PATH, Command, json_option
 from lastbit.cli.output import Facts, Heading, Part, Words, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
-from lastbit.places import exists
+from lastbit.files import exists
 from lastbit.report import claim_of, only_probed, quoted
 from lastbit.verify import read
 

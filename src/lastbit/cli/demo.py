@@ -17,8 +17,8 @@ from lastbit.cli.ledger import account_json, budget_rows
 from lastbit.cli.options import Command
 from lastbit.cli.output import Columns, Facts, Heading, Part, Words, paragraphs, show, waiting
 from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.files import written_over
 from lastbit.ledger import Ledger
-from lastbit.places import written_over
 from lastbit.release import Answer, released
 from lastbit.report import page, price, shown_cell
 from lastbit.tables import parsed, planned, read_card

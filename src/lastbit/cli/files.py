@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from lastbit.errors import InvalidParameter
+from lastbit.files import opened_text, written_over
 from lastbit.ledger import check_output
-from lastbit.places import opened_text, written_over
 from lastbit.tables import Header, check_records
 
 OTHER_MARKS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))

@@ -22,8 +22,8 @@ from lastbit.cli.options import FILE, Command, json_option
 from lastbit.cli.output import Facts, Heading, Part, Words, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
+from lastbit.files import same_place
 from lastbit.geo import ExactLoss, Geo
-from lastbit.places import same_place
 from lastbit.report import PlaceMap, place_map
 
 MOST_ROWS = 1_000_000

@@ -32,8 +32,8 @@ from lastbit.cli.output import (
 )
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.files import exists
 from lastbit.ledger import Account, Entry, Ledger, exported, restored
-from lastbit.places import exists
 from lastbit.report import title_of
 from lastbit.tables import Budget, Cost, DataCard
 

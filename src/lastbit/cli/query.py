@@ -27,8 +27,8 @@ from lastbit.cli.output import (
     waiting,
 )
 from lastbit.errors import InvalidParameter
+from lastbit.files import same_place, written_over
 from lastbit.ledger import Account, check_output, one_connection, spared_by
-from lastbit.places import same_place, written_over
 from lastbit.release import Answer, released
 from lastbit.report import plan_words, price, table_of, title_of, totals_of
 from lastbit.tables import DataCard, Plan, parsed, planned, read_card

@@ -32,12 +32,11 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 
 | file | holds |
 |---|---|
-| `entry.py` | an entry, its canonical text and its hash |
-| `account.py` | one table's budget and spending, and the rules by which they change |
+| `entry.py` | an entry, its canonical text and its hash; an account, and the rules that change it |
 | `chain.py` | entries written, read in one pass, and what is wrong with a chain of them |
 | `storage.py` | the SQLite file: made whole, synced, locked, its errors in our words |
-| `sqlite.py` | `Ledger`: open, reserve, settle, recorded, spent, problems |
-| `copies.py` | backup, restore, export; what must not be written over |
+| `ledger.py` | `Ledger`: open, reserve, settle, recorded, spent, problems |
+| `safekeeping.py` | backup, restore, export; what must not be written over |
 """
 
 from lastbit.doors import opened

@@ -1,17 +1,15 @@
-from lastbit.ledger.account import (
+from lastbit.ledger.entry import (
     Account as Account,
+    Entry as Entry,
 )
-from lastbit.ledger.copies import (
+from lastbit.ledger.ledger import (
+    Ledger as Ledger,
+)
+from lastbit.ledger.safekeeping import (
     check_output as check_output,
     exported as exported,
     restored as restored,
     spared_by as spared_by,
-)
-from lastbit.ledger.entry import (
-    Entry as Entry,
-)
-from lastbit.ledger.sqlite import (
-    Ledger as Ledger,
 )
 from lastbit.ledger.storage import (
     one_connection as one_connection,

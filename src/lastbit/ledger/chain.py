@@ -1,7 +1,7 @@
 r"""The chain of entries: written, read in one pass, and checked link by link.
 
-Law      whatever decides about money is read by `scanned`, inside the transaction that acts on it:
-         from the table of entries in its own order, never by an index; every text has its hash,
+Law      everything that decides about money is read by `scanned`, in the transaction that acts on
+         it: from the table of entries in its own order, never by an index; every text has its hash,
          names the hash before, and the last is the last number that the file ever gave out
 Theorem  (damage) if a file once held the chain e1 ... en, and was damaged since, then `scanned`
          raises, or what it says of accounts, reservations and answers is what e1 ... en say; unless
@@ -14,11 +14,11 @@ Proof    the numbers are 1, 2, ... m without a gap and m is the number in `sqlit
          to fit each other only by finding a preimage. What is found in a text is found by letters
          that can only be that field: in canonical JSON, a quotation mark inside a text is `\"`
 Theorem  (tampering) if `chain_problems` finds none, then what each account has spent is the sum of
-         the charges in the file (or more: `account.py`) and was within its budget at every entry;
+         the charges in the file (or more: `entry.py`) and was within its budget at every entry;
          every answer has a charge of its own, made before it, of the price and the plan that it
          names; and whoever knows the hash of one entry knows that no entry up to it was changed,
          dropped, added or moved since, unless they know two texts of one SHA-256
-Proof    the first part is `account.py`'s, whose rules are applied anew here. For the second, each
+Proof    the first part is `entry.py`'s, whose rules are applied again here. For the second, each
          hash is that of a text that holds the hash before: equal hashes mean equal texts, so equal
          hashes before, and so on down to the first entry
 Differs  nothing is promised of entries after the last hash that somebody noted: whoever can write
@@ -41,8 +41,7 @@ from typing import Any
 
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import LastbitError
-from lastbit.ledger.account import Account
-from lastbit.ledger.entry import FIRST, Entry, Malformed
+from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
 from lastbit.ledger.storage import damaged
 from lastbit.tables import Cost
 
@@ -55,8 +54,6 @@ _ALL = (
 _KIND = re.compile(rb'"format":"lastbit ledger [12]","kind":"([a-z]+)"')  # a budget has a kind too
 _NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
 _AFTER_ACCOUNT = b',"budget":'
-
-# ---------------------------------------------------------------- rows of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class StoredEntry:
     def read(self) -> Entry:
         """The entry, if text, hash and columns fit; else Malformed says which does not."""
         if not isinstance(self.text, str) or not self.text.isascii():
-            raise Malformed("is no text")
+            raise Malformed("is not text")
         if sha256(self.text) != self.hash:
             raise Malformed("does not fit its hash")
         entry = Entry.read(self.text)
@@ -96,7 +93,7 @@ class StoredEntry:
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            raise Malformed("has an answer that is no record")
+            raise Malformed("has an answer that is not a record")
         return entry.with_record(record)
 
 
@@ -121,26 +118,6 @@ def intact(place: Path, row: StoredEntry, *, whole: bool = False) -> Entry:
         return row.read_whole() if whole else row.read()
     except Malformed as problem:
         raise _broken(place, row.sequence, str(problem)) from None
-
-
-def appended(
-    connection: sqlite3.Connection, draft: Entry, record: str | None, *, after: tuple[int, str]
-) -> Entry:
-    """Write a draft as the entry that follows the one with this number and hash."""
-    number, previous = after
-    # the number orders the entries; the clock is only quoted, since clocks go back
-    when = datetime.now(UTC).isoformat(timespec="milliseconds")
-    entry = replace(draft, sequence=number + 1, when=when, previous=previous)
-    Entry.read(entry.text)  # what could not be read again is never written
-    connection.execute(
-        "INSERT INTO entries (sequence, account, question, text, hash, record) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (entry.sequence, entry.account, entry.question, entry.text, entry.hash, record),
-    )
-    return entry
-
-
-# ---------------------------------------------------------------- all of them in one pass
 
 
 @dataclass(slots=True)
@@ -196,6 +173,22 @@ class Scan:
         if state is not None:
             fields |= {"spent": state.spent, "budget": state.budget}
         return Entry(**fields)
+
+    def append(
+        self, connection: sqlite3.Connection, draft: Entry, record: str | None = None
+    ) -> Entry:
+        """Write a draft as the entry that follows the last one."""
+        # the number orders the entries; the clock is only quoted, since clocks go back
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        entry = replace(draft, sequence=self.last + 1, when=when, previous=self.head)
+        Entry.read(entry.text)  # what could not be read again is never written
+        connection.execute(
+            "INSERT INTO entries (sequence, account, question, text, hash, record) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (entry.sequence, entry.account, entry.question, entry.text, entry.hash, record),
+        )
+        self.last, self.head = entry.sequence, entry.hash
+        return entry
 
     def _entry(self, number: int, text: bytes) -> Entry:
         try:
@@ -284,9 +277,6 @@ def _broken(place: Path, number: int, how: str = "does not follow the one before
     return damaged(place, f"was changed: entry {number} {how}; look at lastbit ledger verify")
 
 
-# ---------------------------------------------------------------- what is wrong with a chain
-
-
 def chain_problems(
     rows: Iterable[StoredEntry], *, secret: str, last: int | None, heads: Collection[str] = ()
 ) -> Iterator[str]:
@@ -315,7 +305,7 @@ def chain_problems(
             yield f"entry {number} does not follow the entry before it"
         previous = row.hash
         if (entry.kind == "opened") != (number == 1):
-            yield f"entry {number} is an opening out of place, or the first is none"
+            yield f"entry {number} is an opening out of place, or the first entry is not an opening"
         if number == 1 and entry.secret != secret:
             yield "the secret is not the one that the ledger was opened with"
         yield from _account_problems(entry, accounts)
@@ -329,7 +319,7 @@ def chain_problems(
 
 
 def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[str]:
-    """Whether the account's new state follows from its last one by the rules of `account.py`."""
+    """Whether the account's new state follows from its last one by the rules of `Account`."""
     if entry.account is None:
         if entry.kind in ("charge", "budget", "reserved", "settled", "voided"):
             yield f"entry {entry.sequence} has no account"
@@ -342,18 +332,18 @@ def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[st
             opened = before or Account(name=entry.account, budget=None)
             expected = opened.with_budget(entry.budget)
         except LastbitError:
-            yield f"entry {entry.sequence} breaks the budget"
+            yield f"entry {entry.sequence} exceeds the budget"
     elif entry.kind in ("charge", "reserved"):
         if before is None or entry.cost is None:
             yield f"entry {entry.sequence} charges an account that is not open, or nothing"
         elif stated is not None and before.leads_to(stated, entry.cost):
             expected = stated
         else:
-            yield f"entry {entry.sequence} breaks the budget, or its sum is another"
+            yield f"entry {entry.sequence} exceeds the budget, or states the wrong total"
     elif entry.cost is not None:
         yield f"entry {entry.sequence} names a price, and charges nothing"
     if stated != expected:
-        yield f"entry {entry.sequence} states another sum or budget than its account has"
+        yield f"entry {entry.sequence} states a total or budget that differs from its account's"
     if stated is not None:
         accounts[entry.account] = stated
 
@@ -364,7 +354,7 @@ def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
     if entry.kind == "reserved":
         open_[entry.hash] = entry
         if entry.reservation is not None or entry.question is None or entry.result is not None:
-            yield f"entry {entry.sequence} is no reservation"
+            yield f"entry {entry.sequence} is not a reservation"
     elif entry.kind == "charge":
         paid = entry
     elif entry.kind in ("settled", "voided"):
@@ -382,7 +372,7 @@ def _settling_problems(entry: Entry, open_: dict[str, Entry]) -> Iterator[str]:
 
 
 def price_problem(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str | None:
-    """What an answer says of its price or plan and was not paid for; None if all fits.
+    """How the price or plan an answer states differs from what was paid; None if they match.
 
     An answer need not name them: then there is nothing to compare.
     """

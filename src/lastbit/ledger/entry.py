@@ -1,9 +1,9 @@
-"""An entry of the ledger: its fields, its canonical text and its hash.
+"""An entry of the ledger and the account it changes: fields, canonical text, hash, and the rules.
 
 The hash is SHA-256 over the canonical JSON of all fields, the hash of the entry before among them.
 An answer's record may be long, so the entry holds its digest (`result`) and the record lies beside
 it. Every entry of an account also holds what is spent and the budget in force *after* it: a running
-total that `chain.py` works out again from the charges alone.
+total that `chain.py` computes again from the charges alone.
 
 | kind | says |
 |---|---|
@@ -14,6 +14,17 @@ total that `chain.py` works out again from the charges alone.
 | voided | an earlier reservation stays charged and is never answered: a backup was restored |
 | charge | a price and its answer at once |
 | note | a remark |
+
+Theorem  if every entry follows the rules of `Account`, then at every entry what is spent is not
+         below the sum of all charges so far, and equals it if all prices are on the grid of prices;
+         and it lies within the budget then in force
+Proof    by induction over the entries: `charged` adds the price, moves the sum up to the grid of
+         `tables/plan/price.py` (which holds every sum of prices that are on it), and refuses one
+         outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
+Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does.
+         Prices off the grid are refused; ledgers that were written before there was one may hold
+         some, and their sums, however long, are moved up at the next charge
+Checked  tests/ledger/test_account.py; tests/ledger/test_short_sums.py
 """
 
 from __future__ import annotations
@@ -26,8 +37,9 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from lastbit.canonical import canonical_json, sha256
-from lastbit.ledger.account import Account
-from lastbit.tables import Budget, Cost
+from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.exact import exact_text
+from lastbit.tables import Budget, Cost, on_grid, rounded_up, suggested
 
 Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled", "voided"]
 
@@ -42,10 +54,109 @@ Amount = TypeVar("Amount")
 
 _CURRENCIES = ("epsilon", "delta", "rho")
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
+_NOTHING = Cost()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A name with a budget (None: no limit) and what was spent so far.
+
+    >>> account = Account(name="visits", budget=Budget(kind="pure", epsilon=Fraction(1)))
+    >>> account = account.charged(Cost(epsilon=Fraction(2, 3)))
+    >>> account.remaining
+    Cost(epsilon=Fraction(1, 3), delta=Fraction(0, 1), rho=Fraction(0, 1))
+    >>> account.charged(Cost(epsilon=Fraction(1, 2)))
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.BudgetExceeded: the answer costs epsilon = 0.5, and of the budget of visits ...
+    """
+
+    name: str
+    budget: Budget | None
+    spent: Cost = _NOTHING
+
+    @property
+    def remaining(self) -> Cost | None:
+        """What may still be spent; None where there is no limit."""
+        if self.budget is None:
+            return None
+        return Cost(
+            **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in _CURRENCIES}
+        )
+
+    def charged(self, cost: Cost) -> Account:
+        """The account after this charge; refused if the budget does not allow it."""
+        if cost == _NOTHING:
+            raise InvalidParameter("cost", problem="is zero", remedy="no answer is free")
+        self._check_currency(cost)
+        for name in _CURRENCIES:
+            if not on_grid(price := getattr(cost, name)):
+                raise InvalidParameter(
+                    name,
+                    problem="is not on the grid of prices, and its sums would grow without end",
+                    remedy=f"ask at a price of few digits, such as {suggested(price)}",
+                )
+        spent = _moved_up(self.spent + cost)
+        if self.budget is not None and not spent.within(self.budget):
+            remedy = "ask at a lower price, or let the steward decide on another budget"
+            if cost.delta and not self.budget.delta:
+                remedy = "ask for what needs no delta, say by declared keys"
+            assert self.remaining is not None  # only a budget can be exceeded
+            raise BudgetExceeded(
+                f"the answer costs {_in_words(cost)}, and of the budget of {self.name} only "
+                f"{_in_words(self.remaining, all_of=self.budget)} is left; nothing was charged or "
+                f"released; {remedy}"
+            )
+        return replace(self, spent=spent)
+
+    def leads_to(self, after: Account, cost: Cost) -> bool:
+        """Whether this charge makes the account what `after` says, by these rules or older ones.
+
+        Before there was a grid of prices, sums were exact, however long.
+        """
+        try:
+            self._check_currency(cost)
+        except InvalidParameter:
+            return False
+        exact = self.spent + cost
+        return (
+            cost != _NOTHING
+            and (after.name, after.budget) == (self.name, self.budget)
+            and after.spent in (exact, _moved_up(exact))
+            and (self.budget is None or after.spent.within(self.budget))
+        )
+
+    def with_budget(self, budget: Budget | None) -> Account:
+        """The account with another budget; refused if more than that is spent already."""
+        if budget is not None and not self.spent.within(budget):
+            problem = f"is less than what {self.name} has spent: {_in_words(self.spent)}"
+            remedy = "set it to that to close the account, or higher; spent stays spent"
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
+        return replace(self, budget=budget)
+
+    def _check_currency(self, cost: Cost) -> None:
+        """In rho, or in epsilon and delta: the two do not add up."""
+        kept_in_rho = self.budget.rho > 0 if self.budget is not None else self.spent.rho > 0
+        started = self.budget is not None or self.spent != _NOTHING
+        if started and kept_in_rho != (cost.rho > 0):
+            ours, theirs = ("rho", "epsilon") if kept_in_rho else ("epsilon", "rho")
+            problem = f"is in {theirs}, and the account of {self.name} is kept in {ours}"
+            raise InvalidParameter("cost", problem=problem, remedy=f"ask with {ours}")
+
+
+def _in_words(cost: Cost, *, all_of: Budget | None = None) -> str:
+    """With a budget, zero is said too where the budget has that currency."""
+    like = cost if all_of is None else all_of
+    names = [name for name in _CURRENCIES if getattr(like, name)] or ["epsilon"]
+    return ", ".join(f"{name} = {exact_text(getattr(cost, name), 16)}" for name in names)
+
+
+def _moved_up(amount: Cost) -> Cost:
+    return Cost(**{name: rounded_up(getattr(amount, name)) for name in _CURRENCIES})
 
 
 class Malformed(ValueError):
-    """A text that is no entry; the message says in what. It never leaves this room."""
+    """A text that is not an entry; the message says in what. It never leaves this room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,47 +234,33 @@ class Entry:
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            raise Malformed("is no JSON") from None
-        if not isinstance(data, dict) or data.get("format") not in (
-            _FORMAT,
-            _FORMAT_OF_RESERVATIONS,
-        ):
+            raise Malformed("is not JSON") from None
+        formats = (_FORMAT, _FORMAT_OF_RESERVATIONS)
+        if not isinstance(data, dict) or data.get("format") not in formats:
             raise Malformed("is of another format")
         try:
-            entry = _entry(data)
+            late = ("reservation",) if data["kind"] in _RESERVATIONS else ()
+            texts: dict[str, Any] = {name: data[name] for name in (*_TEXTS, *late)}
+            if data["kind"] not in _KINDS or type(data["sequence"]) is not int:
+                raise ValueError
+            written = (text for text in (data["when"], *texts.values()) if text is not None)
+            if data["when"] is None or not all(isinstance(text, str) for text in written):
+                raise TypeError
+            entry = Entry(
+                sequence=data["sequence"],
+                when=data["when"],
+                kind=cast(Kind, data["kind"]),
+                previous=str(data["previous"]),
+                cost=_read(data["cost"], Cost),
+                spent=_read(data["spent"], Cost),
+                budget=_read(data["budget"], Budget),
+                **texts,
+            )
         except (KeyError, TypeError, ValueError, ZeroDivisionError):  # LastbitErrors among them
             raise Malformed("has fields that no entry has") from None
         if entry.text != text:
             raise Malformed("is not written as entries are")
         return entry
-
-
-def _entry(data: dict[str, Any]) -> Entry:
-    if data["kind"] not in _KINDS:
-        raise ValueError
-    if type(data["sequence"]) is not int or not isinstance(data["when"], str):
-        raise TypeError
-    texts: dict[str, Any] = {name: data[name] for name in _TEXTS}
-    if data["kind"] in _RESERVATIONS:
-        texts["reservation"] = data["reservation"]
-    if not all(text is None or isinstance(text, str) for text in texts.values()):
-        raise TypeError
-    return Entry(
-        sequence=data["sequence"],
-        when=data["when"],
-        kind=cast(Kind, data["kind"]),
-        previous=str(data["previous"]),
-        cost=_read(data["cost"], Cost),
-        spent=_read(data["spent"], Cost),
-        budget=_read(data["budget"], Budget),
-        **texts,
-    )
-
-
-def _exact(text: str) -> Fraction:
-    if not _EXACT.fullmatch(text):
-        raise ValueError
-    return Fraction(text)
 
 
 def _amounts(amount: Cost | Budget | None) -> dict[str, str] | None:
@@ -176,5 +273,7 @@ def _amounts(amount: Cost | Budget | None) -> dict[str, str] | None:
 def _read(data: Any, made: Callable[..., Amount]) -> Amount | None:
     if data is None:
         return None
+    if not all(_EXACT.fullmatch(data[name]) for name in _CURRENCIES):
+        raise ValueError
     kind = {"kind": data["kind"]} if made is Budget else {}
-    return made(**kind, **{name: _exact(data[name]) for name in _CURRENCIES})
+    return made(**kind, **{name: Fraction(data[name]) for name in _CURRENCIES})

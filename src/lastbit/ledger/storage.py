@@ -76,16 +76,16 @@ class _Alone:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         os.register_at_fork(
-            before=self._take, after_in_parent=self._give, after_in_child=self._anew
+            before=self._take, after_in_parent=self._give, after_in_child=self._renew
         )
 
     def _take(self) -> None:
         self.lock.acquire()
 
     def _give(self) -> None:
-        self.lock.release()
+        self.lock.release()  # the lock of now, which need not be the first one
 
-    def _anew(self) -> None:
+    def _renew(self) -> None:
         self.lock = threading.RLock()
 
 
@@ -98,7 +98,7 @@ def place_of(path: str | os.PathLike[str]) -> Path:
     One ledger has one path then, whatever link it is reached by: SQLite finds a journal by it.
     """
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
-        raise InvalidParameter("ledger", problem="is no path", remedy="name a file")
+        raise InvalidParameter("ledger", problem="is not a valid path", remedy="name a file")
     try:
         place = Path(os.path.realpath(path))
         longest = os.pathconf(place.parent, "PC_NAME_MAX") if place.parent.is_dir() else 255
@@ -112,14 +112,14 @@ def place_of(path: str | os.PathLike[str]) -> Path:
             ) from None
         return place
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "its name is no text"
+        reason = getattr(error, "strerror", None) or "its name is not text"
         raise _unusable(Path(path), f"cannot be reached ({reason})") from None
-    kind = found.st_mode
-    if stat.S_ISREG(kind):
-        _check_one_name(place)
-        return place
-    problem = "is a folder" if stat.S_ISDIR(kind) else "is no ordinary file"
-    raise _unusable(place, problem, "name a file in it" if stat.S_ISDIR(kind) else "name a file")
+    if stat.S_ISDIR(found.st_mode):
+        raise _unusable(place, "is a folder", "name a file in it")
+    if not stat.S_ISREG(found.st_mode):
+        raise _unusable(place, "is not a regular file", "name a file")
+    _check_one_name(place)
+    return place
 
 
 def _check_one_name(place: Path) -> None:
@@ -165,7 +165,7 @@ def made(place: Path, fill: Callable[[sqlite3.Connection], None], *, patience: f
     except (OSError, ValueError) as error:
         raise _unusable(
             place,
-            f"cannot be made ({getattr(error, 'strerror', None) or 'no path'})",
+            f"cannot be made ({getattr(error, 'strerror', None) or 'not a valid path'})",
             "name a file in a folder you may write to",
         ) from None
     try:
@@ -176,17 +176,11 @@ def made(place: Path, fill: Callable[[sqlite3.Connection], None], *, patience: f
         except FileExistsError:
             return False
         except OSError as error:
-            raise _unusable(
-                place, f"cannot be made ({error.strerror})", "put it on a local disk"
-            ) from None
+            problem = f"cannot be made ({error.strerror})"
+            raise _unusable(place, problem, "put it on a local disk") from None
     finally:
         with suppress(OSError):
             os.unlink(name)
-    _sync_folder(place)
-    return True
-
-
-def _sync_folder(place: Path) -> None:
     try:
         handle = os.open(place.parent, os.O_RDONLY)
         try:
@@ -194,9 +188,9 @@ def _sync_folder(place: Path) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise _unusable(
-            place, f"could not be synced ({error.strerror})", "put it on a local disk"
-        ) from None
+        problem = f"could not be synced ({error.strerror})"
+        raise _unusable(place, problem, "put it on a local disk") from None
+    return True
 
 
 @contextmanager
@@ -204,18 +198,14 @@ def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
     """A connection with our settings, closed at the end; what it holds is not looked at."""
     address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
     connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
-    connection.text_factory = _decoded
+    # bytes that are not UTF-8 stay recognisable as such, and fit no hash
+    connection.text_factory = lambda found: found.decode("utf-8", "surrogateescape")
     try:
         for setting in _SETTINGS:
             connection.execute(setting).fetchall()
         yield connection
     finally:
         connection.close()
-
-
-def _decoded(raw_: bytes) -> str:
-    """Text of the file; bytes that are no UTF-8 stay recognisable as such, and fit no hash."""
-    return raw_.decode("utf-8", "surrogateescape")
 
 
 class _Idle(threading.local):
@@ -247,9 +237,15 @@ def one_connection() -> Iterator[None]:
 
 @contextmanager
 def connected(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
-    """A connection to a ledger, for one call; whatever is no ledger of this version is refused."""
+    """A connection to a ledger, for one call; anything but a ledger of this version is refused."""
     with _ALONE.lock, translated(place):
-        _check_file(place)
+        place_of(place)
+        try:
+            empty = place.stat().st_size == 0
+        except OSError:
+            raise _unusable(place, "is not there", "name one that lastbit made") from None
+        if empty:
+            raise damaged(place, "is empty; if a new one is meant, delete it first")
         who = (place, patience, os.getpid())
         held, connection = _idle(who, _state(place))
         with held:
@@ -282,8 +278,8 @@ def _state(place: Path) -> tuple[int, ...] | None:
     """Which file it is, and when it was last written, as far as the system tells."""
     with suppress(OSError):
         found = place.stat()
-        when = found.st_mtime_ns, found.st_ctime_ns
-        return found.st_dev, found.st_ino, found.st_size, *when
+        times = found.st_mtime_ns, found.st_ctime_ns
+        return found.st_dev, found.st_ino, found.st_size, *times
     return None
 
 
@@ -309,20 +305,10 @@ def upgraded(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _check_file(place: Path) -> None:
-    place_of(place)
-    try:
-        size = place.stat().st_size
-    except OSError:
-        raise _unusable(place, "is not there", "name one that lastbit made") from None
-    if size == 0:
-        raise damaged(place, "is empty; if a new one is meant, delete it first")
-
-
 def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
-        raise damaged(place, "is a database, but no ledger of lastbit's")
+        raise damaged(place, "is a database, but not a ledger of lastbit's")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise damaged(place, f"is of version {version}; this lastbit knows {VERSION}: upgrade it")
@@ -333,9 +319,6 @@ def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
         raise damaged(place, "had its tables or triggers changed; restore a backup")
 
 
-# ---------------------------------------------------------------- errors in our words
-
-
 @contextmanager
 def translated(place: Path) -> Iterator[None]:
     """SQLite's errors as ours. Its own words are dropped: they may quote what is stored."""
@@ -344,7 +327,16 @@ def translated(place: Path) -> Iterator[None]:
     except LastbitError:
         raise
     except sqlite3.Error as error:
-        failed = _translation(place, error)
+        code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # upper bits tell variants apart
+        if code in _UNUSABLE:
+            failed: LastbitError = _unusable(place, *_UNUSABLE[code])
+        elif code == sqlite3.SQLITE_NOTADB:
+            failed = damaged(
+                place, "is not a ledger of lastbit's: not even a database; name another"
+            )
+        else:
+            name = getattr(error, "sqlite_errorname", "unreadable")
+            failed = damaged(place, f"is damaged ({name}); restore a backup")
     except (UnicodeError, sqlite3.Warning, OverflowError):  # bytes where text or a number should be
         failed = damaged(place, "is damaged (it holds what no ledger holds); restore a backup")
     except OSError as error:
@@ -357,35 +349,21 @@ def translated(place: Path) -> Iterator[None]:
 
 
 _DISK = "look at the disk"
+_CLOSED = "cannot be opened", "make the file and its folder readable and writable"
+_LOCKED = "is locked by another process", "try again when that has finished"
+_NO_WRITING = "may not be written", "make the file and its folder writable for you"
 _UNUSABLE: Mapping[int, tuple[str, str]] = MappingProxyType(
     {
+        **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
         **dict.fromkeys(
-            (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
-            ("is locked by another process", "try again when that has finished"),
-        ),
-        **dict.fromkeys(
-            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH),
-            ("may not be written", "make the file and its folder writable for you"),
+            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _NO_WRITING
         ),
         sqlite3.SQLITE_FULL: ("has no room: the disk is full", "free some space"),
-        sqlite3.SQLITE_CANTOPEN: (
-            "cannot be opened",
-            "make the file and its folder readable and writable",
-        ),
+        sqlite3.SQLITE_CANTOPEN: _CLOSED,
         sqlite3.SQLITE_IOERR: ("cannot be read or written: the disk fails or is full", _DISK),
     }
 )
 """What is wrong with the place and not with the ledger, by SQLite's codes."""
-
-
-def _translation(place: Path, error: sqlite3.Error) -> Exception:
-    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # the upper bits tell variants apart
-    if code in _UNUSABLE:
-        return _unusable(place, *_UNUSABLE[code])
-    if code == sqlite3.SQLITE_NOTADB:
-        return damaged(place, "is no ledger of lastbit's: not even a database; name another")
-    name = getattr(error, "sqlite_errorname", "unreadable")
-    return damaged(place, f"is damaged ({name}); restore a backup")
 
 
 def damaged(place: Path, problem: str) -> LedgerDamaged:

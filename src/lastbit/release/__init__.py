@@ -15,8 +15,7 @@ the whole answer, show.
 | `noise.py` | exact aggregates in, noisy ones out: every mechanism of the plan, run once |
 | `intervals.py` | noisy integers to numbers with standard errors and 95 % confidence intervals |
 | `having.py` | HAVING, ORDER BY and LIMIT on released values |
-| `consistency.py` | counts that are whole, not negative and add up, on request |
-| `answer.py` | `Answer`: the record of an answer, to be shown, exported and saved |
+| `answer.py` | `Answer`: the record of an answer, shown, exported, saved, made consistent |
 """
 
 from lastbit.doors import opened

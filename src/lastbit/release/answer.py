@@ -3,6 +3,18 @@
 Everything here is a function of the record, a plain JSON value that holds nothing but what was
 released and paid for: it may be printed, mailed and kept. Arrow and Parquet come from DuckDB, which
 is here anyway: the answer is handed to it as a few typed lists, and it writes the rest.
+
+Counts can be made consistent: whole, not negative, and adding up to their total (`consistent`).
+
+Law      in each column of counts of rows, let T be the sum of the noisy counts, rounded, or 0 if
+         that is below 0. The counts become the nearest ones (least squares) that are not negative
+         and add up to T, and are then rounded to whole numbers that still add up to T (largest
+         remainders). Counts of units are made not negative only: one unit may be in several
+         groups, so they do not add up to anything
+Theorem  post-processing: nothing but released numbers is used, so nothing is paid. Intervals cover
+         as before: true counts are not negative, so an end below 0 may be raised to 0; the value
+         may lie elsewhere in the interval, which is widened to hold it
+Checked  tests/release/test_consistency.py
 """
 
 from __future__ import annotations
@@ -21,9 +33,8 @@ from typing import Any
 import duckdb
 
 from lastbit.errors import InvalidParameter, WrongType
+from lastbit.files import Spared, replaced, written_over
 from lastbit.ledger import check_output
-from lastbit.places import Spared, replaced, written_over
-from lastbit.release.consistency import consistent
 from lastbit.release.intervals import Cell
 from lastbit.report import answer_in_notebook, answer_in_terminal, page
 from lastbit.tables import Constant, Cost, from_json
@@ -40,23 +51,19 @@ def columns_for_export(record: dict[str, Any]) -> tuple[list[str], list[list[Any
     names = [column["name"] for column in columns if column["role"] == "key"]
     for column in columns:
         if column["role"] == "value":
-            names += [column["name"], *_free(column["name"], taken)]
+            names.append(column["name"])
+            for suffix, _ in _SUFFIXES[1:]:  # names that no other column has
+                free = column["name"] + suffix
+                while free.lower() in taken:
+                    free += "_"
+                taken.add(free.lower())
+                names.append(free)
     rows = [
         [_key(key) for key in row["keys"]]
         + [cell[field] for cell in row["cells"] for _, field in _SUFFIXES]
         for row in record["rows"]
     ]
     return names, rows
-
-
-def _free(name: str, taken: set[str]) -> Iterator[str]:
-    """Names for the error columns that no other column has."""
-    for suffix, _ in _SUFFIXES[1:]:
-        free = name + suffix
-        while free.lower() in taken:
-            free += "_"
-        taken.add(free.lower())
-        yield free
 
 
 def _key(data: Any) -> Any:
@@ -100,13 +107,11 @@ def duckdb_relation(record: dict[str, Any]) -> Any:
 
 def _kinds(record: dict[str, Any]) -> list[str]:
     """Of every exported column: the type of the key, or that of the number."""
-    kinds = []
-    place = 0
-    for column in record["columns"]:
+    kinds: list[str] = []
+    for place, column in enumerate(record["columns"]):  # keys come first
         if column["role"] == "key":
             found = {row["keys"][place]["type"] for row in record["rows"]} - {"missing"}
             kinds.append(found.pop() if len(found) == 1 else "text")
-            place += 1
         else:
             whole = column["function"] in ("count", "count_units", "histogram")
             number = "integer" if whole else "number"
@@ -160,8 +165,6 @@ class Answer:
         if not isinstance(self.record, dict) or "rows" not in self.record:
             raise WrongType("record", problem="is not an answer's", remedy="pass what save() wrote")
 
-    # ------------------------------------------------------------ what was released
-
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the columns grouped by."""
@@ -191,11 +194,8 @@ class Answer:
             place = self.keys.index(name)
             return [row.keys[place] for row in self]
         if name not in self.columns:
-            raise InvalidParameter(
-                "column",
-                problem="is not in the answer",
-                remedy=f"use {', '.join(self.keys + self.columns)}",
-            )
+            remedy = f"use {', '.join(self.keys + self.columns)}"
+            raise InvalidParameter("column", problem="is not in the answer", remedy=remedy)
         place = self.columns.index(name)
         return [row.cells[place].value for row in self]
 
@@ -209,8 +209,7 @@ class Answer:
     @property
     def cost(self) -> Cost:
         """What was paid for it."""
-        parts = {name: Fraction(text) for name, text in self.record["cost"].items()}
-        return Cost(**parts)
+        return Cost(**{name: Fraction(text) for name, text in self.record["cost"].items()})
 
     @property
     def guarantee(self) -> str:
@@ -238,8 +237,6 @@ class Answer:
     def consistent(self) -> Answer:
         """The same with whole counts from 0 up that agree with their total; costs nothing."""
         return Answer(consistent(self.record), self.spared, self.charged)
-
-    # ------------------------------------------------------------ to other programs
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict a row, with the columns of the exports."""
@@ -307,8 +304,6 @@ class Answer:
                 written_over(path, text)
         return text
 
-    # ------------------------------------------------------------ to people
-
     def __str__(self) -> str:
         return answer_in_terminal(self.record)
 
@@ -326,8 +321,62 @@ def _told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidParameter(
-            "path",
-            problem=f"could not be written ({error.strerror or 'the disk fails'})",
-            remedy="name another file; the answer is not lost",
-        ) from None
+        problem = f"could not be written ({error.strerror or 'the disk fails'})"
+        remedy = "name another file; the answer is not lost"
+        raise InvalidParameter("path", problem=problem, remedy=remedy) from None
+
+
+def consistent(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with consistent counts, and a total of each column of them where there is one.
+
+    The rows as they were released stay in it (`before`), since the certificate is about them.
+    """
+    if "before" in record:
+        return record
+    values = [column for column in record["columns"] if column["role"] == "value"]
+    rows = [{**row, "cells": [dict(cell) for cell in row["cells"]]} for row in record["rows"]]
+    query = record["asked"]["query"]
+    whole = query["having"] is None and query["limit"] is None
+    totals: list[int | None] = []
+    for place, column in enumerate(values):
+        cells, total = [row["cells"][place] for row in rows], None
+        if column["function"] in ("count", "histogram"):
+            counts, total = nearest_counts([cell["value"] for cell in cells])
+        elif column["function"] == "count_units":
+            counts = [max(cell["value"], 0) for cell in cells]
+        else:
+            counts, cells = [], []
+        for cell, count in zip(cells, counts, strict=True):
+            cell["value"] = count
+            cell["low"] = min(max(cell["low"], 0), count)
+            cell["high"] = max(cell["high"], count)
+        totals.append(total if whole else None)
+    note = "Counts were made whole, not negative and adding up to their total after the noise."
+    made = {"rows": rows, "before": record["rows"], "totals": totals}
+    return {**record, **made, "notes": [*record["notes"], note]}
+
+
+def nearest_counts(values: list[int]) -> tuple[list[int], int]:
+    """Whole numbers from 0 up that add up to the total, near the given ones; and the total.
+
+    Theorem  the nearest point with x >= 0 and sum T is max(v - c, 0) for one c, found by sorting
+    Source   Held, Wolfe, Crowder 1974
+
+    >>> nearest_counts([5, -2, 4])
+    ([4, 0, 3], 7)
+    """
+    total = max(sum(values), 0)
+    if not total:
+        return [0] * len(values), 0
+    shift, running = Fraction(0), 0
+    for rank, value in enumerate(sorted(values, reverse=True), start=1):
+        running += value
+        candidate = Fraction(running - total, rank)
+        if value > candidate:
+            shift = candidate
+    moved = [max(value - shift, Fraction(0)) for value in values]
+    floors = [int(number // 1) for number in moved]
+    order = sorted(range(len(moved)), key=lambda i: (floors[i] - moved[i], i))
+    for i in order[: total - sum(floors)]:
+        floors[i] += 1
+    return floors, total

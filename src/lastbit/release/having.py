@@ -4,7 +4,7 @@ The expressions are those of `tables/query/expression.py`, over the columns of t
 instead of the table's. They are total: what cannot be computed is missing, and HAVING keeps a row
 iff its condition is true. All of it is post-processing: it sees what everybody may see.
 
-It runs on numbers that are not paid for yet. If some value made it fail, or run for hours, then to
+It runs on numbers that are not settled yet. If some value made it fail, or run for hours, then to
 ask, look and give up would reveal something about that number, free of charge. So no value does:
 any error is a missing value, and the time grows with the sizes of the question and of the values by
 a small power, never with what the values say.
@@ -21,7 +21,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.tables import Call, ColumnName, Constant, Expression, OrderBy, Query
+from lastbit.tables import Call, ColumnName, Constant, Expression, Query
 
 _LONGEST_NUMBER = 400
 _MOST_DIGITS = 400
@@ -34,23 +34,18 @@ def kept(query: Query, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> l
     """
     places = {name.lower(): i for i, name in enumerate(names)}
     left = list(range(len(rows)))
-    condition = query.having
-    if condition is not None:
-        left = [
-            i
-            for i in left
-            if evaluated(condition, {n: rows[i][place] for n, place in places.items()}) is True
-        ]
+    if (test := query.having) is not None:
+        named = [{name: row[place] for name, place in places.items()} for row in rows]
+        left = [i for i in left if evaluated(test, named[i]) is True]
     for order in reversed(query.order):  # sorting is stable: the first name decides last
-        left = _sorted(left, order, [row[places[order.name.lower()]] for row in rows])
+        values = {i: rows[i][places[order.name.lower()]] for i in left}
+        known = sorted(
+            (i for i in left if values[i] is not None),
+            key=values.__getitem__,
+            reverse=order.descending,
+        )
+        left = known + [i for i in left if values[i] is None]  # the missing ones last either way
     return left if query.limit is None else left[: query.limit]
-
-
-def _sorted(left: list[int], order: OrderBy, values: list[Any]) -> list[int]:
-    """By value, the missing ones last either way."""
-    known = [i for i in left if values[i] is not None]
-    missing = [i for i in left if values[i] is None]
-    return sorted(known, key=lambda i: values[i], reverse=order.descending) + missing
 
 
 def evaluated(expression: Expression, row: Mapping[str, Any]) -> Any:
@@ -81,26 +76,12 @@ def _value(expression: Expression, row: Mapping[str, Any]) -> Any:
             return None if None in values else _FUNCTIONS[function](*values)
 
 
-# ---------------------------------------------------------------- functions that take missing ones
-
-
-def _and(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> bool | None:
-    values = [evaluated(argument, row) for argument in arguments]
-    return False if False in values else None if None in values else all(values)
-
-
-def _or(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> bool | None:
-    values = [evaluated(argument, row) for argument in arguments]
-    return True if True in values else None if None in values else any(values)
-
-
 def _in(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> bool | None:
-    first, *others = (evaluated(argument, row) for argument in arguments)
+    first, *others = _all(arguments, row)
     if first is None:
         return None
-    return (
-        True if first in [o for o in others if o is not None] else None if None in others else False
-    )
+    found = first in [other for other in others if other is not None]
+    return True if found else None if None in others else False
 
 
 def _case(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
@@ -110,12 +91,18 @@ def _case(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> Any:
     return evaluated(arguments[-1], row) if len(arguments) % 2 else None
 
 
+def _all(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> list[Any]:
+    return [evaluated(argument, row) for argument in arguments]
+
+
 def _known(arguments: tuple[Expression, ...], row: Mapping[str, Any]) -> list[Any]:
-    values = (evaluated(argument, row) for argument in arguments)
-    return [value for value in values if value is not None]
+    return [value for value in _all(arguments, row) if value is not None]
 
 
-# ---------------------------------------------------------------- functions of values
+def _decided(arguments: tuple[Expression, ...], row: Mapping[str, Any], *, by: bool) -> bool | None:
+    """AND is decided by one False, OR by one True; else a missing value leaves it open."""
+    values = _all(arguments, row)
+    return by if by in values else None if None in values else not by
 
 
 def _like(text: str, pattern: str) -> bool:
@@ -182,8 +169,8 @@ def _boolean(value: Any) -> bool:
 
 _LAZY: Mapping[str, Callable[[tuple[Expression, ...], Mapping[str, Any]], Any]] = MappingProxyType(
     {
-        "and": _and,
-        "or": _or,
+        "and": lambda arguments, row: _decided(arguments, row, by=False),
+        "or": lambda arguments, row: _decided(arguments, row, by=True),
         "in": _in,
         "case": _case,
         "is_missing": lambda arguments, row: evaluated(arguments[0], row) is None,

@@ -17,38 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.mechanisms import Lattice, ThresholdedHistogram, numbers_of
 from lastbit.sampling import choice_exp, choice_exp_rows, gaussian_sampler, laplace_sampler
-from lastbit.tables import GaussianPart, LaplacePart, NoisePart, PartitionSelection, Plan, RankPart
+from lastbit.tables import Aggregates, GaussianPart, LaplacePart, PartitionSelection, Plan, RankPart
 
 _CUT = 1 << 12
 _WIDE = 1 << 62
 _ENTRIES = 1 << 22
-
-
-class Raw(Protocol):
-    """Exact aggregates, as a backend gives them: secret, so never printed or kept."""
-
-    @property
-    def keys(self) -> Sequence[Any]:
-        """The keys, in an order that tells nothing."""
-
-    @property
-    def entries(self) -> Any:
-        """By measure, one integer a key."""
-
-    @property
-    def bins(self) -> Any:
-        """By measure, the integers of the bins of each key."""
-
-    @property
-    def units(self) -> Any:
-        """Units of each key, where keys are not declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -65,7 +45,7 @@ class Noisy:
         return "<Noisy: not paid for, not shown>"
 
 
-def noised(plan: Plan, raw: Raw) -> Noisy:
+def noised(plan: Plan, raw: Aggregates) -> Noisy:
     """Every mechanism of the plan, run once on the raw aggregates."""
     selection = plan.partition_selection
     shown, counts = _shown(plan, selection, raw)
@@ -84,7 +64,9 @@ def noised(plan: Plan, raw: Raw) -> Noisy:
     return noisy
 
 
-def _shown(plan: Plan, part: PartitionSelection | None, raw: Raw) -> tuple[list[int], list[int]]:
+def _shown(
+    plan: Plan, part: PartitionSelection | None, raw: Aggregates
+) -> tuple[list[int], list[int]]:
     """Which keys are shown, and the noisy numbers of units where those decided."""
     if part is None:
         return list(range(len(raw.keys))), []
@@ -95,24 +77,26 @@ def _shown(plan: Plan, part: PartitionSelection | None, raw: Raw) -> tuple[list[
         neighbours=plan.card.neighbours,
     )
     # the backend put the keys in an order that tells nothing; numbers stand for them here
-    places, counts = mechanism.release_arrays(np.arange(len(raw.keys)), numbers_of(raw.units))
+    places, counts = mechanism.release_arrays(np.arange(len(raw.keys)), numbers_of(list(raw.units)))
     return places.tolist(), counts.tolist()
 
 
-def _add_noise(part: NoisePart, raw: Raw, shown: list[int], noisy: Noisy) -> None:
-    sampler: Any = (
-        laplace_sampler(part.scale)
-        if isinstance(part, LaplacePart)
-        else gaussian_sampler(part.variance)
-    )
+def _add_noise(
+    part: LaplacePart | GaussianPart, raw: Aggregates, shown: list[int], noisy: Noisy
+) -> None:
+    sampler: Any
+    if isinstance(part, LaplacePart):
+        sampler = laplace_sampler(part.scale)
+    else:
+        sampler = gaussian_sampler(part.variance)
     if part.measure in raw.bins:
         groups = [raw.bins[part.measure][i] for i in shown]
         flat = [entry for group in groups for entry in group]
         sums = iter(_sums(flat, sampler))
         noisy.bins[part.measure] = [[next(sums) for _ in group] for group in groups]
     else:
-        entries = raw.entries[part.measure]
-        noisy.entries[part.measure] = _sums([entries[i] for i in shown], sampler)
+        exact = [raw.entries[part.measure][i] for i in shown]
+        noisy.entries[part.measure] = _sums(exact, sampler)
 
 
 def _sums(exact: list[int], sampler: Any) -> list[int]:

@@ -46,44 +46,17 @@ from lastbit.tables import (
 )
 
 
-def _check_unit(unit: str | None, *, each_row: bool, max_rows: int | None) -> None:
-    """What one privacy unit is, and how many of its rows count, must be said."""
-    if (unit is None) != (each_row is True):
-        raise InvalidParameter(
-            "unit",
-            problem="is not declared: which column names the privacy unit?",
-            remedy='pass unit="patient_id", or each_row=True if each row is a different person',
-        )
-    if unit is not None and max_rows is None:
-        raise InvalidParameter(
-            "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
-        )
-
-
-def _neighbours(given: Neighbours | str) -> Neighbours:
-    if isinstance(given, Neighbours):
-        return given
-    for known in (ADD_REMOVE, CHANGE_ONE):
-        if given == known.relation:
-            return known
-    raise InvalidParameter(
-        "neighbours", problem="is unknown", remedy='pass "add-remove" or "change-one"'
-    )
-
-
 def _source(source: Any, name: str | None) -> tuple[Source, str]:
     if name is not None and (not isinstance(name, str) or not name):
         raise WrongType("name", problem="is not a name", remedy='pass, say, "visits"')
     if isinstance(source, str | Path | list | tuple):
         paths = [source] if isinstance(source, str | Path) else source
         return source_of(*map(str, paths)), name or Path(paths[0]).name.split(".")[0] or "rows"
-    if _is_frame(source.frame if isinstance(source, Source) else source):
+    frame = source.frame if isinstance(source, Source) else source
+    if hasattr(frame, "__arrow_c_stream__") or type(frame).__module__.startswith("pandas"):
         return held(source), name or "rows"
-    raise WrongType(
-        "source",
-        problem="is neither a file nor a frame",
-        remedy="pass a card, a path that ends in .csv or .parquet, or a DataFrame",
-    )
+    remedy = "pass a card, a path that ends in .csv or .parquet, or a DataFrame"
+    raise WrongType("source", problem="is neither a file nor a frame", remedy=remedy)
 
 
 def held(source: Any) -> Any:
@@ -92,15 +65,6 @@ def held(source: Any) -> Any:
     if isinstance(paths, list | tuple) and paths and all(isinstance(p, str | Path) for p in paths):
         return source
     return source if isinstance(source, Source) else Source(kind="frame", frame=source)
-
-
-def _is_frame(frame: Any) -> bool:
-    return hasattr(frame, "__arrow_c_stream__") or type(frame).__module__.startswith("pandas")
-
-
-def _public(name: str, source: Any) -> PublicTable:
-    place, called = _source(held(source), name)
-    return PublicTable(name=called, source=place, columns=_types(place, declared=None))
 
 
 def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, ColumnType]:
@@ -141,17 +105,13 @@ def _columns(
         step = Fraction(1) if kind == "integer" else None
         one = declared.get(column.lower()) or Column(name=column, type=kind, step=step)
         if column.lower() in listed:
-            one = replace(one, keys=_keys(one.name, listed[column.lower()]))
+            values = listed[column.lower()]
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                remedy = 'pass ["north", "south"]'
+                raise WrongType(f"keys of {one.name}", problem="are not a list", remedy=remedy)
+            one = replace(one, keys=tuple(values))
         found[one.name] = one
     return found
-
-
-def _keys(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise WrongType(
-            f"keys of {name}", problem="are not a list", remedy='pass ["north", "south"]'
-        )
-    return tuple(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -196,7 +156,7 @@ class Table:
         return replace(self, rows=replace(self.rows, where=(*self.rows.where, test)))
 
     def with_columns(self, **expressions: str) -> Table:
-        """Further columns, each worked out from its row; later ones may name earlier ones."""
+        """Further columns, each computed from its row; later ones may name earlier ones."""
         self._open("with_columns")
         rows = self.rows
         for name, text in expressions.items():
@@ -339,11 +299,8 @@ class Table:
                 step, problem="comes after sql()", remedy="ask in SQL or step by step, not both"
             )
         if step in ("where", "with_columns", "join") and (self.keys or self.asked):
-            raise QueryRefused(
-                step,
-                problem="comes after group_by or agg",
-                remedy=f"call {step} first; for released values use having",
-            )
+            remedy = f"call {step} first; for released values use having"
+            raise QueryRefused(step, problem="comes after group_by or agg", remedy=remedy)
 
 
 def table(
@@ -383,13 +340,31 @@ def table(
                 "table", problem="is declared by its card", remedy="pass the card alone"
             )
         return Table(rows=rows_of(read_card(source)))
-    _check_unit(unit, each_row=each_row, max_rows=max_rows)
+    if (unit is None) != (each_row is True):
+        problem = "is not declared: which column names the privacy unit?"
+        remedy = 'pass unit="patient_id", or each_row=True if each row is a different person'
+        raise InvalidParameter("unit", problem=problem, remedy=remedy)
+    if unit is not None and max_rows is None:
+        raise InvalidParameter(
+            "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
+        )
+    relations = {known.relation: known for known in (ADD_REMOVE, CHANGE_ONE)}
+    related = neighbours if isinstance(neighbours, Neighbours) else relations.get(neighbours)
+    if related is None:
+        raise InvalidParameter(
+            "neighbours", problem="is unknown", remedy='pass "add-remove" or "change-one"'
+        )
     if budget is not None and not isinstance(budget, Budget):
         raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
     check_budget(budget)
     place, called = _source(source, name)
     rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
     groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
+    joined = {}
+    for table, other in (public or {}).items():
+        file, alias = _source(held(other), table)
+        types = _types(file, declared=None)
+        joined[table] = PublicTable(name=alias, source=file, columns=types)
     card = DataCard(
         name=called,
         source=place,
@@ -397,9 +372,9 @@ def table(
         max_rows=rows,
         max_groups=rows if unit is not None and groups is None else groups,
         columns=_columns(place, columns, keys),
-        neighbours=_neighbours(neighbours),
+        neighbours=related,
         budget=budget,
-        public={table: _public(table, other) for table, other in (public or {}).items()},
+        public=joined,
     )
     return Table(rows=rows_of(card))
 

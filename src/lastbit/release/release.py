@@ -1,9 +1,9 @@
 """The one way from a query to its answer: check, reserve, run, add noise, settle, then show.
 
 Order of things, and why:
-1. Whoever may not ask is refused, and so is whatever cannot be answered: the columns of the answer
-   are made without rows, its certificate is checked without rows, and the very statement runs on
-   tables without rows. None of it depends on a row.
+1. Users who may not ask are refused, and questions that cannot be answered: the columns of the
+   answer are made without rows, its certificate is checked without rows, and the statement itself
+   runs on tables without rows. None of it depends on a row.
 2. A question that was answered on the same data before gets the recorded answer, at no charge.
 3. The ledger commits the price as a reservation, in one transaction that checks the budget for
    good. If it refuses, nothing was read.
@@ -16,17 +16,17 @@ Theorem  (a) no row is read for an answer without a committed charge. (b) No ans
 Proof    (a) `aggregates` is called after `reserve` has returned, which it does after its commit.
          (b) what is returned is the record of an entry that `reserve` or `settle` read or wrote.
          (c) is `Ledger.settle`'s
-Corollary  whoever kills a query after step 3, at whatever moment, has paid for it, and has seen how
-         long it took and nothing else. A failure in steps 4 and 5 may depend on the data, and is
-         charged as well. To ask the same again on the same data resumes the reservation at no
-         charge: nobody has seen its first noise
+Corollary  a query that is killed after step 3, at any moment, is paid for, and has shown how long
+         it took and nothing else. A failure in steps 4 and 5 may depend on the data, and is charged
+         as well. Asking the same question again on the same data resumes the reservation at no
+         charge: its first noise was never shown
 Differs  the source is looked through before the reservation, for whether it is well-formed, and a
          frame for its fingerprint: every row alike, whatever the question. Without a ledger (Python
          only) nothing is charged, and the answer says so. The time that an answer takes is not part
          of the promise
 Checked  tests/release/test_reserving.py, tests/release/test_failures.py, tests/faults
 
-The certificate of an answer (`certificate_of`) is what `lastbit check` needs to work its price out
+The certificate of an answer (`certificate_of`) is what `lastbit check` needs to compute its price
 again: the query, the plan and digests. The plan has seen no data, and the rows digested are
 released, so it may go wherever the answer goes (tests/release/test_certificate.py).
 """
@@ -50,8 +50,8 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
+from lastbit.files import same_place
 from lastbit.ledger import Entry, Ledger, one_connection, spared_by
-from lastbit.places import same_place
 from lastbit.release.answer import Answer
 from lastbit.release.having import kept
 from lastbit.release.intervals import Column, columns_of
@@ -61,7 +61,6 @@ from lastbit.tables import (
     ColumnName,
     Constant,
     DataCard,
-    Measure,
     Plan,
     Query,
     aggregates,
@@ -90,6 +89,7 @@ def certificate_of(
     hash of the reservation that paid for it: quoted later, it proves that no entry was lost.
     """
     card, written = plan.card, plan.to_json()
+    moves = {m.name: sensitivity_of(m, card, groups=plan.groups) for m in plan.measures}
     claim = {
         "table": card.name,
         "unit": card.unit,
@@ -102,24 +102,22 @@ def certificate_of(
         "query": plan.query.to_json(),
         "plan": written,
         "plan_digest": plan.digest,
-        "moves": {measure.name: _moves(plan, measure) for measure in plan.measures},
+        "moves": {
+            name: {norm: str(getattr(found, norm)) for norm in ("l1", "l2_squared", "linf")}
+            for name, found in moves.items()
+        },
         "ledger": head,
     }
     return certificate("release", claim, beliefs("release", claim), body)
 
 
-def _moves(plan: Plan, measure: Measure) -> dict[str, str]:
-    found = sensitivity_of(measure, plan.card, groups=plan.groups)
-    return {norm: str(getattr(found, norm)) for norm in ("l1", "l2_squared", "linf")}
-
-
 _NOT_MADE = "the answer could not be made; nothing was released"
 _CHARGED = (
-    "the price stays charged, and to ask the same again is free as long as the data are the same"
+    "the price stays charged; asking the same question again is free while the data are unchanged"
 )
 _UNKNOWN = (
-    "whether the price is charged cannot be told, since the ledger no longer holds its entry or "
-    "cannot be read; look at lastbit ledger verify before you ask again"
+    "it is unclear whether you were charged: the ledger cannot be read or has lost the entry; run "
+    "`lastbit ledger verify` before asking again"
 )
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotCertified)
 
@@ -208,15 +206,15 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
 def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:
     """What `work` gives; its errors say that the price is paid, and how to come by the answer.
 
-    `held` tells whether the ledger still has the reservation: what it does not say is not said.
+    `held` says whether the ledger still has the reservation; if it does not, the message
+    claims nothing about the charge.
     """
     try:
         return sealed(work, words=_NOT_MADE)
     except InvalidParameter as error:
         remedy = f"{error.remedy}; {_CHARGED if held() else _UNKNOWN}"
-        failed: LastbitError = InvalidParameter(
-            error.parameter, problem=error.problem, remedy=remedy
-        )
+        wrong, problem = error.parameter, error.problem
+        failed: LastbitError = InvalidParameter(wrong, problem=problem, remedy=remedy)
     except LastbitError as error:
         kind = type(error) if type(error) in _WORDED else EngineFailed
         failed = kind(f"{error}; {_CHARGED if held() else _UNKNOWN}")
@@ -227,9 +225,6 @@ def _fingerprint(books: Ledger, card: DataCard) -> str:
     return sealed(
         lambda: books.keyed(fingerprint(card)), words="the source could not be read; check it"
     )
-
-
-# ---------------------------------------------------------------- before anything is read
 
 
 def _user() -> str:
@@ -256,22 +251,29 @@ def _opened(ledger: Any, card: DataCard) -> Ledger | None:
 
 
 def _question(plan: Plan, data: str | None) -> str:
-    """Digest of all that the answer depends on but the noise: query, price, card, data."""
+    """Digest of everything the answer depends on except the noise: query, price, card, data."""
     card = plan.card
     public = [card.public[name].source for name in sorted(card.public)]
-    asked = {
-        "query": plan.query.digest,
-        "asked": plan.asked.to_json(),
-        "card": [card.name, card.unit, card.max_rows, card.max_groups, card.neighbours.relation],
-        "types": _types(plan.query, card),
-        "tables": [source.table for source in (card.source, *public)],
-        "data": data,
-    }
-    return digest_of(asked)
+    return digest_of(
+        {
+            "query": plan.query.digest,
+            "asked": plan.asked.to_json(),
+            "card": [
+                card.name,
+                card.unit,
+                card.max_rows,
+                card.max_groups,
+                card.neighbours.relation,
+            ],
+            "types": _types(plan.query, card),
+            "tables": [source.table for source in (card.source, *public)],
+            "data": data,
+        }
+    )
 
 
 def _types(query: Query, card: DataCard) -> list[list[str]]:
-    """How the card reads the columns that matter: 007 is a number or a text as it says.
+    """How the card reads the columns that matter: it decides whether 007 is a number or text.
 
     Bounds, steps, keys and missing values are in the query; types are on the card alone.
     """
@@ -319,9 +321,6 @@ def _check_runnable(plan: Plan) -> None:
     rehearse(plan.query, plan.card, plan.measures)
 
 
-# ---------------------------------------------------------------- the engine, and the noise
-
-
 def _noisy(plan: Plan) -> Noisy:
     """Run the statement and add the noise; raw numbers live in here and nowhere else."""
     secret = secure_bits().fill(32).tobytes().hex()
@@ -351,9 +350,6 @@ def _check_shape(plan: Plan, raw: Any) -> None:
         raise EngineFailed("units")
 
 
-# ---------------------------------------------------------------- the record
-
-
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:
     """The record of a new answer; to be called sealed, since it is not settled yet."""
     noisy = _noisy(plan)
@@ -372,23 +368,21 @@ def _record(
     import lastbit  # late: the package imports this room
 
     columns = columns_of(plan, noisy)
-    asked = plan.asked.to_json()
     rows = _rows(plan.query, noisy, columns)
     told = _told(plan, columns)
-    # the checker has the last word, before anything is settled
-    certificate = certificate_of(plan, columns=told, rows=rows, head=head)
     return {
         "lastbit": lastbit.__version__,
         "table": plan.card.name,
         "question": question,
-        "asked": {"sql": sql, "query": plan.query.to_json(), **asked},
+        "asked": {"sql": sql, "query": plan.query.to_json(), **plan.asked.to_json()},
         "columns": told,
         "rows": rows,
         "cost": plan.cost.to_json(),
         "guarantee": plan.guarantee,
         "plan": plan.to_json(),
         "notes": [*notes, *_notes(plan)],
-        "certificate": certificate,
+        # the checker has the last word, before anything is settled
+        "certificate": certificate_of(plan, columns=told, rows=rows, head=head),
         "entry": None,
     }
 
@@ -403,10 +397,8 @@ def _told(plan: Plan, columns: list[Column]) -> list[dict[str, Any]]:
 
 def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, Any]]:
     """The rows of the answer, HAVING, ORDER BY and LIMIT applied to what is released."""
-    names = [*(key.name for key in query.keys), *(column.name for column in columns)]
-    values = [
-        [*keys, *(column.cells[i].value for column in columns)] for i, keys in enumerate(noisy.keys)
-    ]
+    names = [key.name for key in query.keys] + [column.name for column in columns]
+    values = [[*keys, *(c.cells[i].value for c in columns)] for i, keys in enumerate(noisy.keys)]
     return [
         {
             "keys": [to_json(Constant(key)) for key in noisy.keys[i]],
@@ -417,7 +409,7 @@ def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, A
 
 
 def _notes(plan: Plan) -> list[str]:
-    """What a reader must know; public, and the same whatever the data are."""
+    """What a reader must know; public, and the same for all data. The checker knows these words."""
     notes = [
         "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
         "limits on rows, bounds and rounding did to the data, and nobody may know if they did."

@@ -9,7 +9,7 @@ Why answers are private, in one paragraph. Rows are filtered and turned into bou
 one. Each unit's rows share a bounded weight, so one unit adds a bounded amount to any sum of them
 (`plan/sensitivity.py`, with proofs). Sums of integers have no order and no rounding. Undeclared
 keys are shown only if enough units have them (partition selection). Everything that is released is
-such a sum with exact noise, a choice among public candidates by an exact mechanism, or worked out
+such a sum with exact noise, a choice among public candidates by an exact mechanism, or computed
 from these.
 
 | folder | files |
@@ -18,13 +18,13 @@ from these.
 | `query/` | `expression` (over one row), `types` (what is known of one), |
 | | `query` (a question as a value), `aggregates` (what can be asked in Python) |
 | `sql/` | `parse` (text to tree), `statement`, `rows`, `expressions`, `aggregates` |
-| `plan/` | `measures` (integer vectors), `sensitivity`, `ranks` (quantiles), `price`, |
+| `plan/` | `sensitivity` (integer vectors, and how far they move), `ranks` (quantiles), `price`, |
 | | `calibrate` (from a price to noise), `parts` (the mechanisms), `plan` |
-| `compile/` | `statement` (SQL out), `rows`, `expressions`, `steps`, `literals` |
+| `compile/` | `statement` (SQL out), `rows`, `expressions`, `steps` |
 | `backends/` | `csv_records`, `aggregated` (what an engine gives back), `duckdb/` |
 
-`limits.py` says how large a question may be; `sealing.py` runs work on secrets whose failures carry
-nothing out.
+`limits.py` says how large a question may be, and runs work on secrets whose failures carry nothing
+out (`sealed`).
 """
 
 from lastbit.doors import opened

@@ -1,3 +1,6 @@
+from lastbit.tables.backends.aggregated import (
+    Aggregates as Aggregates,
+)
 from lastbit.tables.backends.csv_records import (
     Header as Header,
     check_records as check_records,
@@ -31,9 +34,8 @@ from lastbit.tables.card.schema import (
     PublicTable as PublicTable,
     Source as Source,
 )
-from lastbit.tables.plan.measures import (
-    Measure as Measure,
-    Recipe as Recipe,
+from lastbit.tables.limits import (
+    sealed as sealed,
 )
 from lastbit.tables.plan.parts import (
     GaussianPart as GaussianPart,
@@ -56,6 +58,8 @@ from lastbit.tables.plan.price import (
     suggested as suggested,
 )
 from lastbit.tables.plan.sensitivity import (
+    Measure as Measure,
+    Recipe as Recipe,
     sensitivity_of as sensitivity_of,
     weight_one as weight_one,
 )
@@ -91,9 +95,6 @@ from lastbit.tables.query.query import (
     GroupKey as GroupKey,
     OrderBy as OrderBy,
     Query as Query,
-)
-from lastbit.tables.sealing import (
-    sealed as sealed,
 )
 from lastbit.tables.sql.rows import (
     SelectedRows as SelectedRows,

@@ -7,86 +7,55 @@ Theorem  a row costs the engine at most a constant, whatever it holds: an expres
          So one row more or less changes time and memory by at most that constant times the rows
          that a join makes of it (at most MOST_MATCHES)
 Checked  tests/tables/test_limits.py counts; bench/timing.py measures
+
+`sealed` runs work on secrets whose failures carry nothing out. An exception holds more
+than its words: the frames it passed, with all that their functions held, and the exceptions it came
+from. A notebook, a debugger or a service that collects errors shows them. So a failure while raw or
+unpaid numbers are in memory ends here, and another error, or the same one stripped, is raised.
+
+Theorem  what leaves `sealed` is a value that `work` returned, an error of the kinds `known` without
+         frames below this one and without a cause or context, a fresh interrupt, or a fresh error
+         with public words
+Checked  tests/tables/test_sealing.py, tests/release/test_canaries.py
 """
 
 from __future__ import annotations
 
-from lastbit.errors import QueryRefused
+from collections.abc import Callable
+from typing import TypeVar
 
-LONGEST_TEXT = 4_096
-"""Bytes of UTF-8 in a text of one row, as read or as worked out; a longer one is missing."""
+from lastbit.errors import EngineFailed, LastbitError, QueryRefused
 
-LONGEST_CONSTANT = 4_096
-"""Bytes of UTF-8 in a text written in a question."""
+# of a row and of what is written about it
+LONGEST_TEXT = 4_096  # bytes of UTF-8 in a text of a row, read or computed; a longer one is missing
+LONGEST_CONSTANT = 4_096  # bytes of UTF-8 in a text written in a question
+LONGEST_PATTERN = 200  # characters of the pattern of LIKE, ILIKE or contains()
+MOST_SINGLE_WILDCARDS = 6  # signs _ in a pattern with %: each may double the work for a character
+LONGEST_NAME = 200  # characters in a name of the answer
+LONGEST_DIGITS = 400  # digits of a number in a question
+LARGEST_EXPONENT = 300  # of a number in a question, in absolute value
 
-LONGEST_PATTERN = 200
-"""Characters of the pattern of LIKE and ILIKE, or of what contains() looks for."""
-
-MOST_SINGLE_WILDCARDS = 6
-"""Signs _ in a pattern that has % too: each may double the work for one character of text."""
-
-LONGEST_NAME = 200
-"""Characters in a name of the answer."""
-
-DEEPEST = 50
-"""Calls inside each other. A chain a + b + c, or a AND b AND c, is one call."""
-
-MOST_NODES = 20_000
-"""Calls, columns and constants in one question, derived columns written out."""
-
+# of a question; derived columns are written out, and a chain a + b + c or a AND b AND c is one call
+DEEPEST = 50  # calls inside each other
+MOST_NODES = 20_000  # calls, columns and constants
 MOST_CALLS = 1_000
-"""Calls in one question, derived columns written out."""
+MOST_TEXT_FUNCTIONS = 64  # of these, functions that read a text: LIKE, lower, CAST from text ...
+MOST_ITEMS = 10_000  # constants of one IN
+MOST_TERMS = 1_000  # arguments of any other call: terms of a sum, parts of a CASE, edges of bin
+MOST_KEYS = 20  # things to group by
+MOST_AGGREGATES = 200  # things to release for every group
+MOST_EDGES = 1 << 16  # edges of a histogram
+MOST_JOINS = 8  # public tables that a question joins with
+MOST_MATCHES = 1_000  # rows that joins may make of one row
 
-MOST_TEXT_FUNCTIONS = 64
-"""Of these, functions that read a text: LIKE, lower, length, CAST from text ..."""
-
-MOST_ITEMS = 10_000
-"""Constants of one IN."""
-
-MOST_TERMS = 1_000
-"""Arguments of any other call: terms of a sum, parts of a CASE, edges of bin."""
-
-MOST_KEYS = 20
-"""Things to group by."""
-
-MOST_AGGREGATES = 200
-"""Things to release for every group."""
-
-MOST_EDGES = 1 << 16
-"""Edges of a histogram."""
-
-MOST_JOINS = 8
-"""Public tables that a question joins with."""
-
-MOST_MATCHES = 1_000
-"""Rows that joins may make of one row."""
-
-LONGEST_SQL = 100_000
-"""Characters of a question in SQL."""
-
-MOST_TOKENS = 20_000
-"""Words and signs of a question in SQL."""
-
-DEEPEST_SQL = 30
-"""Brackets and CASEs that stand inside each other in SQL."""
-
-DEEPEST_TREE = 100
-"""Levels of what the parser makes of it. A chain a + b + c, or a AND b AND c, is one level."""
-
-MOST_COLUMNS = 1_000
-"""Times that a question in SQL names a column."""
-
-MOST_SUBQUERIES = 50
-"""SELECTs in a question in SQL."""
-
-PARSER_STEPS = 20
-"""Steps of the parser, forward and back, for each word; beyond that it goes in circles."""
-
-LONGEST_DIGITS = 400
-"""Digits of a number in a question."""
-
-LARGEST_EXPONENT = 300
-"""Of a number in a question, in absolute value."""
+# of a question in SQL
+LONGEST_SQL = 100_000  # characters
+MOST_TOKENS = 20_000  # words and signs
+DEEPEST_SQL = 30  # brackets and CASEs that stand inside each other
+DEEPEST_TREE = 100  # levels of what the parser makes of it; a chain is one level
+MOST_COLUMNS = 1_000  # times that a column is named
+MOST_SUBQUERIES = 50  # SELECTs
+PARSER_STEPS = 20  # steps of the parser for each word, forward and back; beyond, it goes in circles
 
 _LONGEST_SHOWN = 60
 
@@ -94,3 +63,34 @@ _LONGEST_SHOWN = 60
 def refused(what: str, problem: str, remedy: str, **arguments: str) -> QueryRefused:
     """A refusal of a question; `what` is the analyst's own text, cut."""
     return QueryRefused(what[:_LONGEST_SHOWN], problem=problem, remedy=remedy, **arguments)
+
+
+Result = TypeVar("Result")
+
+
+def sealed(
+    work: Callable[[], Result],
+    *,
+    words: str,
+    known: tuple[type[LastbitError], ...] = (LastbitError,),
+) -> Result:
+    """What `work` gives. `known` errors keep their words; of any other nothing is left but `words`.
+
+    >>> sealed(lambda: [731][1], words="the noise could not be added")
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.EngineFailed: the noise could not be added
+    """
+    failed: BaseException
+    try:
+        return work()
+    except known as error:
+        failed = error.with_traceback(None)
+        failed.__cause__ = failed.__context__ = None
+    except KeyboardInterrupt:
+        failed = KeyboardInterrupt()
+    except SystemExit as error:
+        failed = SystemExit(error.code if isinstance(error.code, int) else 1)
+    except BaseException:  # a panic of other people's code is no Exception, and has words too
+        failed = EngineFailed(words)
+    raise failed  # outside of the handler, so that it has no context

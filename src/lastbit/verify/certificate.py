@@ -18,7 +18,7 @@ from typing import Any
 from lastbit.canonical import digest_of
 from lastbit.checker import beliefs, problem_of
 from lastbit.errors import InvalidParameter, NotCertified
-from lastbit.places import content_of, written_over
+from lastbit.files import content_of, written_over
 
 VERSION = 1
 _LONGEST = 1 << 28

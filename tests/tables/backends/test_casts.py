@@ -21,7 +21,7 @@ from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.expressions import SQL_TYPES, cast_column, checked
-from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
 

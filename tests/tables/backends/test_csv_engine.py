@@ -16,7 +16,7 @@ from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connec
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, Source
-from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.query import Aggregate, Query
 from tests.tables.csv_oracles import by_python, chances, encoded, file_text, record, wanted
 

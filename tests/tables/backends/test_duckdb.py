@@ -19,7 +19,7 @@ from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
 

@@ -17,7 +17,7 @@ from lastbit.tables.backends.duckdb.engine import (
     prepared,
 )
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, PublicJoin, Query
 

@@ -24,13 +24,12 @@ from lastbit.tables.backends.duckdb.engine import (
     connected,
     fingerprint,
 )
-from lastbit.tables.backends.duckdb.files import opened
-from lastbit.tables.backends.duckdb.frames import plain_frame
+from lastbit.tables.backends.duckdb.files import opened, plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.expressions import cast_column
-from lastbit.tables.compile.literals import identifier
-from lastbit.tables.plan.measures import measures_of
+from lastbit.tables.compile.steps import identifier
+from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
 

@@ -11,6 +11,5 @@ values of the data, so none of them leaves a backend: `EngineFailed` says what c
 | `aggregated.py` | what an engine gives back: raw integers, which show themselves to nobody |
 | `duckdb/engine.py` | `aggregates`, `fingerprint`, `rehearse`, `columns_of`, `one_database` |
 | `duckdb/sources.py` | CSV, Parquet and DuckDB files, and frames, as views of a session |
-| `duckdb/files.py` | the files of a source: each once, and the same from first to last |
-| `duckdb/frames.py` | frames as DuckDB can read them, each value by itself |
+| `duckdb/files.py` | the files of a source, each once; frames as DuckDB can read them |
 """

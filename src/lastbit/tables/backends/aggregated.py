@@ -9,7 +9,7 @@ from typing import Any
 
 from lastbit.errors import EngineFailed
 from lastbit.tables.compile.statement import UNITS, Statement
-from lastbit.tables.plan.measures import Measure
+from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import Value
 from lastbit.tables.query.query import Query
 

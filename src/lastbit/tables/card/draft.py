@@ -1,18 +1,16 @@
-"""A card held against its source: names and types of columns, never a value.
+"""The draft of a data card, and a card compared with its source: names and types, never a value.
 
-The draft of a data card: column names and types, and what only the steward can decide.
-
-No value is looked at. The types of Parquet and DuckDB files stand in their schema; a CSV file has
-only names (its first line), so every type is left to be decided there. The word "decide" is no
-value: a card that still has it is refused.
+The types of Parquet and DuckDB files stand in their schema; a CSV file has only names (its first
+line), so every type is left to be decided. A card that still has the word "decide" is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb.engine import columns_of
@@ -61,6 +59,12 @@ path = {ledger}
 #   nullable = false       every row has a value; a mean then shares the count of all rows
 # Take bounds and keys from what everybody knows (a form, a law), never from the data.
 """
+_HINTS = MappingProxyType(
+    {
+        **dict.fromkeys(("integer", "number"), "# bounds = [0, 100]\n"),
+        "text": '# keys = ["a", "b"]\n',
+    }
+)
 _NUMBERLIKE = re.compile(r"\s*[+-]?[\d.,' _]*\d[\d.,' _%]*([eE][+-]?\d+)?\s*")
 
 
@@ -73,10 +77,19 @@ def drafted(source: Source, columns: Mapping[str, ColumnType | None], *, name: s
     >>> text.splitlines()[-3:]
     ['[columns."first name"]', 'type = "text"', '# keys = ["a", "b"]']
     """
-    head = _HEAD.format(
-        name=toml_string(name), source=_source_toml(source), ledger=toml_string(f"{name}.ledger")
-    )
-    return head + "".join(_column(column, kind) for column, kind in columns.items())
+    paths = [toml_string(path) for path in source.paths]
+    place = paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
+    if source.kind == "duckdb":
+        place = f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"
+    ledger = toml_string(f"{name}.ledger")
+    text = _HEAD.format(name=toml_string(name), source=place, ledger=ledger)
+    for column, kind in columns.items():
+        text += f"\n[{toml_key('columns', column)}]\n"
+        if kind is None:
+            text += 'type = "decide"  # integer, number, text, boolean, date or timestamp\n'
+        else:
+            text += f"type = {toml_string(kind)}\n{_HINTS.get(kind, '')}"
+    return text
 
 
 def columns_to_draft(
@@ -93,11 +106,9 @@ def check_names(source: Source, names: Iterable[str]) -> None:
     A file without a header would give away its first row as names.
     """
     if source.kind == "csv" and any(map(_value_like, names)):
-        raise InvalidParameter(
-            "the first line",
-            problem="looks like a row of values, not like names of columns",
-            remedy="write a header above it, in which no name is a number, a date or an address",
-        )
+        problem = "looks like a row of values, not like names of columns"
+        remedy = "write a header above it, in which no name is a number, a date or an address"
+        raise InvalidParameter("the first line", problem=problem, remedy=remedy)
 
 
 def table_name(text: str) -> str:
@@ -119,28 +130,6 @@ def _value_like(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _source_toml(source: Source) -> str:
-    paths = [toml_string(path) for path in source.paths]
-    if source.kind == "duckdb":
-        return f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"
-    return paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
-
-
-def _column(name: str, kind: ColumnType | None) -> str:
-    return "\n".join(["", f"[{toml_key('columns', name)}]", *_fields(kind), ""])
-
-
-def _fields(kind: ColumnType | None) -> Iterator[str]:
-    if kind is None:
-        yield 'type = "decide"  # integer, number, text, boolean, date or timestamp'
-        return
-    yield f"type = {toml_string(kind)}"
-    if kind in ("integer", "number"):
-        yield "# bounds = [0, 100]"
-    elif kind == "text":
-        yield '# keys = ["a", "b"]'
 
 
 _DAYS = ("date", "timestamp")
@@ -194,20 +183,13 @@ def _compare(
         elif (
             source.kind != "csv"
             and (kind in _DAYS) != (actual in _DAYS)
-            and "text"
-            not in (
-                kind,
-                actual,
-            )
+            and "text" not in (kind, actual)
         ):
             problem = f"is {kind} here and {actual} in the source: every value would be missing"
             found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
-        elif source.kind != "csv":
-            found.notes.extend(_notes(name, kind, actual))
-
-
-def _notes(name: str, kind: ColumnType, actual: ColumnType) -> Iterator[str]:
-    if actual == "text" and kind != "text":
-        yield f"{name}: the source has text; what does not read as {kind} counts as missing."
-    elif actual == "number" and kind == "integer":
-        yield f"{name}: the source has numbers with a point; they are rounded to whole ones."
+        elif source.kind != "csv" and actual == "text" and kind != "text":
+            said = f"the source has text; what does not read as {kind} counts as missing."
+            found.notes.append(f"{name}: {said}")
+        elif source.kind != "csv" and actual == "number" and kind == "integer":
+            said = "the source has numbers with a point; they are rounded to whole ones."
+            found.notes.append(f"{name}: {said}")

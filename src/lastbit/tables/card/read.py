@@ -3,12 +3,9 @@
 Everything that decides about privacy must be written: the unit, how many rows of it count, the
 neighbour relation and the budget have no defaults. Numbers are exact: `0.1` on a card is 1/10.
 A card is refused with its lines and remedies, all problems at once. The ledger, if the card names
-none, is `<name of the table>.ledger` beside the card: whoever copies or renames the card's file
-must not find a fresh budget. All paths are relative to the card's real folder, links followed: by
-whatever symbolic link a card is reached, it finds one ledger and one source.
-
-In order: TOML text in which no name can become another line; the lines on which fields stand, which
-`tomllib` does not tell; single fields, each with its problem noted; and the card as a whole.
+none, is `<name of the table>.ledger` beside the card: a copied or renamed card must not come with a
+fresh budget. All paths are relative to the card's real folder, links followed: by whatever symbolic
+link a card is reached, it finds one ledger and one source.
 """
 
 from __future__ import annotations
@@ -26,11 +23,11 @@ from typing import Any, TypeVar, cast
 
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
-from lastbit.places import content_of
-from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.files import content_of
+from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import TYPES, Budget, Column, DataCard, PublicTable, Source
-from lastbit.tables.plan.measures import grid_of
 from lastbit.tables.plan.price import check_budget
+from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.types import check_bounds
 
@@ -49,7 +46,11 @@ def toml_string(value: str) -> str:
         )
     # JSON's escapes are all TOML's too; what JSON would leave invisible, or steers, is escaped here
     written = json.dumps(value, ensure_ascii=False)
-    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in written)
+    codes = ((letter, ord(letter)) for letter in written)
+    return "".join(
+        letter if letter.isprintable() else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+        for letter, code in codes
+    )
 
 
 def toml_key(*parts: str) -> str:
@@ -59,10 +60,6 @@ def toml_key(*parts: str) -> str:
     'columns."first name".type'
     """
     return ".".join(part if _BARE.fullmatch(part) else toml_string(part) for part in parts)
-
-
-def _escaped(letter: str) -> str:
-    return f"\\u{ord(letter):04x}" if ord(letter) < 1 << 16 else f"\\U{ord(letter):08x}"
 
 
 KeyPath = tuple[str, ...]
@@ -113,17 +110,13 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         if "\n" in match[0]:
             first = text.count("\n", 0, match.start()) + 1
             inside.update(range(first + 1, first + match[0].count("\n") + 1))
-    bare = _STRING.sub(_blanked, text).split("\n")
+    bare = _STRING.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text).split("\n")
     depth = 0
     for number, line in enumerate(text.split("\n"), start=1):
         if depth == 0 and number not in inside:
             yield number, line
         code = bare[number - 1]
         depth += code.count("[") + code.count("{") - code.count("]") - code.count("}")
-
-
-def _blanked(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
 
 
 def _parts(name: str) -> KeyPath:
@@ -166,30 +159,28 @@ class Problem:
         return f"{self.where} {self.problem}; {self.remedy}"
 
 
-def refusal(named: str, problems: list[Problem]) -> CardRefused:
-    """All of them as one error."""
+def _accepted(examined: Examined) -> DataCard:
+    """The card, or all its problems as one error."""
+    if examined.card is not None:
+        return examined.card
+    named, problems = examined.named, examined.problems
     if len(problems) == 1:
         (one,) = problems
         place = f"{named}, line {one.line}: {one.where}"
-        return CardRefused(place, problem=one.problem, remedy=one.remedy)
+        raise CardRefused(place, problem=one.problem, remedy=one.remedy)
     told = [f"line {one.line}: {one}." for one in sorted(problems)[:_MOST_TOLD]]
     if len(problems) > _MOST_TOLD:
         told.append(f"... and {len(problems) - _MOST_TOLD} more.")
     count = f"has {len(problems)} problems"
-    return CardRefused(named, problem=count, remedy="fix them:\n" + "\n".join(told))
+    raise CardRefused(named, problem=count, remedy="fix them:\n" + "\n".join(told))
 
 
-class Fields:
-    """The fields of a card, and the problems found so far."""
+class _Reader:
+    """The fields of a card, then its sections; notes the problems found so far."""
 
     def __init__(self, data: Mapping[str, Any], text: str, folder: Path) -> None:
         self.data, self.lines, self.folder = data, lines_of(text), folder
         self.found: dict[Problem, None] = {}
-
-    @property
-    def problems(self) -> list[Problem]:
-        """In the order of lines."""
-        return sorted(self.found)
 
     def wrong(self, path: KeyPath, problem: str, remedy: str, *, undecided: bool = False) -> None:
         """Note a problem."""
@@ -206,8 +197,6 @@ class Fields:
             at = (*path, field) if field in _FIELDS else path
             self.wrong(at, error.problem, error.remedy)
             return None
-
-    # -- sections --
 
     def section(self, name: str, *, needed: bool = True) -> dict[str, Any]:
         """A table of the card; empty if it is not there."""
@@ -317,139 +306,6 @@ class Fields:
         folder = str(self.folder)  # in which nothing is a pattern
         return str(Path(glob.escape(folder) if _PATTERN.search(text) else folder) / text)
 
-
-def source_of(*paths: str) -> Source:
-    """The files as a source; what they are is told by the ends of their names.
-
-    >>> source_of("a.parquet", "b.parquet").kind
-    'parquet'
-    """
-    kinds = {_kind(path) for path in paths}
-    if len(kinds) != 1 or None in kinds:
-        raise InvalidParameter(
-            "source",
-            problem="is of no one known kind",
-            remedy="name files that all end in .csv, .tsv or .csv.gz, or all in .parquet",
-        )
-    return Source(kind=cast(Any, kinds.pop()), paths=paths)
-
-
-def _kind(path: str) -> str | None:
-    name = path.lower()
-    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
-        return "csv"
-    return "parquet" if name.endswith((".parquet", ".pq")) else None
-
-
-_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
-_LONGEST = 1 << 22
-_MOST_DOTS = 100
-_KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
-_PARTS = re.compile(r"[={},]")
-_FILE_NAME = re.compile(r"[\w-][\w .-]*")
-_DATA = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".duckdb", ".ddb", ".db")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
-    """A card that was read, and what is wrong with it; only one without problems is a card."""
-
-    named: str
-    card: DataCard | None
-    problems: list[Problem]
-    lines: Mapping[tuple[str, ...], int]
-
-
-def read_card(path: str | Path) -> DataCard:
-    """The card in this file; its paths are relative to it."""
-    return _accepted(examined(path))
-
-
-def card_from(text: str, *, folder: Path, named: str = "card") -> DataCard:
-    """The card that a TOML text says; `named` is how errors call it."""
-    return _accepted(_examined(text, folder=folder, named=named))
-
-
-def examined(path: str | Path) -> Examined:
-    """The card in this file with all its problems; refuses only what is no text."""
-    place = Path(path)
-    if place.suffix.lower() in _DATA:
-        raise CardRefused(
-            str(place),
-            problem="is no data card: those end in .toml",
-            remedy=f"name the card, or draft one: lastbit card new {place.name}",
-        )
-    try:
-        raw = content_of(place, most=_LONGEST)
-        real = Path(os.path.realpath(place))
-    except OSError as error:
-        raise CardRefused(
-            str(place), problem=f"cannot be read ({error.strerror})", remedy="pass a TOML file"
-        ) from None
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise CardRefused(
-            str(place), problem="is no text in UTF-8", remedy="pass a TOML file"
-        ) from None
-    found = _examined(text, folder=real.parent, named=place.name)
-    if found.card is None:
-        return found
-    return replace(found, card=replace(found.card, file=str(real)))
-
-
-def _accepted(found: Examined) -> DataCard:
-    if found.card is None:
-        raise refusal(found.named, found.problems)
-    return found.card
-
-
-def _examined(text: str, *, folder: Path, named: str) -> Examined:
-    text = text.replace("\r\n", "\n")
-    try:
-        _check_keys(text)
-        data = tomllib.loads(text, parse_float=Written)
-    except (ValueError, RecursionError) as error:
-        return Examined(named=named, card=None, problems=[_syntax(text, error)], lines={})
-    reader = _Reader(data, text, folder)
-    card = reader.card()
-    problems = reader.problems
-    return Examined(
-        named=named, card=None if problems else card, problems=problems, lines=reader.lines
-    )
-
-
-def _check_keys(text: str) -> None:
-    """That no key is a.a.a ... for ever: the time to read one grows with the square of its dots."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > _MOST_DOTS and any(
-            part.count(".") > _MOST_DOTS and _KEY.fullmatch(part) for part in _PARTS.split(line)
-        ):
-            raise tomllib.TOMLDecodeError(f"a key has too many dots (at line {number}, column 1)")
-
-
-def _syntax(text: str, error: Exception) -> Problem:
-    """Where the text stops being TOML. Nothing of it is repeated: it may be data, and no card."""
-    told = str(error)
-    place = re.search(r"\(at line (\d+)", told)
-    line = int(place[1]) if place else text.count("\n") + 1
-    reason = told.partition(" (at ")[0]
-    if isinstance(error, RecursionError):
-        reason = "nested too deeply"
-    elif not isinstance(error, tomllib.TOMLDecodeError):  # the interpreter's own limit
-        digits = re.search(r"[0-9_]{1000}", text)
-        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
-        reason = "a number has too many digits"
-    elif reason.startswith("Cannot declare"):
-        reason = "a section is there twice"
-    elif "haracter" in reason or "key '" in reason:
-        reason = "something stands there that may not"
-    return Problem(line, "the card", f"is no TOML here: {reason}", "fix this line")
-
-
-class _Reader(Fields):
-    """The sections of a card."""
-
     def card(self) -> DataCard | None:
         """The whole card; nothing is meant by it if there are problems."""
         self.known((), self.data, _SECTIONS)
@@ -457,6 +313,8 @@ class _Reader(Fields):
         columns = self._columns()
         name = self._name(("table", "name"), table.get("name"))
         source = self.source(("table", "source"), table.get("source"))
+        among = ("add-remove", "change-one")
+        kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
         unit, rows, groups = self._unit()
         values: dict[str, Any] = {
             "name": name,
@@ -465,7 +323,7 @@ class _Reader(Fields):
             "max_rows": rows,
             "max_groups": groups,
             "columns": columns,
-            "neighbours": self._neighbours(table),
+            "neighbours": CHANGE_ONE if kind == "change-one" else ADD_REMOVE,
             "budget": self._budget(),
             "ledger": self._ledger(name),
             "users": self._users(),
@@ -478,14 +336,12 @@ class _Reader(Fields):
         self.known((name,), fields, names)
         return fields
 
-    def _name(self, path: tuple[str, ...], value: Any) -> str:
+    def _name(self, path: KeyPath, value: Any) -> str:
         remedy = "name the table, as queries call it"
         name = self.text(path, value, remedy)
         if not name.isprintable():
             self.wrong(path, "has letters that cannot be seen", remedy)
         return name
-
-    # -- columns --
 
     def _columns(self) -> dict[str, Column]:
         section = self.section("columns")
@@ -501,7 +357,7 @@ class _Reader(Fields):
             self.wrong(("columns",), "are none", "describe each column that may be used")
         return found
 
-    def _column(self, path: tuple[str, ...], fields: Mapping[str, Any]) -> Column | None:
+    def _column(self, path: KeyPath, fields: Mapping[str, Any]) -> Column | None:
         self.known(path, fields, ("type", "bounds", "step", "keys", "nullable"))
         kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
         nullable = fields.get("nullable", True)
@@ -526,21 +382,15 @@ class _Reader(Fields):
         }
         column = self.attempt(path, lambda: Column(**values))
         if column is not None and column.bounds is not None:
-            self._gridded(path, column.bounds, column.step)
+            try:  # whether a mean can be computed within these bounds, on this grid
+                check_bounds("bounds", column.bounds)
+                grid_of(column.bounds, column.step, centre=sum(column.bounds, Fraction(0)) / 2)
+            except InvalidParameter as error:
+                field = "step" if error.parameter == "step" else "bounds"
+                self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)
         return column
 
-    def _gridded(
-        self, path: tuple[str, ...], bounds: tuple[Fraction, Fraction], step: Fraction | None
-    ) -> None:
-        """That a mean can be worked out within these bounds, on this grid."""
-        try:
-            check_bounds("bounds", bounds)
-            grid_of(bounds, step, centre=(bounds[0] + bounds[1]) / 2)
-        except InvalidParameter as error:
-            field = "step" if error.parameter == "step" else "bounds"
-            self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)
-
-    def _told_apart(self, path: tuple[str, ...], names: Mapping[str, Any]) -> None:
+    def _told_apart(self, path: KeyPath, names: Mapping[str, Any]) -> None:
         """SQL does not tell cases apart, and knows neither empty names nor NUL."""
         seen: set[str] = set()
         for name in names:
@@ -550,18 +400,16 @@ class _Reader(Fields):
                 self.wrong((*path, name), "is there in another case too", "rename one, or drop it")
             seen.add(name.lower())
 
-    # -- unit, neighbours, budget --
-
     def _unit(self) -> tuple[str | None, int | None, int | None]:
         fields = self._table("unit", ("column", "each_row", "max_rows", "max_groups"))
         column = self._unit_column(fields) if "unit" in self.data else None
         rows: int | None = 1
         if "max_rows" in fields or fields.get("each_row") is not True:
-            remedy = "write max_rows = 20, say: so many rows of one unit count"
+            remedy = "write max_rows = 20, say: that many rows of one unit count"
             rows = self.whole(("unit", "max_rows"), fields.get("max_rows"), remedy)
         groups = fields.get("max_groups")
         if groups is not None:
-            remedy = "write max_groups = 5, say: so many groups of one unit are shown; or drop it"
+            remedy = "write max_groups = 5, say: a unit counts in that many groups; or drop it"
             groups = self.whole(("unit", "max_groups"), groups, remedy)
         return column, rows, groups
 
@@ -582,11 +430,6 @@ class _Reader(Fields):
             self.wrong(path, "is no column of the card", f"add [{toml_key('columns', column)}]")
         return column
 
-    def _neighbours(self, table: Mapping[str, Any]) -> Neighbours:
-        value = table.get("neighbours")
-        kind = self.choice(("table", "neighbours"), value, ("add-remove", "change-one"))
-        return CHANGE_ONE if kind == "change-one" else ADD_REMOVE
-
     def _budget(self) -> Budget | None:
         fields = self._table("budget", ("epsilon", "delta", "rho"))
         names = [name for name in ("epsilon", "delta", "rho") if name in fields]
@@ -602,8 +445,6 @@ class _Reader(Fields):
         if budget is not None:
             self.attempt(("budget",), lambda: check_budget(budget))
         return budget
-
-    # -- ledger, users, public tables --
 
     def _ledger(self, name: str) -> str | None:
         path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
@@ -647,7 +488,7 @@ class _Reader(Fields):
         self._told_apart(("public",), section)
         return found
 
-    def _public_columns(self, path: tuple[str, ...], value: Any) -> dict[str, ColumnType]:
+    def _public_columns(self, path: KeyPath, value: Any) -> dict[str, ColumnType]:
         if not isinstance(value, dict) or not value:
             problem = "is missing" if value is None else "names no columns"
             self.wrong(path, problem, 'write columns = {region = "text"}')
@@ -656,6 +497,113 @@ class _Reader(Fields):
             self.choice((*path, name), kind, TYPES)
         self._told_apart(path, value)
         return value
+
+
+def source_of(*paths: str) -> Source:
+    """The files as a source; what they are is told by the ends of their names.
+
+    >>> source_of("a.parquet", "b.parquet").kind
+    'parquet'
+    """
+    names = [path.lower() for path in paths]
+    if names and all(name.removesuffix(".gz").endswith((".csv", ".tsv")) for name in names):
+        return Source(kind="csv", paths=paths)
+    if names and all(name.endswith((".parquet", ".pq")) for name in names):
+        return Source(kind="parquet", paths=paths)
+    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet"
+    raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
+
+
+_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
+_LONGEST = 1 << 22
+_MOST_DOTS = 100
+_KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
+_PARTS = re.compile(r"[={},]")
+_FILE_NAME = re.compile(r"[\w-][\w .-]*")
+_DATA = (".csv", ".tsv", ".gz", ".parquet", ".pq", ".duckdb", ".ddb", ".db")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A card that was read, and what is wrong with it; only one without problems is a card."""
+
+    named: str
+    card: DataCard | None
+    problems: list[Problem]
+    lines: Mapping[tuple[str, ...], int]
+
+
+def read_card(path: str | Path) -> DataCard:
+    """The card in this file; its paths are relative to it."""
+    return _accepted(examined(path))
+
+
+def card_from(text: str, *, folder: Path, named: str = "card") -> DataCard:
+    """The card that a TOML text says; `named` is how errors call it."""
+    return _accepted(_examined(text, folder=folder, named=named))
+
+
+def examined(path: str | Path) -> Examined:
+    """The card in this file with all its problems; refuses only what is no text."""
+    place = Path(path)
+    if place.suffix.lower() in _DATA:
+        raise CardRefused(
+            str(place),
+            problem="is no data card: those end in .toml",
+            remedy=f"name the card, or draft one: lastbit card new {place.name}",
+        )
+    try:
+        raw = content_of(place, most=_LONGEST)
+        real = Path(os.path.realpath(place))
+        text = raw.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else ""
+        problem = reason or "is no text in UTF-8"
+        raise CardRefused(str(place), problem=problem, remedy="pass a TOML file") from None
+    found = _examined(text, folder=real.parent, named=place.name)
+    card = None if found.card is None else replace(found.card, file=str(real))
+    return replace(found, card=card)
+
+
+def _examined(text: str, *, folder: Path, named: str) -> Examined:
+    text = text.replace("\r\n", "\n")
+    try:
+        _check_keys(text)
+        data = tomllib.loads(text, parse_float=Written)
+    except (ValueError, RecursionError) as error:
+        return Examined(named=named, card=None, problems=[_syntax(text, error)], lines={})
+    reader = _Reader(data, text, folder)
+    card, problems = reader.card(), sorted(reader.found)
+    card = None if problems else card
+    return Examined(named=named, card=card, problems=problems, lines=reader.lines)
+
+
+def _check_keys(text: str) -> None:
+    """That no key is a.a.a ... for ever: the time to read one grows with the square of its dots."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MOST_DOTS and any(
+            part.count(".") > _MOST_DOTS and _KEY.fullmatch(part) for part in _PARTS.split(line)
+        ):
+            raise tomllib.TOMLDecodeError(f"a key has too many dots (at line {number}, column 1)")
+
+
+def _syntax(text: str, error: Exception) -> Problem:
+    """Where the text stops being TOML. Nothing of it is repeated: it may be data, and no card."""
+    told = str(error)
+    place = re.search(r"\(at line (\d+)", told)
+    line = int(place[1]) if place else text.count("\n") + 1
+    reason = told.partition(" (at ")[0]
+    if isinstance(error, RecursionError):
+        reason = "nested too deeply"
+    elif not isinstance(error, tomllib.TOMLDecodeError):  # the interpreter's own limit
+        digits = re.search(r"[0-9_]{1000}", text)
+        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        reason = "a number has too many digits"
+    elif reason.startswith("Cannot declare"):
+        reason = "a section is there twice"
+    elif "haracter" in reason or "key '" in reason:
+        reason = "something stands there that may not"
+    return Problem(line, "the card", f"is no TOML here: {reason}", "fix this line")
 
 
 def _shared(one: Source, other: Source) -> bool:

@@ -135,11 +135,9 @@ class Budget:
         for name in ("epsilon", "delta", "rho"):
             value = getattr(self, name)
             if (value > 0) != (name in meant[self.kind]) or value < 0:
-                raise InvalidParameter(
-                    f"budget: {name}",
-                    problem=f"does not suit a budget of kind {self.kind}",
-                    remedy=f"declare {' and '.join(meant[self.kind])}, above 0, and nothing else",
-                )
+                problem = f"does not suit a budget of kind {self.kind}"
+                remedy = f"declare {' and '.join(meant[self.kind])}, above 0, and nothing else"
+                raise InvalidParameter(f"budget: {name}", problem=problem, remedy=remedy)
         probability(self.delta, "budget: delta", one=False, remedy="declare, say, 1e-6")
 
 
@@ -172,11 +170,9 @@ class DataCard:
                 "neighbours", problem="is open", remedy="declare add-remove or change-one"
             )
         if self.unit is None and (self.max_rows != 1 or self.max_groups not in (None, 1)):
-            raise InvalidParameter(
-                "max_rows",
-                problem="is not 1 although each row is a unit",
-                remedy="name the unit's column, or leave max_rows at 1",
-            )
+            problem = "is not 1 although each row is a unit"
+            remedy = "name the unit's column, or leave max_rows at 1"
+            raise InvalidParameter("max_rows", problem=problem, remedy=remedy)
         if not 1 <= self.max_rows <= _MOST_ROWS:
             raise InvalidParameter(
                 "max_rows", problem="is not between 1 and 2**20", remedy="declare a smaller number"
@@ -187,19 +183,14 @@ class DataCard:
             )
         lowered = [name.lower() for name in self.columns]
         if len(set(lowered)) != len(lowered):
-            raise InvalidParameter(
-                "columns",
-                problem="are two whose names differ in case only",
-                remedy="rename one in the source",
-            )
+            problem = "are two whose names differ in case only"
+            raise InvalidParameter("columns", problem=problem, remedy="rename one in the source")
         if self.unit is not None:
             unit = self.column(self.unit)
             if unit.type not in ("integer", "text"):
-                raise InvalidParameter(
-                    "unit: column",
-                    problem=f"is of type {unit.type}",
-                    remedy="use a column of integers or text",
-                )
+                problem = f"is of type {unit.type}"
+                remedy = "use a column of integers or text"
+                raise InvalidParameter("unit: column", problem=problem, remedy=remedy)
 
     def column(self, name: str) -> Column:
         """The column of this name, in whatever case it is written."""

@@ -1,7 +1,7 @@
 """Expressions over one row as SQL that no row can stop, slow down or blow up.
 
 Law      the SQL value is a function of the row's own values (and of public tables)
-Theorem  no value of any row makes the statement raise: whole numbers are worked out in 128 bits and
+Theorem  no value of any row makes the statement raise: whole numbers are computed in 128 bits and
          brought back by TRY_CAST, doubles by IEEE 754, arguments outside of a domain are missing
          before the function sees them. TRY_CAST from a number or a text raises nothing inside and
          evaluates nothing twice. There is no TRY(...), which evaluates its operand row by row, and
@@ -35,8 +35,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile.literals import double, least_double_from, literal, string
-from lastbit.tables.compile.steps import Steps, Typed
+from lastbit.tables.compile.steps import Steps, Typed, double, least_double_from, literal, string
 from lastbit.tables.limits import LONGEST_TEXT, refused
 from lastbit.tables.query.expression import (
     Call,
@@ -136,8 +135,6 @@ class _Spelling:
             return value
         return self.steps.value(checked(value.sql, "number"), value.type, value)
 
-    # ------------------------------------------------------------ types meet
-
     def _as(self, value: Typed, kind: ColumnType | None) -> Typed:
         """The value as this type, which is its own or a wider one."""
         if value.type == kind or kind is None:
@@ -164,8 +161,6 @@ class _Spelling:
             raise _ill_typed(function)
         return [self._as(value, kinds[0]) if value.type is None else value for value in values]
 
-    # ------------------------------------------------------------ functions
-
     def _called(self, function: str, values: list[Typed]) -> Typed:
         match function:
             case "+" | "-" | "*" | "%" | "/" | "negate" | "abs" | "floor" | "ceil":
@@ -176,9 +171,8 @@ class _Spelling:
                 return self._real(function, self._only(function, values, "number", "integer"))
             case "=" | "<>" | "<" | "<=" | ">" | ">=":
                 left, right = self._met(function, values)
-                return self.steps.value(
-                    f"{left.sql} {function} {right.sql}", "boolean", left, right
-                )
+                sql = f"{left.sql} {function} {right.sql}"
+                return self.steps.value(sql, "boolean", left, right)
             case "and" | "or":
                 parts = self._only(function, values, "boolean")
                 sql = f" {function.upper()} ".join(part.sql for part in parts)
@@ -189,8 +183,24 @@ class _Spelling:
             case "is_missing":
                 value = self._settled(values[0])
                 return self.steps.value(f"{value.sql} IS NULL", "boolean", value)
-            case "in" | "case" | "coalesce" | "least" | "greatest" | "clamp" | "bin":
-                return self._choosing(function, values)
+            case "in":
+                first, *rest = self._met(function, values)
+                sql = f"{first.sql} IN ({', '.join(value.sql for value in rest)})"
+                return self.steps.value(sql, "boolean", first, *rest)
+            case "case":
+                return self._case(values)
+            case "bin":
+                return self._bin(values, self._only(function, values, "integer", "number"))
+            case "clamp":
+                met = self._met(function, self._only(function, values, "integer", "number"))
+                x, low, high = (one.sql for one in met)
+                sql = f"WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {x}"
+                return self.steps.choice(f"CASE {sql} END", met[0].type, *met)
+            case "coalesce" | "least" | "greatest":
+                # each once: the engine cannot copy a plan with least(a, b, a)
+                met = list(dict.fromkeys(self._met(function, values)))
+                sql = f"{function}({', '.join(value.sql for value in met)})"
+                return met[0] if len(met) == 1 else self.steps.choice(sql, met[0].type, *met)
             case "to_integer" | "to_number" | "to_text" | "to_date" | "to_boolean":
                 return self._cast(function, values[0])
             case "year" | "quarter" | "month" | "day" | "hour" | "weekday":
@@ -206,7 +216,7 @@ class _Spelling:
             case _:
                 given = self._only(function, values, "text")
         self.steps.of_texts = True
-        return text_value(function, given, self.steps)
+        return self._text(function, given)
 
     def _whole(self, function: str, values: list[Typed]) -> Typed:
         """Whole numbers, in 128 bits from step to step, which two of 64 bits cannot outgrow."""
@@ -268,30 +278,6 @@ class _Spelling:
             case _:
                 return self.steps.value(f"{function}({x})", "number", first)
 
-    def _choosing(self, function: str, values: list[Typed]) -> Typed:
-        match function:
-            case "in":
-                first, *rest = self._met(function, values)
-                sql = f"{first.sql} IN ({', '.join(value.sql for value in rest)})"
-                return self.steps.value(sql, "boolean", first, *rest)
-            case "case":
-                return self._case(values)
-            case "clamp":
-                met = self._met(function, self._only(function, values, "integer", "number"))
-                value, low, high = (one.sql for one in met)
-                sql = (
-                    f"CASE WHEN {value} < {low} THEN {low}"
-                    f" WHEN {value} > {high} THEN {high} ELSE {value} END"
-                )
-                return self.steps.choice(sql, met[0].type, *met)
-            case "bin":
-                return self._bin(values, self._only(function, values, "integer", "number"))
-            case _:
-                # each once: the engine cannot copy a plan with least(a, b, a)
-                met = list(dict.fromkeys(self._met(function, values)))
-                sql = f"{function}({', '.join(value.sql for value in met)})"
-                return met[0] if len(met) == 1 else self.steps.choice(sql, met[0].type, *met)
-
     def _case(self, values: list[Typed]) -> Typed:
         pairs = len(values) // 2 * 2
         conditions = self._only("case", values[0:pairs:2], "boolean")
@@ -326,17 +312,48 @@ class _Spelling:
         return self.steps.value(checked(raw.sql, kind), kind, raw)
 
     def _dates(self, function: str, values: list[Typed]) -> Typed:
-        days = [
-            day
-            if day.type == "date"
-            else self.steps.value(cast_column(day.sql, "date"), "date", day)
-            for day in values
-        ]
+        days = [self._cast("to_date", day) for day in values]
         if function == "start_of_month":
             sql = f"CAST(date_trunc('month', {days[0].sql}) AS DATE)"
             return self.steps.value(sql, "date", *days)
         sql = f"CAST(date_diff('day', {days[0].sql}, {days[1].sql}) AS BIGINT)"
         return self.steps.value(sql, "integer", *days)
+
+    def _text(self, function: str, values: list[Typed]) -> Typed:
+        """A function of texts (and, of substring, whole numbers)."""
+        steps, inner = self.steps, ", ".join(value.sql for value in values)
+        match function:
+            case "like" | "ilike":
+                subject, pattern = values
+                assert pattern.constant  # `check_expression` saw to it
+                if pattern.type is None or pattern.sql.startswith("CAST(NULL"):
+                    return steps.value("CAST(NULL AS BOOLEAN)", "boolean")
+                wanted = string(regular_expression(pattern.sql[1:-1].replace("''", "'")))
+                if function == "ilike":
+                    subject = steps.value(f"lower({subject.sql})", "text", subject)
+                    wanted = f"lower({wanted})"
+                sql = f"regexp_full_match({subject.sql}, {wanted}, 's')"
+                return steps.value(sql, "boolean", subject)
+            case "length":
+                return steps.value(f"length({inner})", "integer", *values)
+            case "contains" | "starts_with":
+                assert function != "contains" or values[1].constant  # `check_expression` saw to it
+                return steps.value(f"{function}({inner})", "boolean", *values)
+            case "lower" | "upper":
+                grown = steps.value(f"{function}({inner})", "text", *values)  # by half, at most
+                return steps.value(checked(grown.sql, "text"), "text", grown)
+            case "trim":
+                return steps.value(f"trim({inner})", "text", *values)
+            case "substring":
+                first, *places = (value.sql for value in values)
+                inside = f"BETWEEN {-_FURTHEST} AND {_FURTHEST - 1}"
+                near = [f"CASE WHEN {place} {inside} THEN {place} END" for place in places]
+                return steps.value(f"substring({', '.join([first, *near])})", "text", *values)
+            case "concat":
+                total = _total([f"coalesce(strlen({value.sql}), 0)" for value in values])
+                sql = f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({inner}) END"
+                return steps.value(sql, "text", *values)
+        raise refused(function[:40], "is no function known here", "leave it out")
 
 
 _WIDER: tuple[tuple[ColumnType, ColumnType], ...] = (("integer", "number"), ("date", "timestamp"))
@@ -360,39 +377,6 @@ def _ill_typed(function: str) -> QueryRefused:
     return refused(function, "is given values of the wrong type", "convert with CAST")
 
 
-# ---------------------------------------------------------------- functions of texts
-
-
-def text_value(function: str, values: list[Typed], steps: Steps) -> Typed:
-    """The function of texts (and, of substring, whole numbers) as a step."""
-    inner = ", ".join(value.sql for value in values)
-    first = values[0].sql
-    match function:
-        case "like" | "ilike":
-            return _matched(function, values, steps)
-        case "length":
-            return steps.value(f"length({inner})", "integer", *values)
-        case "contains":
-            assert values[1].constant  # `check_expression` saw to it
-            return steps.value(f"contains({inner})", "boolean", *values)
-        case "starts_with":
-            return steps.value(f"starts_with({inner})", "boolean", *values)
-        case "lower" | "upper":
-            grown = steps.value(f"{function}({inner})", "text", *values)  # by half, at most
-            sql = f"CASE WHEN strlen({grown.sql}) <= {LONGEST_TEXT} THEN {grown.sql} END"
-            return steps.value(sql, "text", grown)
-        case "trim":
-            return steps.value(f"trim({inner})", "text", *values)
-        case "substring":
-            places = [_place(value.sql) for value in values[1:]]
-            return steps.value(f"substring({', '.join([first, *places])})", "text", *values)
-        case "concat":
-            total = _total([f"coalesce(strlen({value.sql}), 0)" for value in values])
-            sql = f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({inner}) END"
-            return steps.value(sql, "text", *values)
-    raise refused(function[:40], "is no function known here", "leave it out")
-
-
 def regular_expression(pattern: str) -> str:
     r"""The pattern of LIKE as a regular expression without letters of its own, so in either case.
 
@@ -409,23 +393,6 @@ def regular_expression(pattern: str) -> str:
             plain = sign.isalnum() or not sign.isascii() or not sign.isprintable() or sign == " "
             parts.append(sign if plain else f"\\{sign}")
     return "".join(parts)
-
-
-def _matched(function: str, values: list[Typed], steps: Steps) -> Typed:
-    subject, pattern = values
-    assert pattern.constant  # `check_expression` saw to it
-    if pattern.type is None or pattern.sql.startswith("CAST(NULL"):
-        return steps.value("CAST(NULL AS BOOLEAN)", "boolean")
-    written = pattern.sql[1:-1].replace("''", "'")
-    wanted = string(regular_expression(written))
-    if function == "ilike":
-        subject = steps.value(f"lower({subject.sql})", "text", subject)
-        wanted = f"lower({wanted})"
-    return steps.value(f"regexp_full_match({subject.sql}, {wanted}, 's')", "boolean", subject)
-
-
-def _place(sql: str) -> str:
-    return f"CASE WHEN {sql} BETWEEN {-_FURTHEST} AND {_FURTHEST - 1} THEN {sql} END"
 
 
 def _total(parts: list[str]) -> str:

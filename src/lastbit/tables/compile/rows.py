@@ -20,8 +20,7 @@ from collections.abc import Iterator
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import cast_column, checked, spelled
-from lastbit.tables.compile.literals import identifier, literal
-from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
+from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened, identifier, literal
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
 from lastbit.tables.query.query import GroupKey, PublicJoin, Query
@@ -89,7 +88,10 @@ class CompiledRows:
             checks += ["mixed"] if even else []
             body = f"SELECT {', '.join(checks) or 'NULL AS c1'} FROM {name}_cast"
             if table is not None and self.card.unit is None:
-                body = self._alone(body, self.joins[place - 1][1])
+                # only rows whose join columns occur once: a row of t meets at most one of them
+                same = f"PARTITION BY {', '.join(self.joins[place - 1][1])}"
+                body = f"SELECT *, count(*) OVER ({same}) AS copies FROM ({body})"
+                body = f"SELECT * EXCLUDE (copies) FROM ({body}) WHERE copies = 1"
             yield f"{name} AS NOT MATERIALIZED (\n  {body})"
 
     def stages(self) -> Iterator[str]:
@@ -141,9 +143,8 @@ class CompiledRows:
         for name, kind in self.card.public[column.table].columns.items():
             if name.lower() == column.name.lower():
                 return name, kind
-        raise refused(
-            f"column {column.name[:60]}", f"is no column of {column.table}", "check its name"
-        )
+        what = f"column {column.name[:60]}"
+        raise refused(what, f"is no column of {column.table}", "check its name")
 
     def _join(self, place: int, join: PublicJoin) -> tuple[str, list[str]]:
         """The condition, and the public table's columns in it."""
@@ -151,29 +152,17 @@ class CompiledRows:
         for own, other in join.on:
             left, right = self.spelled(own), self.column(ColumnName(other.name, join.table))
             if left.after[0] >= place:
-                raise refused(
-                    f"JOIN {join.table}",
-                    "looks at a table that is joined later",
-                    "join that table first",
-                )
+                problem = "looks at a table that is joined later"
+                raise refused(f"JOIN {join.table}", problem, "join that table first")
             if left.type != right.type or left.type == "number":
-                raise refused(
-                    f"JOIN {join.table}",
-                    "compares numbers that are not whole, or two types",
-                    "join on whole numbers, text or dates of one type",
-                )
+                problem = "compares numbers that are not whole, or two types"
+                remedy = "join on whole numbers, text or dates of one type"
+                raise refused(f"JOIN {join.table}", problem, remedy)
             conditions.append(f"{left.sql} = {right.sql}")
             columns.append(right.sql)
         if not conditions:
             raise refused("JOIN", "has no condition", "name equal columns")
         return " AND ".join(conditions), columns
-
-    @staticmethod
-    def _alone(body: str, columns: list[str]) -> str:
-        """Those rows of a public table whose join columns occur once."""
-        copies = f"count(*) OVER (PARTITION BY {', '.join(columns)}) AS copies"
-        every = f"SELECT *, {copies} FROM ({body})"
-        return f"SELECT * EXCLUDE (copies) FROM ({every}) WHERE copies = 1"
 
 
 def _even(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
@@ -199,18 +188,14 @@ def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
     kind = rows.keys[rows.query.keys.index(key)].type
     if kind not in ("integer", "text", "boolean", "date"):
-        raise refused(
-            f"GROUP BY {key.name[:60]}",
-            "groups by values of which each row may have its own",
-            "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers",
-        )
+        problem = "groups by values of which each row may have its own"
+        remedy = "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers"
+        raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
     for value in key.values or ():
         if value is not None and value_type(value) != kind:
-            raise refused(
-                f"GROUP BY {key.name[:60]}",
-                f"has a declared key that is not of type {kind}",
-                "declare keys of the column's own type",
-            )
+            problem = f"has a declared key that is not of type {kind}"
+            remedy = "declare keys of the column's own type"
+            raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
     return kind
 
 

@@ -47,12 +47,10 @@ from math import floor, inf, nextafter
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import SQL_TYPES, edge_literal
-from lastbit.tables.compile.literals import double, least_double_from, string
 from lastbit.tables.compile.rows import CompiledRows, key_type
-from lastbit.tables.compile.steps import Typed
+from lastbit.tables.compile.steps import Typed, double, least_double_from, string
 from lastbit.tables.limits import refused
-from lastbit.tables.plan.measures import Measure
-from lastbit.tables.plan.sensitivity import chosen_keys, weight_one
+from lastbit.tables.plan.sensitivity import Measure, chosen_keys, weight_one
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
@@ -82,7 +80,6 @@ class Statement:
     keys: tuple[ColumnType, ...]
     sums: tuple[str, ...]
     bins: Mapping[str, int]
-    counts_units: bool
 
 
 def compiled(
@@ -104,12 +101,17 @@ def statement(
     names = [f"g{number}" for number in range(1, len(keys) + 1)]
     blocks = _Blocks(rows, measures, weight=weight_one(card))
     own = "r" if chosen is None else "k"
+    if chosen is not None and not secret:
+        raise InvalidParameter(
+            "secret", problem="is missing, and units must choose keys", remedy="draw one afresh"
+        )
+    kept = "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
     parts = [
         *rows.sources(),
         *rows.stages(),
         f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
-        f"r AS {_kept_apart(card)} (\n  {rows.integers(names, blocks.columns)})",
-        *(() if chosen is None else _choice(names, chosen, _checked(secret))),
+        f"r AS {kept} (\n  {rows.integers(names, blocks.columns)})",
+        *(() if chosen is None else _choice(names, chosen, secret or "")),
         *_weights(own, card),
     ]
     final = _final(blocks, names, counted=counted, own=own)
@@ -119,23 +121,7 @@ def statement(
         keys=keys,
         sums=tuple(blocks.sums),
         bins={name: columns.index(column) + 1 for name, column in blocks.bins.items()},
-        counts_units=counted,
     )
-
-
-def _kept_apart(card: DataCard) -> str:
-    return "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
-
-
-def _checked(secret: str | None) -> str:
-    if not secret:
-        raise InvalidParameter(
-            "secret", problem="is missing, and units must choose keys", remedy="draw one afresh"
-        )
-    return secret
-
-
-# ---------------------------------------------------------------- bounding
 
 
 def _weights(own: str, card: DataCard) -> Iterator[str]:
@@ -176,9 +162,6 @@ def _hash(table: str, names: list[str], secret: str) -> str:
         value = f"CAST({table}.{name} AS VARCHAR)"
         parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
     return f"md5_number(concat({', '.join(parts)}))"
-
-
-# ---------------------------------------------------------------- sums
 
 
 class _Blocks:
@@ -262,9 +245,6 @@ def _grouped(names: list[str]) -> str:
     return f" GROUP BY {', '.join(names)}" if names else ""
 
 
-# ---------------------------------------------------------------- the integer of a row
-
-
 def grid_integer(measure: Measure, value: Typed) -> str:
     """The value on the grid of the measure; `value.sql` is a column, and never NaN."""
     x, low, high = value.sql, measure.lowest, measure.highest
@@ -282,14 +262,20 @@ def bin_integer(measure: Measure, value: Typed) -> str:
     """The number of the bin, from 0; missing where the value has none."""
     whole, edges = value.type == "integer", measure.edges
     inner = edges[1:-1]
-    if len(inner) > _FEW_EDGES and _equal(edges):
+    width = edges[1] - edges[0]
+    near = max(abs(edges[0]), abs(edges[-1])) <= width * _FURTHEST
+    if len(inner) > _FEW_EDGES and near and all(b - a == width for a, b in pairwise(edges)):
         found = _looked_up(value.sql, edges, whole=whole)
     else:
         found = _halved(value.sql, inner, 0, whole=whole)
     if measure.clamped:
         return _present(value.sql, found)
-    inside = f"{value.sql} >= {edge_literal(edges[0], whole=whole)}"
-    inside += f" AND {value.sql} <= {_last(edges[-1], whole=whole)}"
+    if whole:
+        last = str(floor(edges[-1]))
+    else:
+        least = least_double_from(edges[-1])
+        last = double(least if Fraction(least) == edges[-1] else nextafter(least, -inf))
+    inside = f"{value.sql} >= {edge_literal(edges[0], whole=whole)} AND {value.sql} <= {last}"
     return f"CASE WHEN {inside} THEN {found} END"
 
 
@@ -297,11 +283,8 @@ def product_type(measure: Measure, weight: int) -> str:
     """The SQL type that holds weight times the row's integer; their sum fits into 128 bits."""
     most = weight * measure.largest
     if most * MOST_ROWS >= _WIDEST:
-        raise refused(
-            "step",
-            "is so fine that sums could outgrow 128 bits",
-            "declare a coarser step, or narrower bounds",
-        )
+        problem = "is so fine that sums could outgrow 128 bits"
+        raise refused("step", problem, "declare a coarser step, or narrower bounds")
     return "BIGINT" if most < _EXACT else "HUGEINT"
 
 
@@ -314,12 +297,6 @@ def _normal(step: Fraction) -> Fraction:
     if not Fraction(1, 10**300) < step:
         raise refused("step", "is too near to 0", "declare a coarser step")
     return step
-
-
-def _equal(edges: tuple[Fraction, ...]) -> bool:
-    width = edges[1] - edges[0]
-    far = max(abs(edges[0]), abs(edges[-1])) > width * _FURTHEST
-    return not far and all(b - a == width for a, b in pairwise(edges))
 
 
 def _halved(x: str, edges: tuple[Fraction, ...], first: int, *, whole: bool) -> str:
@@ -343,10 +320,3 @@ def _looked_up(x: str, edges: tuple[Fraction, ...], *, whole: bool) -> str:
     table = f"CAST([{inner}] AS {kind}[])"  # its i-th item is the lower edge of bin i
     step = f"CASE WHEN {x} < {table}[{guess}] THEN -1 WHEN {x} >= {table}[{guess} + 1] THEN 1"
     return f"({guess} + {step} ELSE 0 END)"
-
-
-def _last(edge: Fraction, *, whole: bool) -> str:
-    if whole:
-        return str(floor(edge))
-    least = least_double_from(edge)
-    return double(least if Fraction(least) == edge else nextafter(least, -inf))

@@ -1,4 +1,4 @@
-"""Values worked out step by step, each once, each for every row.
+"""Values computed step by step, each once, each for every row.
 
 Law      every operation is a column of a step, SELECT *, operation AS n1 FROM the step before; its
          operands are columns and constants. Equal operations are one column
@@ -20,15 +20,23 @@ Even     the engine works on 2048 rows at a time, and on one where all of them h
 The engine must not undo this: to push a filter below a projection writes the projection's
 expressions out again. `REARRANGING` names what its optimizer may not do. That includes skipping
 parts of a file by the least and greatest values in them, which one row can change.
+
+Names and values are written as SQL text so that no text can become code: a name stands in double
+quotes and a text in single quotes, each with its own quote doubled; there is no other escape in
+either, so nothing but the closing quote ends them. What cannot be written so (a NUL, half of a
+surrogate pair) is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from math import inf, isinf, nextafter
 
 from lastbit.tables.limits import MOST_CALLS, refused
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import ColumnType, Value
 
 MIXED = "random() < 0.5e0 AS mixed"
 """A truth value that no two thousand rows share."""
@@ -37,17 +45,9 @@ EVEN_FROM = 12
 """Steps from which on they are made even, where none is of texts."""
 
 REARRANGING = (
-    "cte_filter_pusher",
-    "filter_pullup",
-    "filter_pushdown",
-    "join_filter_pushdown",
-    "late_materialization",
-    "partial_aggregate_pushdown",
-    "projection_placement",
-    "projection_pullup",
-    "regex_range",
-    "row_group_pruner",
-    "scalar_fn_pushdown",
+    *("cte_filter_pusher", "filter_pullup", "filter_pushdown", "join_filter_pushdown"),
+    *("late_materialization", "partial_aggregate_pushdown", "projection_placement"),
+    *("projection_pullup", "regex_range", "row_group_pruner", "scalar_fn_pushdown"),
     "type_pushdown",
 )
 """DuckDB's optimizers that move, copy or skip the work on a row. Those a version has are off."""
@@ -125,3 +125,88 @@ def evened(name: str) -> str:
     'CASE WHEN mixed THEN n1 ELSE n1 END'
     """
     return f"CASE WHEN mixed THEN {name} ELSE {name} END"
+
+
+_BIGGEST = 2**63 - 1
+
+
+def identifier(name: str) -> str:
+    """A name of a column or table.
+
+    >>> identifier('a "b" c')
+    '"a ""b"" c"'
+    """
+    return f'"{_plain(name).replace(chr(34), chr(34) * 2)}"'
+
+
+def string(value: str) -> str:
+    """A text.
+
+    >>> string("it's")
+    "'it''s'"
+    """
+    return f"'{_plain(value).replace(chr(39), chr(39) * 2)}'"
+
+
+def double(value: Fraction | int | float) -> str:
+    """The double nearest to a number.
+
+    >>> double(Fraction(1, 10))
+    '0.1e0'
+    """
+    try:
+        near = float(value)
+    except OverflowError:
+        near = inf
+    if isinf(near):
+        raise refused("a number", "is beyond the range of doubles", "use a smaller one")
+    written = repr(near)
+    return f"({written})" if "e" in written else f"{written}e0" if near >= 0 else f"({written}e0)"
+
+
+def least_double_from(value: Fraction) -> float:
+    """The least double >= value: a double x is >= value just if it is >= this one.
+
+    >>> least_double_from(Fraction(1, 10)) == 0.1, least_double_from(Fraction(1, 3)) > 1/3
+    (True, True)
+    """
+    try:
+        near = float(value)
+    except OverflowError:
+        raise refused("an edge", "is beyond the range of doubles", "use a smaller one") from None
+    return near if Fraction(near) >= value else nextafter(near, inf)
+
+
+def literal(value: Value) -> str:
+    """A constant, of its own SQL type.
+
+    >>> literal(5), literal(None), literal(date(2026, 1, 31)), literal(True)
+    ('CAST(5 AS BIGINT)', 'NULL', "CAST('2026-01-31' AS DATE)", 'TRUE')
+    """
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            if not -_BIGGEST <= value <= _BIGGEST:
+                raise refused("a whole number", "has more than 63 bits", "use a smaller one")
+            return f"CAST({value} AS BIGINT)"
+        case Fraction():
+            return double(value)
+        case str():
+            return string(value)
+        case datetime():
+            if value.tzinfo is not None:
+                raise refused("a time", "has a time zone", "write it in UTC, without one")
+            return f"CAST('{value.isoformat(sep=' ')}' AS TIMESTAMP)"
+        case date():
+            return f"CAST('{value.isoformat()}' AS DATE)"
+
+
+def _plain(value: str) -> str:
+    if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise refused(
+            "a text or name", "holds a NUL or half of a surrogate pair", "leave such characters out"
+        )
+    return value

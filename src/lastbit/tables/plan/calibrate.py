@@ -28,7 +28,6 @@ from lastbit.exact import Number, arb_of, positive, root_below, upper, working_p
 from lastbit.mechanisms import ThresholdedHistogram
 from lastbit.privacy import ZCDP, best_order_for_epsilon, delta_upper, least_noise
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.measures import Measure, Recipe
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, PartitionSelection, RankPart
 from lastbit.tables.plan.ranks import (
     RankDraw,
@@ -37,7 +36,14 @@ from lastbit.tables.plan.ranks import (
     rank_part,
     rank_sensitivity,
 )
-from lastbit.tables.plan.sensitivity import Sensitivity, chosen_keys, sensitivity_of, weight_one
+from lastbit.tables.plan.sensitivity import (
+    Measure,
+    Recipe,
+    Sensitivity,
+    chosen_keys,
+    sensitivity_of,
+    weight_one,
+)
 from lastbit.tables.query.query import Aggregate
 
 Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
@@ -117,11 +123,9 @@ def _named(demands: Sequence[Demand], weights: Mapping[str, Number]) -> list[Fra
     known = {name for demand in demands for name in demand.wanted_by}
     for name in weights:
         if name not in known:
-            raise InvalidParameter(
-                "weights",
-                problem="name something that is not paid for in this query",
-                remedy=f"use {', '.join(sorted(known))}",
-            )
+            problem = "name something that is not paid for in this query"
+            remedy = f"use {', '.join(sorted(known))}"
+            raise InvalidParameter("weights", problem=problem, remedy=remedy)
     exact = {name: positive(weight, f"weights: {name}") for name, weight in weights.items()}
     return [max(exact.get(name, Fraction(1)) for name in demand.wanted_by) for demand in demands]
 

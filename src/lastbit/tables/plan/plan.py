@@ -43,10 +43,9 @@ from lastbit.tables.plan.calibrate import (
     pure_error,
     shares,
 )
-from lastbit.tables.plan.measures import Measure, Recipe, measures_of
 from lastbit.tables.plan.parts import Part, PartitionSelection
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
-from lastbit.tables.plan.sensitivity import weight_one
+from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
 from lastbit.tables.query.expression import columns_in, to_json
 from lastbit.tables.query.query import Query
 
@@ -162,11 +161,8 @@ def _check(
 ) -> None:
     """Refuse what could not be answered, before anything is priced."""
     if groups is not None and groups > _MOST_GROUPS:
-        raise refused(
-            "GROUP BY",
-            "has more than 2**20 declared keys",
-            "group by fewer columns, or leave keys undeclared to find them privately",
-        )
+        remedy = "group by fewer columns, or leave keys undeclared to find them privately"
+        raise refused("GROUP BY", "has more than 2**20 declared keys", remedy)
     if groups is None and not delta:
         raise refused(
             "GROUP BY",
@@ -176,18 +172,12 @@ def _check(
         )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):
-        raise refused(
-            "bounds",
-            "lie beyond 2**250, where answers might not be numbers",
-            "ask in a larger unit",
-        )
+        problem = "lie beyond 2**250, where answers might not be numbers"
+        raise refused("bounds", problem, "ask in a larger unit")
     bins = sum(len(measure.edges) for measure in measures if measure.kind == "bins")
     if (groups or 1) * bins > _MOST_ENTRIES:
-        raise refused(
-            "query",
-            "has more than 2**25 bins in all groups together",
-            "ask for fewer groups, or a coarser step",
-        )
+        problem = "has more than 2**25 bins in all groups together"
+        raise refused("query", problem, "ask for fewer groups, or a coarser step")
     single = {part.name for part in query.aggregates if part.function != "histogram"}
     single |= {key.name for key in query.keys}
     mentioned = [order.name for order in query.order]
@@ -195,20 +185,15 @@ def _check(
         mentioned += [column.name for column in columns_in(query.having)]
     for name in mentioned:
         if name.lower() not in {known.lower() for known in single}:
-            raise refused(
-                "HAVING or ORDER BY",
-                "names something that is no single column of the answer",
-                f"use {', '.join(sorted(single))}",
-            )
+            problem = "names something that is no single column of the answer"
+            raise refused("HAVING or ORDER BY", problem, f"use {', '.join(sorted(single))}")
 
 
 def _by_rho(demands: list[Demand], rho: Fraction, weights: Weights) -> list[Part]:
     if any(demand.kind == "keys" for demand in demands):
-        raise refused(
-            "GROUP BY",
-            "has undeclared keys, and rho cannot pay for finding them",
-            "declare the keys, or use a table with a budget of epsilon and delta",
-        )
+        problem = "has undeclared keys, and rho cannot pay for finding them"
+        remedy = "declare the keys, or use a table with a budget of epsilon and delta"
+        raise refused("GROUP BY", problem, remedy)
     parts = shares(demands, weights, concentrated=True)
     return list(concentrated_parts(demands, [rho * share for share in parts]))
 

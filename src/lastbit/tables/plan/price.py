@@ -171,11 +171,7 @@ class Cost:
 
     def to_json(self) -> dict[str, str]:
         """Exact fractions as text."""
-        return {
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "rho": str(self.rho),
-        }
+        return {"epsilon": str(self.epsilon), "delta": str(self.delta), "rho": str(self.rho)}
 
 
 _EXTREME = Fraction(1 << 30)

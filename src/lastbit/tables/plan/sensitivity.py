@@ -29,15 +29,203 @@ Choice of keys. A unit keeps at most c keys: those whose keyed hash (of unit, ke
 afresh) are least among its own. That is a function of the unit's own rows and of the secret; for
 every secret the above holds, so it holds on average. It is needed only where the *number* of keys
 counts: for `units`, and for undeclared keys.
+
+Measures: the integer vectors that the engine computes and the noise is added to.
+
+An aggregate is a formula over measures; a measure that two aggregates need is computed, and paid
+for, once. Every measure is a sum over rows of (weight of the unit) * (integer of the row), so that
+no order of rows, no rounding and no engine can change it (`sensitivity.py` says how far it moves).
+
+| kind | integer of a row | entries |
+|---|---|---|
+| rows | 1, or 0 where the expression is missing | one a group |
+| values | the value on the public grid, from `lowest` to `highest` | one a group |
+| squares | its square | one a group |
+| bins | 1 in the bin of its value | one a group and bin |
+| units | (no weight) 1 for every unit with a row in the group | one a group |
+
+A value x on the grid is the integer nearest to (x - centre)/step, clamped in integers. Infinite
+values are clamped like any other; NaN and NULL are missing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.measures import WEIGHT_ONE, Measure
+from lastbit.tables.query.expression import Expression
+from lastbit.tables.query.query import Aggregate, Query
+
+Kind: TypeAlias = Literal["rows", "values", "squares", "bins", "units"]
+
+WEIGHT_ONE = 1 << 20
+"""The integer that stands for a weight of 1 where units have many rows."""
+
+_GRID = 1 << 20
+_MOST_STEPS = 1 << 44
+_CANDIDATES = 1 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One integer vector over the groups. `name` is its column in the compiled statement."""
+
+    name: str
+    kind: Kind
+    expression: Expression | None = None
+    nullable: bool = True
+    """Whether rows without a value are left out; False: they count, as the centre."""
+    centre: Fraction = Fraction(0)
+    step: Fraction = Fraction(1)
+    lowest: int = 0
+    highest: int = 0
+    edges: tuple[Fraction, ...] = ()
+    """Of the bins [e_0, e_1), [e_1, e_2) ...; the last is closed. A value outside joins the next
+    bin if `clamped`, else it is left out."""
+    clamped: bool = True
+
+    @property
+    def largest(self) -> int:
+        """The greatest absolute integer that one row can have."""
+        furthest = max(abs(self.lowest), abs(self.highest))
+        return {"values": furthest, "squares": furthest**2}.get(self.kind, 1)
+
+    @property
+    def signed(self) -> bool:
+        """Whether rows can pull it both ways."""
+        return self.kind == "values" and self.lowest < 0 < self.highest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How an aggregate is made of measures, by their names.
+
+    count: rows. count_units: units. sum: values, or values and rows where a mean of the same is
+    asked too. mean: values, rows. variance, std: squares, values, rows. quantile, min, max,
+    histogram: bins.
+    """
+
+    aggregate: Aggregate
+    measures: Mapping[Kind, str]
+
+
+def grid_of(
+    bounds: tuple[Fraction, Fraction], step: Fraction | None, *, centre: Fraction
+) -> tuple[Fraction, int, int]:
+    """The step and the least and greatest integer for values within these bounds.
+
+    >>> grid_of((Fraction(0), Fraction(500)), None, centre=Fraction(250))
+    (Fraction(125, 262144), -524288, 524288)
+    >>> grid_of((Fraction(0), Fraction(10)), Fraction(1), centre=Fraction(0))
+    (Fraction(1, 1), 0, 10)
+    """
+    low, high = bounds
+    size = (high - low) / _GRID if step is None else step
+    lowest, highest = ceil((low - centre) / size), floor((high - centre) / size)
+    if max(-lowest, highest) > _MOST_STEPS:
+        raise InvalidParameter(
+            "step", problem="is too fine for these bounds", remedy="declare a coarser step"
+        )
+    if lowest >= highest:
+        raise InvalidParameter(
+            "step", problem="is as wide as the bounds", remedy="declare a finer step"
+        )
+    return size, lowest, highest
+
+
+def measures_of(query: Query) -> tuple[tuple[Measure, ...], tuple[Recipe, ...]]:
+    """The least measures that answer the query, and how each aggregate is made of them."""
+    found: dict[Measure, str] = {}
+    recipes = []
+    centred = {_value_key(part) for part in query.aggregates if part.function in _CENTRED}
+    for part in query.aggregates:
+        needed: dict[Kind, str] = {}
+        for measure in _needed(part, shared=_value_key(part) in centred):
+            name = found.setdefault(measure, f"m{len(found) + 1}")
+            needed[measure.kind] = name
+        recipes.append(Recipe(aggregate=part, measures=needed))
+    named = tuple(replace(measure, name=name) for measure, name in found.items())
+    return named, tuple(recipes)
+
+
+_CENTRED = ("mean", "variance", "std")
+
+
+def _value_key(part: Aggregate) -> object:
+    return part.expression, part.bounds, part.step, part.nullable
+
+
+def _needed(part: Aggregate, *, shared: bool) -> Iterable[Measure]:
+    """The measures, unnamed, so that equal ones are found equal."""
+    match part.function:
+        case "count":
+            yield _rows(part)
+        case "count_units":
+            yield Measure(name="", kind="units")
+        case "sum":
+            yield _values(part, centred=shared)
+            if shared:
+                yield _rows(part)
+        case "mean" | "variance" | "std":
+            yield _values(part, centred=True)
+            yield _rows(part)
+            if part.function != "mean":
+                yield replace(_values(part, centred=True), kind="squares")
+        case "quantile" | "min" | "max":
+            yield _bins(part, _candidates(part), clamped=True)
+        case "histogram":
+            assert part.edges is not None
+            yield _bins(part, part.edges, clamped=False)
+
+
+def _rows(part: Aggregate) -> Measure:
+    if part.expression is None or not part.nullable:
+        return Measure(name="", kind="rows", nullable=False)
+    return Measure(name="", kind="rows", expression=part.expression)
+
+
+def _values(part: Aggregate, *, centred: bool) -> Measure:
+    assert part.bounds is not None
+    centre = (part.bounds[0] + part.bounds[1]) / 2 if centred else Fraction(0)
+    if centred and part.step is not None:  # the centre is a point of the declared grid
+        centre = floor(centre / part.step) * part.step
+    step, lowest, highest = grid_of(part.bounds, part.step, centre=centre)
+    return Measure(
+        name="",
+        kind="values",
+        expression=part.expression,
+        nullable=part.nullable,
+        centre=centre,
+        step=step,
+        lowest=lowest,
+        highest=highest,
+    )
+
+
+def _bins(part: Aggregate, edges: tuple[Fraction, ...], *, clamped: bool) -> Measure:
+    return Measure(
+        name="",
+        kind="bins",
+        expression=part.expression,
+        nullable=True,  # a missing value has no bin
+        edges=edges,
+        clamped=clamped,
+    )
+
+
+def _candidates(part: Aggregate) -> tuple[Fraction, ...]:
+    """The public values among which a quantile is chosen: each is the lower edge of a bin."""
+    assert part.bounds is not None
+    low, high = part.bounds
+    count = _CANDIDATES
+    if part.step is not None:
+        count = min(count, ceil((high - low) / part.step))
+    return tuple(low + (high - low) * i / count for i in range(count + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +256,9 @@ def chosen_keys(card: DataCard, *, groups: int | None, needs_choice: bool) -> in
     if groups is not None and (card.max_groups is None or card.max_groups >= groups):
         return None
     if card.max_groups is None:
-        raise InvalidParameter(
-            "max_groups",
-            problem="is not declared, and one unit could contribute to any number of groups",
-            remedy="declare max_groups, or the keys",
-        )
+        problem = "is not declared, and one unit could contribute to any number of groups"
+        remedy = "declare max_groups, or the keys"
+        raise InvalidParameter("max_groups", problem=problem, remedy=remedy)
     return card.max_groups
 
 

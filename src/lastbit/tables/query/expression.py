@@ -68,11 +68,8 @@ class Constant:
 
     def __post_init__(self) -> None:
         if _bits(self.value) > _MOST_BITS or _bytes(self.value) > LONGEST_CONSTANT:
-            raise refused(
-                "a constant",
-                f"is longer than {LONGEST_CONSTANT} bytes, or has too many digits",
-                "write a shorter one",
-            )
+            problem = f"is longer than {LONGEST_CONSTANT} bytes, or has too many digits"
+            raise refused("a constant", problem, "write a shorter one")
 
 
 _MOST_BITS = 4_096
@@ -173,18 +170,14 @@ def call(function: str, *arguments: Expression) -> Call:
     Call(function='+', arguments=(ColumnName(name='age', table=None), Constant(value=1)))
     """
     if function not in FUNCTIONS:
-        raise InvalidParameter(
-            "expression",
-            problem=f"uses a function that is not known: {function[:40]}",
-            remedy=f"use one of {', '.join(sorted(FUNCTIONS))}",
-        )
+        problem = f"uses a function that is not known: {function[:40]}"
+        remedy = f"use one of {', '.join(sorted(FUNCTIONS))}"
+        raise InvalidParameter("expression", problem=problem, remedy=remedy)
     least, most = FUNCTIONS[function]
     if len(arguments) < least or (most is not None and len(arguments) > most):
-        raise InvalidParameter(
-            "expression",
-            problem=f"gives {function} the wrong number of arguments",
-            remedy=f"give it {least}" + ("" if most == least else " or more"),
-        )
+        problem = f"gives {function} the wrong number of arguments"
+        remedy = f"give it {least}" + ("" if most == least else " or more")
+        raise InvalidParameter("expression", problem=problem, remedy=remedy)
     return Call(function, arguments)
 
 
@@ -369,21 +362,12 @@ def _check_pattern(part: Call) -> None:
         case (Constant(),):
             return  # of the wrong type, which is refused elsewhere
         case _:
-            raise refused(
-                what,
-                "looks for a text that is no constant",
-                "write the text into the question, in quotes",
-            )
+            problem = "looks for a text that is no constant"
+            raise refused(what, problem, "write the text into the question, in quotes")
     if len(pattern) > LONGEST_PATTERN:
-        raise refused(
-            what,
-            f"has a pattern of more than {LONGEST_PATTERN} characters",
-            "look for a part of it",
-        )
+        problem = f"has a pattern of more than {LONGEST_PATTERN} characters"
+        raise refused(what, problem, "look for a part of it")
     mixed = part.function != "contains" and "%" in pattern
     if mixed and pattern.count("_") > MOST_SINGLE_WILDCARDS:
-        raise refused(
-            what,
-            f"has more than {MOST_SINGLE_WILDCARDS} signs _ in a pattern with %",
-            "write two patterns with AND, or compare substring(...)",
-        )
+        problem = f"has more than {MOST_SINGLE_WILDCARDS} signs _ in a pattern with %"
+        raise refused(what, problem, "write two patterns with AND, or compare substring(...)")

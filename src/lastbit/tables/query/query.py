@@ -137,18 +137,13 @@ class Query:
             )
         lowered = [name.lower() for name in names]
         if len(set(lowered)) != len(lowered) or not all(names):
-            raise InvalidParameter(
-                "query",
-                problem="gives two columns of the answer one name",
-                remedy="name them with AS",
-            )
+            problem = "gives two columns of the answer one name"
+            raise InvalidParameter("query", problem=problem, remedy="name them with AS")
         for order in self.order:
             if order.name not in names:
-                raise InvalidParameter(
-                    "ORDER BY",
-                    problem="names no column of the answer",
-                    remedy=f"use one of {', '.join(names)}",
-                )
+                problem = "names no column of the answer"
+                remedy = f"use one of {', '.join(names)}"
+                raise InvalidParameter("ORDER BY", problem=problem, remedy=remedy)
         if self.limit is not None and self.limit < 0:
             raise InvalidParameter("LIMIT", problem="is negative", remedy="pass 0 or more")
 

@@ -136,11 +136,8 @@ def day_or_time(text: str, read: Callable[[str], date]) -> date:
     except ValueError:
         found = None
     if found is None or getattr(found, "tzinfo", None) is not None:
-        raise refused(
-            "a date",
-            "is not understood",
-            "write it as 2026-01-31, a time as 2026-01-31 12:00:00, without a zone",
-        )
+        remedy = "write it as 2026-01-31, a time as 2026-01-31 12:00:00, without a zone"
+        raise refused("a date", "is not understood", remedy)
     return found
 
 

@@ -120,11 +120,8 @@ def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:
 def _unbounded(name: str, function: str, expression: Expression) -> Exception:
     what = f"column {expression.name}" if isinstance(expression, ColumnName) else "expression"
     inside = expression.name if isinstance(expression, ColumnName) else "..."
-    return refused(
-        name,
-        f"has no bounds: the {what} could be any amount in one row",
-        f"declare bounds on the card, or ask for the {function} of clamp({inside}, low, high)",
-    )
+    remedy = f"declare bounds on the card, or ask for the {function} of clamp({inside}, low, high)"
+    return refused(name, f"has no bounds: the {what} could be any amount in one row", remedy)
 
 
 def counted(name: str, expression: Expression, card: DataCard) -> Aggregate:

@@ -191,11 +191,8 @@ def _is(node: Any, resolve: Resolve) -> Expression:
 def _in(node: Any, resolve: Resolve) -> Expression:
     value, options, query = taken(node, "this", "expressions", "query")
     if query is not None or not options:
-        raise refused(
-            "IN (SELECT ...)",
-            "would look at other rows",
-            "list the values, or join with a public table",
-        )
+        problem = "would look at other rows"
+        raise refused("IN (SELECT ...)", problem, "list the values, or join with a public table")
     items = [translated(option, resolve) for option in options]
     if not all(isinstance(item, Constant) for item in items):
         raise refused("IN", "is for constants", "write OR instead")

@@ -121,11 +121,8 @@ class _Counting(_Parser):  # type: ignore[misc]
     def _advance(self, times: int = 1) -> None:
         self.left -= 1
         if self.left < 0:
-            raise refused(
-                "query",
-                "can be read in too many ways",
-                "give each JOIN its ON or USING, and write it more simply",
-            )
+            remedy = "give each JOIN its ON or USING, and write it more simply"
+            raise refused("query", "can be read in too many ways", remedy)
         super()._advance(times)
 
 
@@ -185,11 +182,9 @@ def taken(node: Any, *wanted: str, ignored: tuple[str, ...] = ()) -> list[Any]:
     for name, value in node.args.items():
         empty = value is None or value is False or value == "" or value == []
         if not empty and name not in wanted and name not in ignored:
-            raise refused(
-                name.strip("_").upper().replace("_", " "),
-                f"has no meaning here (in {kind_of(node).upper()})",
-                _NEAREST.get(name, "leave it out"),
-            )
+            problem = f"has no meaning here (in {kind_of(node).upper()})"
+            remedy = _NEAREST.get(name, "leave it out")
+            raise refused(name.strip("_").upper().replace("_", " "), problem, remedy)
     return [node.args.get(name) for name in wanted]
 
 

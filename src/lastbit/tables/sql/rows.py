@@ -41,11 +41,9 @@ class SelectedRows:
         """What a column node stands for."""
         if kind_of(node) != "Column":
             if is_aggregate(node):
-                raise refused(
-                    kind_of(node).upper(),
-                    "stands inside an expression over one row",
-                    "select it by itself (AVG instead of SUM / COUNT); test it in HAVING",
-                )
+                problem = "stands inside an expression over one row"
+                remedy = "select it by itself (AVG instead of SUM / COUNT); test it in HAVING"
+                raise refused(kind_of(node).upper(), problem, remedy)
             raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
@@ -115,11 +113,8 @@ def with_column(rows: SelectedRows, name: str, expression: Expression) -> Select
 def add_column(columns: dict[str, Expression], name: str, expression: Expression) -> None:
     """Put another column beside these; two of one name have no meaning in a sub-query."""
     if name.lower() in (old.lower() for old in columns):
-        raise refused(
-            name,
-            "names two columns of a sub-query",
-            "list the columns, each under a name of its own",
-        )
+        problem = "names two columns of a sub-query"
+        raise refused(name, problem, "list the columns, each under a name of its own")
     columns[name] = expression
 
 
@@ -172,11 +167,8 @@ def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> Publ
         if names(identifier, table.name) if identifier is not None else same:
             break
     else:
-        raise refused(
-            f"JOIN {name}",
-            "is no public table of the card",
-            "declare it under [public], if everybody may see it",
-        )
+        problem = "is no public table of the card"
+        raise refused(f"JOIN {name}", problem, "declare it under [public], if everybody may see it")
     if any(old.table == table.name for old in rows.joins):
         raise refused(f"JOIN {name}", "is joined twice", "join it once")
     return table

@@ -116,11 +116,8 @@ class Released:
 
     def _unknown(self) -> Exception:
         known = ", ".join(output.name for output in self._outputs())
-        return refused(
-            "HAVING or ORDER BY",
-            "looks at something that is not released",
-            f"select it and name it; released are {known}",
-        )
+        remedy = f"select it and name it; released are {known}"
+        return refused("HAVING or ORDER BY", "looks at something that is not released", remedy)
 
 
 Read = TypeVar("Read")
@@ -315,11 +312,9 @@ def _group_key(
         if alias and not meant:
             return alias[0].expression
         if alias and meant != [alias[0].expression]:
-            raise refused(
-                f"GROUP BY {alias[0].name}",
-                "is a column, and what is selected under its name is another thing",
-                "select that under a name of its own",
-            )
+            problem = "is a column, and what is selected under its name is another thing"
+            remedy = "select that under a name of its own"
+            raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
     return typed(translated(node, rows.resolve), card_types(rows.card))
 
 

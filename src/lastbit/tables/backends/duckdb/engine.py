@@ -18,7 +18,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
@@ -30,23 +30,15 @@ import duckdb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
-from lastbit.tables.backends.duckdb.sources import (
-    COPY,
-    check_csv,
-    csv_columns,
-    reading_all,
-    shown,
-)
+from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.compile.literals import identifier
 from lastbit.tables.compile.rows import CompiledRows, relation
 from lastbit.tables.compile.statement import statement
-from lastbit.tables.compile.steps import REARRANGING
-from lastbit.tables.limits import MOST_MATCHES, refused
-from lastbit.tables.plan.measures import Measure
+from lastbit.tables.compile.steps import REARRANGING, identifier
+from lastbit.tables.limits import MOST_MATCHES, refused, sealed
+from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
-from lastbit.tables.sealing import sealed
 
 _NO_SECRET = "0" * 64
 
@@ -82,7 +74,7 @@ _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputEx
 def aggregates(
     query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
 ) -> Aggregates:
-    """The measures of the query, raw. Whatever fails, fails before anything is released."""
+    """The measures of the query, raw. What fails, fails before anything is released."""
     wanted = statement(query, card, measures, secret=secret)
 
     def run(connection: Any) -> Aggregates:
@@ -123,13 +115,22 @@ def _asked(
     query: Query, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The table, then the joined public ones: their names in the statement, files and columns."""
+    joined = _opened_all(card, [join.table for join in query.joins], held)
+    return [(relation(name), there, columns) for name, there, columns in joined]
+
+
+def _opened_all(
+    card: DataCard, names: Iterable[str], held: ExitStack
+) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
+    """The table (None) and these public ones: files, held open, and columns."""
     own = {column.name: column.type for column in card.columns.values()}
-    found = [(relation(), held.enter_context(opened(card.source)), own)]
-    for join in query.joins:
-        public = card.public[join.table]
+    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
+    found.append((None, held.enter_context(opened(card.source)), own))
+    for name in names:
+        public = card.public[name]
         there = held.enter_context(opened(public.source))
-        found.append((relation(join.table), there, dict(public.columns)))
-    check_apart(found[0][1], ((name, there) for name, there, _ in found[1:]))
+        found.append((name, there, dict(public.columns)))
+    check_apart(found[0][1], ((name or "", there) for name, there, _ in found[1:]))
     return found
 
 
@@ -137,12 +138,9 @@ def _check_matches(connection: Any, rows: CompiledRows) -> None:
     """That joins make few rows of one: of public tables only, so it tells nothing of the table."""
     most = prod(connection.execute(sql).fetchall()[0][0] for sql in rows.matches())
     if most > MOST_MATCHES:
-        raise refused(
-            "JOIN",
-            f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
-            " rows with equal join columns",
-            "join on more columns, or leave one row for each value in the public table",
-        )
+        problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+        remedy = "join on more columns, or leave one row for each value in the public table"
+        raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
 
 
 def columns_of(source: Source) -> dict[str, ColumnType]:
@@ -164,38 +162,23 @@ def fingerprint(card: DataCard) -> bytes:
     """
 
     def run(connection: Any) -> bytes:
-        checked = _check_sources(connection, card)
-        names = ["", *sorted(card.public)]
-        sources = [card.source, *(card.public[name].source for name in names[1:])]
-        found = [
-            _content(connection, f"{_CHECKED} {name}", checked[name])
-            if source.kind == "frame"
-            else repr(stamp(source))
-            for name, source in zip(names, sources, strict=True)
-        ]
-        return hashlib.sha256(repr(found).encode()).digest()
+        found = {}
+        with ExitStack() as held:
+            for table, there, columns in _opened_all(card, card.public, held):
+                name, source = f"{_CHECKED} {table or ''}", there.source
+                if source.kind == "csv":
+                    csv_columns(there, columns)
+                    _check_files(source, there.seen, tuple(columns.items()))
+                else:
+                    types = shown(connection, there, name, columns)
+                    _check_whole(connection, name, there, columns)
+                frame = source.kind == "frame"
+                found[table or ""] = (
+                    _content(connection, name, types) if frame else repr(stamp(source))
+                )
+        return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
     return _guarded(run)
-
-
-def _check_sources(connection: Any, card: DataCard) -> dict[str, dict[str, ColumnType]]:
-    """The columns of the table and of the public ones; refuses what cannot be read whole."""
-    with ExitStack() as held:
-        own = {column.name: column.type for column in card.columns.values()}
-        found = [("", held.enter_context(opened(card.source)), own)]
-        for name, public in card.public.items():
-            there = held.enter_context(opened(public.source))
-            found.append((name, there, dict(public.columns)))
-        check_apart(found[0][1], ((name, there) for name, there, _ in found[1:]))
-        checked = {}
-        for name, there, columns in found:
-            if there.source.kind == "csv":
-                checked[name] = csv_columns(there, columns)
-                _check_files(there.source, there.seen, tuple(columns.items()))
-            else:
-                checked[name] = shown(connection, there, f"{_CHECKED} {name}", columns)
-                _check_whole(connection, f"{_CHECKED} {name}", there, columns)
-        return checked
 
 
 def _check_whole(
@@ -237,11 +220,9 @@ def _check_readable(
             raise
     else:
         return
-    raise InvalidParameter(
-        "source",
-        problem="has text that is not UTF-8, or a time that is out of range",
-        remedy="write it anew with such values replaced",
-    )
+    problem = "has text that is not UTF-8, or a time that is out of range"
+    remedy = "write it again with such values replaced"
+    raise InvalidParameter("source", problem=problem, remedy=remedy)
 
 
 def _stamp(there: Opened) -> object:
@@ -259,14 +240,12 @@ def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> s
     return repr((sorted(columns.items()), found))
 
 
-# ---------------------------------------------------------------- connections and failures
-
-
 class _Kept(threading.local):
-    """What `one_database` keeps for the calls of its thread."""
+    """What `one_database` keeps for the calls of its thread: a database, and where it spills."""
 
     until: ExitStack | None = None
-    database: Any = None
+    database: tuple[Any, str] | None = None
+    sessions = 0
 
 
 _KEPT = _Kept()
@@ -293,22 +272,24 @@ def connected() -> Iterator[Any]:
     A copy holds every row of a source: it must not lie about until the question is answered.
     """
     with ExitStack() as held:
-        if _KEPT.until is None:
-            database = held.enter_context(_database())
-        elif _KEPT.database is None:
-            database = _KEPT.database = _KEPT.until.enter_context(_database())
+        if _KEPT.database is not None:
+            database, folder = _KEPT.database
+        elif _KEPT.until is not None:
+            database, folder = _KEPT.database = _KEPT.until.enter_context(_database())
         else:
-            database = _KEPT.database
-        attached, copies = _attached_to(database), _copies_of(database)
+            database, folder = held.enter_context(_database())
+        # only a session around this one can have attached a file
+        attached = _attached_to(database) if _KEPT.sessions else set()
+        copies = _copies_in(folder)
         session = database.cursor()
+        _KEPT.sessions += 1
         try:
-            for setting in _SETTINGS:
-                session.execute(f"SET {setting}")
             yield session
         finally:
+            _KEPT.sessions -= 1
             session.close()
             try:
-                for copy in _copies_of(database) - copies:
+                for copy in _copies_in(folder) - copies:
                     with suppress(FileNotFoundError):
                         os.unlink(copy)
                 for name in _attached_to(database) - attached:  # it may be another file next time
@@ -318,19 +299,24 @@ def connected() -> Iterator[Any]:
 
 
 def _attached_to(database: Any) -> set[str]:
-    return {name for (name,) in database.execute("SHOW DATABASES").fetchall()}
+    sql = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
+    return {name for (name,) in database.execute(sql).fetchall()}
 
 
-def _copies_of(database: Any) -> set[str]:
-    (folder,) = database.execute("SELECT current_setting('temp_directory')").fetchone()
+def _copies_in(folder: str) -> set[str]:
     with suppress(FileNotFoundError):  # a system may clear temporary folders away
         return {entry.path for entry in os.scandir(folder) if entry.name.startswith(COPY)}
     return set()
 
 
 @contextmanager
-def _database() -> Iterator[Any]:
-    """A database in memory, with nothing from elsewhere, and a private spill."""
+def _database() -> Iterator[tuple[Any, str]]:
+    """A database in memory, with nothing from elsewhere, and the private folder it spills to.
+
+    Optimizers are off that would make one row's meaning, or the work on it, depend on others:
+    Parquet's least and greatest values leave NaN out, and from them DuckDB concludes that isnan()
+    is false. `compile/steps.py` says what the others would do.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with tempfile.TemporaryDirectory(prefix="lastbit-", ignore_cleanup_errors=True) as folder:
         settings: dict[str, Any] = {
@@ -343,20 +329,13 @@ def _database() -> Iterator[Any]:
         }
         database = duckdb.connect(":memory:", config=settings)
         try:
-            database.execute(f"SET disabled_optimizers = '{_optimizers_off(database)}'")
-            yield database
+            known = {name for (name,) in database.execute("FROM duckdb_optimizers()").fetchall()}
+            off = [name for name in (*REARRANGING, "statistics_propagation") if name in known]
+            for setting in (f"disabled_optimizers = '{','.join(off)}'", *_SETTINGS):
+                database.execute(f"SET GLOBAL {setting}")
+            yield database, folder
         finally:
             database.close()
-
-
-def _optimizers_off(connection: Any) -> str:
-    """What would make one row's meaning, or the work on it, depend on others.
-
-    Parquet's least and greatest values leave NaN out; from them DuckDB concludes that isnan() is
-    false. `compile/steps.py` says what the others would do.
-    """
-    known = {name for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
-    return ",".join(name for name in (*REARRANGING, "statistics_propagation") if name in known)
 
 
 def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
@@ -374,18 +353,18 @@ def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
 
 def _guarded(run: Callable[[Any], Result]) -> Result:
     """What `run` gives; of the engine's own errors no word, of any other no frame."""
-    return sealed(lambda: _caught(run), words=_told(""))
 
+    def caught() -> Result:
+        try:
+            with connected() as connection:
+                return run(connection)
+        except (LastbitError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # its text may hold values, so it must not be seen as a cause
+            kind = type(error).__name__
+        raise EngineFailed(_told(kind))
 
-def _caught(run: Callable[[Any], Result]) -> Result:
-    try:
-        with connected() as connection:
-            return run(connection)
-    except (LastbitError, KeyboardInterrupt):
-        raise
-    except Exception as error:  # its text may hold values, so it must not be seen as a cause
-        kind = type(error).__name__
-    raise EngineFailed(_told(kind))
+    return sealed(caught, words=_told(""))
 
 
 def _told(kind: str) -> str:

@@ -43,10 +43,9 @@ from lastbit.tables.backends.csv_records import (
     header_of,
     write_plain,
 )
-from lastbit.tables.backends.duckdb.files import Opened
-from lastbit.tables.backends.duckdb.frames import plain_frame
+from lastbit.tables.backends.duckdb.files import Opened, plain_frame
 from lastbit.tables.compile.expressions import cast_column
-from lastbit.tables.compile.literals import identifier, string
+from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
 
 _LONGEST_LINE = 1 << 22
@@ -154,11 +153,9 @@ def _check_casts(kinds: Mapping[str, str], wanted: Mapping[str, ColumnType]) -> 
     types = {column.lower(): type_ for column, type_ in wanted.items()}
     for column, kind in kinds.items():
         if kind.startswith("TIMESTAMP") and types.get(column.lower()) == "text":
-            raise InvalidParameter(
-                f"column {column[:60]}",
-                problem="is a time in the source, but text on the card",
-                remedy='declare type = "timestamp"; in a question, CAST(x AS TEXT) makes it text',
-            )
+            problem = "is a time in the source, but text on the card"
+            remedy = 'declare type = "timestamp"; in a question, CAST(x AS TEXT) makes it text'
+            raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy=remedy)
 
 
 def _view(connection: Any, name: str, body: str) -> dict[str, str]:
@@ -261,11 +258,9 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
 def _same_header(file: IO[bytes], path: str, there: Opened) -> Header:
     found, first = header_of(file, path), _header(there)
     if (found.delimiter, found.names) != (first.delimiter, first.names):
-        raise InvalidParameter(
-            f"source {path}",
-            problem=f"has another header than {there.paths[0]}",
-            remedy="give all files the same columns in the same order",
-        )
+        problem = f"has another header than {there.paths[0]}"
+        remedy = "give all files the same columns in the same order"
+        raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
     return found
 
 
@@ -281,11 +276,9 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
             return
         except (EOFError, BadGzipFile, zlib.error):
             pass
-    raise InvalidParameter(
-        f"source {path}",
-        problem="is a gzip file that is cut off or damaged, or has other bytes after its end",
-        remedy="write it anew; gzip -t says whether it is whole",
-    )
+    problem = "is a gzip file that is cut off or damaged, or has other bytes after its end"
+    remedy = "write it anew; gzip -t says whether it is whole"
+    raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
 
 
 def _plain(header: Header, copies: list[str]) -> str:
@@ -340,11 +333,9 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
                 f" SELECT {columns or 'NULL AS nothing'} FROM {place}"
             )
             return stored, dict.fromkeys(generated, _GENERATED)
-    raise InvalidParameter(
-        f"source table {wanted[:60]}",
-        problem="is no table of that file",
-        remedy="name a table; make one of a view",
-    )
+    problem = "is no table of that file"
+    remedy = "name a table; make one of a view"
+    raise InvalidParameter(f"source table {wanted[:60]}", problem=problem, remedy=remedy)
 
 
 def _stored(
@@ -405,8 +396,6 @@ def _typed(connection: Any, frame: Any, name: str) -> dict[str, str]:
     except Exception as error:  # its words may hold names of other columns
         if type(error).__name__ not in _UNKNOWN:
             raise
-    raise InvalidParameter(
-        "source",
-        problem="is no frame, or has a column of a type that cannot be read",
-        remedy="convert to numbers, text, truth values, dates or timestamps, or leave columns out",
-    )
+    problem = "is no frame, or has a column of a type that cannot be read"
+    remedy = "convert to numbers, text, truth values, dates or timestamps, or leave columns out"
+    raise InvalidParameter("source", problem=problem, remedy=remedy)

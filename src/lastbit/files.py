@@ -1,7 +1,7 @@
-"""Files that are read and written: ordinary ones, whole or not at all, and never one of ours.
+"""Files that are read and written: regular ones, whole or not at all, and never one of ours.
 
-**Read.** Only ordinary files, without waiting: a pipe or a device could hang or never end. What
-fails is an `OSError`, whatever the path is made of.
+**Read.** Only regular files, without waiting: a pipe or a device could hang or never end. A failure
+is an `OSError`, whatever the path is made of.
 
 **Written.** A file is written under another name in the same folder and then takes its place in one
 step. So a crash leaves the old file or the new one, a symbolic link is replaced and what it points
@@ -23,6 +23,7 @@ import stat
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -37,7 +38,7 @@ _BESIDE = ("", "-journal", "-wal", "-shm")
 
 
 def exists(path: Place) -> bool:
-    """Whether there is something; a path that cannot be one is not there, and none raises."""
+    """Whether the path exists. Invalid paths count as missing; never raises."""
     try:
         os.stat(path)
     except (OSError, ValueError):
@@ -46,8 +47,8 @@ def exists(path: Place) -> bool:
 
 
 def content_of(path: Place, *, most: int) -> bytes:
-    """The bytes of an ordinary file of at most so many; anything else is an OSError, at once."""
-    with open(_ordinary(path), "rb") as file:
+    """The bytes of a regular file, at most `most` of them; anything else is an OSError, at once."""
+    with open(_regular(path), "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, "longer than such a file can be")
@@ -55,28 +56,25 @@ def content_of(path: Place, *, most: int) -> bytes:
 
 
 def opened_text(path: Place) -> IO[str]:
-    """An ordinary file as UTF-8 text, line ends as they are; anything else is an OSError."""
-    return open(_ordinary(path), encoding="utf-8-sig", newline="")
+    """A regular file as UTF-8 text, line ends as they are; anything else is an OSError."""
+    return open(_regular(path), encoding="utf-8-sig", newline="")
 
 
-def _ordinary(path: Place) -> int:
-    """A handle of an ordinary file, opened without waiting for one that is not."""
+def _regular(path: Place) -> int:
+    """A handle of a regular file, opened without waiting for one that is not."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError:
-        raise OSError(errno.EINVAL, "no path") from None
+        raise OSError(errno.EINVAL, "not a valid path") from None
     kind = os.fstat(handle).st_mode
     if not stat.S_ISREG(kind):
         os.close(handle)
-        raise OSError(errno.EINVAL, "a folder" if stat.S_ISDIR(kind) else "no ordinary file")
+        raise OSError(errno.EINVAL, "a folder" if stat.S_ISDIR(kind) else "not a regular file")
     return handle
 
 
-# ---------------------------------------------------------------- what is spared
-
-
 def same_place(one: Place, other: Place) -> bool:
-    """Whether two paths lead to one file, or would; what cannot be told counts as no."""
+    """Whether two paths lead to one file, or would; what cannot be known counts as no."""
     try:
         return os.path.samestat(os.stat(one), os.stat(other))
     except (OSError, ValueError):
@@ -106,11 +104,8 @@ def check_target(option: str, path: Place, spared: Spared) -> None:
     for what, places in spared.items():
         for place in places:
             if _taken(path, os.fspath(place)):
-                raise InvalidParameter(
-                    option,
-                    problem=f"names {what}, which must not be written over",
-                    remedy="name another file",
-                )
+                problem = f"names {what}, which must not be written over"
+                raise InvalidParameter(option, problem=problem, remedy="name another file")
     try:
         kind = os.stat(path).st_mode
     except FileNotFoundError:
@@ -119,7 +114,7 @@ def check_target(option: str, path: Place, spared: Spared) -> None:
     except (OSError, ValueError) as error:
         raise _unwritable(option, path, error) from None
     if not stat.S_ISREG(kind) and not stat.S_ISCHR(kind) and not stat.S_ISFIFO(kind):
-        raise _unwritable(option, path, "a folder" if stat.S_ISDIR(kind) else "no ordinary file")
+        raise _unwritable(option, path, "a folder" if stat.S_ISDIR(kind) else "not a regular file")
     folder = os.path.dirname(os.path.abspath(path))
     writable = os.access(path, os.W_OK) and (not stat.S_ISREG(kind) or os.access(folder, os.W_OK))
     if not writable:
@@ -129,11 +124,8 @@ def check_target(option: str, path: Place, spared: Spared) -> None:
 def _check_new(option: str, path: Place) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise InvalidParameter(
-            option,
-            problem=f"names the folder {_printable(os.path.dirname(path))}, which does not exist",
-            remedy="create the folder, or name another",
-        )
+        problem = f"names the folder {_printable(os.path.dirname(path))}, which does not exist"
+        raise InvalidParameter(option, problem=problem, remedy="create the folder, or name another")
     if not os.access(folder, os.W_OK):
         raise _unwritable(option, path, "you may not write there")
 
@@ -150,12 +142,10 @@ def _taken(path: Place, spared: str) -> bool:
 
 
 def _unwritable(option: str, path: Place, reason: object) -> InvalidParameter:
-    said = getattr(reason, "strerror", None) or (reason if isinstance(reason, str) else "no path")
-    return InvalidParameter(
-        option,
-        problem=f"cannot be written at {_printable(os.fspath(path))} ({said})",
-        remedy="name a file in a folder that you may write to",
-    )
+    said = reason if isinstance(reason, str) else getattr(reason, "strerror", None)
+    problem = f"cannot be written at {_printable(os.fspath(path))} ({said or 'not a valid path'})"
+    remedy = "name a file in a folder that you may write to"
+    return InvalidParameter(option, problem=problem, remedy=remedy)
 
 
 def _printable(path: str) -> str:
@@ -164,14 +154,14 @@ def _printable(path: str) -> str:
     return text if len(text) <= 100 else f"{text[:60]}...{text[-30:]}"
 
 
-# ---------------------------------------------------------------- writing
-
-
 def written_over(path: Place, content: str | bytes) -> None:
     """Put this content there, in one step; an OSError if it cannot be done."""
     data = content.encode() if isinstance(content, str) else content
-    if _is_stream(path):
-        _streamed(path, data)
+    if _is_stream(path):  # a terminal, /dev/null, or a pipe that is read; one that is not fails
+        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(handle, True)
+        with open(handle, "wb") as file:
+            file.write(data)
         return
     with replaced(path) as new:
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -186,9 +176,9 @@ def replaced(path: Place) -> Iterator[Path]:
         place = Path(path).absolute()
         mode = os.stat(place).st_mode if exists(place) else None
     except ValueError:
-        raise OSError(errno.EINVAL, "no path") from None
+        raise OSError(errno.EINVAL, "not a valid path") from None
     if mode is not None and not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "no ordinary file")
+        raise OSError(errno.EINVAL, "not a regular file")
     if len(os.fsencode(place.name)) > os.pathconf(place.parent, "PC_NAME_MAX"):
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     new = _free(place.parent)
@@ -203,13 +193,9 @@ def replaced(path: Place) -> Iterator[Path]:
 
 
 def _free(folder: Path) -> Path:
-    """A name that is not taken: by process, and counted; it is created exclusively."""
-    number = 0
-    while True:
-        place = folder / f".lastbit-{os.getpid()}-{number}.new"
-        if not os.path.lexists(place):
-            return place
-        number += 1
+    """A free name, from the process id and a counter; the caller creates it exclusively."""
+    places = (folder / f".lastbit-{os.getpid()}-{number}.new" for number in count())
+    return next(place for place in places if not os.path.lexists(place))
 
 
 def _is_stream(path: Place) -> bool:
@@ -218,11 +204,3 @@ def _is_stream(path: Place) -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISCHR(kind) or stat.S_ISFIFO(kind)
-
-
-def _streamed(path: Place, data: bytes) -> None:
-    """To a terminal, /dev/null or a pipe that is read; one that is not is refused."""
-    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    os.set_blocking(handle, True)
-    with open(handle, "wb") as file:
-        file.write(data)

@@ -1,21 +1,20 @@
 """`Ledger`: the books of all tables that share a file, in SQLite.
 
-Law      `reserve`, `settle` and `charge` are one transaction each, that no other process can come
-         between: they read the last entry and the account, apply the rules of `account.py`, and
+Law      `reserve`, `settle` and `charge` are one transaction each, which no other process can
+         interrupt: they read the last entry and the account, apply the rules of `entry.py`, and
          append; or they change nothing
 Theorem  (a) at every instant, and after a crash at any, what the entries of an account cost is
          within its budget. (b) A reservation or an answer that was returned is in the file for
          good. (c) A reservation has at most one answer
 Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read, so the total is
          still the last when the charge is appended; it is read from the whole chain, every hash
-         checked and no index trusted (`scan.py`); the sum is exact, or rounded up; a commit is
+         checked and no index trusted (`chain.py`); the sum is exact, or rounded up; a commit is
          atomic. (b) the commit has been synced before the call returns (`storage.py` says why
          EXTRA). (c) `settle` looks for the answer under the same lock. All rest on SQLite, and on
          a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
-Checked  tests/ledger/test_sqlite.py, test_reservations.py, test_many_processes.py and
-         test_overspending.py, and
-         tests/faults/test_killed.py: killed at each single system call of a charge
+Checked  tests/ledger/test_ledger.py, test_reservations.py, test_many_processes.py and
+         test_overspending.py; tests/faults/test_killed.py: killed at each system call
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.ledger.account import Account
+from lastbit.files import exists
+from lastbit.ledger import storage
 from lastbit.ledger.chain import (
     Scan,
-    appended,
     chain_problems,
     intact,
     numbered,
@@ -45,24 +44,14 @@ from lastbit.ledger.chain import (
     stored,
     unused_pages_fit,
 )
-from lastbit.ledger.entry import FIRST, Entry
-from lastbit.ledger.storage import (
-    APPLICATION,
-    SCHEMA,
-    VERSION,
-    connected,
-    damaged,
-    made,
-    place_of,
-    transaction,
-    upgraded,
-)
-from lastbit.places import exists
+from lastbit.ledger.entry import Account, Entry
+from lastbit.ledger.storage import connected, damaged, place_of, transaction
 from lastbit.sampling import secure_bits
 from lastbit.tables import Budget, Cost, check_budget
 
 _SECRET_BYTES = 32
 _LONGEST_NAME = 200
+_Open: TypeAlias = sqlite3.Connection
 _PATIENCE = 30.0  # seconds to wait for other processes before giving up
 
 
@@ -78,14 +67,12 @@ class Ledger:
     opened: str
     patience: float = field(default=_PATIENCE, repr=False)
 
-    # ------------------------------------------------------------ opening
-
     @staticmethod
     def open(path: str | os.PathLike[str], *, patience: float = _PATIENCE) -> Ledger:
         """The ledger at this path; a new one if there is no file."""
         place = place_of(path)
         if not exists(place):
-            made(place, _new_ledger, patience=patience)
+            storage.made(place, _new_ledger, patience=patience)
         return Ledger.existing(place, patience=patience)
 
     @staticmethod
@@ -98,12 +85,10 @@ class Ledger:
             raise damaged(place, "has lost its first entry; restore a backup")
         return Ledger(path=place, opened=first.hash, patience=patience)
 
-    # ------------------------------------------------------------ accounts
-
     def account(self, name: str, budget: Budget | None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit."""
         with self._connected() as connection:
-            found = self._account(connection, name)
+            found = self._chain(connection, name).account(name)
             if found is None:
                 with transaction(connection):
                     chain = self._chain(connection)  # another process may have been first
@@ -111,7 +96,7 @@ class Ledger:
                     if found is None:
                         check_budget(budget)
                         found = Account(name=name, budget=None).with_budget(budget)
-                        _append(connection, chain, _budget_entry(found, who=None))
+                        chain.append(connection, _budget_entry(found, who=None))
         if found.budget != budget:
             raise InvalidParameter(
                 f"the budget of {name}",
@@ -123,16 +108,15 @@ class Ledger:
 
     def set_budget(self, name: str, budget: Budget | None, *, who: str | None = None) -> Account:
         """Give an account another budget, which must cover what is spent; this is recorded too."""
-        _check_who(who)
-        _check_name(name)
+        _check_texts(who=who)
         with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection)
+            chain = self._chain(connection, name)
             found = chain.account(name)
             if found is not None and found.budget == budget:
                 return found
             check_budget(budget)
             after = (found or Account(name=name, budget=None)).with_budget(budget)
-            _append(connection, chain, _budget_entry(after, who=who))
+            chain.append(connection, _budget_entry(after, who=who))
         return after
 
     def accounts(self) -> tuple[Account, ...]:
@@ -143,19 +127,15 @@ class Ledger:
 
     def spent(self, account: str) -> Cost:
         """What the account has spent, exactly; nothing if it was never opened."""
-        with self._connected() as connection:
-            found = self._account(connection, account)
+        found = self._account(account)
         return Cost() if found is None else found.spent
 
     def remaining(self, account: str) -> Cost | None:
         """What the account may still spend; None where there is no limit."""
-        with self._connected() as connection:
-            found = self._account(connection, account)
+        found = self._account(account)
         if found is None:
             raise _not_open(account)
         return found.remaining
-
-    # ------------------------------------------------------------ answers
 
     def recorded(self, account: str, question: str) -> dict[str, Any] | None:
         """The newest answer to this very question, to be shown again at no charge."""
@@ -214,7 +194,7 @@ class Ledger:
         version of lastbit may be answered by another plan of the same price: `plan_digest`. An
         answer that names another price or plan is refused.
         """
-        _check_who(who)
+        _check_texts(who=who)
         if not isinstance(record, Mapping) or reservation.account is None:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
         plan = reservation.plan if plan_digest is None else plan_digest
@@ -238,14 +218,13 @@ class Ledger:
                 result=sha256(written),
                 reservation=reservation.hash,
             )
-            entry = _append(connection, chain, draft, written)
+            entry = chain.append(connection, draft, written)
         return entry.with_record(json.loads(written))
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
-        _check_name(account)
         with self._connected() as connection:
-            return tuple(self._chain(connection).open_reservations(account))
+            return tuple(self._chain(connection, account).open_reservations(account))
 
     def answer_to(self, reservation: Entry) -> Entry | None:
         """The entry that settles a reservation, with the answer; None if there is no answer."""
@@ -326,27 +305,24 @@ class Ledger:
                         return replace(paid, resumed=True)
             unused_pages_fit(self.path, connection)
             if draft.kind == "reserved":
-                upgraded(connection)
+                storage.upgraded(connection)
             found = chain.account(draft.account)
             if found is None:
                 raise _not_open(draft.account)
             after = found.charged(draft.cost)
             paid = replace(draft, spent=after.spent, budget=after.budget)
-            entry = _append(connection, chain, paid, written)
+            entry = chain.append(connection, paid, written)
         return entry if written is None else entry.with_record(json.loads(written))
 
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
         """Append a remark, say why a budget was changed."""
-        _check_text("note", words)
-        _check_who(who)
+        _check_texts(note=words, who=who)
         with self._connected() as connection, transaction(connection):
             chain = self._chain(connection)
             if account is not None and chain.account(account) is None:
                 raise _not_open(account)
             draft = chain.drafted(kind="note", account=account, who=who, words=words)
-            return _append(connection, chain, draft)
-
-    # ------------------------------------------------------------ looking
+            return chain.append(connection, draft)
 
     @property
     def head(self) -> str:
@@ -365,7 +341,7 @@ class Ledger:
         return hmac.new(self.secret, fingerprint, hashlib.sha256).hexdigest()
 
     def entries(self, account: str | None = None, *, last: int | None = None) -> tuple[Entry, ...]:
-        """All entries in order, or the last so many of one account; answers are not read."""
+        """All entries in order, or the last ones of one account; answers are not read."""
         where = "" if account is None else "WHERE account = ?"
         values = () if account is None else (account,)
         limit = -1 if last is None else last
@@ -395,11 +371,11 @@ class Ledger:
                 connection.execute("BEGIN")  # one state, whoever writes meanwhile
                 if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                     found.append("SQLite finds the file itself damaged")
-                sealed = hashlib.sha256(_secret(self.path, connection)).hexdigest()
+                secret = hashlib.sha256(_secret(self.path, connection)).hexdigest()
                 last = connection.execute("SELECT seq FROM sqlite_sequence").fetchone()
                 found += chain_problems(
                     stored(connection, "ORDER BY sequence", records=True),
-                    secret=sealed,
+                    secret=secret,
                     last=None if last is None else last[0],
                     heads=heads,
                 )
@@ -409,11 +385,9 @@ class Ledger:
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger as it is now, while others use it; an existing file is not replaced."""
-        from lastbit.ledger.copies import copied  # which is made of ledgers
+        from lastbit.ledger.safekeeping import copied  # which is made of ledgers
 
         copied(self, path)
-
-    # ------------------------------------------------------------ inside a call
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -433,43 +407,34 @@ class Ledger:
     ) -> Scan:
         """All entries, read in one pass; with the newest answer to a question, if one is named."""
         if account is not None:
-            _check_name(account)
+            _check_texts(account=account)
+            if not account.isprintable() or len(account) > _LONGEST_NAME:
+                problem = "has a name that is too long or cannot be printed"
+                remedy = f"name the table by at most {_LONGEST_NAME} printable letters"
+                raise InvalidParameter("account", problem=problem, remedy=remedy)
         if question is not None:
-            _check_text("question", question)
+            _check_texts(question=question)
         return scanned(self.path, connection, account=account, question=question)
 
-    def _account(self, connection: sqlite3.Connection, name: str) -> Account | None:
-        _check_name(name)
-        return self._chain(connection).account(name)
-
-
-def _append(
-    connection: sqlite3.Connection, chain: Scan, draft: Entry, record: str | None = None
-) -> Entry:
-    return appended(connection, draft, record, after=(chain.last, chain.head))
+    def _account(self, name: str) -> Account | None:
+        with self._connected() as connection:
+            return self._chain(connection, name).account(name)
 
 
 def _new_ledger(connection: sqlite3.Connection) -> None:
     secret = secure_bits().fill(_SECRET_BYTES).tobytes()
     with transaction(connection):
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        for statement in SCHEMA:
+        connection.execute(f"PRAGMA application_id = {storage.APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {storage.VERSION}")
+        for statement in storage.SCHEMA:
             connection.execute(statement)
         connection.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
-        sealed = hashlib.sha256(secret).hexdigest()
-        opening = Entry(kind="opened", secret=sealed)
-        appended(connection, opening, None, after=(0, FIRST))
+        opening = Entry(kind="opened", secret=hashlib.sha256(secret).hexdigest())
+        Scan(Path()).append(connection, opening)
 
 
 def _budget_entry(state: Account, *, who: str | None) -> Entry:
-    return Entry(
-        kind="budget",
-        account=state.name,
-        who=who,
-        spent=state.spent,
-        budget=state.budget,
-    )
+    return Entry(kind="budget", account=state.name, who=who, spent=state.spent, budget=state.budget)
 
 
 def _written(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str:
@@ -488,35 +453,17 @@ def _secret(place: Path, connection: sqlite3.Connection) -> bytes:
     return found[0]
 
 
-def _check_name(name: object) -> None:
-    """A table's name: short, and fit for any terminal."""
-    _check_text("account", name)
-    assert isinstance(name, str)
-    if not name.isprintable() or len(name) > _LONGEST_NAME:
-        raise InvalidParameter(
-            "account",
-            problem="has a name that is too long or cannot be printed",
-            remedy=f"name the table by at most {_LONGEST_NAME} printable letters",
-        )
-
-
-def _check_text(name: str, text: object) -> None:
-    """Text that SQLite can hold: a lone surrogate of a broken file name is none."""
-    if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
-        raise WrongType(name, problem="is no text, or empty", remedy="pass a str")
-
-
 def _check_charge(cost: object, who: object, **texts: object) -> None:
-    for name, text in texts.items():
-        _check_text(name, text)
-    _check_who(who)
+    _check_texts(who=who, **texts)
     if not isinstance(cost, Cost):
         raise WrongType("charge", problem="has no cost", remedy="pass a Cost")
 
 
-def _check_who(who: object) -> None:
-    if who is not None:
-        _check_text("who", who)
+def _check_texts(*, who: object = None, **texts: object) -> None:
+    """Texts that SQLite can hold: a lone surrogate of a broken file name is not one."""
+    for name, text in (texts if who is None else texts | {"who": who}).items():
+        if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
+            raise WrongType(name, problem="is not text, or empty", remedy="pass a str")
 
 
 def _not_open(account: str) -> InvalidParameter:

@@ -1,10 +1,10 @@
-"""Copies of a ledger: backup while it is in use, restore, export.
+"""Keeping a ledger safe: backup while it is in use, restore, export, and what is not written over.
 
 A copy of a ledger is dangerous in one way: put in the place of the original it takes spending back.
 So a copy never replaces a file, a restored ledger says in a note that it was restored, what was
 open in it is void (`voided` says why), and `heads` (the hashes of entries that answers
 quote) tell whether the copy is older than an answer. All of that is written before the restored
-file has its name. And no output of anything is written over a ledger, a card or a source.
+file has its name. No output of a command is written over a ledger, a card or a source.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
 from typing import Any
 
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.ledger.chain import Scan, appended, intact, scanned, stored
+from lastbit.files import Place, Spared, check_target, exists, ledger_files
+from lastbit.ledger.chain import Scan, intact, scanned, stored
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.sqlite import Ledger
+from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.storage import connected, holds_ledger, made, place_of, transaction
-from lastbit.places import Place, Spared, check_target, exists, ledger_files
-from lastbit.tables import DataCard, Source
+from lastbit.tables import DataCard
 
 _ENDS = ("-journal", "-wal", "-shm")
 
@@ -35,27 +34,21 @@ def spared_by(card: DataCard, ledger: Place | None = None) -> dict[str, list[str
     books = card.ledger if ledger is None else ledger
     if books is not None:
         found["the ledger"] = ledger_files(books)
-    found["the source"] = _files(card.source)
-    for name, public in card.public.items():
-        found[f"the public table {name[:60]}"] = _files(public.source)
+    sources = {"the source": card.source}
+    sources |= {f"the public table {name[:60]}": one.source for name, one in card.public.items()}
+    for what, source in sources.items():
+        found[what] = [place for path in source.paths for place in (path, f"{path}.wal")]
     return found
 
 
-def _files(source: Source) -> list[str]:
-    return [place for path in source.paths for place in (path, f"{path}.wal")]
-
-
 def check_output(option: str, path: Place, spared: Spared) -> None:
-    """Refuse to write over what is spared and over any ledger, whoever it belongs to."""
+    """Refuse to write over what is spared and over any ledger."""
     check_target(option, path, spared)
     place = os.path.realpath(path)
     bases = [place, *(place.removesuffix(end) for end in _ENDS if place.endswith(end))]
     if any(holds_ledger(base) for base in bases):
-        raise InvalidParameter(
-            option,
-            problem="names a ledger, which must not be written over",
-            remedy="name another file",
-        )
+        problem = "names a ledger, which must not be written over"
+        raise InvalidParameter(option, problem=problem, remedy="name another file")
 
 
 def copied(
@@ -69,8 +62,11 @@ def copied(
     `then` is done to the copy before it has its name.
     """
     place = place_of(path)
+    taken = InvalidParameter(
+        str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
+    )
     if exists(place):
-        raise _taken(place)
+        raise taken
 
     def fill(target: sqlite3.Connection) -> None:
         with connected(ledger.path, patience=ledger.patience) as source:
@@ -82,7 +78,7 @@ def copied(
             then(target)
 
     if not made(place, fill, patience=ledger.patience):
-        raise _taken(place)
+        raise taken
     return Ledger.existing(place, patience=ledger.patience)
 
 
@@ -107,10 +103,8 @@ def restored(
             chain = scanned(source.path, target)
             words = f"restored from a backup that ended with {chain.head}"
             note = Entry(kind="note", who=who, words=words)
-            after = chain.last, chain.head
             for draft in (note, *voided(chain, who=who)):
-                entry = appended(target, draft, None, after=after)
-                after = entry.sequence, entry.hash
+                chain.append(target, draft)
 
     return copied(source, path, then=told)
 
@@ -146,9 +140,3 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
         entry = intact(ledger.path, row, whole=True)
         record = None if row.record is None else json.loads(row.record)
         yield {"fields": json.loads(entry.text), "hash": row.hash, "record": record}
-
-
-def _taken(place: Path) -> InvalidParameter:
-    return InvalidParameter(
-        str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
-    )
