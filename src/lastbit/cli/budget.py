@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from lastbit.cli.ledger import (
+    TYPICAL,
     account_heading,
     account_json,
     account_of,
@@ -21,7 +22,7 @@ from lastbit.cli.options import PATH, Command, json_option
 from lastbit.cli.output import Facts, Part, Words, show, show_json
 from lastbit.errors import InvalidParameter
 from lastbit.ledger import Account, Ledger
-from lastbit.tables import Cost, read_card
+from lastbit.tables import Cost, budgets_agree, read_card
 
 LAST, RECENT = 5, 50
 
@@ -57,11 +58,17 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     if change:
         Ledger.open(card.ledger).set_budget(card.name, card.budget, who=user_name())
     ledger, account = account_of(card)
-    agrees = account.budget == card.budget
+    agrees = budgets_agree(account.budget, card.budget)
     _show(ledger, (account,), as_json=as_json, agrees=agrees)
     if not agrees and not as_json:
         words = "The card names another budget than the ledger has. No question is answered"
         click.echo(f"{words}\nuntil they agree: lastbit budget {file} --set", err=True)
+
+
+def _last_price(ledger: Ledger | None, account: Account) -> Cost:
+    """Of the newest charge: what the next answer is likely to cost."""
+    entries = () if ledger is None else ledger.entries(account.name, last=RECENT)
+    return next((e.cost for e in reversed(entries) if e.cost is not None), TYPICAL)
 
 
 def _show(
@@ -71,6 +78,7 @@ def _show(
     as_json: bool,
     agrees: bool | None = None,
 ) -> None:
+    last = {a.name: _last_price(ledger, a) for a in accounts}
     unanswered = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
         show_json(
@@ -80,7 +88,7 @@ def _show(
                 "card_agrees": agrees,
                 "accounts": [
                     {
-                        **account_json(account),
+                        **account_json(account, last[account.name]),
                         "unanswered": [entry.sequence for entry in unanswered[account.name]],
                     }
                     for account in accounts
@@ -90,7 +98,7 @@ def _show(
         return
     parts: list[Part] = []
     for account in accounts:
-        parts += [account_heading(account), Facts(budget_rows(account))]
+        parts += [account_heading(account), Facts(budget_rows(account, last[account.name]))]
         entries = () if ledger is None else ledger.entries(account.name, last=RECENT)
         asked = [entry for entry in entries if entry.kind in ("charge", "reserved")]
         if asked and ledger is not None:
@@ -98,6 +106,6 @@ def _show(
             parts += unanswered_parts(unanswered[account.name])
         if ledger is not None and len(asked) > LAST:
             parts.append(Words(f"For what came before: lastbit ledger log {ledger.path.name}"))
-        if not asked and account.spent == Cost():
+        if not asked and account.unused:
             parts.append(Words("Nothing has been asked yet."))
     show(*(parts or [Words("This ledger has no account yet.")]))

@@ -78,7 +78,7 @@ Checked  tests/privacy/test_filter.py: the worst adaptive adversary, by backward
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -159,6 +159,10 @@ class MomentCost:
         )
 
     __rmul__ = __mul__
+
+    def to_json(self) -> dict[str, str]:
+        """Exact fractions as text."""
+        return {f.name: str(getattr(self, f.name)) for f in fields(self)}
 
 
 NOTHING_SPENT = MomentCost()
@@ -269,6 +273,27 @@ class MomentFilter:
         kept = _most(spent.delta, price.delta, self.delta_kept)
         return min((most for most in (room, kept) if most is not None), default=None)
 
+    def left(self, spent: MomentCost) -> MomentCost:
+        """The most that a single further answer may cost, for each way to pay by itself.
+
+        `epsilon` is what a pure answer may cost, a decimal of 6 digits rounded down unless plain
+        sums leave more; `rho` is exact; `delta` is what is left of delta_kept.
+
+        >>> kept = moment_filter("5.1", "1e-6")
+        >>> float(kept.left(90 * kept.price(epsilon="0.1")).epsilon)
+        0.388202
+        """
+        room = max(self.limit - spent.moment, Fraction(0))
+        if not self.within(spent):
+            return NOTHING_SPENT
+        plain = Fraction(0) if spent.rho else max(self.epsilon - spent.epsilon, Fraction(0))
+        return MomentCost(
+            moment=room,
+            epsilon=max(_epsilon_below(room, self.order), plain),
+            delta=self.delta_kept - spent.delta,
+            rho=room / (self.order * (self.order + 1)),
+        )
+
     def epsilon_spent(self, spent: MomentCost) -> Fraction:
         """The least epsilon of a filter, else like this one, that allows what was spent.
 
@@ -327,6 +352,7 @@ def moment_filter(
     )
 
 
+@lru_cache(maxsize=64)
 def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The order at which the most small answers fit, as a decimal of 3 digits.
 
@@ -387,6 +413,23 @@ def _most(spent: Fraction, price: Fraction, limit: Fraction) -> int | None:
     if spent > limit:
         return 0
     return None if price == 0 else int((limit - spent) / price)
+
+
+def _epsilon_below(room: Fraction, order: Fraction) -> Fraction:
+    """About the largest epsilon whose moment is within the room: 6 digits, rounded down.
+
+    The moment is above c epsilon - ln 2, so the largest is below (room + 1)/c.
+    """
+    most = (room + 1) / order
+    unit = Fraction(10) ** (len(str(int(most))) - 6)
+    while unit * 10**5 > most:
+        unit /= 10
+    low, high = 0, int(most / unit) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = _response_moment(middle * unit, order) <= room
+        low, high = (middle, high) if fits else (low, middle)
+    return low * unit
 
 
 # -- the two numbers that are not rational --
