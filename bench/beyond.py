@@ -15,7 +15,7 @@ import numpy as np
 from measure import Measurement, Step, Target, least, repeated
 from peer_environment import FOLDER, LOG, LONGEST_RUN_SECONDS, PYTHON
 
-from lastbit.geo.location import Geo
+from lastbit.geo.geo import Geo
 from lastbit.laws.ideal import (
     Gumbel,
     Ideal,
@@ -28,7 +28,7 @@ from lastbit.laws.ideal import (
 )
 from lastbit.mechanisms.planar import PlanarLaplace
 from lastbit.mechanisms.polar import PolarLaplace
-from lastbit.mechanisms.smooth_statistic import private_median
+from lastbit.mechanisms.smooth_noise import private_median
 from lastbit.privacy.guarantees import ADD_REMOVE
 from lastbit.sampling.rounded import rounded
 from lastbit.sensitivity.smooth import smooth_sensitivity

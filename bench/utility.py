@@ -41,14 +41,14 @@ from utility_peers import (
 )
 
 import lastbit as lb
-from lastbit.mechanisms.propose_test_release import ProposeTestRelease
-from lastbit.mechanisms.smooth_statistic import SmoothStatistic
+from lastbit.mechanisms.smooth_noise import SmoothStatistic
+from lastbit.mechanisms.stable_value import ProposeTestRelease
 from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.report import Axis, Chart, Curve, chart, powers_of_ten
 from lastbit.sampling.bits import secure_bits
 from lastbit.sampling.choice import counted
 from lastbit.sampling.uniform import below_each
-from lastbit.sensitivity.proposal import propose
+from lastbit.sensitivity.neighbours import propose
 from lastbit.sensitivity.smooth import smooth_sensitivity
 from lastbit.sensitivity.statistics import Quantile
 

@@ -2,7 +2,8 @@
 
 A test whose cases are a loop takes the fixture `extent`, and becomes two tests: `[few]`, and
 `[many]`, which is marked `evidence`. A test with many parameters is marked `thinned(one_in=4)`: all
-but one in four of them, the first and the last are marked `evidence`; or single ones are `late`.
+but one in four of them, the first and the last are marked `evidence`, and of four or fewer all but
+the first; or single ones are `late`.
 What has no small part is marked `evidence` itself.
 """
 
@@ -54,7 +55,8 @@ def thin(items: Iterable[pytest.Item]) -> None:
             test = item.nodeid.partition("[")[0]
             groups.setdefault((test, mark.kwargs["one_in"]), []).append(item)
     for (_, one_in), group in groups.items():
-        kept = {id(item) for item in some(group, one_in=one_in)}
+        few = some(group, one_in=one_in) if len(group) > one_in else group[:1]
+        kept = {id(item) for item in few}
         for item in group:
             if id(item) not in kept:
                 item.add_marker("evidence")

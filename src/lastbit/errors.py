@@ -27,6 +27,7 @@ parameters named here (scales, weights, sizes) are public by definition, and lon
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 __all__ = [
     "BudgetExceeded",
@@ -82,7 +83,9 @@ class InvalidParameter(LastbitError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild across process boundaries: the default would drop the keyword arguments."""
-        return (_rebuild, (type(self), *self._said))
+        parameter, problem, remedy, arguments = self._said
+        kind = partial(type(self), parameter, problem=problem, remedy=remedy)
+        return partial(kind, **arguments), ()
 
     def with_options(self, options: Mapping[str, str]) -> InvalidParameter:
         """The same error where arguments are called otherwise, as on a command line."""
@@ -177,13 +180,3 @@ def _filled(words: str, arguments: Mapping[str, str | None], options: Mapping[st
             mention = f"{options[name]} {value or ''}".rstrip()
         words = words.replace(f"{{{name}}}", mention)  # no format: words may hold other braces
     return words
-
-
-def _rebuild(
-    kind: type[InvalidParameter],
-    parameter: str,
-    problem: str,
-    remedy: str,
-    arguments: Mapping[str, str | None],
-) -> InvalidParameter:
-    return kind(parameter, problem=problem, remedy=remedy, **arguments)

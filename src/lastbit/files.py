@@ -109,24 +109,18 @@ def check_target(option: str, path: Place, spared: Spared) -> None:
     try:
         kind = os.stat(path).st_mode
     except FileNotFoundError:
-        _check_new(option, path)
-        return
+        kind = None  # a new one
     except (OSError, ValueError) as error:
         raise _unwritable(option, path, error) from None
-    if not stat.S_ISREG(kind) and not stat.S_ISCHR(kind) and not stat.S_ISFIFO(kind):
-        raise _unwritable(option, path, "a folder" if stat.S_ISDIR(kind) else "not a regular file")
     folder = os.path.dirname(os.path.abspath(path))
-    writable = os.access(path, os.W_OK) and (not stat.S_ISREG(kind) or os.access(folder, os.W_OK))
-    if not writable:
-        raise _unwritable(option, path, "you may not write there")
-
-
-def _check_new(option: str, path: Place) -> None:
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
+    if kind is None and not os.path.isdir(folder):
         problem = f"names the folder {_printable(os.path.dirname(path))}, which does not exist"
         raise InvalidParameter(option, problem=problem, remedy="create the folder, or name another")
-    if not os.access(folder, os.W_OK):
+    stream = kind is not None and (stat.S_ISCHR(kind) or stat.S_ISFIFO(kind))
+    if kind is not None and not stat.S_ISREG(kind) and not stream:
+        raise _unwritable(option, path, "a folder" if stat.S_ISDIR(kind) else "not a regular file")
+    there = kind is None or os.access(path, os.W_OK)
+    if not there or not (stream or os.access(folder, os.W_OK)):
         raise _unwritable(option, path, "you may not write there")
 
 

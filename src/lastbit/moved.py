@@ -13,6 +13,7 @@ from types import MappingProxyType, ModuleType
 
 _NOW = MappingProxyType(
     {
+        "lastbit.audit.attacks.preimage": "lastbit.audit.attacks.floats",
         "lastbit.audit.declared_noise": "lastbit.audit.replay.primitives",
         "lastbit.audit.distinguish": "lastbit.audit.blackbox.distinguish",
         "lastbit.audit.shelf": "lastbit.audit.targets",

@@ -17,7 +17,7 @@ ENTROPY_DOOR = "sampling/bits.py"
 ENTROPY_CALLS = frozenset({"urandom", "getrandom", "SystemRandom", "RAND_bytes"})
 KEYSTREAMS = frozenset({ENTROPY_DOOR, "sampling/deterministic.py"})  # the latter of a fixed key
 # what is attacked, and what is listened to: neither draws anything that is released as private
-NUMPY_NOISE = frozenset({"audit/targets/numpy.py", "audit/replay/numpy_generators.py"})
+NUMPY_NOISE = frozenset({"audit/targets/libraries.py", "audit/replay/numpy_generators.py"})
 ENTROPY_DEVICE = re.compile(r"^/dev/\w*(random|rng)$")
 TEST_ONLY = "lastbit.sampling.deterministic"
 NAMES_THAT_SAY_NOTHING = frozenset({"utils", "util", "common", "core", "base", "helpers", "misc"})

@@ -52,6 +52,7 @@ def test_every_contract_is_kept(project):
     assert verdicts(project) == dict.fromkeys(BROKEN_BY, True)
 
 
+@pytest.mark.thinned(one_in=6)
 @pytest.mark.parametrize("contract", BROKEN_BY)
 def test_contract_is_broken_by(contract, project):
     path, statement = BROKEN_BY[contract]

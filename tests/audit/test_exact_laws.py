@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 from lastbit.audit.blackbox.exact_laws import exact_finding, law_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import Ball
-from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
-from lastbit.laws.finite import Uniform, Weighted
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, Uniform, Weighted
 from lastbit.laws.transformed import OnGrid, Shifted
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.verify.running.code import Code

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from lastbit.audit import bounds as bound
-from lastbit.audit.attacks.low_bits import low_bits
-from lastbit.audit.attacks.precision import precision
-from lastbit.audit.attacks.threshold import threshold
+from lastbit.audit.attacks.floats import low_bits, precision
+from lastbit.audit.attacks.noise import threshold
 from lastbit.audit.blackbox import sampled
 from lastbit.audit.blackbox.distinguish import distinguish_by_sampling
 from lastbit.audit.blackbox.sampled import readings

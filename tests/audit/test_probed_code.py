@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lastbit.audit.blackbox.distinguish import distinguish, distinguish_by_law
-from lastbit.audit.blackbox.exact_laws import law_of
-from lastbit.audit.blackbox.probed_code import _most_telling, _uniforms, counted
+from lastbit.audit.blackbox.exact_laws import _most_telling, _uniforms, counted, law_of
 from lastbit.errors import NotMonotone
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_loss
@@ -64,9 +63,9 @@ def code(name: str) -> Code:
 
 @pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize("name", ["kept", "bump"])
-def test_a_turn_that_probes_miss_convicts_nobody(name):
+def test_a_turn_that_probes_miss_convicts_nobody(name, extent):
     """Was: refuted, exactly and without error, for a right claim; and an acquittal as exact."""
-    for _ in range(3):
+    for _ in range(extent.number(1, 3)):
         try:
             result = distinguish(code(name), (0.0, 1.0), epsilon=11, samples=3000)
         except NotMonotone:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.running.witness import refute
 from lastbit.verify.snapping import snapping_bound
 from lastbit.verify.tracing.trace import trace
+from tests.mutants import replaced
 from tests.verify.rounding_examples import one_uniform, with_sign
 
 KINDS = ("snapping", "rounding", "law", "refutation", "error-bound", "infinite-law", "query")
@@ -100,11 +100,7 @@ def lists(value: Any, path: Path = ()) -> Iterator[tuple[Path, list[Any]]]:
 
 def put(whole: Certificate, path: Path, value: Any) -> Certificate:
     """A copy with one value replaced."""
-    spoiled = copy.deepcopy(whole)
-    place: Any = spoiled
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
+    spoiled: Certificate = replaced(whole, path, value)
     return spoiled
 
 

@@ -9,8 +9,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from lastbit.cli.demo import QUESTIONS, beside_the_truth, coverage, unseen
-from lastbit.cli.demo_data import REGIONS, truth, write_visits
+from lastbit.cli.demo import (
+    QUESTIONS,
+    REGIONS,
+    beside_the_truth,
+    coverage,
+    truth,
+    unseen,
+    write_visits,
+)
 from lastbit.cli.output import Columns
 from lastbit.ledger.ledger import Ledger
 from lastbit.tables.plan.price import Cost

@@ -10,7 +10,7 @@ import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_up
-from lastbit.geo.location import Geo
+from lastbit.geo.geo import Geo
 from lastbit.privacy.guarantees import MetricDP, from_json
 from lastbit.report.maps import WARNING
 from tests.cli.running import lastbit, read, refused, succeeded

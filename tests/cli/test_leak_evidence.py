@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lastbit.cli.leak_evidence import (
+from lastbit.cli.leak import (
     FIRST_BIT,
     GRID_BITS,
     LAST_BIT,
@@ -165,7 +165,7 @@ def test_float_leak_counts_what_it_draws(monkeypatch):
     """
     seeded = np.random.Generator(np.random.PCG64(9))
     monkeypatch.setattr(
-        "lastbit.cli.leak_evidence.uniform_below", lambda n, size: seeded.integers(n, size=size)
+        "lastbit.cli.leak.uniform_below", lambda n, size: seeded.integers(n, size=size)
     )
     samples = 200_000
     leak = float_leak(Fraction(1), samples, watch=lambda share: None)

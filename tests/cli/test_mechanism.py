@@ -351,13 +351,13 @@ def test_absurd_sizes_never_end_in_a_traceback(name, size):
 def test_a_terminal_without_unicode_gets_ascii():
     from rich.console import Console
 
-    from lastbit.cli.mechanism_explained import laplace
+    from lastbit.cli.mechanism import explained_noise
     from lastbit.cli.output import page
 
     class Dumb(Console):
         encoding = "ascii"
 
-    parts = laplace(Laplace(sensitivity=1, epsilon=1)).page(drawn=False)
+    parts = explained_noise(Laplace(sensitivity=1, epsilon=1)).page(drawn=False)
     text = page(Dumb(highlight=False, width=80), parts)
     assert text.isascii()
     assert "epsilon = 1" in text

@@ -16,7 +16,10 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-LONG = {f"docs/{page}.md" for page in ("audit", "figures", "tutorial-tables", "verify")}
+LONG = {"README.md", "docs/theory/rounding.md"} | {
+    f"docs/{page}.md"
+    for page in ("audit", "data-card", "figures", "ledger", "tutorial-tables", "verify")
+}
 PAGES = [late(page) if name(page) in LONG else page for page in EXECUTED]
 
 

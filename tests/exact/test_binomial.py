@@ -202,6 +202,17 @@ def test_comparisons_with_tails_are_decided_at_the_last_bit(trials: int) -> None
         assert not tail_surely_at_most(hits, trials, p, level * (1 - Fraction(1, 2**40)))
 
 
+@pytest.mark.parametrize("trials", [1, 5, 200, 201, 1000])
+def test_a_certain_outcome_has_a_tail_of_0_or_1(trials: int) -> None:
+    for p in (Fraction(0), Fraction(1)):
+        for hits in (0, 1, trials):
+            certain = tail(hits, trials, p)
+            assert certain in (0, 1) and int(scaled_tail(hits, trials, p)) == certain
+            assert tail_at_most(hits, trials, p, Fraction(1))
+            assert tail_at_most(hits, trials, p, TWENTIETH) == (certain == 0)
+            assert tail_at_most(hits, trials, p, Fraction(0)) == (certain == 0)
+
+
 def test_counts_and_errors_that_mean_nothing() -> None:
     with pytest.raises(InvalidParameter, match="hits are more than the trials"):
         clopper_pearson(3, 2, error="0.05")

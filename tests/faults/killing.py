@@ -23,9 +23,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
-from lastbit.ledger.safekeeping import copied
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.safekeeping import copied
 from lastbit.sampling.bits import secure_bits
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost

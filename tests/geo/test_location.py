@@ -10,9 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact.ball import Real
-from lastbit.geo.location import Geo
-from lastbit.geo.plane import INPUT_ERROR
-from lastbit.geo.region import Region
+from lastbit.geo.geo import Geo
+from lastbit.geo.region import INPUT_ERROR, Region
 from lastbit.privacy.guarantees import PureDP
 from lastbit.sampling.deterministic import Seeded
 from tests.geo import geodesic

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import LastbitError
-from lastbit.geo.plane import INPUT_ERROR, LocalMap, local_map
-from lastbit.geo.region import Region, meridian_degree, parallel_degree
+from lastbit.geo.region import (
+    INPUT_ERROR,
+    LocalMap,
+    Region,
+    local_map,
+    meridian_degree,
+    parallel_degree,
+)
 from tests.geo import geodesic
 
 TOLERANCE = 1e-3  # metres: Vincenty's series is good to a tenth of it

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.geo.plane import local_map
-from lastbit.geo.region import Region
+from lastbit.geo.region import Region, local_map
 from tests.geo import geodesic
 
 

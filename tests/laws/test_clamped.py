@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.ball import Ball, arb_of, working_precision
-from lastbit.laws.discrete import DiscreteLaplace
-from lastbit.laws.finite import Bernoulli, Uniform, Weighted
+from lastbit.laws.discrete import Bernoulli, DiscreteLaplace, Uniform, Weighted
 from lastbit.laws.ideal import StudentT
 from lastbit.laws.law import Law
 from lastbit.laws.transformed import Clamped, OnGrid, Rounded

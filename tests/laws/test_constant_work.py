@@ -14,7 +14,7 @@ from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Counting, Seeded
 from lastbit.sampling.draw import Sampler
-from lastbit.sampling.gaussian import Cells, gaussian
+from lastbit.sampling.gaussian import Cells, gaussian_sampler as gaussian
 from lastbit.sampling.inversion import Inversion
 from lastbit.sampling.laplace import Digits, digits
 from lastbit.sampling.planar import Shells, planar_sampler

@@ -12,14 +12,21 @@ import numpy as np
 import pytest
 
 from lastbit.exact.rounding import upper
-from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, Geometric
-from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
+from lastbit.laws.discrete import (
+    Bernoulli,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExpWeighted,
+    Geometric,
+    Uniform,
+    Weighted,
+)
 from lastbit.laws.law import Law
 from lastbit.sampling.bernoulli import _bernoulli, _bernoulli_exp
 from lastbit.sampling.choice import majorant, wheel
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import Sampler, drawn_with
-from lastbit.sampling.gaussian import gaussian
+from lastbit.sampling.gaussian import gaussian_sampler as gaussian
 from lastbit.sampling.laplace import digits
 from lastbit.sampling.uniform import UniformBelow
 from tests.laws.frequency import assert_frequency, suspicious

@@ -16,6 +16,7 @@ from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.draw import BLOCK, drawn_with
 from lastbit.sampling.inversion import Inversion
 from lastbit.sampling.laplace import Digits, digits, discrete_laplace
+from tests.evidence import late
 from tests.laws.oracle import Refused, check_inversion, decimals, exp, laplace_pmf
 
 SCALES = [
@@ -59,7 +60,7 @@ def check_digits(sampler: Digits, scale: Fraction, *, signed: bool) -> None:
 
 
 @pytest.mark.thinned(one_in=36)
-@pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.parametrize("scale", [*SCALES[:-1], late(SCALES[-1])], ids=str)
 @pytest.mark.parametrize("signed", [False, True])
 def test_tables(scale: Fraction, signed: bool) -> None:
     with decimals():

@@ -12,14 +12,17 @@ from hypothesis import given, settings, strategies as st
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact.ball import ends, working_precision
 from lastbit.laws.discrete import (
+    Bernoulli,
     DiscreteGaussian,
     DiscreteLaplace,
+    ExpWeighted,
     Geometric,
+    Uniform,
+    Weighted,
     _tail_by_euler_maclaurin,
     _tail_by_terms,
     theta,
 )
-from lastbit.laws.finite import Bernoulli, ExpWeighted, Uniform, Weighted
 from lastbit.laws.law import Law
 from tests.laws.oracle import decimal, decimals, exp, gaussian_pmf, laplace_pmf
 

@@ -15,7 +15,9 @@ PURE = Budget(kind="pure", epsilon=Fraction(1))
 APPROX = Budget(kind="approx", epsilon=Fraction(1), delta=Fraction(1, 10**6))
 RHO = Budget(kind="zcdp", rho=Fraction(1, 2))
 
-prices = st.fractions(min_value=0, max_value=Fraction(1, 2), max_denominator=50)
+prices = st.builds(  # as st.fractions(0, 1/2, max_denominator=50), which takes longer
+    lambda n, d: Fraction(n % (d // 2 + 1), d), st.integers(0, 25), st.integers(1, 50)
+)
 
 
 def epsilon(value: Fraction | int, delta: Fraction | int = 0) -> Cost:

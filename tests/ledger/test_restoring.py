@@ -6,8 +6,8 @@ import pytest
 
 from lastbit.errors import LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger import safekeeping
-from lastbit.ledger.safekeeping import restored
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.safekeeping import restored
 from tests.ledger.books import ONE, changed, charged, price, record
 from tests.ledger.test_reservations import HALF, QUARTER, forged, reserved
 

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.ledger.safekeeping import exported, restored
 from lastbit.ledger.ledger import Ledger
+from lastbit.ledger.safekeeping import exported, restored
 from tests.ledger.books import changed, charged, price, small_ledger
 
 

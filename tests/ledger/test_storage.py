@@ -218,7 +218,7 @@ def test_a_fork_waits_for_a_call_and_the_child_can_use_the_ledger(tmp_path):
                 charged(ledger, f"t{number}", price(1)); number += 1
         thread = threading.Thread(target=busy); thread.start()
         children = []
-        for number in range(8):
+        for number in range(4):
             child = os.fork()
             if child == 0:
                 status = 1
@@ -229,8 +229,8 @@ def test_a_fork_waits_for_a_call_and_the_child_can_use_the_ledger(tmp_path):
             children.append(child)
         failed = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         stop.set(); thread.join()
-        found = [ledger.recorded("visits", f"c{number}") is not None for number in range(8)]
-        sys.exit(not (failed == [0] * 8 and all(found) and ledger.problems() == []))
+        found = [ledger.recorded("visits", f"c{number}") is not None for number in range(4)]
+        sys.exit(not (failed == [0] * 4 and all(found) and ledger.problems() == []))
         """
     )
     child = [sys.executable, "-c", script, str(tmp_path / "a.ledger")]

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
-from lastbit.laws.finite import ExpWeighted
-from lastbit.mechanisms.exponential import Exponential
-from lastbit.mechanisms.selection import exact_utilities, utilities_of
+from lastbit.laws.discrete import ExpWeighted
+from lastbit.mechanisms.exponential import Exponential, exact_utilities, utilities_of
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.choice import majorant

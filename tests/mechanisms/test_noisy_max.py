@@ -14,9 +14,9 @@ from flint import fmpq_poly
 from hypothesis import example, given, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
+from lastbit.mechanisms.exponential import utilities_of
 from lastbit.mechanisms.noisy_max import NoisyArgmax, NoisyMaxLaw, ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlipLaw
-from lastbit.mechanisms.selection import utilities_of
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Seeded

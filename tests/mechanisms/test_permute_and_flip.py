@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import fmpq, fmpq_poly
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact.rational import rational
-from lastbit.mechanisms.exponential import Exponential
+from lastbit.mechanisms.exponential import Exponential, utilities_of
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip, PermuteAndFlipLaw
-from lastbit.mechanisms.selection import utilities_of
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, PureDP
 from lastbit.sampling.bernoulli import Flips, flips
 from lastbit.sampling.bits import KeyStream
 from lastbit.sampling.deterministic import Replay, Seeded
 from lastbit.sampling.uniform import below_each
+from tests.evidence import Extent
 from tests.laws.oracle import Refused, decimal, decimals, exp
 from tests.mechanisms.divergence import mass
 from tests.mechanisms.selection import (
@@ -102,14 +102,18 @@ def test_law_against_all_permutations(epsilon: Fraction) -> None:
                 assert abs(mass(law, i) - exact) < Decimal("1e-60")
 
 
-@given(st.lists(st.integers(-30, 5), min_size=1, max_size=30), st.sampled_from(EPSILONS))
-def test_law_sums_to_one(utilities: list[int], epsilon: Fraction) -> None:
-    law = PermuteAndFlip(sensitivity=1, epsilon=epsilon).law(utilities)
-    assert sums_to_one(law, len(utilities))
-    assert law.support == (0, len(utilities) - 1)
-    for i, together in enumerate(law.masses()):  # the quotients against the products
-        assert abs(law.probability(i) - law.cdf(i) + law.cdf(i - 1)) < Fraction(1, 2**100)
-        assert together.overlaps(law.probability(i).enclosure)
+def test_law_sums_to_one(extent: Extent) -> None:
+    @settings(max_examples=extent.number(30, 100))
+    @given(st.lists(st.integers(-30, 5), min_size=1, max_size=30), st.sampled_from(EPSILONS))
+    def holds(utilities: list[int], epsilon: Fraction) -> None:
+        law = PermuteAndFlip(sensitivity=1, epsilon=epsilon).law(utilities)
+        assert sums_to_one(law, len(utilities))
+        assert law.support == (0, len(utilities) - 1)
+        for i, together in enumerate(law.masses()):  # the quotients against the products
+            assert abs(law.probability(i) - law.cdf(i) + law.cdf(i - 1)) < Fraction(1, 2**100)
+            assert together.overlaps(law.probability(i).enclosure)
+
+    holds()
 
 
 def test_law_in_corner_cases() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.mechanisms.smooth_statistic import (
+from lastbit.mechanisms.smooth_noise import (
     SmoothStatistic,
     private_median,
     private_quantile,

@@ -196,7 +196,7 @@ def excess(function, epsilon: float, bound: float, inputs) -> float:
 @pytest.mark.thinned(one_in=9)
 @pytest.mark.parametrize(
     ("epsilon", "bound"),
-    [(1.0, 8.0), late(0.7, 32.0), late(0.7, 10.3), late(3.3, 4.0), (0.01, 500.0)],
+    [(1.0, 8.0), late(0.7, 32.0), late(0.7, 10.3), late(3.3, 4.0), late(0.01, 500.0)],
 )
 def test_the_overhead_covers_exact_losses(epsilon, bound):
     allowed = overhead(Fraction(epsilon), Fraction(bound)) / UNIT

@@ -512,7 +512,7 @@ def test_every_conversion_is_known():
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 def test_no_number_is_rounded_the_unsafe_way(check, extent):
     @settings(
-        max_examples=extent.number(8, 60), suppress_health_check=[HealthCheck.filter_too_much]
+        max_examples=extent.number(5, 60), suppress_health_check=[HealthCheck.filter_too_much]
     )
     @given(data=st.data())
     def holds(data):

@@ -26,6 +26,7 @@ from lastbit.tables.card.read import read_card
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.cli.running import lastbit
+from tests.evidence import late
 from tests.release import canaries
 from tests.release.canaries import (
     ALL,
@@ -269,8 +270,7 @@ def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.thinned(one_in=9)
-@pytest.mark.parametrize("what", ["answered", "garbled", "not written", "no ledger"])
+@pytest.mark.parametrize("what", ["answered", *map(late, ("garbled", "not written", "no ledger"))])
 def test_the_command_with_everything_turned_on(what: str, folder: Path) -> None:
     arguments = ["query", "visits.toml", FOUND, "--epsilon", "1", "--delta", "1e-6"]
     if what == "garbled":

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
-from lastbit.laws.finite import ExpWeighted
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace, ExpWeighted
 from lastbit.laws.law import Law
 from lastbit.release.noise import noised, rank_distances
 from lastbit.tables.plan.parts import LaplacePart, RankPart

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.laws.discrete import DiscreteLaplace
-from lastbit.laws.finite import ExpWeighted
+from lastbit.laws.discrete import DiscreteLaplace, ExpWeighted
 from lastbit.release.noise import rank_distances
 from lastbit.release.private_table import table
 from lastbit.tables.plan.parts import RankPart
@@ -55,6 +54,7 @@ def chance(law: Any, value: int) -> float:
     return float(law.probability(value).ends[0])
 
 
+@pytest.mark.evidence
 def test_releases_of_two_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two counts of declared keys, the two together: independent, each at half of epsilon."""
     seed(monkeypatch, 71)

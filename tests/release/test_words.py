@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from fractions import Fraction
@@ -19,6 +18,8 @@ from lastbit.release.release import released
 from lastbit.tables.card.schema import Column
 from lastbit.tables.plan.plan import guarantee_of, planned, unit_name
 from tests.cli.running import lastbit
+from tests.evidence import Extent
+from tests.mutants import copied
 from tests.release.pretend import COLUMNS, card_of, plug_in
 from tests.release.test_certificate import DECLARED, FOUND, PEOPLE, raw_for
 
@@ -68,7 +69,7 @@ def texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def put(record: Record, path: tuple[Any, ...], text: Any) -> Record:
-    other = copy.deepcopy(record)
+    other = copied(record)
     place = other
     for step in path[:-1]:
         place = place[step]
@@ -106,12 +107,14 @@ def unquoted(text: str) -> str:
     return " ".join(text.split('"')[::2])
 
 
-def test_no_text_can_be_changed_into_a_claim(records: dict[str, Record], tmp_path: Path) -> None:
+def test_no_text_can_be_changed_into_a_claim(
+    records: dict[str, Record], tmp_path: Path, extent: Extent
+) -> None:
     accepted = set()
     tried = 0
     for record in records.values():
         assert problem_of(record) is None
-        for path, text in texts(record):
+        for path, text in extent.cases(texts(record), one_in=5):
             if path[-1] in ("digest", "plan_digest") or (path[0] == "rows" and "keys" in path):
                 continue
             for mutant in mutants(text):
@@ -123,7 +126,7 @@ def test_no_text_can_be_changed_into_a_claim(records: dict[str, Record], tmp_pat
                     accepted.add(tuple("*" if isinstance(p, int) else p for p in path))
                     proved, _ = seen(forged, tmp_path)
                     assert CLAIM not in unquoted(proved)
-    assert tried > 3_000
+    assert tried > extent.number(600, 3_000)
     assert accepted <= UNCHECKED, accepted
 
 
@@ -134,7 +137,7 @@ def test_names_changed_everywhere_are_shown_quoted_and_as_unchecked(
     hostile = f'x", {CLAIM} for all {ODD}'
     for record in records.values():
         for name in ("visits", "person", "n", "h", "m", "u", "median", "region"):
-            forged = resealed(renamed(copy.deepcopy(record), name, hostile))
+            forged = resealed(renamed(copied(record), name, hostile))
             if forged != record and problem_of(forged) is None:
                 proved, said = seen(forged, tmp_path)
                 assert CLAIM not in unquoted(proved) and CLAIM in said
@@ -165,7 +168,7 @@ def objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 def test_no_part_can_be_added_anywhere(records: dict[str, Record]) -> None:
     for record in records.values():
         for path in objects(record):
-            other = copy.deepcopy(record)
+            other = copied(record)
             place = other
             for step in path:
                 place = place[step]

@@ -7,7 +7,7 @@ as noise of ln(4) in 200 m would be. To draw the picture anew: python -m tests.r
 import math
 from pathlib import Path
 
-from lastbit.geo.location import Geo
+from lastbit.geo.geo import Geo
 from lastbit.report.maps import PlaceMap, place_map
 
 PICTURE = Path(__file__).parents[2] / "docs" / "figures" / "geo-map.svg"

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lastbit.report.audit import AuditStory, audit_page
 from lastbit.report.charts import Cell, LawPanel, law_picture
+from lastbit.report.page import AuditStory, audit_page
 from tests.report.test_derivations import tags
 
 SVG = "{http://www.w3.org/2000/svg}"

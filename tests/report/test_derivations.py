@@ -11,8 +11,8 @@ import pytest
 
 from lastbit.errors import InvalidParameter
 from lastbit.report.certificate import certificate_latex, certificate_page, claim_of
+from lastbit.report.page import amount
 from lastbit.report.proofs import Rule, down, laws_of, probability, proof_of, up
-from lastbit.report.words import amount
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_law, exact_loss
@@ -155,7 +155,7 @@ def test_plain_arithmetic_is_not_explained_as_snapping():
 
 
 def test_many_cells_are_cut_and_counted():
-    code = Code(SNAPPED, epsilon=1.0, bound=256.0)
+    code = Code(SNAPPED, epsilon=1.0, bound=210.0)
     whole = exact_loss(code, 0.0, 1.0).certificate(code)
     cells = [rule for rule in rules(proof_of(whole)) if rule.name == "CELLS"]
     assert all(len(rule.rows) <= 200 for rule in cells)

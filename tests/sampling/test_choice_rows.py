@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from lastbit.laws.finite import ExpWeighted
+from lastbit.laws.discrete import ExpWeighted
 from lastbit.sampling.choice import RowChoices, _below, choice_exp_rows, row_choices
 from lastbit.sampling.deterministic import Seeded
 from tests.laws.frequency import assert_frequency, suspicious

@@ -8,7 +8,7 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.privacy.guarantees import Neighbours
-from lastbit.sensitivity.local import distance_beyond, sensitivity_at
+from lastbit.sensitivity.neighbours import distance_beyond, sensitivity_at
 from lastbit.sensitivity.statistics import Statistic
 from tests.sensitivity.databases import (
     BOUNDS,

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from lastbit.errors import InvalidParameter
 from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
-from lastbit.sensitivity.local import local_sensitivity
+from lastbit.sensitivity.neighbours import local_sensitivity
 from lastbit.sensitivity.statistics import Statistic, TrimmedMean, Variance
 from tests.sensitivity.databases import BOUNDS, QUESTIONS, databases, local
 

@@ -8,7 +8,7 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.sensitivity.local import sensitivity_at
+from lastbit.sensitivity.neighbours import sensitivity_at
 from lastbit.sensitivity.statistics import Count, InterquartileRange, Mean, Quantile, Statistic
 from tests.sensitivity.databases import (
     BOUNDS,

@@ -10,8 +10,7 @@ import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
-from lastbit.sensitivity.local import distance_beyond, local_sensitivity
-from lastbit.sensitivity.proposal import Proposal, propose
+from lastbit.sensitivity.neighbours import Proposal, distance_beyond, local_sensitivity, propose
 
 BOUNDS = (Fraction(1, 2), Fraction(1), Fraction(3))
 

@@ -9,8 +9,8 @@ import pytest
 
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, CHANGE_ONE, Neighbours
+from lastbit.sensitivity.neighbours import global_sensitivity
 from lastbit.sensitivity.statistics import Statistic, TrimmedMean, Variance
-from lastbit.sensitivity.worst_case import global_sensitivity
 from tests.sensitivity.databases import BOUNDS, QUESTIONS, databases, local
 
 

@@ -44,19 +44,19 @@ def forced(engine, kind, number):
 
 
 def test_declared_keys(engine, extent):
-    forced(engine, "declared", extent.number(20, 120))
+    forced(engine, "declared", extent.number(10, 120))
 
 
 def test_keys_that_only_the_data_knows(engine, extent):
-    forced(engine, "found", extent.number(20, 120))
+    forced(engine, "found", extent.number(10, 120))
 
 
 def test_joined_with_a_public_table(engine, extent):
-    forced(engine, "joined", extent.number(20, 120))
+    forced(engine, "joined", extent.number(10, 120))
 
 
 def test_each_row_a_unit(engine, extent):
-    forced(engine, "rows", extent.number(20, 120))
+    forced(engine, "rows", extent.number(10, 120))
 
 
 def test_from_parquet(parquet, extent):

@@ -17,6 +17,7 @@ from lastbit.tables.plan.ranks import rank_accuracy, rank_draws, rank_part, rank
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate
+from tests.evidence import Extent
 
 LEVELS = st.sampled_from(
     [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(9, 10), Fraction(1, 3)]
@@ -64,19 +65,20 @@ def added(one: list[list[int]], other: list[list[int]]) -> list[list[int]]:
     return [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(one, other, strict=True)]
 
 
-@settings(max_examples=400)
-@given(st.data(), LEVELS, st.integers(1, 3), st.integers(0, 20), st.booleans())
-def test_distances_move_no_further(
-    data: st.DataObject, level: Fraction, groups: int, shift: int, ends: bool
-) -> None:
-    total, bins = 6, 4
-    part = part_at(level, shift, (shift, shift) if ends else (0, 0))
-    rest = data.draw(weights(30, groups, bins))
-    own, other = (data.draw(weights(total, groups, bins)) for _ in range(2))
-    come = rank_sensitivity(level, total, change_one=False, groups=groups)
-    change = rank_sensitivity(level, total, change_one=True, groups=groups)
-    assert moved_by(part, rest, added(rest, own)) <= come
-    assert moved_by(part, added(rest, own), added(rest, other)) <= change
+def test_distances_move_no_further(extent: Extent) -> None:
+    @settings(max_examples=extent.number(100, 400))
+    @given(st.data(), LEVELS, st.integers(1, 3), st.integers(0, 20), st.booleans())
+    def holds(data: st.DataObject, level: Fraction, groups: int, shift: int, ends: bool) -> None:
+        total, bins = 6, 4
+        part = part_at(level, shift, (shift, shift) if ends else (0, 0))
+        rest = data.draw(weights(30, groups, bins))
+        own, other = (data.draw(weights(total, groups, bins)) for _ in range(2))
+        come = rank_sensitivity(level, total, change_one=False, groups=groups)
+        change = rank_sensitivity(level, total, change_one=True, groups=groups)
+        assert moved_by(part, rest, added(rest, own)) <= come
+        assert moved_by(part, added(rest, own), added(rest, other)) <= change
+
+    holds()
 
 
 def test_changing_a_unit_over_groups_costs_both_ways() -> None:

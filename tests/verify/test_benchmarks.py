@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lastbit.checker.errors import check_error_bound
+from lastbit.checker.error_bound import check_error_bound
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
-from lastbit.verify.language.notation import decimal
+from lastbit.verify.language.expressions import decimal
 from tests.verify.roundoff_suite import SUITE, bounds
 
 PAGE = Path(__file__).parents[2] / "docs" / "verify-benchmarks.md"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import copy
 import importlib
 import json
 import math
@@ -29,6 +28,7 @@ from lastbit.verify.running.code import Code
 from lastbit.verify.running.uniforms import Grid
 from lastbit.verify.tracing.markers import clamp
 from tests.cli.running import lastbit
+from tests.mutants import copied
 from tests.verify import right_code
 from tests.verify.rounding_examples import one_uniform, with_sign
 
@@ -131,7 +131,7 @@ def test_every_change_of_the_record_is_rejected(kind, extent):
     ]
     assert len(changes) > 30
     for place, (path, other) in enumerate(extent.cases(changes, one_in=10)):
-        mutant = copy.deepcopy(certificate)
+        mutant = copied(certificate)
         at(mutant["claim"]["code"], path[:-1])[path[-1]] = other
         assert problem(mutant) is not None, (path, other)
         if place % 20 == 0:
@@ -143,28 +143,28 @@ def test_no_part_of_the_record_can_be_dropped_or_added(kind):
     certificate = made(kind)
     for record, part in enumerate(certificate["claim"]["code"]):
         for field in part:
-            mutant = copy.deepcopy(certificate)
+            mutant = copied(certificate)
             del mutant["claim"]["code"][record][field]
             assert problem(mutant) is not None
-        mutant = copy.deepcopy(certificate)
+        mutant = copied(certificate)
         mutant["claim"]["code"][record]["more"] = 1
         assert problem(mutant) is not None
-        mutant = copy.deepcopy(certificate)
+        mutant = copied(certificate)
         mutant["claim"]["code"][record]["functions"] *= 2
         assert problem(mutant) is not None
-    mutant = copy.deepcopy(certificate)
+    mutant = copied(certificate)
     mutant["claim"]["code"] *= 2
     assert problem_of(sealed(mutant)) is not None
 
 
 def test_a_certificate_from_before_is_refused_with_a_remedy():
-    old = copy.deepcopy(made("mechanism"))
+    old = copied(made("mechanism"))
     del old["claim"]["code"]
     assert "verify it again" in str(problem_of(sealed(old)))
 
 
 def test_without_its_record_a_certificate_is_about_steps_and_must_say_so():
-    bare = copy.deepcopy(made("mechanism"))
+    bare = copied(made("mechanism"))
     bare["claim"]["code"] = []
     assert problem_of(sealed(bare)) == "its assumptions leave out what the proof rests on"
 
@@ -183,7 +183,7 @@ def test_what_remains_unproved_is_among_the_assumptions():
     for part in ("depends on its arguments alone", "finitely many points", "stated ulps"):
         assert part in words
     for place, sentence in enumerate(made("mechanism")["assumptions"]):
-        mutant = copy.deepcopy(made("mechanism"))
+        mutant = copied(made("mechanism"))
         del mutant["assumptions"][place]
         assert problem_of(sealed(mutant)) is not None, sentence
 
@@ -243,13 +243,20 @@ def forget() -> None:
     importlib.invalidate_caches()
 
 
-def verified() -> None:
+@cache
+def proof() -> str:
+    """Of the files as they are in every folder at first."""
     result = lastbit(
         *("verify", "mine:mechanism", "--epsilon", "1.01", "--grid", "1/4"),
         *("--region", "-8", "8", "--certificate", "proof.json"),
     )
     assert result.exit_code == 0, result.output
     forget()
+    return Path("proof.json").read_text("utf-8")
+
+
+def verified() -> None:
+    Path("proof.json").write_text(proof(), "utf-8")
 
 
 def test_the_same_code_is_accepted(folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import json
@@ -25,6 +24,7 @@ from lastbit.verify.running.law import branches_of, exact_loss
 from lastbit.verify.running.uniforms import FullPrecision, Grid
 from lastbit.verify.running.witness import _Code, refute
 from lastbit.verify.tracing.binding import running_code
+from tests.mutants import copied, replaced
 from tests.verify.judged import naive_laplace
 
 SNAPPED = "lastbit.mechanisms.snapping:snapped"
@@ -110,11 +110,10 @@ def test_every_model_is_accepted(uniform):
 
 def changed(sealed: Certificate, path: list[Any], change: Callable[[Any], Any]) -> Certificate:
     """A copy in which one value is replaced."""
-    mutant = copy.deepcopy(sealed)
-    place = mutant
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = change(place[path[-1]])
+    old: Any = sealed
+    for step in path:
+        old = old[step]
+    mutant: Certificate = replaced(sealed, path, change(copied(old)))
     return mutant
 
 
@@ -233,7 +232,7 @@ def test_structure(made):
     for part in ("claim", "body"):
         for name in sealed[part]:
             for rename in (None, name + "s"):
-                mutant = copy.deepcopy(sealed)
+                mutant = copied(sealed)
                 value = mutant[part].pop(name)
                 if rename:
                     mutant[part][rename] = value

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from lastbit.checker.numbers import Rejected
-from lastbit.checker.rate import check_rate
+from lastbit.checker.shape import check_rate
 from lastbit.errors import NotCertified
 from lastbit.verify.declared import declared_certificate
 from lastbit.verify.language.expressions import expression_to_json

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -10,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.checker.floats import number_format, quotient_error
-from lastbit.checker.numbers import Rejected
+from lastbit.checker.numbers import Rejected, number_format, quotient_error
 from lastbit.checker.rounding import check_rounding, laplace_excess
 from lastbit.checker.shape import shape
 from lastbit.errors import NotCertified
@@ -24,6 +22,7 @@ from lastbit.verify.rounded_code import certified_code
 from lastbit.verify.rounding import Query, rounding_certificate, traced
 from lastbit.verify.running.uniforms import FullPrecision, Grid
 from lastbit.verify.tracing.trace import trace
+from tests.mutants import copied, replaced
 from tests.verify.rounding_examples import RIGHT, WRONG, one_uniform, with_branches, with_sign
 
 SETTING: dict[str, Any] = dict(sensitivity=1, cell="1/16", region=(-4, 4))
@@ -106,8 +105,7 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def changed(sealed: dict[str, Any], path: tuple[Any, ...], new: Any) -> dict[str, Any]:
-    mutant = copy.deepcopy(sealed)
-    at(mutant, path[:-1])[path[-1]] = new
+    mutant: dict[str, Any] = replaced(sealed, path, new)
     return mutant
 
 
@@ -204,7 +202,7 @@ def test_a_changed_derivation_is_rejected(extent):
 
 
 def without(sealed: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
-    mutant = copy.deepcopy(sealed)
+    mutant = copied(sealed)
     del at(mutant, path[:-1])[path[-1]]
     return mutant
 
@@ -274,7 +272,7 @@ def test_the_error_of_the_addition_may_not_be_left_out():
 
 def resealed(whole: dict[str, Any], **figures: Fraction) -> dict[str, Any]:
     """A certificate with some figures replaced and everything that follows from them restated."""
-    mutant = copy.deepcopy(whole)
+    mutant = copied(whole)
     body, claim = mutant["body"], mutant["claim"]
     for side in body["branches"]:
         side["omega"] = str(figures.get("omega", Fraction(side["omega"])))
@@ -302,7 +300,7 @@ def test_a_consistent_lie_is_rejected_too():
     assert not accepted(resealed(whole, delta_n=noise / 2))
     assert not accepted(resealed(whole, excess=excess * Fraction(999, 1000)))
     assert not accepted(resealed(whole, excess=Fraction(0)))
-    half = copy.deepcopy(whole)
+    half = copied(whole)
     for side, end in zip(half["body"]["branches"], (0, -1), strict=True):
         del side["pieces"][end]  # nearer cuts, and the pieces beyond them dropped
         side["cut"] = side["pieces"][end]["u"][end]
@@ -315,7 +313,7 @@ def test_a_cut_too_near_is_rejected():
     narrow = example(with_sign, region=(-4, 4))
     for side, other in zip(wide["body"]["branches"], narrow["body"]["branches"], strict=True):
         assert Fraction(side["cut"]) < Fraction(other["cut"])
-    lied = copy.deepcopy(narrow)
+    lied = copied(narrow)
     lied["claim"]["region"] = wide["claim"]["region"]
     assert not accepted(lied)
 
@@ -440,7 +438,7 @@ def test_a_query_on_another_machine_is_rejected():
     whole = example(query=query, ulps={"exp": 8})
     assert accepted(whole)
     better = error_certificate(analyse(trace(query.function), query.ranges))
-    lied = copy.deepcopy(whole)
+    lied = copied(whole)
     lied["body"]["query"] = {part: better[part] for part in ("claim", "body")}
     error = Fraction(better["claim"]["error"])
     lied["claim"]["query_error"] = str(error)

@@ -29,12 +29,14 @@ from lastbit.verify.language.expressions import (
     Sqrt,
     Subtract,
     Variable,
+    decimal,
     expression_from_json,
     expression_to_json,
+    latex,
     names,
     table,
+    text,
 )
-from lastbit.verify.language.notation import decimal, latex, text
 from tests.verify.expressions import CASES, X, Y, placed
 
 

@@ -26,7 +26,7 @@ from lastbit.checker import code as checker
 from lastbit.errors import Untraceable
 from lastbit.verify.language.expressions import Variable
 from lastbit.verify.tracing.agreement import agree, recorded
-from lastbit.verify.tracing.markers import Run, Split, Traced, expression_of, marker
+from lastbit.verify.tracing.markers import Run, Split, Traced, marked, marker
 from lastbit.verify.tracing.screening import _INSTRUCTIONS, screened
 from lastbit.verify.tracing.steps import Step, outcome, replayed, rows_of
 from lastbit.verify.tracing.trace import followed, trace
@@ -221,7 +221,7 @@ def test_arithmetic_leaves_no_question():
         x * Fraction(1),
     ):
         assert type(result) is Traced
-        expression_of(result)
+        marked(result)
     assert not run.refusals and not run.splits
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
-from lastbit.checker.errors import check_error_bound
+from lastbit.checker.error_bound import check_error_bound
 from lastbit.errors import InvalidParameter, LastbitError, NoBound, WrongType
 from lastbit.exact.ball import Ball
 from lastbit.verify.error_bounds import rules

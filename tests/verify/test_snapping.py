@@ -18,6 +18,7 @@ from lastbit.privacy.guarantees import ApproxDP, PureDP
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_law, exact_loss
 from lastbit.verify.snapping import CASES, FORMATS, Step, snapping_bound
+from tests.evidence import late
 
 ETA = Fraction(1, 2**53)
 ETA16 = Fraction(1, 2**11)
@@ -118,11 +119,11 @@ PAIRS16 = [
     (1.0, 4.0),
     (float(HALF(0.7)), 6.0),
     (1.0009765625, 4.0),
-    (1.0458984375, 3.84375),
-    (1.5, float(HALF(2.7))),
+    late(1.0458984375, 3.84375),
+    late(1.5, float(HALF(2.7))),
     (2.0, 2.25),
-    (0.25, 12.0),
-    (float(HALF(0.7)), 1.0),
+    late(0.25, 12.0),
+    late(float(HALF(0.7)), 1.0),
 ]
 
 
@@ -182,7 +183,8 @@ def adversarial(epsilon: float, bound: float) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "bound"), [(1.0, 8.0), (0.7, 9.3), (1 + 2.0**-52, 5.5), (3.0, 2.0), (0.01, 40.0)]
+    ("epsilon", "bound"),
+    [(1.0, 8.0), (0.7, 9.3), late(1 + 2.0**-52, 5.5), late(3.0, 2.0), late(0.01, 40.0)],
 )
 def test_adversarial_pairs_lose_no_more(epsilon, bound):
     proved = snapping_bound(epsilon=epsilon, bound=bound)
@@ -190,21 +192,18 @@ def test_adversarial_pairs_lose_no_more(epsilon, bound):
         assert excess_of(epsilon, bound, x, y) <= proved.excess
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    st.floats(2.0**-6, 8),
-    st.floats(0.5, 12),
-    st.floats(-1, 1),
-    st.floats(0, 1),
-)
-def test_any_pair_loses_no_more(epsilon, times, where, apart):
-    bound = times / min(epsilon, 1)
-    x = where * bound
-    y = min(x + apart, bound)
-    if abs(Fraction(x) - Fraction(y)) <= 1:
-        assert (
-            excess_of(epsilon, bound, x, y) <= snapping_bound(epsilon=epsilon, bound=bound).excess
-        )
+def test_any_pair_loses_no_more(extent):
+    @settings(max_examples=extent.number(6, 25), deadline=None)
+    @given(st.floats(2.0**-6, 8), st.floats(0.5, 12), st.floats(-1, 1), st.floats(0, 1))
+    def loses_no_more(epsilon, times, where, apart):
+        bound = times / min(epsilon, 1)
+        x = where * bound
+        y = min(x + apart, bound)
+        if abs(Fraction(x) - Fraction(y)) <= 1:
+            proved = snapping_bound(epsilon=epsilon, bound=bound)
+            assert excess_of(epsilon, bound, x, y) <= proved.excess
+
+    loses_no_more()
 
 
 def test_far_below_what_the_paper_allows():
@@ -242,23 +241,30 @@ def test_infinite_loss_needs_a_delta():
 # ---------------------------------------------------------------- the formula, and the object
 
 
-@settings(deadline=None)
-@given(st.floats(2.0**-30, 256), st.floats(2.0**-10, 2.0**30))
-def test_the_closed_form_covers_it(epsilon, bound):
+def test_the_closed_form_covers_it(extent):
     """Corollary: excess <= (18 B epsilon + 17) eta; the mechanism's own overhead is above that."""
-    if Fraction(epsilon) * Fraction(bound) > 2**43:
-        return
-    proved = snapping_bound(epsilon=epsilon, bound=bound)
-    assert proved.units <= 18 * proved.bound * proved.epsilon + 17
-    assert proved.excess <= overhead(proved.epsilon, proved.bound)
+
+    @settings(max_examples=extent.number(40, 100), deadline=None)
+    @given(st.floats(2.0**-30, 256), st.floats(2.0**-10, 2.0**30))
+    def holds(epsilon, bound):
+        if Fraction(epsilon) * Fraction(bound) > 2**43:
+            return
+        proved = snapping_bound(epsilon=epsilon, bound=bound)
+        assert proved.units <= 18 * proved.bound * proved.epsilon + 17
+        assert proved.excess <= overhead(proved.epsilon, proved.bound)
+
+    holds()
 
 
-@settings(deadline=None)
-@given(st.floats(0.01, 100), st.floats(0.01, 1000), st.floats(1, 4))
-def test_a_wider_domain_costs_no_less(epsilon, bound, factor):
-    near = snapping_bound(epsilon=epsilon, bound=bound)
-    far = snapping_bound(epsilon=epsilon, bound=bound * factor)
-    assert near.excess <= far.excess
+def test_a_wider_domain_costs_no_less(extent):
+    @settings(max_examples=extent.number(30, 100), deadline=None)
+    @given(st.floats(0.01, 100), st.floats(0.01, 1000), st.floats(1, 4))
+    def holds(epsilon, bound, factor):
+        near = snapping_bound(epsilon=epsilon, bound=bound)
+        far = snapping_bound(epsilon=epsilon, bound=bound * factor)
+        assert near.excess <= far.excess
+
+    holds()
 
 
 def test_powers_of_two_divide_exactly():

@@ -214,12 +214,12 @@ def checker_graph(constant: list[list[str]]) -> Any:
 
 
 def scaled(value, u, sign, scale=0.001):
-    return min(max(0.25 * round((value + sign * scale * math.log(u)) / 0.25), -8.0), 8.0)
+    return min(max(0.25 * round((value + sign * scale * math.log(u)) / 0.25), -2.0), 2.0)
 
 
 def test_check_shows_the_parameters(tmp_path):
     proof = tmp_path / "proof.json"
-    wanted = ["--grid", "1/4", "--region", "-8", "8", "--epsilon", "1.01", "--parameter", "scale=1"]
+    wanted = ["--grid", "1/4", "--region", "-2", "2", "--epsilon", "1.01", "--parameter", "scale=1"]
     made = lastbit("verify", f"{__name__}:scaled", *wanted, "--certificate", str(proof))
     assert made.exit_code == 0, made.output
     assert "scale = 1.0" in lastbit("check", str(proof)).output

@@ -31,6 +31,7 @@ from lastbit.verify.language.expressions import (
 )
 from lastbit.verify.tracing.markers import clamp, round_to
 from lastbit.verify.tracing.trace import trace
+from tests.evidence import late
 from tests.verify.roundoff_suite import SUITE
 
 SCALE = 0.7
@@ -209,6 +210,12 @@ def endless(x):
     return count
 
 
+def test_cases_without_end_are_refused(monkeypatch):
+    """The true limit, 256, is tried with the evidence."""
+    monkeypatch.setattr("lastbit.verify.tracing.trace.MOST_CASES", 20)
+    refused(endless, "more than 20 cases")
+
+
 def test_a_branch_on_a_computed_value_is_refused_with_its_line():
     line = computed_branch.__code__.co_firstlineno + 2
     refused(computed_branch, "test_trace.py", f"line {line}:", "branches on a computed value")
@@ -221,7 +228,7 @@ def test_a_branch_on_a_computed_value_is_refused_with_its_line():
         (swallowed, "catches exceptions"),
         (imported_inside, "import at the top of the module"),
         (lambda x: 1.0 if isinstance(x, float) else x, "inputs are floats"),
-        (endless, "cases"),
+        late(endless, "cases"),
         (lambda x: int(x), "integer"),
         (lambda x: range(x), "loop bound"),
         (lambda x: [1, 2][x], "index"),

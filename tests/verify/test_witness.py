@@ -14,12 +14,13 @@ from lastbit.verify.running.code import Code, order
 from lastbit.verify.running.law import exact_law, exact_loss
 from lastbit.verify.running.uniforms import FullPrecision, Grid
 from lastbit.verify.running.witness import _float, refute
+from tests.evidence import late
 from tests.verify.judged import naive_laplace, rounded_laplace, unsnapped_zero
 
 NUMPY = Grid(53, first=1)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.7, 10.0])
+@pytest.mark.parametrize("scale", [1.0, late(0.7), late(10.0)])
 def test_naive_laplace_is_refuted(scale):
     code = Code("tests.verify.judged:naive_laplace", scale=scale)
     found = refute(code, 0.0, 1.0, uniform=NUMPY, signs=None, tries=30)

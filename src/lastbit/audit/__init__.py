@@ -14,7 +14,7 @@ fixes both, and only then tests them on fresh samples: the bound is wrong with p
 `verify.Code`, a table of probabilities) no samples are drawn and the bound is exact. Sampling
 cannot see what almost never happens: it accuses with certainty and acquits nobody.
 
-**White box.** `attacks/` holds one file an attack, each with its paper, its set-up, what it breaks
+**White box.** `attacks/` holds published attacks, each with its paper, its set-up, what it breaks
 and what resists; `targets/` holds ready targets: ours, numpy's and those of other libraries.
 
 **Grey box.** Most violations in practice are wrong sensitivities and data that steers the program.
@@ -26,16 +26,6 @@ noisy values frozen, and reports what changed that should not have, and the comp
 >>> found = audit.distinguish(lb.Laplace(sensitivity=1, epsilon=1), (0, 2), epsilon=1)
 >>> found.broken, round(found.epsilon_lower, 6)
 (True, 2.0)
-
-| files | hold |
-|---|---|
-| `blackbox/` | the black-box auditor: features, events, search, counting, exact laws |
-| `attacks/`, `targets/` | published attacks, and what they are tried on |
-| `replay/` | recording a program, replaying it on neighbours |
-| `bounds.py` | from counts to certified bounds on epsilon and delta |
-| `inputs.py` | repeatable choices from a seed, and neighbouring inputs to try |
-| `result.py` | what `distinguish` and an attack found |
-| `pytest_plugin.py` | the fixture `audit_replay` |
 
 Mechanisms of the literature to measure auditors with are in `bench/auditing`.
 """

@@ -14,9 +14,7 @@ from lastbit.audit.blackbox.distinguish import (
     distinguish_by_law as distinguish_by_law,
     distinguish_by_sampling as distinguish_by_sampling,
 )
-from lastbit.audit.blackbox.exact_laws import (
-    law_of as law_of,
-)
+from lastbit.audit.blackbox.exact_laws import law_of as law_of
 from lastbit.audit.blackbox.features import (
     Feature as Feature,
     features as features,
@@ -34,20 +32,10 @@ from lastbit.audit.inputs import (
     all_may_move as all_may_move,
     one_may_move as one_may_move,
 )
-from lastbit.audit.replay.findings import (
-    Finding as Finding,
-    Replay as Replay,
-)
-from lastbit.audit.replay.neighbours import (
-    Neighbour as Neighbour,
-    neighbours as neighbours,
-)
-from lastbit.audit.replay.primitives import (
-    noise as noise,
-)
-from lastbit.audit.replay.recorder import (
-    Tape as Tape,
-)
+from lastbit.audit.replay.findings import Finding as Finding, Replay as Replay
+from lastbit.audit.replay.neighbours import Neighbour as Neighbour, neighbours as neighbours
+from lastbit.audit.replay.primitives import noise as noise
+from lastbit.audit.replay.recorder import Tape as Tape
 from lastbit.audit.replay.replay import (
     ProgramAudit as ProgramAudit,
     audit_program as audit_program,
@@ -64,10 +52,7 @@ from lastbit.audit.result import (
     RatioEvent as RatioEvent,
     Verdict as Verdict,
 )
-from lastbit.audit.targets.libraries import (
-    LIBRARIES as LIBRARIES,
-    targets as targets,
-)
+from lastbit.audit.targets.libraries import LIBRARIES as LIBRARIES, targets as targets
 from lastbit.audit.targets.target import (
     SumTarget as SumTarget,
     Target as Target,

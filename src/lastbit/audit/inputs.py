@@ -7,7 +7,7 @@ to look at, and must decide the same when it is run again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Sequence, Sized
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -40,7 +40,6 @@ class SeededRandom:
         self._count = 0
 
     def word(self) -> int:
-        """The next 64 bits."""
         block = self._key + self._count.to_bytes(8, "big")
         self._count += 1
         return int.from_bytes(hashlib.blake2b(block, digest_size=8).digest(), "big")
@@ -68,7 +67,6 @@ class SeededRandom:
         return moved
 
     def signs(self, count: int) -> NDArray[np.float64]:
-        """`count` signs, +1 or -1."""
         return np.array([1.0 - 2.0 * self.below(2) for _ in range(count)])
 
 
@@ -139,26 +137,15 @@ def listed(pairs: Any) -> list[Pair]:
             problem="may be one pair or two",
             remedy="pass a list: [(a, b), (c, d)] for two pairs, [((a, b), (c, d))] for one",
         )
-    given = [pairs] if one else _some(pairs)
+    remedy = "pass a tuple (x, y), or a list of such tuples"
+    try:
+        most = len(pairs) if isinstance(pairs, Sized) else MOST_PAIRS
+        given = [pairs] if one else list(islice(pairs, most))
+    except TypeError:
+        raise WrongType("pairs", problem="are not pairs", remedy=remedy) from None
     if not given:
         raise InvalidParameter("pairs", problem="are empty", remedy="pass two neighbouring inputs")
-    for pair in given:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise WrongType(
-                "pairs",
-                problem="hold something that is not a pair",
-                remedy="pass a tuple (x, y), or a list of such tuples",
-            )
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in given):
+        problem = "hold something that is not a pair"
+        raise WrongType("pairs", problem=problem, remedy=remedy)
     return [(x, y) for x, y in given]
-
-
-def _some(pairs: Any) -> list[Any]:
-    """All pairs of a collection, and the first 256 of a generator, which may have no end."""
-    try:
-        source: Iterator[Any] = iter(pairs)
-    except TypeError:
-        raise WrongType(
-            "pairs", problem="are not pairs", remedy="pass a tuple (x, y), or a list of such tuples"
-        ) from None
-    most = len(pairs) if isinstance(pairs, Sized) else MOST_PAIRS
-    return list(islice(source, most))

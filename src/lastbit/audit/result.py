@@ -18,7 +18,6 @@ from lastbit.exact import exact_text, probability, rounded_down, rounded_up, who
 
 Range: TypeAlias = tuple[float, float]
 """From the first number, included, to the second, excluded; a single value if both are equal."""
-_MOST_OUTPUTS = 6
 _MOST_RANGES = 8  # in a sentence
 
 
@@ -30,7 +29,7 @@ class OutputEvent:
     others: int = 0
 
     @classmethod
-    def of(cls, names: Sequence[str], most: int = _MOST_OUTPUTS) -> OutputEvent:
+    def of(cls, names: Sequence[str], most: int = 6) -> OutputEvent:
         """The event of all these outputs, of which the first `most` are listed."""
         return cls(outputs=tuple(names[:most]), others=max(0, len(names) - most))
 
@@ -45,7 +44,6 @@ class OutputEvent:
         return f"the output is {' or '.join(self.outputs)}{more}" if self.outputs else "no output"
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
         return {"kind": "outputs", "outputs": list(self.outputs), "others": self.others}
 
 
@@ -58,7 +56,6 @@ class Condition:
 
     @property
     def sentence(self) -> str:
-        """In words."""
         more = len(self.ranges) - _MOST_RANGES
         tail = f", or in {more} more ranges" if more > 0 else ""
         named = " or ".join(map(_within, self.ranges[:_MOST_RANGES]))
@@ -74,43 +71,34 @@ class RangeEvent:
 
     @property
     def sentence(self) -> str:
-        """In words."""
         joined = " and " if self.all_hold else " or "
         return joined.join(condition.sentence for condition in self.conditions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; infinite ends as text."""
-        return {
-            "kind": "ranges",
-            "all_hold": self.all_hold,
-            "conditions": [
-                {
-                    "feature": condition.feature.name,
-                    "ranges": [[_json(low), _json(high)] for low, high in condition.ranges],
-                }
-                for condition in self.conditions
-            ],
-        }
+        conditions = [
+            {
+                "feature": condition.feature.name,
+                "ranges": [[_json(low), _json(high)] for low, high in condition.ranges],
+            }
+            for condition in self.conditions
+        ]
+        return {"kind": "ranges", "all_hold": self.all_hold, "conditions": conditions}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatioEvent:
     """The likelihood ratio estimated from several features reaches a limit."""
 
-    features: tuple[str, ...]
-    """Which kinds of features, in words."""
-    groups: tuple[str, ...]
-    """The same by `Feature.group`."""
+    features: tuple[str, ...]  # which kinds of features, in words
+    groups: tuple[str, ...]  # the same by `Feature.group`
     at_least: float
 
     @property
     def sentence(self) -> str:
-        """In words."""
         names = ", ".join(self.features)
         return f"the likelihood ratio estimated from {names} is at least {self.at_least:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
         return {"kind": "ratio", "features": list(self.features), "at_least": self.at_least}
 
 
@@ -120,11 +108,9 @@ class NoEvent:
 
     @property
     def sentence(self) -> str:
-        """In words."""
         return "none"
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
         return {"kind": "none"}
 
 
@@ -224,15 +210,13 @@ class AuditResult:
                 return f"the law, which {self.releases:,} releases do not contradict"
             case "law":
                 return f"the law alone: {self.unheard or 'no release was compared with it'}"
-            case "samples" if self.monotone == "probed":
-                return (
-                    "samples: its law chose the event, but that the code is monotone in its "
-                    "uniform was only probed, not proved"
-                )
-            case "samples" if self.contradiction is not None:
-                return "samples, since the law is not that of release"
-            case "samples":
-                return "samples"
+        if self.monotone == "probed":
+            return (
+                "samples: its law chose the event, but that the code is monotone in its "
+                "uniform was only probed, not proved"
+            )
+        contradicted = self.contradiction is not None
+        return "samples, since the law is not that of release" if contradicted else "samples"
 
     @property
     def undecided(self) -> bool:
@@ -270,30 +254,26 @@ class AuditResult:
         lines.append(f"rests on {self.rests_on}")
         if self.epsilon is not None:
             verdict = "REFUTED" if self.broken else "not refuted"
-            lines.append(f"claimed: epsilon = {exact_text(self.epsilon)}: {verdict}")
             low = rounded_down(self.delta_lower or 0.0, 4)
+            lines.append(f"claimed: epsilon = {exact_text(self.epsilon)}: {verdict}")
             lines.append(f"delta >= {low} at the claimed epsilon")
         if self.undecided:
             lines.append(f"the estimate is {self.estimate:.4g}, above the claim: run it longer")
-        lines.append(f"event: {self.event}")
-        if self.trials:
-            lines.append(
-                f"seen {self.hits} times in {self.trials} runs on {self.inputs[0]}, "
-                f"{self.other_hits} times in {self.other_trials} on {self.inputs[1]}"
-            )
-        else:
-            lines.append(f"inputs: {self.inputs[0]} against {self.inputs[1]}")
-        return "\n".join([*lines, f"again: {self.again}"])
+        one, other = self.inputs
+        counts = f"{self.other_hits} times in {self.other_trials} on {other}"
+        seen = f"seen {self.hits} times in {self.trials} runs on {one}, {counts}"
+        inputs = seen if self.trials else f"inputs: {one} against {other}"
+        return "\n".join([*lines, f"event: {self.event}", inputs, f"again: {self.again}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as text and numbers, ready for JSON."""
-        exact = {name: str(getattr(self, name)) for name in ("delta", "error")}
         plain = ("hits", "trials", "other_hits", "other_trials", "samples", "seconds", "again")
         return {
             "epsilon_lower": _json(self.epsilon_lower),
             "delta_lower": self.delta_lower,
             "epsilon": None if self.epsilon is None else str(self.epsilon),
-            **exact,
+            "delta": str(self.delta),
+            "error": str(self.error),
             "broken": self.broken,
             "exact": self.exact,
             "event": self.event,
@@ -301,9 +281,7 @@ class AuditResult:
             "inputs": [str(value) for value in self.inputs],
             **{name: getattr(self, name) for name in plain},
             "estimate": _json(self.estimate),
-            "undecided": self.undecided,
-            "basis": self.basis,
-            "rests_on": self.rests_on,
+            **{name: getattr(self, name) for name in ("undecided", "basis", "rests_on")},
             "contradiction": self.contradiction,
             "monotone": self.monotone,
         }
@@ -384,10 +362,8 @@ class Verdict:
         lines = [f"{self.name} on {self.target}: {'BROKEN' if self.broken else 'resisted'}"]
         sure = f"(wrong with probability at most {rounded_up(self.error, 3)})"
         if self.claimed is not None:
-            lines.append(
-                f"  epsilon is at least {rounded_down(self.epsilon_lower, 4)}, "
-                f"claimed was {exact_text(self.claimed)} {sure}"
-            )
+            low, claimed = rounded_down(self.epsilon_lower, 4), exact_text(self.claimed)
+            lines.append(f"  epsilon is at least {low}, claimed was {claimed} {sure}")
         else:
             lines.append(f"  {'shown' if self.broken else 'nothing shown'} {sure}")
         lines.append(f"  {self.witness}")
@@ -397,16 +373,10 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; rationals as text, infinity too."""
-        finite = math.isfinite(self.epsilon_lower)
-        return {
-            "name": self.name,
-            "target": self.target,
-            "broken": self.broken,
-            "epsilon_lower": self.epsilon_lower if finite else "inf",
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return plain | {
+            "epsilon_lower": _json(self.epsilon_lower),
             "claimed": None if self.claimed is None else str(self.claimed),
             "error": str(self.error),
-            "samples": self.samples,
-            "seconds": self.seconds,
-            "witness": self.witness,
             "details": dict(self.details),
         }

@@ -5,30 +5,20 @@ nothing else of lastbit, and works when copied elsewhere: `python -m checker cer
 None of its logic is used to make certificates, so a fault on one side is noticed by the other.
 Numbers are fractions; bounds are rounded the safe way.
 
-| file | holds |
-|---|---|
-| `dispatch.py` | `check`, `problem_of`: a certificate of any kind, accepted or refused |
-| `numbers.py` | fractions read and written, roots and logarithms rounded the safe way |
-| `floats.py` | formats, intervals, and the error of drawing a uniform |
-| `errors.py` | derivations of rounding errors, rule by rule |
-| `law.py`, `direction.py` | exact output laws of running code, and whether it is monotone |
-| `rounding.py`, `shape.py`, `rate.py` | code that adds noise and rounds |
-| `code.py`, `steps.py` | is the code here the code that was certified? |
-| `snapping.py` | the snapping mechanism |
-| `release.py`, `query.py`, `answer.py` | answers about tables |
+| kind | claims | checked in |
+|---|---|---|
+| error-bound | how far float code strays from its real meaning | `error_bound.py` |
+| law, refutation | the exact loss of running code for two inputs | `law.py`, `direction.py` |
+| snapping | the loss of the snapping mechanism for all inputs | `snapping.py` |
+| rounding | the loss of float noise that is truncated and rounded | `rounding.py`, `shape.py` |
+| | and the code that it names is here and takes its steps | `code.py`, `steps.py` |
+| release | what an answer from a table costs | `release.py`, `query.py`, `answer.py` |
 
 Other rooms may import the names below and nothing else: entry points, and the sentences that a
 certificate must carry (`beliefs`). tests/architecture enforces it.
 """
 
-from .dispatch import (
-    beliefs,
-    certificate_in,
-    check,
-    check_apart_from_code,
-    names_code,
-    problem_of,
-)
+from .dispatch import beliefs, certificate_in, check, check_apart_from_code, names_code, problem_of
 from .numbers import Rejected
 
 __all__ = [

@@ -13,7 +13,7 @@
 | rows made consistent | the nearest whole counts, worked out again from the rows before |
 
 Of the digest of the question and the ledger's entry only the form is checked; of the SQL text and
-the version of lastbit nothing is. There is nothing else in a record.
+the version of lastbit nothing is.
 
 Theorem  `guarantee_of` and `notes_of` depend on the certified plan alone. A saved answer whose
          sentences are these, letter for letter, says nothing else: no other number, no other unit,
@@ -27,13 +27,13 @@ Checked  tests/release/test_words.py
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-from .numbers import digest, number, require
+from .numbers import Json, Rejected, digest, number, require
 from .query import Question, constant_of, question_of
 from .release import HASH, same
 
@@ -51,7 +51,7 @@ _QUANTILES = (
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 
 
-def guarantee_of(plan: Mapping[str, Any]) -> str:
+def guarantee_of(plan: Json) -> str:
     """The promise in one sentence."""
     epsilon, delta, rho = (number(plan["cost"][name]) for name in ("epsilon", "delta", "rho"))
     if rho:
@@ -63,7 +63,7 @@ def guarantee_of(plan: Mapping[str, Any]) -> str:
     return f"{price} differential privacy for one {unit} {how}"
 
 
-def notes_of(plan: Mapping[str, Any]) -> list[str]:
+def notes_of(plan: Json) -> list[str]:
     """What a reader must know, in the order in which answers say it."""
     functions = {recipe["function"] for recipe in plan["recipes"]}
     notes = [_INTERVALS]
@@ -72,17 +72,14 @@ def notes_of(plan: Mapping[str, Any]) -> list[str]:
             f"Each {named(plan['unit'])} counts for at most {plan['max_rows']} rows: where there "
             "are more, all of them count for less."
         )
-    for part in plan["parts"]:
-        if part["part"] == "keys":
-            notes.append(
-                f"A key is shown if about {part['threshold']} units or more have it; others are "
-                "unknown, and counts close to that number tend to be too high."
-            )
-    if functions & {"variance", "std"}:
-        notes.append(_VARIANCES)
-    if functions & {"quantile", "min", "max"}:
-        notes.append(_QUANTILES)
-    return notes
+    notes += [
+        f"A key is shown if about {part['threshold']} units or more have it; others are "
+        "unknown, and counts close to that number tend to be too high."
+        for part in plan["parts"]
+        if part["part"] == "keys"
+    ]
+    notes += [_VARIANCES] if functions & {"variance", "std"} else []
+    return notes + ([_QUANTILES] if functions & {"quantile", "min", "max"} else [])
 
 
 def bin_name(name: str, low: Fraction, high: Fraction, *, last: bool) -> str:
@@ -124,29 +121,36 @@ _PARTS = frozenset(
     {"table", "question", "asked", "columns", "rows", "cost", "guarantee", "plan", "notes"}
     | {"certificate", "entry", "lastbit"}
 )
-_MADE_CONSISTENT = frozenset({"before", "totals"})
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
 _CELL = frozenset({"value", "standard_error", "low", "high"})
-_FIRST_ANSWER = 3
 
 
-def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+def check_answer(record: Json, certificate: Json) -> None:
     """Raise `Rejected` unless the answer is what a certificate, accepted already, certifies."""
     require(certificate["kind"] == "release", "the certificate is not of a release")
     require(set(record) >= _PARTS, "the answer lacks a part")
-    require(set(record) <= _PARTS | _MADE_CONSISTENT, "the answer has a part too many")
+    require(set(record) <= _PARTS | {"before", "totals"}, "the answer has a part too many")
     claim, body = certificate["claim"], certificate["body"]
     plan, question = body["plan"], question_of(body["query"])
     require(record["table"] == claim["table"], "the answer is from another table")
     require(same(record["plan"], plan), "the answer was planned otherwise")
     require(same(record["cost"], plan["cost"]), "the answer names another cost")
-    asked = {**plan["asked"], "query": body["query"]}
-    require(
-        same({k: v for k, v in record["asked"].items() if k != "sql"}, asked),
-        "the answer is to another question",
-    )
+    asked = {k: v for k, v in record["asked"].items() if k != "sql"}
+    to_this = same(asked, {**plan["asked"], "query": body["query"]})
+    require(to_this, "the answer is to another question")
     _check_words(record, plan, recorded=body["ledger"] is not None)
-    _check_entry(record["entry"], body["ledger"])
+    if record["entry"] is not None:  # a record as a ledger holds it names no entry yet
+        require(
+            body["ledger"] is not None, "an entry is named, and the certificate knows no ledger"
+        )
+        match record["entry"]:
+            # an opening, a budget and a charge come first: no answer is before the third entry
+            case {"hash": str(text), "sequence": int(place), **rest} if (
+                not rest and type(place) is int and place >= 3 and HASH.fullmatch(text)
+            ):
+                require(text != body["ledger"], "the entry of the answer is the one before it")
+            case _:
+                raise Rejected("the entry of the ledger is malformed")
     _check_columns(record["columns"], question)
     before = record.get("before", record["rows"])
     for rows in (before, record["rows"]):
@@ -159,27 +163,7 @@ def check_answer(record: Mapping[str, Any], certificate: Mapping[str, Any]) -> N
         require(record.get("totals") is None, "there are totals that nothing explains")
 
 
-def _check_entry(entry: Any, paid: str | None) -> None:
-    """Where the answer says that it is recorded: after the entry `paid`, if there is a ledger.
-
-    The least ledger has an opening, a budget and a charge, so no answer is before the third entry.
-    A record as a ledger holds it names no entry yet.
-    """
-    if entry is None:
-        return
-    require(paid is not None, "an entry is named, and the certificate knows no ledger")
-    require(type(entry) is dict, "the entry of the ledger is malformed")
-    require(set(entry) == {"hash", "sequence"}, "the entry of the ledger is malformed")
-    hash_, sequence = entry["hash"], entry["sequence"]
-    whole = type(hash_) is str and bool(HASH.fullmatch(hash_))
-    require(
-        whole and type(sequence) is int and sequence >= _FIRST_ANSWER,
-        "the entry of the ledger is malformed",
-    )
-    require(hash_ != paid, "the entry of the answer is the one before it")
-
-
-def _check_words(record: Mapping[str, Any], plan: Mapping[str, Any], *, recorded: bool) -> None:
+def _check_words(record: Json, plan: Json, *, recorded: bool) -> None:
     """What people read: written again from the plan, and compared letter for letter."""
     require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
     notes = notes_of(plan)
@@ -229,53 +213,39 @@ def _check_rows(rows: Any, columns: list[Any], question: Question) -> None:
         require(len(row["cells"]) == cells, "a row has another number of cells")
         for cell in row["cells"]:
             require(set(cell) == _CELL, "a cell is malformed")
-            require(all(map(_number_or_none, cell.values())), "a cell holds no number")
+            for value in cell.values():
+                finite = type(value) is int or (type(value) is float and isfinite(value))
+                require(value is None or finite, "a cell holds no number")
 
 
-def _number_or_none(value: Any) -> bool:
-    return value is None or type(value) is int or (type(value) is float and isfinite(value))
-
-
-# ---------------------------------------------------------------- consistent counts
-
-
-def _check_consistent(record: Mapping[str, Any], question: Question) -> None:
+def _check_consistent(record: Json, question: Question) -> None:
     """The rows are those before, with counts made whole, not negative and adding up."""
     before, after = record["before"], record["rows"]
     values = [column for column in record["columns"] if column["role"] == "value"]
     require(len(before) == len(after), "consistent rows are other rows")
     keys = all(same(a["keys"], b["keys"]) for a, b in zip(before, after, strict=True))
     require(keys, "consistent rows have other keys")
-    totals = []
+    totals: list[int | None] = []
     for place, column in enumerate(values):
         old = [row["cells"][place] for row in before]
         new = [row["cells"][place] for row in after]
-        counts, total = _consistent(old, column["function"])
-        if counts is None:
-            require(same(old, new), "a number was changed that is not a count")
+        totals.append(None)
+        if column["function"] == "count_units":
+            counts = [max(cell["value"], 0) for cell in old]
+        elif column["function"] in ("count", "histogram"):
+            noisy = [cell["value"] for cell in old]
+            totals[-1] = total = max(sum(noisy), 0)
+            counts = list(_nearest(noisy, total))
         else:
-            for cell, other, count in zip(old, new, counts, strict=True):
-                told = {
-                    **cell,
-                    "value": count,
-                    "low": min(max(cell["low"], 0), count),
-                    "high": max(cell["high"], count),
-                }
-                require(same(other, told), "a count is not the nearest consistent one")
-        totals.append(total)
+            require(same(old, new), "a number was changed that is not a count")
+            continue
+        for cell, other, count in zip(old, new, counts, strict=True):
+            ends = {"low": min(max(cell["low"], 0), count), "high": max(cell["high"], count)}
+            told = {**cell, "value": count, **ends}
+            require(same(other, told), "a count is not the nearest consistent one")
     whole = record["asked"]["query"]["having"] is None and question.limit is None
     expected = totals if whole else [None] * len(totals)
     require(same(record.get("totals"), expected), "a total is not the sum of its counts")
-
-
-def _consistent(cells: list[Any], function: str) -> tuple[list[int] | None, int | None]:
-    counts = [cell["value"] for cell in cells]
-    if function == "count_units":
-        return [max(count, 0) for count in counts], None
-    if function not in ("count", "histogram"):
-        return None, None
-    total = max(sum(counts), 0)
-    return list(_nearest(counts, total)), total
 
 
 def _nearest(counts: list[int], total: int) -> Iterator[int]:

@@ -20,15 +20,12 @@ it is rounded for all u or for none, and its range is wide enough for both.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
-from .numbers import Rejected, number, require
-
-Rows: TypeAlias = Sequence[Sequence[Any]]
+from .numbers import ARITHMETIC, Rejected, Rows, number, require, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,6 @@ class _Stretch:
     work: list[int]
 
     def at(self, top: int) -> Range:
-        """The range and the direction of a step."""
         known: dict[int, Range] = {}
         for index in sorted(self._needed(top)):
             self.work[0] += 1
@@ -98,19 +94,17 @@ class _Stretch:
         """The steps that a step uses; below cases of u they are followed apart."""
         found = {top}
         for index in range(top, -1, -1):
-            if index not in found:
-                continue
-            for part in self._below(index):
-                require(type(part) is int and 0 <= part < index, "a step uses one not before it")
-                found.add(part)
+            if index in found:
+                row = list(self.rows[index])
+                count = {"CONST": 0, "VAR": 0, "ADD": 2, "SUB": 2, "MUL": 2, "DIV": 2, "CASES": 0}
+                below = row[1 : 1 + count.get(row[0], 1)]
+                if row[0] == "CASES" and row[3] == "value":
+                    below = [self._chosen(row)]
+                for part in below:
+                    known = type(part) is int and 0 <= part < index
+                    require(known, "a step uses one not before it")
+                    found.add(part)
         return found
-
-    def _below(self, index: int) -> list[Any]:
-        row = list(self.rows[index])
-        count = {"CONST": 0, "VAR": 0, "ADD": 2, "SUB": 2, "MUL": 2, "DIV": 2, "CASES": 0}
-        if row[0] == "CASES" and row[3] == "value":
-            return [self._chosen(row)]
-        return row[1 : 1 + count.get(row[0], 1)]
 
     def _chosen(self, row: list[Any]) -> Any:
         return row[1] if _holds(row[4], Fraction(self.value), number(row[5])) else row[2]
@@ -131,9 +125,9 @@ class _Stretch:
                 return _clamp(known[argument], low, high)
             case ["ROUND", argument, step]:
                 return _rounded(known[argument], number(step))
-            case [str(rule), argument] if rule in _UNARY:
-                return _UNARY[rule](known[argument])
-            case [str(rule), left, right] if rule in _ARITHMETIC:
+            case [str(rule), argument]:
+                return _unary(rule, known[argument])
+            case [str(rule), left, right] if rule in ARITHMETIC:
                 return _combined(rule, known[left], known[right])
         raise Rejected("a step is not of the kind that can be followed")
 
@@ -190,9 +184,6 @@ def _sign(x: Range) -> int:
     return 1 if x.low > 0 else -1
 
 
-# ---------------------------------------------------------------- types
-
-
 def _machine(low: float, high: float, way: int) -> Range:
     require(math.isfinite(low) and math.isfinite(high), "a step may overflow")
     return Range(Fraction(low), Fraction(high), way, machine=True)
@@ -218,10 +209,9 @@ def _counted(x: Range, *units: Fraction | None) -> Range:
     """With the least of these units, where none is missing and it is not too small."""
     known = [unit for unit in units if unit is not None]
     unit = min(known) if len(known) == len(units) else None
-    large = unit is not None and max(abs(x.low), abs(x.high)) > _LARGEST * unit
-    if unit is None or large or unit < _FINEST:
+    if unit is not None and (size((x.low, x.high))[1] > _LARGEST * unit or unit < _FINEST):
         unit = None
-    return Range(x.low, x.high, x.way, x.machine, x.steady, unit)
+    return replace(x, unit=unit)
 
 
 def _given(constant: Fraction) -> Range:
@@ -229,13 +219,16 @@ def _given(constant: Fraction) -> Range:
     return Range(low, high, 0, unit=_unit_of(constant))
 
 
-# ---------------------------------------------------------------- single steps
-
-
 def _combined(rule: str, a: Range, b: Range) -> Range:
-    """A sum, difference, product or quotient."""
-    run: Callable[[Any, Any], Any] = _ARITHMETIC[rule]
-    way = _ways(rule, a, b)
+    run = ARITHMETIC[rule]
+    if rule == "ADD":
+        way = _joined({a.way, b.way})
+    elif rule == "SUB":
+        way = _joined({a.way, -b.way})
+    elif rule == "MUL":
+        way = _joined({a.way and a.way * _sign(b), b.way and b.way * _sign(a)})
+    else:
+        way = _joined({a.way * _sign(b), b.way and -b.way * _sign(a)})
     ends = [run(float(x), float(y)) for x in (a.low, a.high) for y in (b.low, b.high)]
     rounded = _machine(min(ends), max(ends), way)
     if a.machine or b.machine:
@@ -244,9 +237,7 @@ def _combined(rule: str, a: Range, b: Range) -> Range:
     assert a.unit is not None and b.unit is not None
     whole = [run(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     plain = Range(min(whole), max(whole), way, steady=a.steady and b.steady)
-    unit: Fraction | None = min(a.unit, b.unit)
-    if rule == "MUL":
-        unit = a.unit * b.unit
+    unit: Fraction | None = a.unit * b.unit if rule == "MUL" else min(a.unit, b.unit)
     if rule == "DIV":  # by one power of two, or the quotients have no unit
         unit = a.unit / abs(b.low) if b.low == b.high and abs(b.low) == b.unit else None
     exact = _counted(plain, unit)
@@ -257,48 +248,29 @@ def _combined(rule: str, a: Range, b: Range) -> Range:
     return Range(min(plain.low, rounded.low), max(plain.high, rounded.high), way)
 
 
-def _ways(rule: str, a: Range, b: Range) -> int:
-    if rule == "ADD":
-        return _joined({a.way, b.way})
-    if rule == "SUB":
-        return _joined({a.way, -b.way})
-    if rule == "MUL":
-        return _joined({a.way and a.way * _sign(b), b.way and b.way * _sign(a)})
-    return _joined({a.way * _sign(b), b.way and -b.way * _sign(a)})
-
-
-def _negated(x: Range) -> Range:
-    return Range(-x.high, -x.low, -x.way, x.machine, x.steady, x.unit)
-
-
-def _logarithm(x: Range) -> Range:
+def _unary(rule: str, x: Range) -> Range:
     low, high = float(x.low), float(x.high)
-    require(low > 0, "a logarithm of what may not be above 0")
-    return _wider(math.log(low), math.log(high), x.way)
-
-
-def _exponential(x: Range) -> Range:
-    low, high = float(x.low), float(x.high)
-    require(high < 700, "an exponential may overflow")
-    return _wider(math.exp(low), math.exp(high), x.way)
-
-
-def _root(x: Range) -> Range:
-    require(x.low >= 0, "a square root of what may be below 0")
-    return _machine(math.sqrt(float(x.low)), math.sqrt(float(x.high)), x.way)
-
-
-def _absolute(x: Range) -> Range:
-    """Of abs, which keeps the type, and of fabs, which makes it a float."""
-    require(x.low >= 0 or x.high <= 0, "an absolute value of what may have either sign")
-    size = x if x.low >= 0 else _negated(x)
-    low, high = min(size.low, _nearest(size.low)), max(size.high, _nearest(size.high))
-    return Range(low, high, size.way, x.machine, x.steady, x.unit)
-
-
-def _sgn(x: Range) -> Range:
-    low, high = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
-    return Range(low, high, x.way, x.machine, x.steady, Fraction(1))
+    match rule:
+        case "NEG":
+            return Range(-x.high, -x.low, -x.way, x.machine, x.steady, x.unit)
+        case "LN":
+            require(low > 0, "a logarithm of what may not be above 0")
+            return _wider(math.log(low), math.log(high), x.way)
+        case "EXP":
+            require(high < 700, "an exponential may overflow")
+            return _wider(math.exp(low), math.exp(high), x.way)
+        case "SQRT":
+            require(x.low >= 0, "a square root of what may be below 0")
+            return _machine(math.sqrt(low), math.sqrt(high), x.way)
+        case "ABS":  # by abs, which keeps the type, or by fabs, which makes it a float
+            require(x.low >= 0 or x.high <= 0, "an absolute value of what may have either sign")
+            size = x if x.low >= 0 else _unary("NEG", x)
+            least, most = min(size.low, _nearest(size.low)), max(size.high, _nearest(size.high))
+            return Range(least, most, size.way, x.machine, x.steady, x.unit)
+        case "SGN":
+            least, most = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
+            return Range(least, most, x.way, x.machine, x.steady, Fraction(1))
+    raise Rejected("a step is not of the kind that can be followed")
 
 
 def _wider(low: float, high: float, way: int) -> Range:
@@ -331,23 +303,3 @@ def _clamp(x: Range, low: Any, high: Any) -> Range:
     if found.steady and not found.machine and found.low == found.high:
         return _counted(found, _unit_of(found.low))
     return found
-
-
-_UNARY: Mapping[str, Callable[[Range], Range]] = MappingProxyType(
-    {
-        "NEG": _negated,
-        "LN": _logarithm,
-        "EXP": _exponential,
-        "SQRT": _root,
-        "ABS": _absolute,
-        "SGN": _sgn,
-    }
-)
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
-    {
-        "ADD": lambda x, y: x + y,
-        "SUB": lambda x, y: x - y,
-        "MUL": lambda x, y: x * y,
-        "DIV": lambda x, y: x / y,
-    }
-)

@@ -6,16 +6,6 @@ rule, and in sentences that a certificate must carry word for word (`beliefs`): 
 would claim more than is proved. The time taken grows with the size of the file, not with its
 numbers; only functions that a certificate names may take as long as they like: checking calls them.
 
-| kind | claims | checked in |
-|---|---|---|
-| error-bound | how far float code strays from its real meaning | `errors.py` |
-| law | the exact loss of running code for two inputs | `law.py` |
-| refutation | an output set that two inputs reach with these probabilities | `law.py` |
-| snapping | the loss of the snapping mechanism for all inputs | `snapping.py` |
-| rounding | the loss of float noise that is truncated and rounded | `rounding.py` |
-| | and the code that it names is here, unchanged, and takes its steps | `code.py` |
-| release | what an answer from a table costs the people in it | `release.py` |
-
 A saved answer holds its certificate; `check` takes the whole answer too, and then also requires
 that its numbers, price and words are those that were certified (`answer.py`).
 """
@@ -24,39 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from .answer import check_answer
-from .errors import check_error_bound
+from .error_bound import check_error_bound
 from .law import check_law, check_refutation
-from .numbers import Rejected, digest, require
+from .numbers import Json, Rejected, digest, require
 from .release import check_release
 from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
 
-_CHECKED: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], None]] = MappingProxyType(
-    {
-        "error-bound": check_error_bound,
-        "law": check_law,
-        "refutation": check_refutation,
-        "release": check_release,
-        "rounding": check_rounding,
-        "snapping": check_snapping,
-    }
-)
+_CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType({
+    "error-bound": check_error_bound, "law": check_law, "refutation": check_refutation,
+    "release": check_release, "rounding": check_rounding, "snapping": check_snapping,
+})  # fmt: skip
 KINDS = tuple(_CHECKED)
-"""All kinds of certificates there are."""
 
 _FIELDS = frozenset({"lastbit", "version", "kind", "claim", "assumptions", "body", "digest"})
 _MALFORMED = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
 )
 _BITS = (
     "The random bits are those of a cryptographic generator: the claim is computational, against "
@@ -138,50 +114,55 @@ _RELEASE = (
 )
 
 
-def certificate_in(found: Mapping[str, Any]) -> Mapping[str, Any]:
+_BELIEFS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "error-bound": _ERROR_BOUND, "law": _LAW, "refutation": _REFUTATION, "snapping": _SNAPPING,
+    "release": _RELEASE,
+})  # fmt: skip
+
+
+def certificate_in(found: Json) -> Json:
     """The certificate itself, or the one that a saved answer holds."""
     inner = found.get("certificate") if "rows" in found else found
     return inner if isinstance(inner, Mapping) else found
 
 
-def beliefs(kind: object, claim: Mapping[str, Any]) -> tuple[str, ...]:
+def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
     """What a proof of this kind rests on and nothing here checks."""
     match kind:
-        case "error-bound":
-            return _ERROR_BOUND
-        case "law":
-            return _MONOTONE if claim.get("monotone") == "proved" else _LAW
-        case "refutation":
-            return _MONOTONE if claim.get("monotone") == "proved" else _REFUTATION
-        case "snapping":
-            return _SNAPPING
+        case "law" | "refutation" if claim.get("monotone") == "proved":
+            return _MONOTONE
         case "rounding":
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
             return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
-        case "release":
-            return _RELEASE
+        case str() if kind in _BELIEFS:
+            return _BELIEFS[kind]
     raise Rejected("its kind is unknown")
 
 
-def check(certificate: Mapping[str, Any]) -> None:
+def check(certificate: Json) -> None:
     """Raise `Rejected` unless the certificate, or that of a saved answer, proves its claim.
 
     Code that it names is imported and called.
     """
-    _check_whole(certificate, _check_body)
+    _check_whole(certificate, _CHECKED)
 
 
-def check_apart_from_code(certificate: Mapping[str, Any]) -> None:
+def check_apart_from_code(certificate: Json) -> None:
     """Raise `Rejected` unless all holds that can be seen without running code.
 
     For a certificate that `names_code` this is no acceptance: whether that code is here, is the
     same and does what the certificate says is left open.
     """
-    _check_whole(certificate, _check_still)
+
+    def refused(claim: Json, body: Json) -> None:
+        raise Rejected("it is about running code, and nothing of it can be checked without")
+
+    unseen = {"law": refused, "refutation": refused, "rounding": check_rounding_steps}
+    _check_whole(certificate, {**_CHECKED, **unseen})
 
 
-def names_code(certificate: Mapping[str, Any]) -> bool:
+def names_code(certificate: Json) -> bool:
     """Whether a certificate is about code that is run to check it."""
     inner = certificate_in(certificate)
     kind, claim = inner.get("kind"), inner.get("claim")
@@ -190,47 +171,31 @@ def names_code(certificate: Mapping[str, Any]) -> bool:
     return kind in ("law", "refutation")
 
 
-def _check_whole(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
+def _check_whole(found: Json, checked: Mapping[str, Callable[[Json, Json], None]]) -> None:
     try:
-        require(isinstance(certificate, Mapping), "it is not a JSON object")
-        inner = certificate_in(certificate)
-        _check(inner, of_kind)
-        if inner is not certificate:
-            check_answer(certificate, inner)
+        require(isinstance(found, Mapping), "it is not a JSON object")
+        certificate = certificate_in(found)
+        require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
+        require(certificate["lastbit"] == "certificate", "it is not a certificate")
+        version = certificate["version"]
+        require(type(version) is int and version == 1, "its version is unknown")
+        require(certificate["digest"] == digest(certificate), "it was changed after it was written")
+        kind, claim, body = (certificate[part] for part in ("kind", "claim", "body"))
+        whole = isinstance(claim, Mapping) and isinstance(body, Mapping)
+        require(whole, "claim or body is missing")
+        assumptions = certificate["assumptions"]
+        said = isinstance(assumptions, list) and all(isinstance(a, str) and a for a in assumptions)
+        require(said, "its assumptions are not written out")
+        unsaid = set(beliefs(kind, claim)) - set(assumptions)
+        require(not unsaid, "its assumptions leave out what the proof rests on")
+        checked[kind](claim, body)
+        if certificate is not found:
+            check_answer(found, certificate)
     except _MALFORMED as error:
         raise Rejected(f"it is malformed ({type(error).__name__})") from error
 
 
-def _check(certificate: Mapping[str, Any], of_kind: Callable[..., None]) -> None:
-    require(set(certificate) == _FIELDS, "it lacks a part, or has one too many")
-    require(certificate["lastbit"] == "certificate", "it is not a certificate")
-    version = certificate["version"]
-    require(type(version) is int and version == 1, "its version is unknown")
-    require(certificate["digest"] == digest(certificate), "it was changed after it was written")
-    kind, claim, body = (certificate[part] for part in ("kind", "claim", "body"))
-    require(isinstance(claim, Mapping) and isinstance(body, Mapping), "claim or body is missing")
-    assumptions = certificate["assumptions"]
-    require(
-        isinstance(assumptions, list) and all(isinstance(a, str) and a for a in assumptions),
-        "its assumptions are not written out",
-    )
-    unsaid = set(beliefs(kind, claim)) - set(assumptions)
-    require(not unsaid, "its assumptions leave out what the proof rests on")
-    of_kind(kind, claim, body)
-
-
-def _check_still(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """What can be seen without running code."""
-    about = "it is about running code, and nothing of it can be checked without running it"
-    require(kind not in ("law", "refutation"), about)
-    (check_rounding_steps if kind == "rounding" else _CHECKED[kind])(claim, body)
-
-
-def _check_body(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    _CHECKED[kind](claim, body)
-
-
-def problem_of(certificate: Mapping[str, Any]) -> str | None:
+def problem_of(certificate: Json) -> str | None:
     """Why a certificate is rejected; None if it is accepted."""
     try:
         check(certificate)

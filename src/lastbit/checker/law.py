@@ -1,12 +1,10 @@
 """Re-derives exact losses and refutations of running code, calling the code at boundaries only.
 
-What is believed: the machine's floats, that the code is monotone in its uniform between the splits
-that the claim names (if that is "proved": that it takes the steps in `programs`, which are followed
-here by `direction.py`), that it draws as the model says, and that it is a function: its
-answer depends on nothing but its arguments. It is called twice each time, and at all boundaries
-again in other orders, which finds code that draws, counts or remembers, but code can hide such
-things. Checking runs the function that the certificate names: check only what names code you would
-run.
+Believed: the machine's floats, that the code is monotone in its uniform between the splits that the
+claim names (if that is "proved": that it takes the steps in `programs`, which `direction.py`
+follows), that it draws as the model says, and that its answer depends on nothing but its arguments.
+It is called twice each time, and at all boundaries again in other orders, which finds code that
+draws, counts or remembers, but code can hide such things. Check only what names code you would run.
 
 Kind "law". For each of two inputs the uniforms are cut into cells without gaps; the code gives the
 cell's output at both ends of it, and outputs rise or fall from cell to cell. So the cells are the
@@ -23,13 +21,13 @@ import importlib
 import math
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from .code import running_code
 from .direction import check_monotone, reaches
-from .numbers import Rejected, ln_bounds, number, require
+from .numbers import Json, Rejected, check_model, interval_of, ln_bounds, number, require
 
 _NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 _ABOUT = frozenset({"function", "code", "parameters", "uniform", "signs", "splits", "inputs"})
@@ -37,16 +35,11 @@ _LAW = _ABOUT | {"loss", "direction", "output", "probabilities", "monotone"}
 _REFUTATION = _ABOUT | {"outputs", "loss", "probabilities", "monotone"}
 _WIDEST = Fraction(1, 1 << 64)
 
-Point = Callable[[int], float]
-Below = Callable[[int], Fraction]
 
-
-def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def check_law(claim: Json, body: Json) -> None:
     """Reject unless the cells prove the claimed loss of two inputs."""
-    require("code" in claim, "it does not say which code it is about; verify it again")
-    fields = set(claim) == _LAW and set(body) == {"laws", "programs"}
-    require(fields, "a field is missing, or one too many")
-    code = _Code(claim)
+    code = _Code(claim, _LAW)
+    require(set(body) == {"laws", "programs"}, "a field is missing, or one too many")
     require(len(body["laws"]) == 2, "there are not two laws")
     one, two = (
         _law(code, value, law) for value, law in zip(code.inputs, body["laws"], strict=True)
@@ -59,25 +52,23 @@ def check_law(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     stated = [pair for pair in pairs if pair[0] == claim["direction"] and pair[1] == output]
     require(len(stated) == 1, "the direction or the output does not exist")
     p, q = stated[0][2:]
-    require(_numbers(claim["probabilities"]) == [p, q], "the probabilities differ")
+    require(claim["probabilities"] == [str(p), str(q)], "the probabilities differ")
     # p/q is the greatest ratio: products stand for quotients, as q may be 0
     require(p > 0 and all(a * q <= p * b for _, _, a, b in pairs), "another output is worse")
     if claim["loss"] == "infinite":
         require(q == 0, "the loss is finite")
         return
     require(q > 0, "the loss is infinite")
-    low, high = _numbers(claim["loss"])
+    low, high = interval_of(claim["loss"])
     least, most = ln_bounds(p / q)
     require(low <= least and most <= high, "the loss lies outside its claimed bounds")
     require(high - low <= _WIDEST, "the loss is claimed to be exact, but its bounds are wide")
 
 
-def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def check_refutation(claim: Json, body: Json) -> None:
     """Reject unless the preimages prove the probabilities of a range of outputs."""
-    require("code" in claim, "it does not say which code it is about; verify it again")
-    fields = set(claim) == _REFUTATION and set(body) == {"preimages", "programs"}
-    require(fields, "a field is missing, or one too many")
-    code = _Code(claim)
+    code = _Code(claim, _REFUTATION)
+    require(set(body) == {"preimages", "programs"}, "a field is missing, or one too many")
     low, high = (order(_float(end)) for end in claim["outputs"])
     require(low <= high, "the range of outputs is empty")
     require(len(body["preimages"]) == 2, "there are not two preimages")
@@ -87,7 +78,7 @@ def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     )
     code.check_again()
     _check_direction(code, claim["monotone"], body["programs"])
-    require(_numbers(claim["probabilities"]) == [p, q], "the probabilities differ")
+    require(claim["probabilities"] == [str(p), str(q)], "the probabilities differ")
     if claim["loss"] == "infinite":
         require(p > 0 and q == 0, "the loss is finite")
         return
@@ -98,7 +89,9 @@ def check_refutation(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
 class _Code:
     """The function, its generator and its inputs, as the claim names them."""
 
-    def __init__(self, claim: Mapping[str, Any]) -> None:
+    def __init__(self, claim: Json, fields: frozenset[str]) -> None:
+        require("code" in claim, "it does not say which code it is about; verify it again")
+        require(set(claim) == fields, "a field is missing, or one too many")
         name = claim["function"]
         require(isinstance(name, str) and bool(_NAME.fullmatch(name)), "the function has no name")
         module, _, attribute = name.partition(":")
@@ -117,7 +110,8 @@ class _Code:
         self.signs: list[int | None] = [_sign(sign) for sign in signs]
         require(isinstance(claim["splits"], list), "the splits are not a list")
         starts = [0, *claim["splits"]]
-        require(_whole(starts) and starts == sorted(set(starts)), "the splits are not in order")
+        whole = all(type(start) is int for start in starts)
+        require(whole and starts == sorted(set(starts)), "the splits are not in order")
         require(starts[-1] < self.size, "a split lies outside the generator")
         ends = [start - 1 for start in [*starts[1:], self.size]]
         self.stretches = [
@@ -129,30 +123,24 @@ class _Code:
         self.seen: dict[tuple[str, int, int | None], int] = {}
 
     def at(self, value: float, index: int, sign: int | None) -> int:
-        output = self._called(value, index, sign)
-        same = self.seen.setdefault((value.hex(), index, sign), output) == output
-        require(same, "the function answers differently each time")
-        return output
-
-    def check_again(self) -> None:
-        """The same outputs from the last call to the first, and in strides."""
-        calls = list(self.seen)
-        for value, index, sign in (*reversed(calls), *calls[1::2], *calls[::2]):
-            self.at(float.fromhex(value), index, sign)
-
-    def _called(self, value: float, index: int, sign: int | None) -> int:
-        u = self.point(index)
-        signs = () if sign is None else (sign,)
-        found = set()
+        """The output, called for twice, and the same as ever."""
+        u, signs = self.point(index), () if sign is None else (sign,)
         for _ in range(2):
             try:
                 output = self.function(value, u, *signs, **self.parameters)
             except (Exception, SystemExit) as failure:  # whatever somebody's code raises
                 raise Rejected("the function fails at a boundary") from failure
             require(isinstance(output, float) and output == output, "the function gives no number")
-            found.add(order(float(output)))
-        require(len(found) == 1, "the function answers differently each time")
-        return found.pop()
+            found = order(float(output))
+            same = self.seen.setdefault((value.hex(), index, sign), found) == found
+            require(same, "the function answers differently each time")
+        return found
+
+    def check_again(self) -> None:
+        """The same outputs from the last call to the first, and in strides."""
+        calls = list(self.seen)
+        for value, index, sign in (*reversed(calls), *calls[1::2], *calls[::2]):
+            self.at(float.fromhex(value), index, sign)
 
     def share(self, first: int, last: int) -> Fraction:
         return (self.below(last + 1) - self.below(first)) / len(self.signs)
@@ -180,7 +168,6 @@ def _check_direction(code: _Code, monotone: object, programs: Any) -> None:
 
 
 def _law(code: _Code, value: float, branches: list[Any]) -> dict[int, Fraction]:
-    """The probabilities of all outputs of one input."""
     require(len(branches) == len(code.stretches), "a branch is missing, or one too many")
     law: dict[int, Fraction] = {}
     for branch, (sign, start, end) in zip(branches, code.stretches, strict=True):
@@ -189,7 +176,8 @@ def _law(code: _Code, value: float, branches: list[Any]) -> dict[int, Fraction]:
         outputs, after = [], start
         for text, first, last in branch["cells"]:
             output = order(_float(text))
-            require(_whole([first, last]) and first == after <= last, "cells leave a gap")
+            whole = type(first) is type(last) is int
+            require(whole and first == after <= last, "cells leave a gap")
             ends = {code.at(value, index, sign) for index in (first, last)}
             require(ends == {output}, "the function gives another output at the end of a cell")
             outputs.append(output)
@@ -203,14 +191,13 @@ def _law(code: _Code, value: float, branches: list[Any]) -> dict[int, Fraction]:
 
 
 def _share(code: _Code, value: float, preimage: list[Any], low: int, high: int) -> Fraction:
-    """The probability of the outputs from low to high."""
     require(len(preimage) == len(code.stretches), "a branch is missing, or one too many")
     total = Fraction(0)
     for branch, (sign, start, end) in zip(preimage, code.stretches, strict=True):
         require(set(branch) == {"sign", "rises", "range"}, "a branch has other fields")
         require(_sign(branch["sign"]) == sign, "a branch has another sign")
         first, last = branch["range"]
-        require(_whole([first, last + 1]), "a range is not written in whole numbers")
+        require(type(first) is type(last) is int, "a range is not written in whole numbers")
         require(start <= first <= last + 1 <= end + 1, "a range lies outside its branch")
         require(isinstance(branch["rises"], bool), "a branch neither rises nor falls")
         way = 1 if branch["rises"] else -1
@@ -228,32 +215,20 @@ def _share(code: _Code, value: float, preimage: list[Any], low: int, high: int) 
     return total
 
 
-def _model(written: Mapping[str, Any]) -> tuple[Point, Below, int]:
+def _model(uniform: Json) -> tuple[Callable[[int], float], Callable[[int], Fraction], int]:
     """The floats of a generator, the probability below each, and how many there are."""
-    if written["model"] == "full":
-        require(set(written) == {"model", "significand", "least_exponent"}, "a model is unknown")
-        bits, least = written["significand"], written["least_exponent"]
-        require(_whole([bits, -least]) and 1 <= bits <= 53, "a model is unknown")
-        require(-1022 <= least <= -1, "a model is unknown")
-        unit = 1 << (bits - 1)
+    check_model(uniform)
+    if uniform["model"] == "full":
+        unit, least = 1 << (uniform["significand"] - 1), uniform["least_exponent"]
 
         def full(index: int) -> Fraction:
             # the exponent least + index // unit is at most 0
             return Fraction(unit + index % unit, unit << -(least + index // unit))
 
-        size = -least * unit
-        return lambda i: float(full(i)), lambda i: full(i) if i else Fraction(0), size
-    require(written["model"] == "grid", "a model is unknown")
-    require(set(written) == {"model", "bits", "offset", "first"}, "a model is unknown")
-    bits, first, offset = written["bits"], written["first"], number(written["offset"])
-    require(_whole([bits, first]) and 1 <= bits <= 53 and first <= 1, "a model is unknown")
-    require(offset in (0, Fraction(1, 2), 1) and bits <= 53 - offset % 1, "a model is unknown")
-    size = (1 << bits) - first
-    return (
-        lambda i: float((i + first + offset) / (1 << bits)),
-        lambda i: Fraction(i, size),
-        size,
-    )
+        return lambda i: float(full(i)), lambda i: full(i) if i else Fraction(0), -least * unit
+    bits, start = uniform["bits"], uniform["first"] + number(uniform["offset"])
+    size = (1 << bits) - uniform["first"]
+    return lambda i: float((i + start) / (1 << bits)), lambda i: Fraction(i, size), size
 
 
 def order(x: float) -> int:
@@ -269,16 +244,6 @@ def _float(text: object) -> float:
     return value
 
 
-def _numbers(texts: object) -> list[Fraction]:
-    if not isinstance(texts, list):
-        raise Rejected("two numbers are not written as a list")
-    return [number(text) for text in texts]
-
-
 def _sign(value: Any) -> int | None:
     require(value is None or type(value) is int, "a sign is not an integer")
     return value  # type: ignore[no-any-return]
-
-
-def _whole(values: list[Any]) -> bool:
-    return all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values)

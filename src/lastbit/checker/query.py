@@ -32,7 +32,7 @@ from math import ceil, floor, prod
 from types import MappingProxyType
 from typing import Any
 
-from .numbers import Rejected, number, require
+from .numbers import Json, Rejected, number, require
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
 _AGGREGATE = frozenset(
@@ -70,14 +70,23 @@ class Asked:
     edges: tuple[Fraction, ...]
 
     @property
+    def value_key(self) -> object:
+        """What two aggregates must share for one sum of values to serve both."""
+        return identity_of(self.expression), self.bounds, self.step, self.nullable
+
+    @property
     def ranked(self) -> bool:
         """Whether it is drawn by rank and not made of noisy sums."""
         return self.function in _RANKED
 
     @property
-    def value_key(self) -> object:
-        """What two aggregates must share for one sum of values to serve both."""
-        return identity_of(self.expression), self.bounds, self.step, self.nullable
+    def candidates(self) -> tuple[Fraction, ...]:
+        """The edges of the bins among which a rank is drawn."""
+        assert self.bounds is not None
+        low, high = self.bounds
+        steps = _CANDIDATES if self.step is None else ceil((high - low) / self.step)
+        count = min(_CANDIDATES, steps)
+        return tuple(low + (high - low) * i / count for i in range(count + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,50 +109,56 @@ class Question:
 def question_of(query: Any) -> Question:
     """The query, or `Rejected`."""
     require(isinstance(query, Mapping) and set(query) == _PARTS, "the query lacks a part")
-    tables = frozenset(_joined(query["joins"]))
-    for join in query["joins"]:
-        for own, other in join["on"]:
-            _check(own, tables)
-            _check_public(other, join["table"])
+    tables = _joined(query["joins"])
+    for own, _ in (pair for join in query["joins"] for pair in join["on"]):
+        _check(own, tables)
     if query["where"] is not None:
         _check(query["where"], tables)
     keys = [_key(key, tables) for key in _list(query["keys"])]
     aggregates = tuple(_aggregate(part, tables) for part in _list(query["aggregates"]))
     require(bool(aggregates), "the query asks for nothing")
-    names = [name for name, _ in keys]
-    every = [name.lower() for name in (*names, *(part.name for part in aggregates))]
-    require(len(set(every)) == len(every), "two columns of the answer have one name")
-    histograms = {part.name.lower() for part in aggregates if part.function == "histogram"}
-    _check_afterwards(query, frozenset(every) - histograms)
+    every = [name.lower() for name in (*dict(keys), *(part.name for part in aggregates))]
+    unique = len(set(every)) == len(keys) + len(aggregates)
+    require(unique, "two columns of the answer have one name")
+    # what happens after the noise sees columns of the answer only
+    single = set(every) - {a.name.lower() for a in aggregates if a.function == "histogram"}
+    having = [] if query["having"] is None else _check(query["having"], frozenset())
+    released = all(name.lower() in single for name in having)
+    require(released, "HAVING looks at what is not released")
+    for order in _list(query["order"]):
+        require(len(_list(order)) == 2 and type(order[1]) is bool, "an order is malformed")
+        require(_name(order[0]).lower() in single, "ORDER BY looks at what is not released")
+    limit = query["limit"]
+    require(limit is None or (type(limit) is int and limit >= 0), "a limit is not a number of rows")
     return Question(
         table=_name(query["table"]),
-        names=tuple(names),
+        names=tuple(name for name, _ in keys),
         values=tuple(values for _, values in keys),
         aggregates=aggregates,
-        limit=query["limit"],
+        limit=limit,
     )
 
 
 # ---------------------------------------------------------------- the parts
 
 
-def _joined(joins: Any) -> Iterator[str]:
-    seen = set()
+def _joined(joins: Any) -> frozenset[str]:
+    """The names of the public tables that are joined."""
+    names = []
     for join in _list(joins):
         require(isinstance(join, Mapping) and set(join) == {"table", "on"}, "a join is malformed")
-        name = _name(join["table"])
-        require(name.lower() not in seen, "a public table is joined twice")
-        seen.add(name.lower())
+        names.append(_name(join["table"]))
         pairs = _list(join["on"])
         require(bool(pairs) and all(len(_list(p)) == 2 for p in pairs), "a join has no condition")
-        yield name
-
-
-def _check_public(column: Any, table: str) -> None:
-    require(isinstance(column, Mapping), "a join compares with no column")
-    require(column.get("table", table) == table, "a join compares with another table")
-    require(set(column) - {"table"} == {"column"}, "a join compares with no column")
-    _name(column["column"])
+        for _, other in pairs:
+            require(isinstance(other, Mapping), "a join compares with no column")
+            require(
+                other.get("table", names[-1]) == names[-1], "a join compares with another table"
+            )
+            require(set(other) - {"table"} == {"column"}, "a join compares with no column")
+            _name(other["column"])
+    require(len({name.lower() for name in names}) == len(names), "a public table is joined twice")
+    return frozenset(names)
 
 
 def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | None]:
@@ -192,48 +207,27 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     )
 
 
-def _check_afterwards(query: Mapping[str, Any], single: frozenset[str]) -> None:
-    """What happens after the noise: it sees columns of the answer only."""
-    if query["having"] is not None:
-        _check(query["having"], frozenset())
-        for name, _ in _columns(query["having"]):
-            require(name.lower() in single, "HAVING looks at what is not released")
-    for order in _list(query["order"]):
-        require(len(_list(order)) == 2 and type(order[1]) is bool, "an order is malformed")
-        require(_name(order[0]).lower() in single, "ORDER BY looks at what is not released")
-    limit = query["limit"]
-    require(limit is None or (type(limit) is int and limit >= 0), "a limit is not a number of rows")
-
-
 # ---------------------------------------------------------------- expressions
 
 
-def _check(expression: Any, tables: frozenset[str]) -> None:
-    """Columns of the table and of joined ones, constants, and known functions of them."""
+def _check(expression: Any, tables: frozenset[str]) -> list[str]:
+    """The columns that an expression names, of the table and of joined ones, if it is well formed.
+
+    It is made of columns, constants, and known functions of them.
+    """
     if isinstance(expression, list):
         require(bool(expression) and isinstance(expression[0], str), "an expression is malformed")
         require(expression[0] in _FUNCTIONS, "a function is unknown")
         least, most = _FUNCTIONS[expression[0]]
         require(least <= len(expression) - 1 <= most, "a function has the wrong arguments")
-        for argument in expression[1:]:
-            _check(argument, tables)
-        return
+        return [name for argument in expression[1:] for name in _check(argument, tables)]
     require(isinstance(expression, Mapping), "an expression is malformed")
     if "column" not in expression:
         constant_of(expression)
-        return
+        return []
     require(set(expression) <= {"column", "table"}, "a column is malformed")
-    _name(expression["column"])
-    if "table" in expression:
-        require(expression["table"] in tables, "a column's table is not joined")
-
-
-def _columns(expression: Any) -> Iterator[tuple[str, str | None]]:
-    if isinstance(expression, list):
-        for argument in expression[1:]:
-            yield from _columns(argument)
-    elif "column" in expression:
-        yield expression["column"], expression.get("table")
+    require("table" not in expression or expression["table"] in tables, "a table is not joined")
+    return [_name(expression["column"])]
 
 
 def constant_of(data: Any) -> object:
@@ -306,12 +300,10 @@ class Facts:
 
     @property
     def weight_one(self) -> int:
-        """What stands for the weight 1."""
         return 1 if self.unit is None else _WEIGHT
 
     @property
     def total(self) -> int:
-        """The most that all rows of a unit weigh together."""
         return self.max_rows * self.weight_one
 
     @property
@@ -324,15 +316,13 @@ class Facts:
         return min(known)
 
 
-def facts_of(plan: Mapping[str, Any], question: Question) -> Facts:
+def facts_of(plan: Json, question: Question) -> Facts:
     """The card's facts as the plan names them, each within its limits."""
     unit, rows, groups = plan["unit"], plan["max_rows"], plan["max_groups"]
     require(unit is None or (isinstance(unit, str) and bool(unit)), "the unit has no name")
     require(type(rows) is int and 1 <= rows <= _MOST, "max_rows is out of range")
-    require(
-        groups is None or (type(groups) is int and 1 <= groups <= _MOST),
-        "max_groups is out of range",
-    )
+    limited = groups is None or (type(groups) is int and 1 <= groups <= _MOST)
+    require(limited, "max_groups is out of range")
     if unit is None:
         require(rows == 1 and groups in (None, 1), "a row that is a unit has several rows")
     require(plan["neighbours"] in ("add-remove", "change-one"), "the neighbours are unknown")
@@ -361,24 +351,27 @@ class Measured:
 
     @property
     def largest(self) -> int:
-        """The greatest size of the integer of one row."""
         size = max(abs(self.lowest), abs(self.highest))
         return {"values": size, "squares": size**2}.get(self.kind, 1)
 
     @property
     def signed(self) -> bool:
-        """Whether rows can pull it both ways."""
         return self.kind == "values" and self.lowest < 0 < self.highest
 
     @property
     def identity(self) -> object:
-        """Equal for measures that are one."""
         grid = (self.centre, self.step, self.lowest, self.highest)
         bins = (self.edges, self.clamped)
         return self.kind, identity_of(self.expression), self.nullable, grid, bins
 
     def json(self, name: str) -> dict[str, Any]:
-        """As plans write it."""
+        """As plans write it: many equal bins by the first edge, the last and their number."""
+        edges: Any = [str(edge) for edge in self.edges]
+        if len(self.edges) > _MANY_EDGES:
+            first, last, bins = self.edges[0], self.edges[-1], len(self.edges) - 1
+            width = (last - first) / bins
+            if all(edge == first + width * i for i, edge in enumerate(self.edges)):
+                edges = {"first": str(first), "last": str(last), "bins": bins}
         return {
             "name": name,
             "kind": self.kind,
@@ -388,7 +381,7 @@ class Measured:
             "step": str(self.step),
             "lowest": self.lowest,
             "highest": self.highest,
-            "edges": _written_edges(self.edges),
+            "edges": edges,
             "clamped": self.clamped,
         }
 
@@ -437,30 +430,28 @@ def rank_moved(level: Fraction, facts: Facts) -> int:
 
 
 def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:
+    rows = Measured(kind="rows", nullable=False)
+    if part.expression is not None and part.nullable:
+        rows = Measured(kind="rows", expression=part.expression)
     match part.function:
         case "count":
-            yield _rows(part)
+            yield rows
         case "count_units":
             yield Measured(kind="units")
         case "sum":
             yield _values(part, "values", centred=shared)
             if shared:
-                yield _rows(part)
+                yield rows
         case "histogram":
-            yield _bins(part, part.edges, clamped=False)
+            edges = part.edges
+            yield Measured(kind="bins", expression=part.expression, edges=edges, clamped=False)
         case "quantile" | "min" | "max":
-            yield _bins(part, _candidates(part), clamped=True)
+            yield Measured(kind="bins", expression=part.expression, edges=part.candidates)
         case _:
             yield _values(part, "values", centred=True)
-            yield _rows(part)
+            yield rows
             if part.function != "mean":
                 yield _values(part, "squares", centred=True)
-
-
-def _rows(part: Asked) -> Measured:
-    if part.expression is None or not part.nullable:
-        return Measured(kind="rows", nullable=False)
-    return Measured(kind="rows", expression=part.expression)
 
 
 def _values(part: Asked, kind: str, *, centred: bool) -> Measured:
@@ -473,34 +464,5 @@ def _values(part: Asked, kind: str, *, centred: bool) -> Measured:
     step = (high - low) / _GRID if part.step is None else part.step
     lowest, highest = ceil((low - centre) / step), floor((high - centre) / step)
     require(lowest < highest, "a step is as wide as the bounds")
-    return Measured(
-        kind=kind,
-        expression=part.expression,
-        nullable=part.nullable,
-        centre=centre,
-        step=step,
-        lowest=lowest,
-        highest=highest,
-    )
-
-
-def _bins(part: Asked, edges: tuple[Fraction, ...], *, clamped: bool) -> Measured:
-    return Measured(kind="bins", expression=part.expression, edges=edges, clamped=clamped)
-
-
-def _candidates(part: Asked) -> tuple[Fraction, ...]:
-    assert part.bounds is not None
-    low, high = part.bounds
-    steps = _CANDIDATES if part.step is None else ceil((high - low) / part.step)
-    count = min(_CANDIDATES, steps)
-    return tuple(low + (high - low) * i / count for i in range(count + 1))
-
-
-def _written_edges(edges: tuple[Fraction, ...]) -> Any:
-    """All edges, or the first, the last and the number of equal bins where they are many."""
-    bins = len(edges) - 1
-    if len(edges) > _MANY_EDGES:
-        width = (edges[-1] - edges[0]) / bins
-        if all(edge == edges[0] + width * i for i, edge in enumerate(edges)):
-            return {"first": str(edges[0]), "last": str(edges[-1]), "bins": bins}
-    return [str(edge) for edge in edges]
+    grid = {"centre": centre, "step": step, "lowest": lowest, "highest": highest}
+    return Measured(kind=kind, expression=part.expression, nullable=part.nullable, **grid)  # type: ignore[arg-type]

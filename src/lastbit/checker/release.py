@@ -31,16 +31,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .numbers import (
-    Rejected,
-    digest,
-    exp_bounds,
-    ln_bounds,
-    number,
-    require,
-)
+from .numbers import Json, Rejected, digest, exp_bounds, ln_bounds, number, require
 from .query import (
-    Asked,
     Facts,
     Measured,
     Question,
@@ -73,13 +65,6 @@ class _Proof:
     recipes: list[dict[str, Any]]
     concentrated: bool
 
-    def aggregate(self, name: Any) -> tuple[Asked, Mapping[str, str]]:
-        """The aggregate of this name, and the measures it is made of."""
-        for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
-            if part.name == name:
-                return part, recipe["measures"]
-        raise LookupError(name)
-
     @property
     def needed(self) -> list[tuple[str, ...]]:
         """The parts that there must be: by kind, measure or aggregate, and role."""
@@ -102,37 +87,27 @@ class _Loss:
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
 
+    def __add__(self, other: _Loss) -> _Loss:
+        return _Loss(
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            rho=self.rho + other.rho,
+        )
+
 
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are one, to the type: 1, 1.0 and true are three."""
-    return _canonical(one) == _canonical(other)
+    first, second = (json.dumps(x, sort_keys=True, allow_nan=False) for x in (one, other))
+    return first == second
 
 
-def check_release(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def check_release(claim: Json, body: Json) -> None:
     """Raise `Rejected` unless the release costs no more than is claimed."""
     require(set(claim) == _CLAIM, "the claim lacks a part, or has one too many")
     require(set(body) == _BODY, "the body lacks a part, or has one too many")
     plan = body["plan"]
     require(isinstance(plan, Mapping) and set(plan) == _PLAN, "the plan lacks a part")
-    _check_names(claim, body, plan)
-    question = question_of(body["query"])
-    facts = facts_of(plan, question)
-    measures, recipes = measured_of(question)
-    _check_derived(body, plan, question, facts, measures, recipes)
-    require(plan["composition"] in ("basic", "concentrated"), "the composition is unknown")
-    proof = _Proof(
-        question=question,
-        facts=facts,
-        measures=measures,
-        recipes=recipes,
-        concentrated=plan["composition"] == "concentrated",
-    )
-    proved = _total(plan, [_part(part, proof) for part in _parts(plan, proof)])
-    _check_price(claim, plan, proved)
-
-
-def _check_names(claim: Mapping[str, Any], body: Mapping[str, Any], plan: Any) -> None:
-    """What is named in several places must be one thing; digests are worked out again."""
+    # what is named in several places must be one thing
     for name in ("table", "unit", "neighbours", "query"):
         require(same(claim[name], plan[name]), f"claim and plan differ in {name}")
     require(isinstance(plan["table"], str) and bool(plan["table"]), "the table has no name")
@@ -141,17 +116,10 @@ def _check_names(claim: Mapping[str, Any], body: Mapping[str, Any], plan: Any) -
     require(body["plan_digest"] == digest(plan), "the plan was changed after it was written")
     for text in (claim["rows"], *([] if body["ledger"] is None else [body["ledger"]])):
         require(isinstance(text, str) and bool(HASH.fullmatch(text)), "a digest is malformed")
-
-
-def _check_derived(
-    body: Mapping[str, Any],
-    plan: Mapping[str, Any],
-    question: Question,
-    facts: Facts,
-    measures: Mapping[str, Measured],
-    recipes: list[dict[str, Any]],
-) -> None:
-    """What follows from the query and the card must be written as it follows."""
+    # what follows from the query and the card must be written as it follows
+    question = question_of(body["query"])
+    facts = facts_of(plan, question)
+    measures, recipes = measured_of(question)
     require(same(plan["groups"], question.groups), "the number of groups is another")
     require(same(plan["weight_one"], facts.weight_one), "the weight 1 is another")
     expected = [measure.json(name) for name, measure in measures.items()]
@@ -162,24 +130,30 @@ def _check_derived(
         for name, measure in measures.items()
     }
     require(same(body["moves"], moved), "one unit moves the measures by another amount")
+    require(plan["composition"] in ("basic", "concentrated"), "the composition is unknown")
+    proof = _Proof(
+        question=question,
+        facts=facts,
+        measures=measures,
+        recipes=recipes,
+        concentrated=plan["composition"] == "concentrated",
+    )
+    losses = {"noise": _noise, "keys": _keys, "rank": _rank}
+    parts = [losses[part["part"]](part, proof) for part in _parts(plan, proof)]
+    _check_price(claim, plan, _total(plan, parts))
 
 
-# ---------------------------------------------------------------- the parts
-
-
-def _parts(plan: Mapping[str, Any], proof: _Proof) -> list[Mapping[str, Any]]:
+def _parts(plan: Json, proof: _Proof) -> list[Json]:
     """The parts, if they are those that the query needs, each once."""
-    parts: list[Mapping[str, Any]] = plan["parts"]
+    parts: list[Json] = plan["parts"]
     require(isinstance(parts, list), "there are no parts")
     found: list[tuple[str, ...]] = []
     for part in parts:
         match part:
-            case {"part": "noise", "measure": str(name)}:
-                found.append(("noise", name))
+            case {"part": "noise" | "keys" as kind, "measure": str(name)}:
+                found.append((kind, name))
             case {"part": "keys", "measure": None}:
                 found.append(("keys",))
-            case {"part": "keys", "measure": str(name)}:
-                found.append(("keys", name))
             case {"part": "rank", "aggregate": str(name), "role": str(role)}:
                 found.append(("rank", name, role))
             case _:
@@ -188,17 +162,7 @@ def _parts(plan: Mapping[str, Any], proof: _Proof) -> list[Mapping[str, Any]]:
     return parts
 
 
-def _part(part: Mapping[str, Any], proof: _Proof) -> _Loss:
-    """What a part costs, as it states; no less than its noise makes it cost."""
-    match part["part"]:
-        case "noise":
-            return _noise(part, proof)
-        case "keys":
-            return _keys(part, proof.facts)
-    return _rank(part, proof)
-
-
-def _noise(part: Mapping[str, Any], proof: _Proof) -> _Loss:
+def _noise(part: Json, proof: _Proof) -> _Loss:
     moved = moves_of(proof.measures[part["measure"]], proof.facts)
     gaussian = part["mechanism"] == "gaussian"
     require(gaussian or part["mechanism"] == "laplace", "a mechanism is unknown")
@@ -215,7 +179,8 @@ def _noise(part: Mapping[str, Any], proof: _Proof) -> _Loss:
     return _Loss(epsilon=_stated(part["epsilon"], moved[norm] / noise))
 
 
-def _keys(part: Mapping[str, Any], facts: Facts) -> _Loss:
+def _keys(part: Json, proof: _Proof) -> _Loss:
+    facts = proof.facts
     fields = {"part", "measure", "mechanism", "keys_per_person", "scale", "threshold"}
     require(set(part) == fields | {"epsilon", "delta"}, "a part lacks a number")
     require(part["mechanism"] == "threshold", "a mechanism is unknown")
@@ -232,12 +197,14 @@ def _keys(part: Mapping[str, Any], facts: Facts) -> _Loss:
     )
 
 
-def _rank(part: Mapping[str, Any], proof: _Proof) -> _Loss:
+def _rank(part: Json, proof: _Proof) -> _Loss:
     fields = {"part", "aggregate", "measure", "mechanism", "role", "level", "shift", "ends"}
     fields |= {"candidates", "sensitivity", "rate", "epsilon", "rho"}
     require(set(part) == fields, "a part lacks a number, or has one too many")
     require(part["mechanism"] == "exponential", "a mechanism is unknown")
-    aggregate, measures = proof.aggregate(part["aggregate"])
+    pairs = zip(proof.question.aggregates, proof.recipes, strict=True)
+    aggregate, recipe = next(pair for pair in pairs if pair[0].name == part["aggregate"])
+    measures = recipe["measures"]
     require(part["measure"] == measures["bins"], "a quantile is drawn from another measure")
     level = {"min": Fraction(0), "max": Fraction(1)}.get(aggregate.function, aggregate.level)
     assert level is not None
@@ -254,9 +221,7 @@ def _rank(part: Mapping[str, Any], proof: _Proof) -> _Loss:
     return _Loss(epsilon=epsilon)
 
 
-def _check_aim(
-    part: Mapping[str, Any], function: str, level: Fraction, rate: Fraction, bins: int
-) -> None:
+def _check_aim(part: Json, function: str, level: Fraction, rate: Fraction, bins: int) -> None:
     """The ends and the shift: public, and as wide as the interval's 95 % ask (Theorem 3)."""
     ends = [number(end) for end in part["ends"]]
     require(len(ends) == 2 and all(e.denominator == 1 and e >= 0 for e in ends), "ends are odd")
@@ -286,7 +251,6 @@ def _positive(text: Any) -> Fraction:
 
 
 def _stated(text: Any, proved: Fraction) -> Fraction:
-    """The price a part states, not below the one that its noise proves."""
     stated = number(text)
     require(stated >= proved, "a part costs more than it says")
     return stated
@@ -314,17 +278,9 @@ def _some(chance: Fraction, keys: int) -> Fraction:
     return min(bounds)
 
 
-# ---------------------------------------------------------------- in all
-
-
-def _total(plan: Mapping[str, Any], losses: list[_Loss]) -> _Loss:
+def _total(plan: Json, losses: list[_Loss]) -> _Loss:
     """The parts together: sums, and from rho to epsilon and delta where that is on record."""
-    zero = Fraction(0)
-    total = _Loss(
-        epsilon=sum((loss.epsilon for loss in losses), zero),
-        delta=sum((loss.delta for loss in losses), zero),
-        rho=sum((loss.rho for loss in losses), zero),
-    )
+    total = sum(losses, _Loss())
     conversion = plan["conversion"]
     if plan["composition"] == "basic":
         require(conversion is None, "epsilons need no conversion")
@@ -333,9 +289,8 @@ def _total(plan: Mapping[str, Any], losses: list[_Loss]) -> _Loss:
         require(not total.epsilon and not total.delta, "rho cannot pay for finding keys")
         return total
     require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
-    rho, epsilon, delta, order = (
-        number(conversion[name]) for name in ("rho", "epsilon", "delta", "order")
-    )
+    figures = {name: number(text) for name, text in conversion.items()}
+    rho, epsilon, delta, order = (figures[name] for name in ("rho", "epsilon", "delta", "order"))
     require(rho >= total.rho, "the parts cost more rho than is converted")
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
     require(delta >= _order_delta(rho, epsilon, order), "rho does not imply epsilon and delta")
@@ -349,7 +304,7 @@ def _order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
     return exp_bounds(max(exponent, -_FARTHEST))[1]
 
 
-def _check_price(claim: Mapping[str, Any], plan: Mapping[str, Any], proved: _Loss) -> None:
+def _check_price(claim: Json, plan: Json, proved: _Loss) -> None:
     """Proved <= cost <= claimed, in one currency; and no more was charged than was asked."""
     require(set(plan["cost"]) == set(_PRICE), "the cost lacks a part")
     require(set(plan["asked"]) == {*_PRICE, "weights"}, "the price asked lacks a part")
@@ -367,7 +322,3 @@ def _check_price(claim: Mapping[str, Any], plan: Mapping[str, Any], proved: _Los
         mixed = number(price["rho"]) > 0 and (price["epsilon"], price["delta"]) != ("0", "0")
         require(not mixed, "the price mixes two currencies")
     require(number(claim["delta"]) < 1, "a delta of 1 promises nothing")
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, allow_nan=False)

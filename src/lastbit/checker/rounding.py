@@ -6,8 +6,8 @@ The claim: for values at most `sensitivity` + 2 `query_error` apart in the regio
 
 is at most `epsilon`, where u is drawn by the `uniform` model and `programs` holds the steps of
 `sum` (one table, or two: for a fair sign + and -). The proof is docs/theory/rounding.md. It is
-worked out anew here: what the steps mean (`shape.py`), how far the floats stray on every piece
-(`errors.py`), how far the generator does, that beyond the cuts both sums lie beyond the same end,
+worked out again here: what the steps mean (`shape.py`), how far the floats stray on every piece
+(`error_bound.py`), how far the generator does, that beyond the cuts both sums lie beyond one end,
 and what all this costs. Believed: correctly rounded + - * /, a monotone logarithm with the error
 stated in `ulps`, and a result of the right sign where the logarithm of 0 arises or a sum overflows
 beyond the cuts (an infinity; in fixed point the greatest number). Where the claim names code,
@@ -15,49 +15,62 @@ beyond the cuts (an infinity; in fixed point the greatest number). Where the cla
 
 A claim with a `rate` declares its ideal law: that the ideal noise has a density with
 p(x) <= exp(rate |x - y|) p(y) is taken from it (Condition 1 of paper 000), and refused where it
-shows false. `rate.py` holds it against the derivatives of the noise at many points. And such a law
-has P[N > x] <= exp(rate (y - x)) P[N > y] for x < y, and P[N < y] alike, so quantiles of u and w
-are at least ln(w/u)/rate and ln((1-u)/(1-w))/rate apart, which they must be on every piece. The
-rest is proved: the code is monotone in u; for every real u between the cuts the float sum of its
-draw is within delta_t of the ideal sum; at the cuts the ideal sum is so far out that whatever lies
-beyond leads to an end. Then the loss is at most rate distance + ln(1 + R exp(rate cell)), with
+shows false: by the derivatives of the noise at many points (`check_rate`), and by its quantiles.
+Such a law has P[N > x] <= exp(rate (y - x)) P[N > y] for x < y, and P[N < y] alike, so those of u
+and w are at least ln(w/u)/rate and ln((1-u)/(1-w))/rate apart on every piece. The rest is proved:
+the code is monotone in u; for every real u between the cuts the float sum of its draw is within
+delta_t of the ideal sum; at the cuts the ideal sum is so far out that whatever lies beyond leads to
+an end. Then the loss is at most rate distance + ln(1 + R exp(rate cell)), with
 R = 4 delta_t/(cell - 2 delta_t).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from .code import check_code, check_records
-from .errors import check_error_bound, interval_of
-from .floats import (
-    check_quotient,
+from .error_bound import check_error_bound
+from .numbers import (
+    Interval,
+    Json,
+    Rejected,
+    Rows,
     check_uniform,
     draw_error,
-    holds,
+    exp_bounds,
+    interval_of,
+    ln_bounds,
+    number,
+    number_format,
     quotient_error,
+    reached,
+    require,
     spread,
 )
-from .numbers import Rejected, exp_bounds, ln_bounds, number, require
-from .rate import check_rate
-from .shape import Interval, Rows, reached, shape, steady
+from .shape import check_rate, shape, steady
 
 _MACHINE = frozenset({"programs", "format", "ulps", "uniform", "cell", "region"})
 _CLAIM = _MACHINE | {"code", "sensitivity", "query_error", "epsilon"}
 _BODY = frozenset({"scale", "branches", "delta_n", "delta_round", "delta_t", "excess", "query"})
 _BRANCH = frozenset({"program", "interval", "cut", "omega", "pieces"})
 _PIECE = frozenset({"u", "error", "proof"})
-HALF = Fraction(1, 2)
+_DECLARED_BODY = (_BODY - {"scale", "branches"}) | {"pieces", "ends"}
+_END = frozenset({"u", "real", "proof"})
+
+
+def check_rounding(claim: Json, body: Json) -> None:
+    """Reject unless the body proves the claim, and the code that it names takes its steps."""
+    check_rounding_steps(claim, body)
+    check_code(claim)
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
     """What is claimed, as numbers, and the noise scale that the programs will turn out to have."""
 
-    claim: Mapping[str, Any]
+    claim: Json
     region: Interval
     cell: Fraction
     scale: Fraction
@@ -69,61 +82,66 @@ class _Setting:
         return self.region[1] - self.region[0] - self.cell / 2 + self.delta_t
 
 
-def check_rounding(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """Reject unless the body proves the claim, and the code that it names takes its steps."""
-    check_rounding_steps(claim, body)
-    check_code(claim)
-
-
-def check_rounding_steps(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def check_rounding_steps(claim: Json, body: Json) -> None:
     """Reject unless the body proves the claim about the steps; no code is run."""
     require("code" in claim, "it does not say which code it is about; verify the code again")
-    _check_proof(claim, body)
+    distance = _checked_distance(claim, body["query"])
+    if "rate" in claim:
+        _check_declared(claim, body, distance)
+    else:
+        _check_laplace(claim, body, distance)
     check_records(claim, body["query"])
 
 
-def _check_proof(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    if "rate" in claim:
-        require(set(claim) == _CLAIM | {"rate"}, "a part is missing or unknown")
-        rest = {name: part for name, part in body.items() if name != "query"}
-        check_declared(claim, rest, _checked_distance(claim, body["query"]))
-        return
+def _check_laplace(claim: Json, body: Json, distance: Fraction) -> None:
     require(set(claim) == _CLAIM and set(body) == _BODY, "a part is missing or unknown")
     region = _checked_region(claim)
     cell, scale, delta_t = number(claim["cell"]), number(body["scale"]), number(body["delta_t"])
-    setting = _Setting(claim, region, cell, scale, delta_t)
     require(scale > 0 and delta_t >= 0, "the scale is not above 0")
-    branches = body["branches"]
-    _check_law(setting, branches)
+    setting = _Setting(claim, region, cell, scale, delta_t)
+    branches, programs = body["branches"], claim["programs"]
+    # one program has its sides at (0, 1/2) and (1/2, 1), of two programs each has one on (0, 1)
+    half = Fraction(1, 2)
+    wanted = [(0, (Fraction(0), half)), (0, (half, Fraction(1)))]
+    if len(programs) == 2:
+        wanted = [(k, (Fraction(0), Fraction(1))) for k in (0, 1)]
+    found = [(branch["program"], interval_of(branch["interval"])) for branch in branches]
+    require(len(programs) in (1, 2) and found == wanted, "the sides do not make up the uniform")
+    sides = [_side(setting, branch) for branch in branches]
+    if len(programs) == 1:
+        # a draw may fall on the other side of 1/2: that moves the noise little only if it is 0
+        middle = {alpha + beta * half for _, alpha, beta in sides}
+        require(middle == {1}, "the noise is not 0 where its sides meet")
+    # on each side -ln t is exponential, t uniform on (0, 1)
+    factors = [factor for factor, _, _ in sides]
+    require(sorted(factors) == [-scale, scale], "the noise is not Laplace noise")
     omega, noise = Fraction(0), Fraction(0)
-    for branch in branches:
+    for branch, side in zip(branches, sides, strict=True):
         require(set(branch) == _BRANCH, "a branch has a part too many or too few")
-        omega = max(omega, _checked_tail(setting, branch))
-        noise = max(noise, _checked_pieces(setting, branch))
+        omega = max(omega, _checked_tail(setting, branch, side))
+        ends = sorted((number(branch["cut"]), (1 - side[1]) / side[2]))
+        error, covered = _checked_pieces(claim, branch, Fraction(0))
+        require(list(covered) == ends, "the pieces do not reach from the cut to the middle")
+        noise = max(noise, error)
     _check_stray(claim, body, region, omega, noise)
     excess = number(body["excess"])
     _require_just_above(excess, laplace_excess(cell / scale, delta_t / scale), "the excess")
-    distance = _checked_distance(claim, body["query"])
     require(number(claim["epsilon"]) == distance / scale + excess, "epsilon is not the loss proved")
 
 
-def _checked_region(claim: Mapping[str, Any]) -> Interval:
-    """The region, if its ends are multiples of the cell and the machine can do what is claimed."""
-    region, cell = _interval(claim["region"]), number(claim["cell"])
+def _checked_region(claim: Json) -> Interval:
+    """The region, if its ends are multiples of the cell and all draws are numbers of the format."""
+    region, cell = interval_of(claim["region"]), number(claim["cell"])
+    require(region[0] < region[1], "the region is empty")
     require(cell > 0, "the cell is not above 0")
     multiples = all((end / cell).denominator == 1 for end in region)
     require(multiples, "an end is not a multiple of the cell")
     check_uniform(claim["uniform"], claim["format"])
-    check_quotient(claim["format"], region, cell)
     return region
 
 
 def _check_stray(
-    claim: Mapping[str, Any],
-    body: Mapping[str, Any],
-    region: Interval,
-    omega: Fraction,
-    noise: Fraction,
+    claim: Json, body: Json, region: Interval, omega: Fraction, noise: Fraction
 ) -> None:
     """How far the float sum is from the ideal one: the sum of its parts, and below half a cell."""
     cell, delta_t = number(claim["cell"]), number(body["delta_t"])
@@ -134,50 +152,30 @@ def _check_stray(
     require(2 * delta_t < cell, "the floats stray by half a cell or more")
 
 
-def _check_law(setting: _Setting, branches: Sequence[Mapping[str, Any]]) -> None:
-    """The ideal noise is Laplace: on each side -ln t is exponential, t uniform on (0, 1).
-
-    One program has its sides at (0, 1/2) and (1/2, 1), of two programs each has one on (0, 1). A
-    draw may fall on the other side of 1/2: that moves the noise little only if it is 0 there.
-    """
-    programs = setting.claim["programs"]
-    found = [(branch["program"], _interval(branch["interval"])) for branch in branches]
-    wanted: list[tuple[int, Interval]] = [(0, (Fraction(0), HALF)), (0, (HALF, Fraction(1)))]
-    if len(programs) == 2:
-        wanted = [(k, (Fraction(0), Fraction(1))) for k in (0, 1)]
-    require(len(programs) in (1, 2) and found == wanted, "the sides do not make up the uniform")
-    found_sides = [_side(setting, branch) for branch in branches]
-    if len(programs) == 1:
-        middle = {alpha + beta * HALF for _, alpha, beta in found_sides}
-        require(middle == {1}, "the noise is not 0 where its sides meet")
-    factors = [factor for factor, _, _ in found_sides]
-    require(sorted(factors) == [-setting.scale, setting.scale], "the noise is not Laplace noise")
-
-
-def _side(setting: _Setting, branch: Mapping[str, Any]) -> tuple[Fraction, Fraction, Fraction]:
+def _side(setting: _Setting, branch: Json) -> tuple[Fraction, Fraction, Fraction]:
     """k, alpha, beta: the sum is value + k ln(alpha + beta u) on this side."""
-    rows, interval = setting.claim["programs"][branch["program"]], _interval(branch["interval"])
+    rows, interval = setting.claim["programs"][branch["program"]], interval_of(branch["interval"])
     whole = shape(rows, interval, setting.region)
-    require(
-        whole.value == 1 and not whole.constant and not whole.slope, "no sum of value and noise"
-    )
+    plain = whole.value == 1 and not whole.constant and not whole.slope
+    require(plain, "no sum of value and noise")
     require(whole.log is not None, "there is no noise")
     assert whole.log is not None
     factor, alpha, beta = whole.log
-    require(
-        {alpha + beta * end for end in interval} == {0, 1}, "the logarithm's range is not (0, 1)"
-    )
+    ends = {alpha + beta * end for end in interval}
+    require(ends == {0, 1}, "the logarithm's range is not (0, 1)")
     require(whole.direction == (1 if factor * beta > 0 else -1), "the code is not monotone")
     return whole.log
 
 
-def _checked_tail(setting: _Setting, branch: Mapping[str, Any]) -> Fraction:
+def _checked_tail(
+    setting: _Setting, branch: Json, side: tuple[Fraction, Fraction, Fraction]
+) -> Fraction:
     """What the generator moves the noise by; beyond the cut both sums lie beyond the same end."""
-    _, alpha, beta = _side(setting, branch)
-    rows, interval = setting.claim["programs"][branch["program"]], _interval(branch["interval"])
-    cut, form = number(branch["cut"]), setting.claim["format"]
+    _, alpha, beta = side
+    rows, interval = setting.claim["programs"][branch["program"]], interval_of(branch["interval"])
+    cut, machine = number(branch["cut"]), number_format(setting.claim["format"])
     require(interval[0] < cut < interval[1], "a cut lies outside its side")
-    steady(rows, interval, setting.region, (cut, -alpha / beta), lambda x: holds(form, x))
+    steady(rows, interval, setting.region, (cut, -alpha / beta), machine.holds)
     boundary, ratio = spread(setting.claim["uniform"], alpha, beta, alpha + beta * cut)
     require(boundary < 1, "a cut leaves nothing of its side")
     omega = number(branch["omega"])
@@ -186,23 +184,25 @@ def _checked_tail(setting: _Setting, branch: Mapping[str, Any]) -> Fraction:
     return omega
 
 
-def _checked_pieces(setting: _Setting, branch: Mapping[str, Any]) -> Fraction:
-    """The greatest error of the computed sum between the cut and the middle."""
-    _, alpha, beta = _side(setting, branch)
-    cut, middle = number(branch["cut"]), (1 - alpha) / beta
-    at, end = min(cut, middle), max(cut, middle)
-    worst = Fraction(0)
-    for piece in branch["pieces"]:
-        low, high = _interval(piece["u"])
-        require(low == at and high <= end, "the pieces do not follow one another")
+def _checked_pieces(claim: Json, branch: Json, off: Fraction) -> tuple[Fraction, Interval]:
+    """The greatest error of a program, for a draw that is off by so much, and the range covered."""
+    pieces = branch["pieces"]
+    require(bool(pieces), "there is no piece")
+    worst, at = Fraction(0), number(pieces[0]["u"][0])
+    for piece in pieces:
+        require(set(piece) == _PIECE, "a piece has a part too many or too few")
+        low, high = interval_of(piece["u"])
+        require(0 <= low < high <= 1, "a piece lies outside the uniform")
+        require(low == at, "the pieces do not follow one another")
         at = high
-        _check_piece(setting.claim, branch["program"], piece, Fraction(0))
+        bounds = {**piece["proof"]["steps"][-1], "error": piece["error"]}
+        stated = _stated(claim, branch.get("program", 0), piece["u"], off, bounds)
+        check_error_bound(stated, piece["proof"])
         worst = max(worst, number(piece["error"]))
-    require(at == end, "the pieces do not reach the end")
-    return worst
+    return worst, (number(pieces[0]["u"][0]), at)
 
 
-def _checked_distance(claim: Mapping[str, Any], query: Any) -> Fraction:
+def _checked_distance(claim: Json, query: Any) -> Fraction:
     """How far apart two computed values can be: the sensitivity and the query's error, twice."""
     distance, error = number(claim["sensitivity"]), number(claim["query_error"])
     require(distance > 0 and error >= 0, "a distance is not above 0")
@@ -232,54 +232,37 @@ def laplace_excess(cell: Fraction, stray: Fraction) -> Fraction:
     return 2 * stray + ln_bounds((1 - wide) / (1 - narrow))[1]
 
 
-def _interval(pair: Any) -> Interval:
-    found = interval_of(pair)
-    require(found[0] < found[1], "an interval is empty")
-    return found
-
-
-_DECLARED_BODY = frozenset({"pieces", "ends", "delta_n", "delta_round", "delta_t", "excess"})
-_END = frozenset({"u", "real", "proof"})
-
-
-def check_declared(claim: Mapping[str, Any], body: Mapping[str, Any], distance: Fraction) -> None:
+def _check_declared(claim: Json, body: Json, distance: Fraction) -> None:
     """Reject unless the body proves the claim; `distance` is that of two computed values."""
+    require(set(claim) == _CLAIM | {"rate"}, "a part is missing or unknown")
     require(set(body) == _DECLARED_BODY, "a part is missing or unknown")
     low, high = region = _checked_region(claim)
     cell, rate, delta_t = number(claim["cell"]), number(claim["rate"]), number(body["delta_t"])
     require(rate > 0, "the rate is not above 0")
     require(len(claim["programs"]) == 1, "there is not one program")
-    direction = direction_of_noise(claim["programs"][0])
-    check_rate(claim["programs"][0], claim["programs"][0][-1][2], rate)
-    noise, cuts = _checked_declared_pieces(claim, body["pieces"])
+    (rows,) = claim["programs"]
+    direction = direction_of_noise(rows)
+    check_rate(rows, rows[-1][2], rate)
+    noise, cuts = _checked_pieces(claim, body, draw_error(claim["uniform"]))
+    require(cuts[0] > 0 and cuts[1] < 1, "a piece lies outside the uniform")
+    for piece in body["pieces"]:
+        _require_possible_rate(claim, piece)
     _check_stray(claim, body, region, Fraction(0), noise)
     below, above = body["ends"] if direction > 0 else reversed(body["ends"])
     require([number(end["u"]) for end in body["ends"]] == list(cuts), "an end is not at its cut")
-    require(_checked_end(claim, above)[0] > high - cell / 2 + delta_t, "a cut is too near")
-    require(_checked_end(claim, below)[1] < low + cell / 2 - delta_t, "a cut is too near")
-    excess, proved = number(body["excess"]), general_excess(rate * cell, delta_t / cell)
-    require(proved <= excess <= proved * (1 + Fraction(1, 1 << 20)), "the excess is another one")
+    for end in (below, above):  # where the ideal sum lies at a cut, over all values
+        require(set(end) == _END, "an end has a part too many or too few")
+        bounds = {**end["proof"]["steps"][-1], "real": end["real"]}
+        stated = _stated(claim, 0, [end["u"], end["u"]], Fraction(0), bounds)
+        check_error_bound(stated, end["proof"])
+    require(number(above["real"][0]) > high - cell / 2 + delta_t, "a cut is too near")
+    require(number(below["real"][1]) < low + cell / 2 - delta_t, "a cut is too near")
+    excess = number(body["excess"])
+    _require_just_above(excess, general_excess(rate * cell, delta_t / cell), "the excess")
     require(number(claim["epsilon"]) == rate * distance + excess, "epsilon is not the loss proved")
 
 
-def _checked_declared_pieces(claim: Mapping[str, Any], pieces: Any) -> tuple[Fraction, Interval]:
-    """The greatest error, for a draw off by as much as the model says, and the range covered."""
-    worst, at, first = Fraction(0), None, Fraction(0)
-    error = draw_error(claim["uniform"])
-    for piece in pieces:
-        low, high = (number(end) for end in piece["u"])
-        require(0 < low < high < 1, "a piece lies outside the uniform")
-        require(at in (None, low), "the pieces do not follow one another")
-        first, at = (low if at is None else first), high
-        _check_piece(claim, 0, piece, error)
-        worst = max(worst, number(piece["error"]))
-        _require_possible_rate(claim, piece)
-    require(at is not None, "there is no piece")
-    assert at is not None
-    return worst, (first, at)
-
-
-def _require_possible_rate(claim: Mapping[str, Any], piece: Mapping[str, Any]) -> None:
+def _require_possible_rate(claim: Json, piece: Json) -> None:
     """Quantiles of such a law are not as near to one another as this piece shows."""
     low, high = (number(end) for end in claim["region"])
     least, most = (number(end) for end in piece["proof"]["steps"][-1]["real"])
@@ -290,27 +273,7 @@ def _require_possible_rate(claim: Mapping[str, Any], piece: Mapping[str, Any]) -
         require(possible, "the noise has no such rate: its quantiles are too near")
 
 
-def _checked_end(claim: Mapping[str, Any], end: Mapping[str, Any]) -> Interval:
-    """Where the ideal sum lies at a cut, over all values."""
-    require(set(end) == _END, "an end has a part too many or too few")
-    bounds = {**end["proof"]["steps"][-1], "real": end["real"]}
-    check_error_bound(_stated(claim, 0, [end["u"], end["u"]], Fraction(0), bounds), end["proof"])
-    low, high = (number(value) for value in end["real"])
-    return low, high
-
-
-def _check_piece(
-    claim: Mapping[str, Any], program: int, piece: Mapping[str, Any], error: Fraction
-) -> None:
-    """The error of a program on a piece, for a uniform that is off by so much."""
-    require(set(piece) == _PIECE, "a piece has a part too many or too few")
-    bounds = {**piece["proof"]["steps"][-1], "error": piece["error"]}
-    check_error_bound(_stated(claim, program, piece["u"], error, bounds), piece["proof"])
-
-
-def _stated(
-    claim: Mapping[str, Any], program: int, u: Any, error: Fraction, bounds: Mapping[str, Any]
-) -> dict[str, Any]:
+def _stated(claim: Json, program: int, u: Any, error: Fraction, bounds: Json) -> dict[str, Any]:
     """What a proof must prove: these bounds, for this uniform and all values of the region."""
     return {
         "expression": claim["programs"][program],
@@ -328,36 +291,34 @@ def general_excess(cell: Fraction, share: Fraction) -> Fraction:
 
 
 def direction_of_noise(rows: Rows) -> int:
-    """1 or -1: how value + noise moves with u, in the reals and in floats alike."""
+    """1 or -1: how value + noise moves with u, in the reals and in floats alike.
+
+    By the steps: sums of equal ways, products with constants, increasing functions.
+    """
     last = list(rows[-1])
     require(last[0] == "ADD" and list(rows[last[1]]) == ["VAR", "value"], "no value plus noise")
-    ways: dict[int, int] = {}
+    known: dict[int, int] = {}
     for index in reached(rows, last[2]):
-        ways[index] = _direction(rows, index, ways)
-    require(ways[last[2]] in (1, -1), "the noise is not monotone in the uniform")
-    return ways[last[2]]
-
-
-def _direction(rows: Rows, index: int, known: Mapping[int, int]) -> int:
-    """By the steps: sums of equal ways, products with constants, increasing functions."""
-    match list(rows[index]):
-        case ["CONST", _]:
-            return 0
-        case ["VAR", "u"]:
-            return 1
-        case ["NEG", argument]:
-            return -known[argument]
-        case ["LN" | "EXP" | "SQRT" | "ROUND" | "CLAMP", argument, *_]:
-            return known[argument]
-        case [("ADD" | "SUB") as rule, left, right]:
-            sign = 1 if rule == "ADD" else -1
-            ways = {known[left], known[right] * sign}
-            require(len(ways - {0}) <= 1, "the noise is not monotone in the uniform")
-            return sum(ways)
-        case [("MUL" | "DIV") as rule, left, right]:
-            if rule == "MUL" and rows[left][0] == "CONST":
-                left, right = right, left
-            require(rows[right][0] == "CONST", "a product of two things that both vary")
-            factor = number(rows[right][1])
-            return known[left] * ((factor > 0) - (factor < 0))
-    raise Rejected("a step is not of the kind that can be followed")
+        match list(rows[index]):
+            case ["CONST", _]:
+                known[index] = 0
+            case ["VAR", "u"]:
+                known[index] = 1
+            case ["NEG", argument]:
+                known[index] = -known[argument]
+            case ["LN" | "EXP" | "SQRT" | "ROUND" | "CLAMP", argument, *_]:
+                known[index] = known[argument]
+            case [("ADD" | "SUB") as rule, left, right]:
+                ways = {known[left], known[right] if rule == "ADD" else -known[right]}
+                require(len(ways - {0}) <= 1, "the noise is not monotone in the uniform")
+                known[index] = sum(ways)
+            case [("MUL" | "DIV") as rule, left, right]:
+                if rule == "MUL" and rows[left][0] == "CONST":
+                    left, right = right, left
+                require(rows[right][0] == "CONST", "a product of two things that both vary")
+                factor = number(rows[right][1])
+                known[index] = known[left] * ((factor > 0) - (factor < 0))
+            case _:
+                raise Rejected("a step is not of the kind that can be followed")
+    require(known[last[2]] in (1, -1), "the noise is not monotone in the uniform")
+    return known[last[2]]

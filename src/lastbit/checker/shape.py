@@ -1,4 +1,4 @@
-"""What a table of steps means on an interval of the uniform: value + k ln(alpha + beta u)?
+"""What a table of steps means as noise: value + k ln(alpha + beta u), or noise of a declared rate.
 
 A second look at traced code, by fractions alone. Real meaning: every step is worked out exactly as
 a sum `value * v + constant + slope * u + k ln(alpha + beta u)`; what leaves this family is
@@ -7,6 +7,20 @@ in which the step's float moves when u grows. A correctly rounded operation is m
 operand, so directions follow the steps; the library's logarithm is believed to be monotone too.
 What holds inside the interval must hold at its ends, which are drawn as well: code that singles
 out one uniform there (`u == 0`) is rejected.
+
+`check_rate` refuses a declared rate that the noise has not got, wherever that shows.
+
+Law      noise N(u) of a uniform u, strictly monotone and twice differentiable, has the density
+         p(N(u)) = g(u) = 1/abs(N'(u)); with x = N(u), d ln p(x)/dx = g'(u) up to its sign
+Theorem  p(x) <= exp(rate |x - y|) p(y) for all x, y iff |g(u) - g(w)| <= rate |u - w| for all u, w
+         in (0, 1): both say that ln p has a slope of at most the rate, since g' = (ln p)' at N(u).
+         At a point this reads |N''| <= rate N'**2. So a point, or two, where it certainly fails
+         proves the declaration false; noise that is constant somewhere has no density at all
+Differs  a proof of the rate it is not: 65 points are tried, towards both ends as far as 2**-256,
+         and each with its neighbour. That it holds elsewhere is declared. Every point must be
+         judged: where the derivatives cannot be enclosed, or not narrowly, the noise is refused.
+         Only nearer to an end than 2**-20 an exponential that overflows is passed over
+Checked  tests/verify/test_check_rate.py
 """
 
 from __future__ import annotations
@@ -14,13 +28,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from .numbers import Rejected, number, require
+from .numbers import (
+    ARITHMETIC,
+    ONE,
+    ZERO,
+    Interval,
+    Rejected,
+    Rows,
+    exp,
+    inverse,
+    ln,
+    minus,
+    number,
+    plus,
+    reached,
+    require,
+    size,
+    sqrt,
+    times,
+)
 
-Rows: TypeAlias = Sequence[Sequence[Any]]
-Interval: TypeAlias = tuple[Fraction, Fraction]
-ZERO = Fraction(0)
+_UNKNOWN = "a step is not of the kind that can be followed"
 
 
 class SignChange(Rejected):
@@ -38,15 +69,14 @@ class Shape:
     `direction` is that of the computed number as u grows: 1, -1, 0 for no change, None unknown.
     """
 
-    value: Fraction = ZERO
-    constant: Fraction = ZERO
-    slope: Fraction = ZERO
+    value: Fraction = Fraction(0)
+    constant: Fraction = Fraction(0)
+    slope: Fraction = Fraction(0)
     log: tuple[Fraction, Fraction, Fraction] | None = None
     direction: int | None = 0
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a known number, in floats too."""
         return not self.value and not self.slope and self.log is None and self.direction == 0
 
 
@@ -57,15 +87,6 @@ def shape(rows: Rows, interval: Interval, region: Interval) -> Shape:
         beside = [_taken(rows, end, way) for way in (-1, 1) if 0 < end < 1 or way == 1 - 2 * end]
         require(_taken(rows, end, 0) in beside, "the code singles out one uniform")
     return whole
-
-
-def reached(rows: Rows, top: int) -> list[int]:
-    """The steps that one uses, itself included, in order and each once: tables may share them."""
-    used = {top}
-    for index in range(top, -1, -1):
-        if index in used:
-            used.update(part for part in rows[index][1:] if type(part) is int)
-    return sorted(used)
 
 
 def _taken(rows: Rows, point: Fraction, way: int) -> set[int]:
@@ -107,14 +128,19 @@ def _followed(rows: Rows, interval: Interval, region: Interval) -> dict[int, Sha
             case ["VAR", "value"]:
                 return Shape(value=Fraction(1))
             case ["CLAMP", argument, low, high]:
-                return _clamped(below(argument, index), low, high, region)
+                x = below(argument, index)
+                require(x == Shape(value=Fraction(1)), "something else than the value is clamped")
+                wide = low is None or number(low) <= region[0]
+                wide = wide and (high is None or number(high) >= region[1])
+                require(wide, "the value is clamped to less than the region")
+                return x
             case ["ROUND", *_]:
                 raise Rejected("a part of the sum is rounded; round the whole sum once, at the end")
             case [str(rule), argument]:
                 return _unary(rule, below(argument, index), interval)
             case [str(rule), left, right]:
                 return _dyadic(rule, below(left, index), below(right, index))
-        raise Rejected("a step is not of the kind that can be followed")
+        raise Rejected(_UNKNOWN)
 
     below(len(rows) - 1, len(rows))
     return known
@@ -129,7 +155,7 @@ def _dyadic(rule: str, left: Shape, right: Shape) -> Shape:
         factor, other = (left, right) if left.is_constant else (right, left)
         require(factor.is_constant, "a product of two things that both vary")
         return _scaled(other, factor.constant)
-    require(rule == "DIV", "a step is not of the kind that can be followed")
+    require(rule == "DIV", _UNKNOWN)
     require(right.is_constant and right.constant != 0, "a quotient by something that varies")
     return _scaled(left, 1 / right.constant)
 
@@ -141,19 +167,10 @@ def _unary(rule: str, x: Shape, interval: Interval) -> Shape:
         return _scaled(x, Fraction(_sign(x, interval)))
     if rule == "SGN":  # that its float does not change either is for `steady` to see
         return Shape(constant=Fraction(_sign(x, interval)))
-    require(rule == "LN", "a step is not of the kind that can be followed")
+    require(rule == "LN", _UNKNOWN)
     require(not x.value and x.log is None, "a logarithm of something else than the uniform")
     require(x.slope != 0 and _sign(x, interval) > 0, "a logarithm of a number not above 0")
-    log = (Fraction(1), x.constant, x.slope)
-    return Shape(log=log, direction=x.direction)
-
-
-def _clamped(x: Shape, low: object, high: object, region: Interval) -> Shape:
-    """The value as it is, if the clamp leaves the whole region alone."""
-    require(x == Shape(value=Fraction(1)), "something else than the value is clamped")
-    wide = (low is None or number(low) <= region[0]) and (high is None or number(high) >= region[1])
-    require(wide, "the value is clamped to less than the region")
-    return x
+    return Shape(log=(Fraction(1), x.constant, x.slope), direction=x.direction)
 
 
 def _sum(left: Shape, right: Shape) -> Shape:
@@ -184,21 +201,15 @@ def _scaled(x: Shape, factor: Fraction) -> Shape:
 def _sign(x: Shape, interval: Interval) -> int:
     """The sign on the open interval: 1 or -1."""
     require(not x.value, "a sign that depends on the value")
-    if x.log is None:
-        return _sign_of_line(x, interval)
-    require(not x.constant and not x.slope, "a sign that cannot be seen")
-    line = Shape(constant=x.log[1] - 1, slope=x.log[2])  # ln t has the sign of t - 1
-    return _sign_of_line(line, interval) * (1 if x.log[0] > 0 else -1)
-
-
-def _sign_of_line(line: Shape, interval: Interval) -> int:
-    first, last = (line.constant + line.slope * end for end in interval)
+    constant, slope, sign = x.constant, x.slope, 1
+    if x.log is not None:  # k ln t has the sign of k (t - 1)
+        require(not x.constant and not x.slope, "a sign that cannot be seen")
+        constant, slope, sign = x.log[1] - 1, x.log[2], 1 if x.log[0] > 0 else -1
+    first, last = (constant + slope * end for end in interval)
     require(first != 0 or last != 0, "a step is 0 throughout")
-    if min(first, last) >= 0:
-        return 1
-    if max(first, last) <= 0:
-        return -1
-    raise SignChange(-line.constant / line.slope)
+    if min(first, last) < 0 < max(first, last):
+        raise SignChange(-constant / slope)
+    return sign if first + last > 0 else -sign
 
 
 def _holds(relation: str, bound: Fraction, interval: Interval) -> bool:
@@ -239,27 +250,171 @@ def _exact(rows: Rows, top: int, u: Fraction, holds: Callable[[Fraction], bool])
     """The step at this u, if the machine computes it without any rounding."""
     known: dict[int, Fraction] = {}
     for index in reached(rows, top):
-        known[index] = _exact_step(rows[index], known, u)
+        match list(rows[index]):
+            case ["CONST", value]:
+                known[index] = number(value)
+            case ["VAR", "u"]:
+                known[index] = u
+            case ["NEG", argument]:
+                known[index] = -known[argument]
+            case ["ABS", argument]:
+                known[index] = abs(known[argument])
+            case [str(rule), left, right] if rule in ARITHMETIC:
+                known[index] = ARITHMETIC[rule](known[left], known[right])
+            case _:
+                raise Rejected("a sign depends on a step that is rounded")
         require(holds(known[index]), "a sign depends on a step that is rounded")
     return known[top]
 
 
-def _exact_step(row: Sequence[Any], known: Mapping[int, Fraction], u: Fraction) -> Fraction:
-    values: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
-        "ADD": lambda a, b: a + b,
-        "SUB": lambda a, b: a - b,
-        "MUL": lambda a, b: a * b,
-        "DIV": lambda a, b: a / b,
-    }
+# ---------------------------------------------------------------- the rate
+
+_BITS = 256
+_SMALL = (256, 192, 128, 96, 64, 56, 48, 40, 32, 24, 20, 16, 12, 10, 8, 7, 6)
+_ENDS = tuple(Fraction(1, 1 << k) for k in _SMALL)
+_POINTS = (*_ENDS, *(Fraction(k, 32) for k in range(1, 32)), *(1 - t for t in reversed(_ENDS)))
+_NEAR = Fraction(1, 10**30)
+_FAR = _NARROW = Fraction(1, 1 << 20)
+_TWO: Interval = (Fraction(2), Fraction(2))
+_FALSE = "the noise has no such rate: its density changes faster"
+_NO_DENSITY = "the noise has no density: it is constant somewhere"
+_BLIND = (
+    "the rate of the noise cannot be judged: its derivatives cannot be enclosed at some uniform"
+)
+
+
+class _Jet(NamedTuple):
+    """A step at one uniform with its first and second derivative, each in an interval."""
+
+    value: Interval
+    first: Interval
+    second: Interval
+
+
+class _Constant(Exception):
+    """A step that rounds or clamps: it does not move with its argument."""
+
+
+class _Overflow(Exception):
+    """An exponential beyond all numbers."""
+
+
+def check_rate(rows: Rows, top: int, rate: Fraction) -> None:
+    """Reject if the noise, the step `top` of these, certainly has not got the declared rate."""
+    seen: list[tuple[Fraction, Interval]] = []
+    for u in _POINTS:
+        known: dict[int, _Jet] = {}
+        try:
+            for index in reached(rows, top):
+                known[index] = _Jet(*map(_outward, _jet(rows[index], known, u)))
+        except _Constant:
+            raise Rejected(_NO_DENSITY) from None
+        except Rejected:
+            raise Rejected(_BLIND) from None
+        except _Overflow:
+            require(min(u, 1 - u) < _FAR, _BLIND)
+            continue
+        jet = known[top]
+        require(jet.first != ZERO, _NO_DENSITY)
+        slope, bend = size(jet.first), size(jet.second)
+        require(bend[0] <= rate * slope[1] ** 2, _FALSE)
+        require(slope[0] > 0 and slope[1] - slope[0] <= _NARROW * slope[0], _BLIND)
+        require(bend[1] - bend[0] <= _NARROW * max(bend[1], rate * slope[0] ** 2), _BLIND)
+        seen.append((u, inverse(slope)))
+    for (u, one), (w, two) in pairwise(seen):
+        require(max(one[0] - two[1], two[0] - one[1]) <= rate * (w - u), _FALSE)
+
+
+def _jet(row: Sequence[Any], known: Mapping[int, _Jet], u: Fraction) -> _Jet:
     match list(row):
         case ["CONST", value]:
-            return number(value)
+            return _Jet((number(value),) * 2, ZERO, ZERO)
         case ["VAR", "u"]:
-            return u
+            return _Jet((u, u), ONE, ZERO)
+        case ["CLAMP", argument, low, high]:
+            return _clamped(known[argument], low, high)
+        case ["ROUND", *_]:
+            raise _Constant
         case ["NEG", argument]:
-            return -known[argument]
-        case ["ABS", argument]:
-            return abs(known[argument])
-        case [str(rule), left, right] if rule in values:
-            return values[rule](known[left], known[right])
-    raise Rejected("a sign depends on a step that is rounded")
+            return _Jet(*map(minus, known[argument]))
+        case [("LN" | "EXP" | "SQRT") as rule, argument]:
+            return _library(rule, known[argument])
+        case ["ADD", left, right]:
+            return _Jet(*map(plus, known[left], known[right]))
+        case ["SUB", left, right]:
+            return _Jet(*map(plus, known[left], map(minus, known[right])))
+        case ["MUL", left, right]:
+            return _product(known[left], known[right])
+        case ["DIV", left, right]:
+            return _product(known[left], _reciprocal(known[right]))
+    raise Rejected(_UNKNOWN)
+
+
+def _clamped(x: _Jet, low: Any, high: Any) -> _Jet:
+    """The argument where the clamp leaves it alone; a constant where it does not."""
+    for (inner, outer), end, way in ((x.value, low, 1), (x.value[::-1], high, -1)):
+        if end is not None:
+            if way * outer < way * number(end):
+                raise _Constant
+            require(way * inner > way * number(end), "a clamp that may or may not act")
+    return x
+
+
+def _library(rule: str, x: _Jet) -> _Jet:
+    if rule == "LN":
+        slope = times(x.first, inverse(x.value))
+        bend = plus(times(x.second, inverse(x.value)), minus(_square(slope)))
+        return _Jet(_ln(x.value), slope, bend)
+    if rule == "EXP":
+        if x.value[1] > 10**5:
+            raise _Overflow
+        value = exp(x.value)
+        return _Jet(value, times(value, x.first), times(value, plus(_square(x.first), x.second)))
+    root = sqrt(x.value)
+    half = inverse(times(_TWO, root))
+    slope = times(x.first, half)
+    bend = plus(times(x.second, half), minus(times(_square(slope), inverse(root))))
+    return _Jet(root, slope, bend)
+
+
+def _ln(x: Interval) -> Interval:
+    """All ln x; next to 1 by t - t**2 <= ln(1 + t) <= t, |t| <= 1/2: decimals are blind there."""
+    low, high = x[0] - 1, x[1] - 1
+    near = max(abs(low), abs(high)) < _NEAR
+    return (low - low * low, high) if near else ln(x)
+
+
+def _product(x: _Jet, y: _Jet) -> _Jet:
+    mixed = times(_TWO, times(x.first, y.first))
+    return _Jet(
+        times(x.value, y.value),
+        plus(times(x.first, y.value), times(x.value, y.first)),
+        plus(plus(times(x.second, y.value), mixed), times(x.value, y.second)),
+    )
+
+
+def _reciprocal(x: _Jet) -> _Jet:
+    over = inverse(x.value)
+    slope = minus(times(x.first, _square(over)))
+    twice = times(_TWO, times(_square(x.first), times(over, _square(over))))
+    return _Jet(over, slope, plus(twice, minus(times(x.second, _square(over)))))
+
+
+def _square(x: Interval) -> Interval:
+    low, high = size(x)
+    return low * low, high * high
+
+
+def _outward(x: Interval) -> Interval:
+    """The same, a little wider, in fractions of few digits."""
+    return _down(x[0]), -_down(-x[1])
+
+
+def _down(x: Fraction) -> Fraction:
+    """A number not above x, relatively 2**-255 from it or nearer; short numbers as they are."""
+    if x == 0 or max(x.numerator.bit_length(), x.denominator.bit_length()) <= 2 * _BITS:
+        return x
+    shift = _BITS - x.numerator.bit_length() + x.denominator.bit_length()
+    if shift >= 0:
+        return Fraction((x.numerator << shift) // x.denominator, 1 << shift)
+    return Fraction(x.numerator // (x.denominator << -shift) << -shift)

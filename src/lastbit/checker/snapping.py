@@ -25,22 +25,32 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from .floats import power
-from .numbers import Rejected, exp_bounds, ln_bounds, number, require
+from .numbers import Json, Rejected, exp_bounds, exponent_of, ln_bounds, number, power, require
 
 _CLAIM = frozenset({"mechanism", "format", "epsilon", "bound", "distance", "loss", "delta"})
 _GUARD, _GROWTH = 24, 40
 
 
-def check_snapping(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def check_snapping(claim: Json, body: Json) -> None:
     """Raise `Rejected` unless the derivation proves the claimed loss and delta."""
     require(set(claim) == _CLAIM, "the claim lacks a part, or has one too many")
     require(claim["mechanism"] == "snapping", "the mechanism is not snapping")
     require(set(body) == {"derivation"}, "the body is not one derivation")
     require(claim["distance"] == "1", "the theorem is for inputs at most 1 apart")
+    known = {"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)}
+    require(claim["format"] in known, "the format is unknown")
+    significand, least = known[claim["format"]]
     epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
-    significand, least = _format(claim["format"])
-    _preconditions(epsilon, bound, significand, least)
+    # both are normal floats; nothing under- or overflows; errors stay far below the noise
+    for value in (epsilon, bound):
+        require(power(least) <= value <= power(-least), "a parameter is out of the normal range")
+        whole = (value / _half_ulp(value, significand) / 2).denominator == 1
+        require(whole, "a parameter is not a number of the format")
+    small = epsilon <= 256 and bound * epsilon <= power(significand - 7)
+    require(small, "epsilon or the bound is too large")
+    step = power(-exponent_of(epsilon))
+    require(power(least + significand + 2) <= step, "the noise can underflow")
+    require(-2 * least * step <= power(-least), "the noise can overflow")
     expected = _Rules(epsilon, bound, significand, least).snapping()
     _same(body["derivation"], expected)
     loss, delta = epsilon + _of(expected, "excess"), _of(expected, "delta")
@@ -48,26 +58,7 @@ def check_snapping(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     require(number(claim["delta"]) >= delta, "the delta is not proved")
 
 
-def _format(name: object) -> tuple[int, int]:
-    known = {"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)}
-    require(isinstance(name, str) and name in known, "the format is unknown")
-    return known[str(name)]
-
-
-def _preconditions(epsilon: Fraction, bound: Fraction, significand: int, least: int) -> None:
-    """Both are normal floats; nothing under- or overflows; errors stay far below the noise."""
-    for value in (epsilon, bound):
-        require(power(least) <= value <= power(-least), "a parameter is out of the normal range")
-        whole = (value / _half_ulp(value, significand) / 2).denominator == 1
-        require(whole, "a parameter is not a number of the format")
-    small = epsilon <= 256 and bound * epsilon <= power(significand - 7)
-    require(small, "epsilon or the bound is too large")
-    step = power(-_exponent(epsilon))
-    require(power(least + significand + 2) <= step, "the noise can underflow")
-    require(-2 * least * step <= power(-least), "the noise can overflow")
-
-
-def _same(given: object, expected: Mapping[str, Any]) -> None:
+def _same(given: object, expected: Json) -> None:
     """A step has the rule, the numbers and the premises, in order, that the theorem gives it."""
     if not isinstance(given, Mapping):
         raise Rejected("a step of the derivation is not an object")
@@ -91,7 +82,7 @@ class _Rules:
         self.significand, self.least = significand, least
 
     def snapping(self) -> dict[str, Any]:
-        step = power(-_exponent(self.epsilon))  # the least power of two >= 1/epsilon
+        step = power(-exponent_of(self.epsilon))  # the least power of two >= 1/epsilon
         edge = (math.ceil(self.bound / step) - Fraction(1, 2)) * step
         shift = _half_ulp(edge, self.significand)
         growth = math.floor(exp_bounds(self.epsilon * (step - 2 * shift))[0] * 2**_GROWTH)
@@ -118,7 +109,7 @@ class _Rules:
         return _node("SNAPPING", premises, excess=excess, delta=_of(last, "delta"))
 
     def next(self, reach: Fraction) -> dict[str, Any]:
-        exact = power(_exponent(self.epsilon)) == self.epsilon
+        exact = power(exponent_of(self.epsilon)) == self.epsilon
         moved = Fraction(0) if exact else _half_ulp(reach, self.significand)
         error, target = self.epsilon * moved, self.epsilon * (reach + moved)
         low = error + _half_ulp(target, self.significand)
@@ -154,7 +145,7 @@ class _Rules:
     def range(self, reach: Fraction, excess: Fraction) -> dict[str, Any]:
         least = self.next(reach)
         lowest = -self.least * ln_bounds(Fraction(2))[0]
-        paid = power(_exponent(1 + exp_bounds(self.epsilon + excess)[1]) + 1 + self.least)
+        paid = power(exponent_of(1 + exp_bounds(self.epsilon + excess)[1]) + 1 + self.least)
         reached = self.epsilon * reach + _of(least, "low") < lowest
         return _node("RANGE", [least], delta=Fraction(0) if reached else paid)
 
@@ -178,15 +169,9 @@ def _node(rule: str, premises: list[dict[str, Any]], **values: Fraction) -> dict
     return {"rule": rule, "values": texts, "premises": premises}
 
 
-def _of(node: Mapping[str, Any], name: str) -> Fraction:
+def _of(node: Json, name: str) -> Fraction:
     return number(node["values"][name])
 
 
 def _half_ulp(value: Fraction, significand: int) -> Fraction:
-    return power(_exponent(value) - significand)
-
-
-def _exponent(value: Fraction) -> int:
-    """The greatest e with 2**e <= value."""
-    e = value.numerator.bit_length() - value.denominator.bit_length()
-    return e if power(e) <= value else e - 1
+    return power(exponent_of(value) - significand)

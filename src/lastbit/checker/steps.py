@@ -12,36 +12,29 @@ import importlib
 import math
 import operator
 import struct
-import types
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from .numbers import Rejected, number, require
+from .numbers import Json, Rejected, Rows, number, require
 
-Rows: TypeAlias = Sequence[Sequence[Any]]
 Parts: TypeAlias = tuple[int, Fraction, Fraction | None, Fraction | None]
 
-_DYADIC = {"add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV"} | {
-    "numpy.add": "ADD",
-    "numpy.subtract": "SUB",
-    "numpy.multiply": "MUL",
-    "numpy.divide": "DIV",
-}
-_UNARY = {"neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.sign": "SGN"} | {
-    **{f"{library}.log": "LN" for library in ("math", "numpy")},
-    **{f"{library}.exp": "EXP" for library in ("math", "numpy")},
-    **{f"{library}.sqrt": "SQRT" for library in ("math", "numpy")},
-    **{f"{library}.fabs": "ABS" for library in ("math", "numpy")},
-    "numpy.absolute": "ABS",
-}
-_SAME = frozenset({"pos", "numpy.positive"})
-_ROUNDED = frozenset({"round", "numpy.rint"})
-_LEAST, _GREATEST = frozenset({"min", "numpy.minimum"}), frozenset({"max", "numpy.maximum"})
+_DYADIC = MappingProxyType({
+    "add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "numpy.add": "ADD",
+    "numpy.subtract": "SUB", "numpy.multiply": "MUL", "numpy.divide": "DIV",
+})  # fmt: skip
+_UNARY = MappingProxyType({
+    "neg": "NEG", "numpy.negative": "NEG", "abs": "ABS", "numpy.absolute": "ABS",
+    "math.fabs": "ABS", "numpy.fabs": "ABS", "math.log": "LN", "numpy.log": "LN",
+    "math.exp": "EXP", "numpy.exp": "EXP", "math.sqrt": "SQRT", "numpy.sqrt": "SQRT",
+    "numpy.sign": "SGN",
+})  # fmt: skip
 _CONSTANTS = frozenset({"int", "float", "fraction", "numpy.float64"})
 
 
-def check_meaning(role: str, steps: Any, claim: Mapping[str, Any], query: Any) -> None:
+def check_meaning(role: str, steps: Any, claim: Json, query: Any) -> None:
     """Reject unless the steps mean what the claim is about."""
     require(isinstance(steps, list) and bool(steps), "the code has no steps")
     graph = Graph()
@@ -75,7 +68,6 @@ class Graph:
         self.nodes: list[tuple[Any, ...]] = []
 
     def node(self, *parts: Any) -> int:
-        """The number of an expression made of a rule, numbers of others, and the rest."""
         if parts not in self.numbers:
             self.numbers[parts] = len(self.nodes)
             self.nodes.append(parts)
@@ -87,23 +79,24 @@ class Graph:
         for row in rows:
             match list(row):
                 case ["VAR", str(name)]:
-                    found.append(self.node("VAR", name))
+                    node = self.node("VAR", name)
                 case ["CONST", value]:
-                    found.append(self.node("CONST", number(value)))
+                    node = self.node("CONST", number(value))
                 case ["CASES", yes, no, str(name), str(relation), bound]:
                     two = (_at(found, yes), _at(found, no))
-                    found.append(self.node("CASES", *two, name, relation, number(bound)))
+                    node = self.node("CASES", *two, name, relation, number(bound))
                 case ["CLAMP", below, low, high]:
                     ends = [None if end is None else number(end) for end in (low, high)]
-                    found.append(self.node("CLAMP", _at(found, below), *ends))
+                    node = self.node("CLAMP", _at(found, below), *ends)
                 case ["ROUND", below, step]:
-                    found.append(self.node("ROUND", _at(found, below), number(step)))
+                    node = self.node("ROUND", _at(found, below), number(step))
                 case [str(rule), left, right] if rule in _DYADIC.values():
-                    found.append(self.node(rule, _at(found, left), _at(found, right)))
+                    node = self.node(rule, _at(found, left), _at(found, right))
                 case [str(rule), below] if rule in _UNARY.values():
-                    found.append(self.node(rule, _at(found, below)))
+                    node = self.node(rule, _at(found, below))
                 case _:
                     raise Rejected("a program has a step that code cannot take")
+            found.append(node)
         require(bool(found), "a program has no steps")
         return found[-1]
 
@@ -111,49 +104,51 @@ class Graph:
         """A table of operations as code performs them."""
         found: list[int] = []
         for row in rows:
-            name, *parts = row
-            require(isinstance(name, str), "a step has no name")
-            match parts:
-                case [str(argument)] if name == "input":
-                    found.append(self.node("VAR", argument))
-                case [str(_)] if name in _CONSTANTS:
-                    found.append(self.node("CONST", Fraction(_constant(name, parts[0]))))
-                case [] if name == "none":
-                    found.append(self.node("none"))
-                case [yes, no, str(argument), str(relation), bound] if name == "case":
+            match list(row):
+                case ["input", str(argument)]:
+                    node = self.node("VAR", argument)
+                case [str(name), str(text)] if name in _CONSTANTS:
+                    node = self.node("CONST", Fraction(_constant(name, text)))
+                case ["none"]:
+                    node = self.node("none")
+                case ["case", yes, no, str(argument), str(relation), bound]:
                     two = (_at(found, yes), _at(found, no))
                     require(relation in ("<", "<=", "=="), "a condition is unknown")
-                    found.append(self.node("CASES", *two, argument, relation, number(bound)))
-                case [below, step] if name == "round_to":
+                    node = self.node("CASES", *two, argument, relation, number(bound))
+                case ["round_to", below, step]:
                     require(number(step) > 0, "a step is not above 0")
-                    found.append(self.node("ROUND", _at(found, below), number(step)))
-                case [left, right] if name in _DYADIC:
-                    found.append(self.node(_DYADIC[name], _at(found, left), _at(found, right)))
-                case [below] if name in _UNARY:
-                    found.append(self.node(_UNARY[name], _at(found, below)))
-                case [below] if name in _SAME:
-                    found.append(_at(found, below))
-                case [below] if name in _ROUNDED:
-                    found.append(self.node("ROUND", _at(found, below), Fraction(1)))
-                case [below, low, high] if name in ("clamp", "numpy.clip"):
+                    node = self.node("ROUND", _at(found, below), number(step))
+                case [str(name), left, right] if name in _DYADIC:
+                    node = self.node(_DYADIC[name], _at(found, left), _at(found, right))
+                case [str(name), below] if name in _UNARY:
+                    node = self.node(_UNARY[name], _at(found, below))
+                case ["pos" | "numpy.positive", below]:
+                    node = _at(found, below)
+                case ["round" | "numpy.rint", below]:
+                    node = self.node("ROUND", _at(found, below), Fraction(1))
+                case [("clamp" | "numpy.clip") as name, below, low, high]:
                     ends = [self.constant(_at(found, end)) for end in (low, high)]
                     both = name != "clamp" or None not in ends
                     require(both, "a clamp without an end fails whenever it runs")
-                    found.append(self.node("CLAMP", _at(found, below), *ends))
-                case [_, _, *_] if name in _LEAST | _GREATEST:
-                    found.append(self.bounded(name, [_at(found, part) for part in parts]))
+                    node = self.node("CLAMP", _at(found, below), *ends)
+                case ["min" | "numpy.minimum", _, _, *_]:
+                    below, constants = self.bounded([_at(found, part) for part in row[1:]])
+                    node = self.node("CLAMP", below, None, min(constants))
+                case ["max" | "numpy.maximum", _, _, *_]:
+                    below, constants = self.bounded([_at(found, part) for part in row[1:]])
+                    node = self.node("CLAMP", below, max(constants), None)
                 case _:
                     raise Rejected("a step of the code is unknown")
+            found.append(node)
         require(bool(found), "the code has no steps")
         return found[-1]
 
-    def bounded(self, name: str, operands: list[int]) -> int:
+    def bounded(self, operands: list[int]) -> tuple[int, list[Fraction]]:
+        """The one operand that is computed, and the constants beside it."""
         constants = [self.nodes[k][1] for k in operands if self.nodes[k][0] == "CONST"]
         rest = [k for k in operands if self.nodes[k][0] != "CONST"]
         require(len(rest) == 1 and bool(constants), "the least or greatest of two computed values")
-        if name in _LEAST:
-            return self.node("CLAMP", rest[0], None, min(constants))
-        return self.node("CLAMP", rest[0], max(constants), None)
+        return rest[0], constants
 
     def constant(self, index: int) -> Fraction | None:
         rule, *rest = self.nodes[index]
@@ -179,42 +174,28 @@ class Graph:
                     return self.apart(left)
                 if self.nodes[left] == ("CONST", 0):
                     return self.apart(right)
-            case ("MUL", left, right):
+            case ("MUL", left, right):  # cell * round(total / cell)
                 for factor, rounded in ((left, right), (right, left)):
-                    found = self._divided(self.nodes[factor], self.nodes[rounded])
-                    if found is not None:
-                        return *found, None, None
-            case ("DIV", rounded, divisor):
-                found = self._multiplied(self.nodes[rounded], self.nodes[divisor])
-                if found is not None:
-                    return *found, None, None
+                    inner = self._unrounded(rounded, "DIV", factor)
+                    if inner is not None:
+                        return inner, self.nodes[factor][1], None, None
+            case ("DIV", rounded, divisor):  # round(total * n) / n, the cell being 1/n
+                inner = self._unrounded(rounded, "MUL", divisor)
+                if inner is not None:
+                    n = self.nodes[divisor][1]
+                    # Python multiplies by the float nearest to n: else 1/n is not the cell
+                    require(_is_float(n), "the code multiplies by a fraction that is not a float")
+                    return inner, 1 / n, None, None
         raise Rejected("the code does not round its result")
 
-    def _divided(
-        self, factor: tuple[Any, ...], rounded: tuple[Any, ...]
-    ) -> tuple[int, Fraction] | None:
-        """Total and cell of cell * round(total / cell)."""
-        if factor[0] != "CONST" or rounded[0] != "ROUND" or rounded[2] != 1 or factor[1] <= 0:
+    def _unrounded(self, rounded: int, rule: str, constant: int) -> int | None:
+        """The total of round(total / constant), or total * constant by the rule MUL, if any."""
+        kind, *rest = self.nodes[rounded]
+        number_of, *value = self.nodes[constant]
+        if number_of != "CONST" or value[0] <= 0 or kind != "ROUND" or rest[1] != 1:
             return None
-        rule, *below = self.nodes[rounded[1]]
-        if rule == "DIV" and self.nodes[below[1]] == factor:
-            return below[0], factor[1]
-        return None
-
-    def _multiplied(
-        self, rounded: tuple[Any, ...], divisor: tuple[Any, ...]
-    ) -> tuple[int, Fraction] | None:
-        """Total and cell of round(total * n) / n, the cell being 1/n.
-
-        Python multiplies by the float nearest to n: n must be that float, else 1/n is not the cell.
-        """
-        if divisor[0] != "CONST" or rounded[0] != "ROUND" or rounded[2] != 1 or divisor[1] <= 0:
-            return None
-        rule, *below = self.nodes[rounded[1]]
-        if rule == "MUL" and self.nodes[below[1]] == divisor:
-            require(_is_float(divisor[1]), "the code multiplies by a fraction that is not a float")
-            return below[0], 1 / divisor[1]
-        return None
+        inner, *below = self.nodes[rest[0]]
+        return below[0] if inner == rule and below[1] == constant else None
 
 
 def _is_float(x: Fraction) -> bool:
@@ -249,44 +230,11 @@ def conditions(rows: Rows) -> list[tuple[str, Fraction]]:
     return [(row[3], number(row[5])) for row in rows if row[0] == "case"]
 
 
-# ---------------------------------------------------------------- run
-
-
-def _nearest_multiple(x: Any, step: str) -> float:
-    grid = Fraction(step)
-    if not math.isfinite(x):
-        raise ValueError("no number")
-    return float(round(Fraction(x) / grid) * grid)
-
-
-_PYTHON: Mapping[str, Callable[..., Any]] = types.MappingProxyType(
-    {
-        "add": operator.add,
-        "sub": operator.sub,
-        "mul": operator.mul,
-        "div": operator.truediv,
-        "neg": operator.neg,
-        "pos": operator.pos,
-        "abs": abs,
-        "round": round,
-        "min": min,
-        "max": max,
-        "clamp": lambda x, low, high: min(max(x, low), high),
-        "math.log": math.log,
-        "math.exp": math.exp,
-        "math.sqrt": math.sqrt,
-        "math.fabs": math.fabs,
-    }
-)
-
-
-def _operation(name: str) -> Callable[..., Any]:
-    if name in _PYTHON:
-        return _PYTHON[name]
-    library, _, function = name.partition(".")
-    require(library == "numpy", "a step of the code is unknown")
-    found: Callable[..., Any] = getattr(importlib.import_module("numpy"), function)
-    return found
+_RUN: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "neg": operator.neg, "pos": operator.pos, "abs": abs, "round": round, "min": min, "max": max,
+    "clamp": lambda x, low, high: min(max(x, low), high),
+})  # fmt: skip
 
 
 def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
@@ -300,22 +248,29 @@ def run_steps(rows: Rows, inputs: Mapping[str, Any]) -> Any:
     known: dict[int, Any] = {}
     for index in sorted(needed):
         name, *parts = rows[index]
-        if name == "input":
-            known[index] = inputs[parts[0]]
-        elif name == "case":
-            known[index] = known[_below(rows[index], inputs)[0]]
-        elif name in _CONSTANTS:
-            known[index] = _constant(name, parts[0])
-        elif name == "none":
-            known[index] = None
-        elif name == "round_to":
-            known[index] = _nearest_multiple(known[parts[0]], parts[1])
-        else:
-            known[index] = _operation(name)(*(known[part] for part in parts))
+        match name:
+            case "input":
+                known[index] = inputs[parts[0]]
+            case "case":
+                known[index] = known[_below(rows[index], inputs)[0]]
+            case "none":
+                known[index] = None
+            case "round_to":
+                x, grid = known[parts[0]], Fraction(parts[1])
+                if not math.isfinite(x):
+                    raise ValueError("no number")
+                known[index] = float(round(Fraction(x) / grid) * grid)
+            case _ if name in _CONSTANTS:
+                known[index] = _constant(name, parts[0])
+            case _:
+                library, _, function = name.rpartition(".")
+                require(library in ("", "math", "numpy"), "a step of the code is unknown")
+                run = getattr(importlib.import_module(library), function) if library else _RUN[name]
+                known[index] = run(*(known[part] for part in parts))
     return known[len(rows) - 1]
 
 
-def _below(row: Sequence[Any], inputs: Mapping[str, Any]) -> list[int]:
+def _below(row: Sequence[Any], inputs: Json) -> list[int]:
     if row[0] == "case":
         _, yes, no, name, relation, bound = row
         x, at = Fraction(inputs[name]), Fraction(bound)

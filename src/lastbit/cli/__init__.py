@@ -12,13 +12,13 @@ imports a command's file when the command is run.
 | `files.py` | files that commands read and write, and columns of CSV |
 | `loading.py` | somebody's function: found, imported, and asked what it takes |
 | `card.py`, `query.py`, `budget.py`, `ledger.py` | private answers about tables, and who paid |
-| `demo.py`, `demo_data.py` | a made-up hospital beside the truth |
-| `mechanism.py`, `mechanism_explained.py` | one release, or law, theorem, noise and error |
+| `demo.py` | a made-up hospital beside the truth |
+| `mechanism.py` | one release, or law, theorem, noise and error |
 | `poll.py`, `median.py`, `geo.py` | polls, medians and places |
 | `convert.py`, `compose.py`, `figure.py` | guarantees from kind to kind, several together, drawn |
 | `verify.py`, `check.py` | what float code loses, and certificates checked |
-| `audit.py`, `audit_picture.py`, `attack.py` | anybody's mechanism audited, and attacked |
-| `leak.py`, `leak_evidence.py` | textbook noise that leaks, and exact noise that holds |
+| `audit.py`, `attack.py` | anybody's mechanism audited, and attacked |
+| `leak.py` | textbook noise that leaks, and exact noise that holds |
 """
 
 from lastbit.doors import opened

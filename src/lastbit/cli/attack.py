@@ -24,10 +24,10 @@ from lastbit.audit import (
     targets,
 )
 from lastbit.cli.loading import foreign_code, named, subject_of
-from lastbit.cli.options import EXACT, Group, json_option
-from lastbit.cli.output import Columns, Facts, Heading, Part, Words, show, show_json, waiting
+from lastbit.cli.options import group, json_option, option, refusal
+from lastbit.cli.output import Columns, Facts, Heading, Part, seen_above, show, show_json, waiting
 from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, probability, rounded_down
+from lastbit.exact import exact_text, probability
 
 AnyTarget: TypeAlias = Target | SumTarget
 MOST_SAMPLES = 1 << 32
@@ -45,12 +45,12 @@ RESISTED = (
 )
 
 
-@click.group(cls=Group, epilog="Example: lastbit attack run precision --target numpy")
+@group("attack run precision --target numpy")
 def attack() -> None:
     """Known ways in which noise fails, tried on anybody's."""
 
 
-@attack.command("list", epilog="Example: lastbit attack list")
+@attack.command("list", example="list")
 @json_option
 def list_attacks(as_json: bool) -> None:
     """Every attack: what it looks for, its source, what it suits."""
@@ -63,41 +63,34 @@ def list_attacks(as_json: bool) -> None:
     show(
         Heading("Attacks", f"{len(rows)}"),
         Columns(("name", "looks for", "source", "suits"), rows),
-        Words("Try one: lastbit attack run precision --target numpy"),
+        "Try one: lastbit attack run precision --target numpy",
     )
 
 
-@attack.command(epilog="Example: lastbit attack run all --target module:function --epsilon 1")
+@attack.command(example="run all --target module:function --epsilon 1")
 @click.argument("name", metavar="NAME|all")
-@click.option(
+@option(
     "--target",
+    "What is attacked: numpy, diffprivlib, opendp, pydp, tumult, lastbit, or your own.",
+    "LIBRARY|MODULE:FUNCTION",
     required=True,
-    metavar="LIBRARY|MODULE:FUNCTION",
-    help="What is attacked: numpy, diffprivlib, opendp, pydp, tumult, lastbit, or your own.",
 )
-@click.option("--epsilon", type=EXACT, help="The loss that your function claims.")
-@click.option("--delta", type=EXACT, help="The delta that your function claims.  [default: 0]")
-@click.option(
+@option("--epsilon", "The loss that your function claims.")
+@option("--delta", "The delta that your function claims.  [default: 0]")
+@option(
     "--answers",
-    type=EXACT,
+    "Two neighbouring inputs of your function, which it adds noise to.  [default: 0 1]",
     nargs=2,
     metavar="A B",
-    help="Two neighbouring inputs of your function, which it adds noise to.  [default: 0 1]",
 )
-@click.option("--scale", type=EXACT, help="What your function multiplies its noise by.")
-@click.option("--step", type=EXACT, help="The grid that the outputs of your function lie on.")
-@click.option(
+@option("--scale", "What your function multiplies its noise by.")
+@option("--step", "The grid that the outputs of your function lie on.")
+@option(
     "--samples",
-    type=click.IntRange(400, MOST_SAMPLES),
-    help="How many releases each attack may take.  [default: what a few seconds allow]",
+    "How many releases each attack may take.  [default: what a few seconds allow]",
+    click.IntRange(400, MOST_SAMPLES),
 )
-@click.option(
-    "--error",
-    type=EXACT,
-    default="1e-6",
-    show_default=True,
-    help="The probability with which any of the verdicts may be wrong.",
-)
+@option("--error", "The probability with which any of the verdicts may be wrong.", default="1e-6")
 @json_option
 @click.pass_context
 def run(
@@ -139,27 +132,23 @@ def run(
     context.exit(1 if outcome.broken else 0)
 
 
-# ---------------------------------------------------------------- on whom
-
-
 def targets_of(name: str, said: Mapping[str, Any]) -> tuple[AnyTarget, ...]:
     """The targets of a library, or one made of somebody's function and what is said of it."""
-    if ":" not in name:
-        if name not in LIBRARIES:
-            raise InvalidParameter(
-                "--target",
-                problem="is not a library that is known here",
-                remedy=f"pass one of {', '.join(LIBRARIES)}, or your own as module:function",
-            )
-        _only_for_functions(said)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of other libraries, while they are imported
-            return targets(name)
-    found = named(name)
+    found = named(name) if ":" in name else name
+    if ":" in name and not isinstance(found, Target | SumTarget):
+        return (_made(name, found, **said),)
+    if ":" not in name and name not in LIBRARIES:
+        remedy = f"pass one of {', '.join(LIBRARIES)}, or your own as module:function"
+        raise refusal("--target", "is not a library that is known here", remedy)
+    for part, value in said.items():
+        if value is not None:
+            problem = "is said of a function of your own only"
+            raise refusal(f"--{part}", problem, "leave it out: these targets say it themselves")
     if isinstance(found, Target | SumTarget):
-        _only_for_functions(said)
         return (found,)
-    return (_made(name, found, **said),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other libraries, while they are imported
+        return targets(name)
 
 
 def _made(
@@ -173,58 +162,28 @@ def _made(
     step: Fraction | None,
 ) -> Target:
     if epsilon is None:
-        raise InvalidParameter(
-            "--epsilon",
-            problem="is missing",
-            remedy="pass the loss that your function claims for two neighbouring inputs",
-        )
+        remedy = "pass the loss that your function claims for two neighbouring inputs"
+        raise refusal("--epsilon", "is missing", remedy)
     release = subject_of(name, found).release
     if release is None:
-        raise InvalidParameter(
-            "--target", problem="releases nothing", remedy="name a function(value)"
-        )
-    first, second = (Fraction(0), Fraction(1)) if answers is None else answers
+        raise refusal("--target", "releases nothing", "name a function(value)")
+    first, second = answers or (Fraction(0), Fraction(1))
     if first == second:
-        raise InvalidParameter(
-            "--answers", problem="are equal", remedy="pass two different neighbours"
-        )
+        raise refusal("--answers", "are equal", "pass two different neighbours")
+    values = [int(v) if v.denominator == 1 else float(v) for v in (first, second)]
+    if any(Fraction(value) != v for value, v in zip(values, (first, second), strict=True)):
+        remedy = "pass numbers that a float is exactly, such as 0.5 or 3"
+        raise refusal("--answers", "are not floats", remedy)
     return Target(
         name=name,
         release=release,
         claimed=epsilon,
         sensitivity=abs(first - second),
         delta=delta or 0,
-        values=(_plain(first), _plain(second)),
+        values=(values[0], values[1]),
         scale=None if scale is None else float(scale),
         step=step,
     )
-
-
-def _plain(number: Fraction) -> int | float:
-    """A whole number as an int, any other as a float that is exactly it."""
-    if number.denominator == 1:
-        return int(number)
-    nearest = float(number)
-    if Fraction(nearest) != number:
-        raise InvalidParameter(
-            "--answers",
-            problem="are not floats",
-            remedy="pass numbers that a float is exactly, such as 0.5 or 3",
-        )
-    return nearest
-
-
-def _only_for_functions(said: Mapping[str, Any]) -> None:
-    for option, value in said.items():
-        if value is not None:
-            raise InvalidParameter(
-                f"--{option}",
-                problem="is said of a function of your own only",
-                remedy="leave it out: these targets say it themselves",
-            )
-
-
-# ---------------------------------------------------------------- runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +196,6 @@ class Outcome:
 
     @property
     def broken(self) -> tuple[Verdict, ...]:
-        """The certified violations."""
         return tuple(verdict for verdict in self.verdicts if verdict.broken)
 
 
@@ -272,11 +230,8 @@ def tried(
                 reason = f"{type(failure).__name__}: {failure}"
                 failed.append((attack.name, target.name, " ".join(reason.split())[:120]))
     if not verdicts:
-        raise InvalidParameter(
-            "--target",
-            problem=f"raises an error in every attack, such as {failed[-1][2]}",
-            remedy="make it answer the two values of --answers",
-        )
+        problem = f"raises an error in every attack, such as {failed[-1][2]}"
+        raise refusal("--target", problem, "make it answer the two values of --answers")
     return Outcome(tuple(verdicts), tuple(failed), error)
 
 
@@ -313,25 +268,22 @@ def _suited(attack: Attack) -> str:
 def _missing(attack: Attack, target: AnyTarget) -> str:
     if attack.sums or isinstance(target, SumTarget):
         return f"attacks {_suited(attack)}"
-    lacking = [f"--{need}" for need in attack.needs if getattr(target, need) is None]
-    return f"needs {' and '.join(lacking)}"
+    return f"needs {_lacking(attack, target)}"
+
+
+def _lacking(attack: Attack, *found: AnyTarget) -> str:
+    needs = (n for n in attack.needs if any(getattr(t, n, None) is None for t in found))
+    return " and ".join(f"--{need}" for need in needs)
 
 
 def _unsuited(chosen: Sequence[Attack], found: Sequence[AnyTarget]) -> InvalidParameter:
     if len(chosen) > 1:
         problem = "suits no attack" if found else "has nothing to attack"
-        remedy = "name a function of a number"
-    else:
-        problem = f"does not suit the attack {chosen[0].name}"
-        needs = chosen[0].needs
-        lacking = [f"--{n}" for n in needs if any(getattr(t, n, None) is None for t in found)]
-        remedy = f"pass {' and '.join(lacking)}"
-        if chosen[0].sums:
-            remedy = "name a SumTarget of your own (help(lastbit.audit.SumTarget)), or a library"
-    return InvalidParameter("--target", problem=problem, remedy=remedy)
-
-
-# ---------------------------------------------------------------- words
+        return refusal("--target", problem, "name a function of a number")
+    remedy = f"pass {_lacking(chosen[0], *found)}"
+    if chosen[0].sums:
+        remedy = "name a SumTarget of your own (help(lastbit.audit.SumTarget)), or a library"
+    return refusal("--target", f"does not suit the attack {chosen[0].name}", remedy)
 
 
 def _page(outcome: Outcome, name: str, target: str) -> list[Part]:
@@ -340,45 +292,29 @@ def _page(outcome: Outcome, name: str, target: str) -> list[Part]:
     title = f"{'All attacks' if name == 'all' else f'The attack {name}'} on {target}"
     parts: list[Part] = [Heading(title, word, good=not broken)]
     if count == 1:
-        parts.append(Facts(_facts(outcome.verdicts[0])))
+        verdict = outcome.verdicts[0]
+        claimed, least, word = _words(verdict)
+        facts = [(verdict.name, f"{word}: {verdict.target}")]
+        if verdict.claimed is not None:
+            facts.append(("ε at least", f"{least}, claimed {claimed}"))
+        facts += [("witness", verdict.witness), *verdict.details.items()]
+        facts.append(("samples", f"{verdict.samples:,} in {verdict.seconds:.1f} s"))
+        parts.append(Facts(facts))
     else:
-        rows = [(v.name, v.target, _claimed(v), _least(v), _word(v)) for v in outcome.verdicts]
+        rows = [(verdict.name, verdict.target, *_words(verdict)) for verdict in outcome.verdicts]
         headings = ("attack", "target", "claimed ε", "ε at least", "")
         parts.append(Columns(headings, rows, numbers=(2, 3)))
         if broken:
             parts.append(Facts([(v.name, f"{v.target}: {v.witness}") for v in broken]))
     if outcome.not_tried:
         parts.append(Columns(("not tried", "target", "why"), outcome.not_tried))
-    return [*parts, Words(CERTIFIED.format(exact_text(outcome.error))), Words(RESISTED)]
+    return [*parts, CERTIFIED.format(exact_text(outcome.error)), RESISTED]
 
 
-def _facts(verdict: Verdict) -> list[tuple[str, str]]:
-    facts = [(verdict.name, f"{_word(verdict)}: {verdict.target}")]
-    if verdict.claimed is not None:
-        facts.append(("ε at least", f"{_least(verdict)}, claimed {_claimed(verdict)}"))
-    facts += [("witness", verdict.witness), *verdict.details.items()]
-    facts.append(("samples", f"{verdict.samples:,} in {verdict.seconds:.1f} s"))
-    return facts
-
-
-def _word(verdict: Verdict) -> str:
-    return "BROKEN" if verdict.broken else "resisted"
-
-
-def _claimed(verdict: Verdict) -> str:
+def _words(verdict: Verdict) -> tuple[str, str, str]:
+    """The loss that is claimed, the least that it is, and what that comes to."""
+    word = "BROKEN" if verdict.broken else "resisted"
     if verdict.claimed is None:
-        return "-"
-    exact = exact_text(verdict.claimed)
-    # forty digits of a rational help no reader
-    return exact if len(exact) <= 10 else f"{float(verdict.claimed):.6g}"
-
-
-def _least(verdict: Verdict) -> str:
-    """The bound rounded down, with as many digits as it takes to be seen above the claim."""
-    if verdict.claimed is None:
-        return "-"
-    for digits in range(4, 18):
-        bound = rounded_down(verdict.epsilon_lower, digits)
-        if not verdict.broken or bound == "∞" or Fraction(bound) > verdict.claimed:
-            break
-    return bound
+        return "-", "-", word
+    claimed = verdict.claimed if verdict.broken else None
+    return exact_text(verdict.claimed, 10), seen_above(verdict.epsilon_lower, claimed, 4), word

@@ -1,18 +1,27 @@
-"""`lastbit audit`: a certified lower bound on the ε of somebody's mechanism."""
+"""`lastbit audit`: a certified lower bound on the ε of somebody's mechanism, and its picture.
+
+The picture shows exact laws where they are known, else fresh runs: the counts that an audit
+certifies are gone by then. They prove nothing and are not meant to: the event is shaded only where
+it happens in them about as often as it was counted.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import shlex
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from lastbit.audit import (
     LAW_SHARE,
@@ -20,29 +29,37 @@ from lastbit.audit import (
     AuditResult,
     Condition,
     Event,
+    Feature,
+    OutputEvent,
     RangeEvent,
+    RatioEvent,
+    SeededRandom,
     all_may_move,
+    as_release,
     compared,
     confirmed,
     contradicted,
     distinguish_by_law,
     distinguish_by_sampling,
+    features,
+    last_place,
     law_of,
     one_may_move,
+    rows,
 )
-from lastbit.cli.audit_picture import evidence_of, readable
 from lastbit.cli.files import check_folder, rows_of, save
 from lastbit.cli.loading import Subject, foreign_code, named, subject_of
-from lastbit.cli.options import EXACT, FILE, Command, json_option
-from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
-from lastbit.errors import InvalidParameter, LastbitError
-from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.cli.options import FILE, Exact, command, json_option, option, refusal
+from lastbit.cli.output import Facts, Heading, seen_above, show, show_json, waiting
+from lastbit.errors import LastbitError
+from lastbit.exact import Ball, exact_text, rational, rounded_down, rounded_near, rounded_up
 from lastbit.files import content_of
-from lastbit.report import AuditStory, audit_page
-from lastbit.verify import Code
+from lastbit.laws import Law, OnGrid
+from lastbit.report import AuditStory, Cell, LawPanel, Range, audit_page, middle
+from lastbit.verify import Code, ExactLaw
 
 Pairs: TypeAlias = list[tuple[Any, Any]]
-LEAST_SECONDS, MOST_SECONDS = Fraction(1, 10), Fraction(10**6)
+SECONDS_ALLOWED = Exact(ends=(Fraction(1, 10), 10**6), remedy="pass, say, 60")
 MOST_SAMPLES = 1 << 32
 MOST_ENTRIES = 1000
 HARDLY = Fraction(1, 10**9)
@@ -77,51 +94,40 @@ class Asked:
     seed: int
 
 
-@click.command(
-    cls=Command, epilog="Example: lastbit audit module:function --epsilon 1 --html report.html"
-)
+@command("audit module:function --epsilon 1 --html report.html")
 @click.argument("mechanism", metavar="MODULE:FUNCTION")
-@click.option("--epsilon", type=EXACT, required=True, help="The loss that is claimed.")
-@click.option("--delta", type=EXACT, default="0", show_default=True, help="The claimed delta.")
-@click.option(
+@option("--epsilon", "The loss that is claimed.", required=True)
+@option("--delta", "The claimed delta.", default="0")
+@option(
     "--pairs",
-    type=FILE,
-    help="Neighbouring inputs: JSON, a list of [x, y], or CSV, two numbers a line. By default the "
+    "Neighbouring inputs: JSON, a list of [x, y], or CSV, two numbers a line. By default the "
     "numbers 0 and 1.",
+    FILE,
 )
-@click.option(
+@option(
     "--dimension",
-    type=click.IntRange(1, MOST_ENTRIES),
-    help="The mechanism takes vectors of this many entries.",
+    "The mechanism takes vectors of this many entries.",
+    click.IntRange(1, MOST_ENTRIES),
 )
-@click.option(
+@option(
     "--neighbours",
-    type=click.Choice(("one", "all")),
-    help="Of two neighbouring vectors one entry differs, by 1, or all may.  [default: one]",
+    "Of two neighbouring vectors one entry differs, by 1, or all may.  [default: one]",
+    ("one", "all"),
 )
-@click.option(
-    "--seconds", type=EXACT, default="60", show_default=True, help="About how long it may take."
-)
-@click.option(
+@option("--seconds", "About how long it may take.", SECONDS_ALLOWED, default="60")
+@option(
     "--samples",
-    type=click.IntRange(1, MOST_SAMPLES),
-    help="Count this many runs of each input, in place of --seconds.",
+    "Count this many runs of each input, in place of --seconds.",
+    click.IntRange(1, MOST_SAMPLES),
 )
-@click.option(
-    "--error",
-    type=EXACT,
-    default="1e-6",
-    show_default=True,
-    help="The probability with which the answer may be wrong.",
-)
-@click.option(
+@option("--error", "The probability with which the answer may be wrong.", default="1e-6")
+@option(
     "--seed",
-    type=click.IntRange(min=0),
+    "What the auditor looks at; the mechanism draws its own randomness.",
+    click.IntRange(min=0),
     default=0,
-    show_default=True,
-    help="What the auditor looks at; the mechanism draws its own randomness.",
 )
-@click.option("--html", type=FILE, help="Where a page with both laws drawn goes.")
+@option("--html", "Where a page with both laws drawn goes.", FILE)
 @json_option
 @click.pass_context
 def audit(
@@ -148,7 +154,11 @@ def audit(
     violation is certified or the law is not that of release, 2 if the audit could not be run.
     """
     settings = Asked(**asked)
-    _check(settings, pairs, neighbours, dimension, html)
+    if neighbours is not None and (dimension is None or pairs is not None):
+        problem = "is about vectors that the audit makes up"
+        raise refusal("--neighbours", problem, "pass --dimension with it, and no --pairs")
+    if html is not None:
+        check_folder(html, "--html")
     inputs = pairs_for(dimension, neighbours) if pairs is None else pairs_in(pairs, dimension)
     options = {"--pairs": pairs, "--dimension": dimension, "--neighbours": neighbours}
     given = [w for name, value in options.items() if value is not None for w in (name, str(value))]
@@ -159,8 +169,8 @@ def audit(
         story = story_of(mechanism, result, command)
         if html is not None:
             with waiting("drawing the laws"):
-                evidence = evidence_of(subject, result)
-            save(html, audit_page(story, evidence.panels, drawn=evidence.drawn), "--html")
+                panels, drawn = evidence_of(subject, result)
+            save(html, audit_page(story, panels, drawn=drawn), "--html")
     if as_json:
         word = "nothing found" if result.contradiction is None else "false law"
         show_json(
@@ -177,35 +187,11 @@ def audit(
         page = [] if html is None else [("page", str(html))]
         show(
             Heading(story.title, story.verdict, good=not story.refuted),
-            *paragraphs(story.sentences),
+            *story.sentences,
             Facts([*story.facts, ("again", command), *page]),
-            Words(story.limits[0]),
+            story.limits[0],
         )
     context.exit(1 if story.refuted else 0)
-
-
-def _check(
-    asked: Asked,
-    pairs: Path | None,
-    neighbours: str | None,
-    dimension: int | None,
-    html: Path | None,
-) -> None:
-    """Refuse what has no meaning before any code is run."""
-    if not LEAST_SECONDS <= asked.seconds <= MOST_SECONDS:
-        raise InvalidParameter(
-            "--seconds",
-            problem=f"is not from {exact_text(LEAST_SECONDS)} to {exact_text(MOST_SECONDS)}",
-            remedy="pass, say, 60",
-        )
-    if neighbours is not None and (dimension is None or pairs is not None):
-        raise InvalidParameter(
-            "--neighbours",
-            problem="is about vectors that the audit makes up",
-            remedy="pass --dimension with it, and no --pairs",
-        )
-    if html is not None:
-        check_folder(html, "--html")
 
 
 # ---------------------------------------------------------------- neighbouring inputs
@@ -222,11 +208,7 @@ def pairs_in(path: Path, dimension: int | None) -> Pairs:
     """The pairs of a JSON file, or of a CSV file with the numbers of both inputs in a line."""
     pairs = _json(path) if path.suffix.lower() == ".json" else _csv(path, dimension)
     if not 1 <= len(pairs) <= MOST_PAIRS:
-        raise InvalidParameter(
-            "--pairs",
-            problem=f"holds {len(pairs)} pairs",
-            remedy=f"write from 1 to {MOST_PAIRS}",
-        )
+        raise refusal("--pairs", f"holds {len(pairs)} pairs", f"write from 1 to {MOST_PAIRS}")
     return pairs
 
 
@@ -234,9 +216,8 @@ def whole_numbers(pairs: Pairs) -> Pairs:
     """Vectors of whole numbers as vectors of integers, for mechanisms that take no others."""
 
     def turned(item: Any) -> Any:
-        if isinstance(item, np.ndarray) and (item == np.rint(item)).all():
-            return item.astype(np.int64)
-        return item
+        whole = isinstance(item, np.ndarray) and (item == np.rint(item)).all()
+        return item.astype(np.int64) if whole else item
 
     return [(turned(x), turned(y)) for x, y in pairs]
 
@@ -245,28 +226,21 @@ def _json(path: Path) -> Pairs:
     try:
         found = json.loads(content_of(path, most=1 << 30).decode("utf-8-sig"))
     except OSError as error:
-        raise InvalidParameter(
-            "--pairs",
-            problem=f"cannot be read at {path} ({error.strerror})",
-            remedy="name a file that you may read",
-        ) from error
+        problem = f"cannot be read at {path} ({error.strerror})"
+        raise refusal("--pairs", problem, "name a file that you may read") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidParameter(
-            "--pairs", problem=f"at {path} is not JSON text", remedy=SHAPE
-        ) from error
-    if not isinstance(found, list) or any(
-        not isinstance(pair, list) or len(pair) != 2 for pair in found
-    ):
-        raise InvalidParameter("--pairs", problem=f"at {path} is not a list of pairs", remedy=SHAPE)
-    return [(_input(x), _input(y)) for x, y in found]
+        raise refusal("--pairs", f"at {path} is not JSON text", SHAPE) from error
+    if not isinstance(found, list) or any(not isinstance(p, list) or len(p) != 2 for p in found):
+        raise refusal("--pairs", f"at {path} is not a list of pairs", SHAPE)
 
+    def read(item: Any) -> Any:
+        """A list of numbers as an array, which noise can be added to; all else as it is."""
+        if isinstance(item, list) and item and all(type(entry) in (int, float) for entry in item):
+            array = np.array(item)
+            return array if array.dtype.kind in "if" else item
+        return item
 
-def _input(item: Any) -> Any:
-    """A list of numbers as an array, which noise can be added to; everything else as it is."""
-    if isinstance(item, list) and item and all(type(entry) in (int, float) for entry in item):
-        array = np.array(item)
-        return array if array.dtype.kind in "if" else item
-    return item
+    return [(read(x), read(y)) for x, y in found]
 
 
 def _csv(path: Path, dimension: int | None) -> Pairs:
@@ -274,10 +248,8 @@ def _csv(path: Path, dimension: int | None) -> Pairs:
     pairs: Pairs = []
     for line, row in rows_of(path, (2 * width,), "--pairs"):
         numbers = [_number(cell, line) for cell in row]
-        if dimension is None:
-            pairs.append((numbers[0], numbers[1]))
-        else:
-            pairs.append((np.array(numbers[:width]), np.array(numbers[width:])))
+        x, y = numbers[:width], numbers[width:]
+        pairs.append((x[0], y[0]) if dimension is None else (np.array(x), np.array(y)))
     return pairs
 
 
@@ -287,9 +259,7 @@ def _number(cell: str, line: int) -> int | float:
             return kind(cell)
         except ValueError:
             continue
-    raise InvalidParameter(
-        f"line {line} of --pairs", problem="holds no number", remedy="write numbers, no headings"
-    )
+    raise refusal(f"line {line} of --pairs", "holds no number", "write numbers, no headings")
 
 
 # ---------------------------------------------------------------- how it is run
@@ -301,11 +271,8 @@ def judged(subject: Subject, pairs: Pairs, asked: Asked) -> AuditResult:
     if exactly is not None and exactly.contradiction is None:
         return exactly
     if subject.release is None:
-        raise InvalidParameter(
-            "the law",
-            problem="is of a kind that cannot be compared",
-            remedy="name a function(value) that draws from it, to be audited by sampling",
-        )
+        remedy = "name a function(value) that draws from it, to be audited by sampling"
+        raise refusal("the law", "is of a kind that cannot be compared", remedy)
     with waiting() as tell:
         found = distinguish_by_sampling(
             subject.release,
@@ -373,66 +340,41 @@ def _rerun(name: str, asked: Asked, given: Sequence[str], result: AuditResult) -
 
 def story_of(name: str, result: AuditResult, command: str) -> AuditStory:
     """The audit as headline, sentences, facts, limits and a command."""
-    claimed = "no ε" if result.epsilon is None else f"ε = {exact_text(result.epsilon)}"
-    claim = f"{claimed}, δ = {exact_text(result.delta)}" if result.delta else claimed
+    level = exact_text(result.delta)
+    claim = "no ε" if result.epsilon is None else f"ε = {exact_text(result.epsilon)}"
+    claim += f", δ = {level}" if result.delta else ""
     epsilon = _above(result.epsilon_lower, result.epsilon)
     delta = _above(result.delta_lower or 0.0, result.delta)
-    how = (
-        "worked out from its exact laws"
-        if result.exact
-        else f"certified, and wrong with probability at most {exact_text(result.error)}"
-    )
+    risk = f"with probability at most {exact_text(result.error)}"
+    how = "worked out from its exact laws" if result.exact else f"certified, and wrong {risk}"
+    limits: tuple[str, ...] = (ONLY_THESE, NEIGHBOURS)
+    if not result.exact:
+        limits = (LIMIT, INDEPENDENT, NEIGHBOURS) if result.broken else (LIMIT, NOT_A_PROOF)
     if result.broken:
-        if result.epsilon is not None and result.epsilon_lower > result.epsilon:
-            verdict = f"refuted: ε ≥ {epsilon}"
-            found = f"at δ = {exact_text(result.delta)} its ε is at least {epsilon}"
-        else:
-            verdict = f"refuted: δ ≥ {delta}"
-            found = f"at the claimed ε its δ is at least {delta}"
+        by_loss = result.epsilon is not None and result.epsilon_lower > result.epsilon
+        verdict = f"refuted: ε ≥ {epsilon}" if by_loss else f"refuted: δ ≥ {delta}"
+        found = f"at the claimed ε its δ is at least {delta}"
+        found = f"at δ = {level} its ε is at least {epsilon}" if by_loss else found
         sentence = f"The mechanism does not keep {claim}: {found} ({how})."
     else:
         probed = " by samples; monotone only probed" if result.monotone == "probed" else ""
-        verdict = f"nothing found{probed}"
-        if result.contradiction is not None:
-            verdict = "the law is not that of release"
+        false_law = result.contradiction is not None
+        verdict = "the law is not that of release" if false_law else f"nothing found{probed}"
         sentence = (
             f"No event was found that refutes {claim}. On these inputs the loss is at least "
             f"ε = {epsilon} ({how})."
         )
-    if result.exact:
-        limits: tuple[str, ...] = (ONLY_THESE, NEIGHBOURS)
-    else:
-        limits = (LIMIT, INDEPENDENT, NEIGHBOURS) if result.broken else (LIMIT, NOT_A_PROOF)
-    return AuditStory(
-        title=f"Audit of {name}",
-        verdict=verdict,
-        refuted=result.broken or result.contradiction is not None,
-        sentences=(sentence, *_more(result)),
-        facts=tuple(_facts(result, claim, epsilon, delta)),
-        limits=limits,
-        again=(command, f"lastbit.audit.{result.again}"),
-        note="" if result.exact else DIFFERS,
-    )
-
-
-def _more(result: AuditResult) -> tuple[str, ...]:
-    """What the verdict rests on where that is not plain, and whether to look longer."""
+    more: tuple[str, ...] = ()  # what the verdict rests on, and whether to look longer
     if result.contradiction is not None:
-        return (FALSE_LAW.format(result.contradiction),)
-    if result.exact or result.monotone == "probed":
-        return (BY_LAW.format(result.rests_on),)
-    return (LONGER.format(rounded_down(result.estimate or 0.0, 5)),) if result.undecided else ()
-
-
-def _facts(result: AuditResult, claim: str, epsilon: str, delta: str) -> list[tuple[str, str]]:
+        more = (FALSE_LAW.format(result.contradiction),)
+    elif result.exact or result.monotone == "probed":
+        more = (BY_LAW.format(result.rests_on),)
+    elif result.undecided:
+        more = (LONGER.format(rounded_down(result.estimate or 0.0, 5)),)
     one, two = (str(value) for value in result.inputs)
-    facts = [
-        ("claimed", claim),
-        ("certified", f"ε ≥ {epsilon} at δ = {exact_text(result.delta)}"),
-    ]
+    facts = [("claimed", claim), ("certified", f"ε ≥ {epsilon} at δ = {level}")]
     if result.delta_lower:
         facts.append(("", f"δ ≥ {delta} at the claimed ε"))
-    risk = f"with probability at most {exact_text(result.error)}"
     facts.append(("error", "none: exact laws" if result.exact else risk))
     facts += [("event", in_words(result.witness)), ("inputs", f"{one}  against  {two}")]
     if result.trials:
@@ -440,7 +382,16 @@ def _facts(result: AuditResult, claim: str, epsilon: str, delta: str) -> list[tu
         facts.append(("", f"{_times(result.other_hits, result.other_trials)} on {two}"))
     if result.samples:
         facts.append(("releases", f"{result.samples:,} in {result.seconds:.1f} s"))
-    return facts
+    return AuditStory(
+        title=f"Audit of {name}",
+        verdict=verdict,
+        refuted=result.broken or result.contradiction is not None,
+        sentences=(sentence, *more),
+        facts=tuple(facts),
+        limits=limits,
+        again=(command, f"lastbit.audit.{result.again}"),
+        note="" if result.exact else DIFFERS,
+    )
 
 
 def in_words(event: Event) -> str:
@@ -457,16 +408,334 @@ def in_words(event: Event) -> str:
 def _above(found: float, claimed: Fraction | None) -> str:
     """Rounded down, with as many digits as it takes to be seen above the claim if it is."""
     if 0 < found < math.inf:
-        round_number = Fraction(f"{found:.6g}")
+        round_number = Fraction(rounded_near(found))
         short_of = round_number - Fraction(found)
         if 0 < short_of < round_number * HARDLY:  # not 1.9999 for a law that loses 2
             return f"{exact_text(round_number)} - {rounded_up(short_of, 1)}"
-    for digits in range(5, 18):
-        bound = rounded_down(found, digits)
-        if claimed is None or not found > claimed or bound == "∞" or Fraction(bound) > claimed:
-            break
-    return bound
+    return seen_above(found, claimed, digits=5)
 
 
 def _times(hits: int, trials: int) -> str:
-    return f"{hits:,} of {trials:,} runs ({100 * hits / max(trials, 1):.3g} %)"
+    share = rounded_near(Fraction(100 * hits, max(trials, 1)), 3)
+    return f"{hits:,} of {trials:,} runs ({share} %)"
+
+
+# ---------------------------------------------------------------- the picture
+
+FIRST, MOST, SECONDS = 500, 20_000, 2.0  # runs of each input for the picture
+BINS, MOST_VALUES, MOST_WORDS = 80, 48, 12
+OUTER = 0.002  # share of the outputs beyond either end of the axis
+FAR = 2.0**999  # NaN and infinities are coded beyond
+CODES = ("entry 0", "entry 1")  # of outputs that are words: a number made of it, its length
+KNOWN = ("entries", "bits", "differences", "summary")  # features that are the same for any sample
+LONGEST = 40
+MOST_CELLS, LAW_OUTER, ALIKE = 120, Fraction(1, 1000), 1e-9  # for exact laws
+
+
+def evidence_of(subject: Subject, result: AuditResult) -> tuple[tuple[LawPanel, ...], str]:
+    """The laws if they decided the audit, else what some runs show; and where heights come from."""
+    if result.exact:
+        return _law_panels(subject.mechanism, result), "Exact probabilities, drawn as floats."
+    if subject.release is None:
+        return (), ""
+    release = as_release(subject.release)
+    drawn = [_runs(release, value) for value in result.inputs]
+    words = (
+        f"Shares of {len(drawn[0]):,} fresh runs of each input, drawn for this picture without a "
+        "seed: they differ from page to page. The certified numbers come from the counts above."
+    )
+    panels = tuple(_run_panels(drawn, result))
+    if not any(panel.event for panel in panels):
+        words += " The event is not a range on one of these axes, so it is not shaded."
+    return panels, words
+
+
+def label_of(value: Any) -> str:
+    """An input or an output in a few characters."""
+    listed = value.tolist() if isinstance(value, np.ndarray) else value
+    numbers = isinstance(listed, list) and all(type(entry) in (int, float) for entry in listed)
+    words = f"[{', '.join(f'{entry:g}' for entry in listed)}]" if numbers else repr(listed)
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def readable(release: Callable[..., Any], result: AuditResult) -> Event:
+    """The event; if outputs are words, by the words themselves and not by their codes."""
+    found = _only_condition(result.witness)
+    if found is None or found.feature.name not in CODES:
+        return result.witness
+    drawn = [list(as_release(release)(value, FIRST)) for value in result.inputs]
+    if not all(_are_words(some) for some in drawn):
+        return result.witness
+    entry = CODES.index(found.feature.name)
+    codes = {label_of(item): float(rows([item], 1)[0, entry]) for some in drawn for item in some}
+    inside = [word for word, code in sorted(codes.items()) if _within(code, found.ranges)]
+    return OutputEvent.of(inside, most=MOST_WORDS) if inside else result.witness
+
+
+def _only_condition(event: Event) -> Condition | None:
+    """What the event asks of one feature; None if it has no such form."""
+    match event:
+        case RangeEvent(conditions=(condition,)):
+            return condition
+    return None
+
+
+def _within(value: float, ranges: Sequence[Range]) -> bool:
+    return any(low == value or low <= value < high for low, high in ranges)
+
+
+def _are_words(outputs: Any) -> bool:
+    if isinstance(outputs, np.ndarray) and outputs.ndim > 0:
+        return outputs.dtype.kind in "OSU"
+    try:
+        return np.array(outputs).dtype.kind not in "biufc"
+    except ValueError:  # lists of different lengths
+        return True
+
+
+def _panel(
+    title: str,
+    words: str,
+    result: AuditResult,
+    cells: tuple[Cell, ...],
+    event: Sequence[Range],
+    axis: str = "the output",
+) -> LawPanel:
+    """A panel; ranges of the event that touch are shaded as one."""
+    joined: list[Range] = []
+    for low, high in event:
+        start = joined.pop()[0] if joined and joined[-1][1] == low else low
+        joined.append((start, high))
+    return LawPanel(
+        title=title,
+        words=words,
+        axis=axis,
+        inputs=(label_of(result.inputs[0]), label_of(result.inputs[1])),
+        cells=cells,
+        single=any(cell.label for cell in cells),
+        event=tuple(joined),
+    )
+
+
+def _labelled(shares: Iterable[tuple[str, float, float]]) -> tuple[Cell, ...]:
+    """One cell for each value, side by side: values far apart would leave an empty picture."""
+    return tuple(Cell(i, i + 1, p, q, label) for i, (label, p, q) in enumerate(shares))
+
+
+def _word_cells(
+    first: Mapping[Any, float], second: Mapping[Any, float], label: Callable[[Any], str] = label_of
+) -> tuple[Cell, ...]:
+    """The words in which two laws differ most."""
+    both = [(w, first.get(w, 0.0), second.get(w, 0.0)) for w in dict.fromkeys([*first, *second])]
+    both.sort(key=lambda one: -abs(one[1] - one[2]))
+    return _labelled((label(word), p, q) for word, p, q in both[:MOST_WORDS])
+
+
+def _range_cells(edges: Any, *shares: Any) -> tuple[Cell, ...]:
+    """Adjacent ranges, and how likely each is under either input."""
+    ends = zip(edges[:-1], edges[1:], *shares, strict=True)
+    return tuple(Cell(float(a), float(b), float(p), float(q)) for a, b, p, q in ends)
+
+
+# ---------------------------------------------------------------- panels of runs
+
+
+def _runs(release: Callable[[Any, int], Any], value: Any) -> list[Any] | NDArray[Any]:
+    """Some runs of one input: as many as two seconds allow."""
+    start = time.perf_counter()
+    release(value, FIRST)
+    pace = max((time.perf_counter() - start) / FIRST, 1e-9)
+    size = max(FIRST, min(MOST, int(SECONDS / pace) // FIRST * FIRST))
+    found = release(value, size)
+    return found if isinstance(found, np.ndarray) else list(found)
+
+
+def _run_panels(drawn: Sequence[Any], result: AuditResult) -> list[LawPanel]:
+    size = min(len(some) for some in drawn)
+    drawn = [some[:size] for some in drawn]
+    if any(_are_words(some) for some in drawn):
+        return [_word_panel(drawn, result)]
+    tables = [rows(some, size) for some in drawn]
+    told = _only_condition(result.witness)
+    if told is not None and not _agrees(told, tables, result):
+        told = None
+    seeds = SeededRandom(0, "picture")
+    known = [f for f in features(np.concatenate(tables), seeds) if f.group in KNOWN]
+    plain = known[:1] if tables[0].shape[1] == 1 else []
+    mixed = result.witness.groups if isinstance(result.witness, RatioEvent) else ()
+    shown = told.feature if told else _telling(known, tables, "bits" if "bits" in mixed else "")
+    chosen = plain if plain and shown.name == plain[0].name else [*plain, shown]
+    ranges = told.ranges if told else ()
+    return [
+        _column_panel(feature, tables, result, ranges if feature is chosen[-1] else ())
+        for feature in chosen
+    ]
+
+
+def _agrees(
+    condition: Condition, tables: Sequence[NDArray[np.float64]], result: AuditResult
+) -> bool:
+    """Whether the event, as it would be shaded, happens about as often as it was counted."""
+    counts = ((result.hits, result.trials), (result.other_hits, result.other_trials))
+    if not result.trials or not result.other_trials:
+        return False
+    for table, (hits, trials) in zip(tables, counts, strict=True):
+        column = condition.feature.of(table)
+        inside = np.zeros(len(column), dtype=bool)
+        for low, high in condition.ranges:
+            inside |= (column == low) | ((column >= low) & (column < high))
+        if abs(inside.mean() - hits / trials) > 3 / math.sqrt(len(column)):
+            return False
+    return True
+
+
+def _telling(
+    known: Sequence[Feature], tables: Sequence[NDArray[np.float64]], group: str
+) -> Feature:
+    """The feature in which the two inputs differ most, of that group if there is one."""
+
+    def difference(feature: Feature) -> float:
+        one, two = (feature.of(table) for table in tables)
+        edges = np.unique(np.quantile(np.concatenate([one, two]), np.arange(1, 40) / 40))
+        shares = [
+            np.bincount(np.searchsorted(edges, side, side="right"), minlength=edges.size + 1)
+            for side in (one, two)
+        ]
+        return float(np.abs(shares[0] - shares[1]).sum())
+
+    return max([f for f in known if f.group == group] or known, key=difference)
+
+
+def _column_panel(
+    feature: Feature,
+    tables: Sequence[NDArray[np.float64]],
+    result: AuditResult,
+    ranges: Sequence[Range],
+) -> LawPanel:
+    columns = [feature.of(table) for table in tables]
+    near = np.concatenate(columns)
+    near = near[np.abs(near) < FAR]
+    seen = np.unique(near)
+    if seen.size == 0:
+        cells, outside = _range_cells((0, 1), [0], [0]), [1.0, 1.0]
+    elif seen.size <= MOST_VALUES:
+        zero = last_place(np.zeros(1))[0] if 2000.0 in seen else None
+        names = ("0 itself" if value == zero else f"{value:.6g}" for value in seen.tolist())
+        shares = [[float((column == value).mean()) for value in seen] for column in columns]
+        cells = _labelled(zip(names, *shares, strict=True))
+        places = [i for i, value in enumerate(seen.tolist()) if _within(value, ranges)]
+        ranges = [(float(i), float(i + 1)) for i in places]
+        outside = [float((np.abs(column) >= FAR).mean()) for column in columns]
+    else:
+        low, high = (float(end) for end in np.quantile(near, [OUTER, 1 - OUTER]))
+        if not low < high:
+            low, high = low - 0.5, high + 0.5
+        edges = np.linspace(low, high, BINS + 1)
+        counts = [np.histogram(column, edges)[0] / len(column) for column in columns]
+        cells = _range_cells(edges, *counts)
+        outside = [float(1 - count.sum()) for count in counts]
+    words = "How often each value came out of either input."
+    if max(outside) > 0:
+        one, two = (f"{rounded_near(100 * share, 2)} %" for share in outside)
+        words += f" Not drawn: {one} and {two} of the outputs."
+    axis = feature.name
+    if feature.last_place_of:
+        axis += ": p for a multiple of 2^p but not of 2^(p+1)"
+    return _panel(feature.name[0].upper() + feature.name[1:], words, result, cells, ranges, axis)
+
+
+def _word_panel(drawn: Sequence[Any], result: AuditResult) -> LawPanel:
+    counts = [Counter(map(label_of, some)) for some in drawn]
+    one, two = ({w: count / len(drawn[0]) for w, count in some.items()} for some in counts)
+    cells = _word_cells(one, two, label=str)
+    named = set(result.witness.outputs) if isinstance(result.witness, OutputEvent) else set()
+    others = len(counts[0] | counts[1]) - MOST_WORDS
+    more = f" {others} others are not drawn." if others > 0 else ""
+    words = f"How often each output came out of either input.{more}"
+    event = [(cell.start, cell.end) for cell in cells if cell.label in named]
+    return _panel("The output", words, result, cells, event)
+
+
+# ---------------------------------------------------------------- panels of exact laws
+
+
+def _law_panels(mechanism: Any, result: AuditResult) -> tuple[LawPanel, ...]:
+    """The laws of the two inputs and the outputs that tell them apart; none for odd laws."""
+    source = law_of(mechanism)
+    cells = () if source is None else _cells(*(source(value) for value in result.inputs))
+    if not cells:
+        return ()
+    words = "Exact laws. Shaded: where the first input is as much likelier as in the event."
+    event = _best_cells(cells, float(result.delta))
+    return (_panel("How likely each output is", words, result, cells, event),)
+
+
+def _best_cells(cells: Sequence[Cell], delta: float) -> list[Range]:
+    """The cells of the best event, by floats, and those of the same ratio."""
+
+    def ratio(cell: Cell) -> float:
+        if cell.first <= 0:
+            return -math.inf
+        return math.log(cell.first / cell.second) if cell.second > 0 else math.inf
+
+    p = q = best = 0.0
+    least = math.inf
+    for cell in sorted(cells, key=ratio, reverse=True):
+        p, q = p + cell.first, q + cell.second
+        if p <= delta:
+            continue
+        loss = math.log((p - delta) / q) if q > 0 else math.inf
+        if loss > best + ALIKE:
+            best, least = loss, ratio(cell)
+    return [(c.start, c.end) for c in cells if ratio(c) >= least - ALIKE and c.first > 0]
+
+
+def _cells(one: Any, two: Any) -> tuple[Cell, ...]:
+    if isinstance(one, OnGrid) and isinstance(two, OnGrid) and one.step == two.step:
+        return _whole(one.law, two.law, one.step)
+    if isinstance(one, Law) and isinstance(two, Law):
+        return _whole(one, two, Fraction(1))
+    first, second = _listed(one), _listed(two)
+    if first is None or second is None:
+        return ()
+    if not all(isinstance(output, int | float | Fraction) for output in (*first, *second)):
+        return _word_cells(first, second)
+    outputs = sorted({*first, *second})
+    laws = [[law.get(output, 0.0) for output in outputs] for law in (first, second)]
+    if len(outputs) <= MOST_VALUES:
+        return _labelled(zip((f"{float(o):.6g}" for o in outputs), *laws, strict=True))
+    places = np.array([float(output) for output in outputs])
+    finite = np.isfinite(places)
+    places, weights = places[finite], np.array(laws)[:, finite]
+    total = weights.sum(axis=0).cumsum()
+    outer = 2 * float(LAW_OUTER)  # all but a thousandth of either law at either end
+    inner = places[(total > outer) & (total < 2 - outer)]
+    if inner.size < 2:
+        return ()
+    edges = np.linspace(inner[0], inner[-1], MOST_CELLS + 1)
+    return _range_cells(edges, *(np.histogram(places, edges, weights=law)[0] for law in weights))
+
+
+def _whole(one: Law, two: Law, step: Fraction) -> tuple[Cell, ...]:
+    """Single values if they are few, else ranges of like length."""
+    low = min(law.quantile(LAW_OUTER) for law in (one, two))
+    high = max(law.quantile(1 - LAW_OUTER) for law in (one, two))
+    if high - low < MOST_VALUES:
+        return _labelled(
+            (f"{float(k * step):.6g}", middle(one.probability(k)), middle(two.probability(k)))
+            for k in range(low, high + 1)
+        )
+    width = -(-(high - low + 1) // MOST_CELLS)
+    edges = [low + width * i for i in range((high - low) // width + 2)]
+    sums = [[middle(law.cdf(edge - 1)) for edge in edges] for law in (one, two)]
+    shares = [[after - before for before, after in pairwise(some)] for some in sums]
+    return _range_cells([float(edge * step) for edge in edges], *shares)
+
+
+def _listed(law: Any) -> dict[Any, float] | None:
+    if isinstance(law, ExactLaw):
+        return {o: float(p) for o, p in zip(law.outputs, law.probabilities, strict=True)}
+    if isinstance(law, Mapping):
+        chances = ((o, middle(p) if isinstance(p, Ball) else rational(p)) for o, p in law.items())
+        return {output: float(chance) for output, chance in chances}
+    return None

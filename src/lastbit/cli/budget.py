@@ -14,22 +14,21 @@ from lastbit.cli.ledger import (
     account_of,
     budget_rows,
     question_table,
-    unanswered_parts,
+    unanswered_words,
     user_name,
     with_answers,
 )
-from lastbit.cli.options import PATH, Command, json_option
-from lastbit.cli.output import Facts, Part, Words, show, show_json
-from lastbit.errors import InvalidParameter
+from lastbit.cli.options import PATH, command, flag, json_option, refusal
+from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.ledger import Account, Ledger
 from lastbit.tables import Cost, budgets_agree, read_card
 
 LAST, RECENT = 5, 50
 
 
-@click.command(cls=Command, epilog="Example: lastbit budget visits.toml")
+@command("budget visits.toml")
 @click.argument("file", type=PATH, metavar="CARD|LEDGER")
-@click.option("--set", "change", is_flag=True, help="Give the ledger the budget of the card.")
+@flag("--set", "Give the ledger the budget of the card.", dest="change")
 @json_option
 def budget(file: Path, change: bool, as_json: bool) -> None:
     """What is spent and what is left.
@@ -42,9 +41,7 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
         _of_card(file, change=change, as_json=as_json)
         return
     if change:
-        raise InvalidParameter(
-            "--set", problem="needs a card to take the budget from", remedy="name the card"
-        )
+        raise refusal("--set", "needs a card to take the budget from", "name the card")
     ledger = Ledger.existing(file)
     _show(ledger, ledger.accounts(), as_json=as_json)
 
@@ -52,9 +49,7 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
 def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     card = read_card(file)
     if card.ledger is None:
-        raise InvalidParameter(
-            str(file), problem="names no ledger", remedy="add a ledger to the card"
-        )
+        raise refusal(str(file), "names no ledger", "add a ledger to the card")
     if change:
         Ledger.open(card.ledger).set_budget(card.name, card.budget, who=user_name())
     ledger, account = account_of(card)
@@ -72,40 +67,34 @@ def _last_price(ledger: Ledger | None, account: Account) -> Cost:
 
 
 def _show(
-    ledger: Ledger | None,
-    accounts: Sequence[Account],
-    *,
-    as_json: bool,
-    agrees: bool | None = None,
+    ledger: Ledger | None, accounts: Sequence[Account], *, as_json: bool, agrees: bool | None = None
 ) -> None:
     last = {a.name: _last_price(ledger, a) for a in accounts}
-    unanswered = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
+    waiting = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
-        show_json(
+        states = [
             {
-                "ledger": None if ledger is None else str(ledger.path),
-                "head": None if ledger is None else ledger.head,
-                "card_agrees": agrees,
-                "accounts": [
-                    {
-                        **account_json(account, last[account.name]),
-                        "unanswered": [entry.sequence for entry in unanswered[account.name]],
-                    }
-                    for account in accounts
-                ],
+                **account_json(a, last[a.name]),
+                "unanswered": [entry.sequence for entry in waiting[a.name]],
             }
-        )
+            for a in accounts
+        ]
+        place, head = (None, None) if ledger is None else (str(ledger.path), ledger.head)
+        show_json({"ledger": place, "head": head, "card_agrees": agrees, "accounts": states})
         return
     parts: list[Part] = []
     for account in accounts:
         parts += [account_heading(account), Facts(budget_rows(account, last[account.name]))]
-        entries = () if ledger is None else ledger.entries(account.name, last=RECENT)
-        asked = [entry for entry in entries if entry.kind in ("charge", "reserved")]
-        if asked and ledger is not None:
-            parts.append(question_table(with_answers(ledger, asked[-LAST:])))
-            parts += unanswered_parts(unanswered[account.name])
-        if ledger is not None and len(asked) > LAST:
-            parts.append(Words(f"For what came before: lastbit ledger log {ledger.path.name}"))
+        asked = []
+        if ledger is not None:
+            recent = ledger.entries(account.name, last=RECENT)
+            asked = [entry for entry in recent if entry.kind in ("charge", "reserved")]
+            if asked:
+                parts.append(question_table(with_answers(ledger, asked[-LAST:])))
+            if asked and waiting[account.name]:
+                parts.append(unanswered_words(waiting[account.name]))
+            if len(asked) > LAST:
+                parts.append(f"For what came before: lastbit ledger log {ledger.path.name}")
         if not asked and account.unused:
-            parts.append(Words("Nothing has been asked yet."))
-    show(*(parts or [Words("This ledger has no account yet.")]))
+            parts.append("Nothing has been asked yet.")
+    show(*(parts or ["This ledger has no account yet."]))

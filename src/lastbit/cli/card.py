@@ -13,19 +13,8 @@ import click
 
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
-from lastbit.cli.options import PATH, Group, json_option
-from lastbit.cli.output import (
-    WIDTH,
-    Columns,
-    Facts,
-    Heading,
-    Part,
-    Words,
-    printable,
-    show,
-    show_json,
-)
-from lastbit.errors import InvalidParameter
+from lastbit.cli.options import PATH, group, json_option, option, refusal
+from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
 from lastbit.exact import exact_text
 from lastbit.tables import (
     Column,
@@ -49,18 +38,18 @@ LITTLE_EPSILON = 10
 LARGE_DELTA = 1e-4
 
 
-@click.group(cls=Group, epilog="Example: lastbit card new visits.parquet")
+@group("card new visits.parquet")
 def card() -> None:
     """Draft and check data cards: what a steward declares of a table."""
 
 
 @card.command(
+    example="new visits.parquet --out visits.toml",
     short_help="Draft a card for files, or for a table of a DuckDB file.",
-    epilog="Example: lastbit card new visits.parquet --out visits.toml",
 )
 @click.argument("source", nargs=-1, required=True)
-@click.option("--table", help="The table, of a DuckDB file.")
-@click.option("--out", type=PATH, help="Where the card is written.")
+@option("--table", "The table, of a DuckDB file.", str)
+@option("--out", "Where the card is written.", PATH)
 def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     """Draft a card for CSV or Parquet files, or for a table of a DuckDB file.
 
@@ -71,9 +60,21 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     found = _source(source, table)
     name = table_name(table.rpartition(".")[2] if table else os.path.basename(source[0]))
     target = out or Path(f"{name}.toml")
-    _check_target(target)
+    check_folder(target)
+    if os.path.lexists(target):
+        raise refusal(str(target), "exists, and is not replaced", "name another by --out")
+    if target.suffix.lower() != ".toml":
+        raise refusal("--out", "does not end in .toml", "name it, say, visits.toml")
     columns = columns_to_draft(found, columns_of(found))
-    _write(target, drafted(_beside(found, target), columns, name=name))
+    folder = os.path.abspath(target.parent)  # the card writes paths relative to it
+    paths = (p if os.path.isabs(p) else os.path.relpath(p, folder) for p in found.paths)
+    text = drafted(replace(found, paths=tuple(paths)), columns, name=name)
+    try:
+        with target.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror})"
+        raise refusal("--out", problem, "name another file") from None
     problems = examined(target).problems
     untyped = sum(kind is None for kind in columns.values())
     count = f"{len(columns)}" + (f", {untyped} of them without a type yet" if untyped else "")
@@ -81,11 +82,11 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
         Heading(printable(str(target), 50), f"{len(problems)} lines to decide"),
         Facts((("columns", count), ("looked at", "names and types of columns, no value"))),
         _listed(problems),
-        Words(f"Decide them in the file; then: lastbit card check {printable(str(target), 36)}"),
+        f"Decide them in the file; then: lastbit card check {printable(str(target), 36)}",
     )
 
 
-@card.command(epilog="Example: lastbit card check visits.toml")
+@card.command(example="check visits.toml")
 @click.argument("file", type=PATH, metavar="CARD")
 @json_option
 @click.pass_context
@@ -99,7 +100,19 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     beside = None if found.card is None else compared(found.card)
     problems = [*found.problems, *(() if beside is None else beside.problems(found.lines))]
     if as_json:
-        show_json(_card_json(file.name, found.card, problems, beside))
+        fields = ("line", "where", "problem", "remedy", "undecided")
+        names = ("line", "field", "problem", "remedy", "undecided")
+        listed = [dict(zip(names, (getattr(p, f) for f in fields), strict=True)) for p in problems]
+        notes = [] if found.card is None or beside is None else [*_notes(found.card), *beside.notes]
+        show_json(
+            {
+                "card": file.name,
+                "usable": not problems,
+                "problems": listed,
+                "notes": notes,
+                "left_out": [] if beside is None else beside.unlisted,
+            }
+        )
     elif problems:
         waiting = sum(problem.undecided for problem in problems)
         wrong = len(problems) - waiting
@@ -110,56 +123,15 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     context.exit(2 if problems else 0)
 
 
-# ---------------------------------------------------------------- drafting
-
-
 def _source(paths: tuple[str, ...], table: str | None) -> Source:
     database = any(path.lower().endswith(DATABASES) for path in paths)
     if table is not None and not database:
-        raise InvalidParameter(
-            "--table", problem="is for DuckDB files", remedy="leave it out, or name such a file"
-        )
+        raise refusal("--table", "is for DuckDB files", "leave it out, or name such a file")
     if not database:
         return source_of(*paths)
     if not table or len(paths) > 1:
-        raise InvalidParameter(
-            "a DuckDB file", problem="has many tables", remedy="name one file, and one by --table"
-        )
+        raise refusal("a DuckDB file", "has many tables", "name one file, and one by --table")
     return Source(kind="duckdb", paths=paths, table=table)
-
-
-def _check_target(target: Path) -> None:
-    check_folder(target)
-    if os.path.lexists(target):
-        raise InvalidParameter(
-            str(target), problem="exists, and is not replaced", remedy="name another by --out"
-        )
-    if target.suffix.lower() != ".toml":
-        raise InvalidParameter(
-            "--out", problem="does not end in .toml", remedy="name it, say, visits.toml"
-        )
-
-
-def _beside(source: Source, target: Path) -> Source:
-    """The source with paths as the card must write them: relative to its folder."""
-    folder = os.path.abspath(target.parent)
-    paths = (
-        path if os.path.isabs(path) else os.path.relpath(path, folder) for path in source.paths
-    )
-    return replace(source, paths=tuple(paths))
-
-
-def _write(target: Path, card: str) -> None:
-    try:
-        with target.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(card)
-    except OSError as error:
-        raise InvalidParameter(
-            "--out", problem=f"cannot be written ({error.strerror})", remedy="name another file"
-        ) from None
-
-
-# ---------------------------------------------------------------- words
 
 
 def _listed(problems: Sequence[Problem]) -> Columns:
@@ -206,7 +178,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
         ),
     ]
     folded = (fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ") for note in notes)
-    return [*parts, Words("\n".join(folded))] if notes else parts
+    return [*parts, "\n".join(folded)] if notes else parts
 
 
 def _row(column: Column) -> tuple[str, ...]:
@@ -257,25 +229,3 @@ def _place(source: Source, folder: Path) -> str:
 def _relative(path: str, folder: Path) -> str:
     """As the card wrote it, where that is shorter."""
     return min(path, os.path.relpath(path, folder), key=len)
-
-
-def _card_json(
-    name: str, card: DataCard | None, problems: Sequence[Problem], beside: Compared | None
-) -> dict[str, Any]:
-    """For programs: whether it can be used, and if not, why."""
-    return {
-        "card": name,
-        "usable": not problems,
-        "problems": [
-            {
-                "line": one.line,
-                "field": one.where,
-                "problem": one.problem,
-                "remedy": one.remedy,
-                "undecided": one.undecided,
-            }
-            for one in problems
-        ],
-        "notes": [] if card is None or beside is None else [*_notes(card), *beside.notes],
-        "left_out": [] if beside is None else beside.unlisted,
-    }

@@ -17,8 +17,8 @@ from lastbit.checker import (
     problem_of,
 )
 from lastbit.cli.loading import current_folder
-from lastbit.cli.options import PATH, Command, json_option
-from lastbit.cli.output import Facts, Heading, Part, Words, printable, show, show_json, waiting
+from lastbit.cli.options import PATH, command, flag, json_option, refusal
+from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
 from lastbit.files import exists
 from lastbit.report import claim_of, only_probed, quoted
@@ -28,13 +28,12 @@ MOST_WORDS = 2000
 PROBED = "if monotone, only probed"
 
 
-@click.command(cls=Command, epilog="Example: lastbit check out.json")
+@command("check out.json")
 @click.argument("certificates", type=PATH, nargs=-1, required=True)
-@click.option(
+@flag(
     "--without-code",
-    "still",
-    is_flag=True,
-    help="Run no code: check the proof alone. This does not accept a certificate about code.",
+    "Run no code: check the proof alone. This does not accept a certificate about code.",
+    dest="still",
 )
 @json_option
 @click.pass_context
@@ -57,11 +56,21 @@ def check(
     apart = [still and names_code(certificate) for _, certificate in found]
     checked = list(zip(found, problems, apart, strict=True))
     if as_json:
-        show_json({"certificates": [_as_json(path, c, p, a) for (path, c), p, a in checked]})
+        found_out: list[dict[str, Any]] = []
+        for (path, certificate), problem, unrun in checked:
+            if problem is not None:
+                found_out.append({"file": str(path), "accepted": False, "problem": problem})
+                continue
+            inner = certificate_in(certificate)
+            parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
+            said = [{"name": n, "text": text} for n, text in _unchecked(certificate, inner)]
+            result = {"file": str(path), "accepted": not unrun, **parts, "not_checked": said}
+            found_out.append(result | ({"checked": "apart from the code"} if unrun else {}))
+        show_json({"certificates": found_out})
     else:
         for (path, certificate), problem, unrun in checked:
             if problem is not None:
-                why = Words(f"It proves nothing: {printable(problem)}.")
+                why = f"It proves nothing: {printable(problem)}."
                 show(Heading(f"REJECTED: {path}"), why)
             else:
                 show(*_page(path, certificate, unrun))
@@ -71,13 +80,11 @@ def check(
 
 def _read(path: Path) -> dict[str, Any]:
     if not exists(path) or path.is_dir():
-        raise InvalidParameter(
-            str(path), problem="is not a file", remedy="name one that lastbit verify wrote"
-        )
+        raise refusal(str(path), "is not a file", "name one that lastbit verify wrote")
     try:
         return read(path)
     except InvalidParameter as error:
-        raise InvalidParameter(str(path), problem=error.problem, remedy=error.remedy) from error
+        raise refusal(str(path), error.problem, error.remedy) from error
 
 
 def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:
@@ -93,18 +100,6 @@ def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:
         return f"it is malformed, or the code that it names fails ({type(error).__name__})"
 
 
-def _as_json(
-    path: Path, certificate: Mapping[str, Any], problem: str | None, apart: bool
-) -> dict[str, Any]:
-    if problem is not None:
-        return {"file": str(path), "accepted": False, "problem": problem}
-    inner = certificate_in(certificate)
-    parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
-    unchecked = [{"name": name, "text": text} for name, text in _unchecked(certificate, inner)]
-    found = {"file": str(path), "accepted": not apart, **parts, "not_checked": unchecked}
-    return found | ({"checked": "apart from the code"} if apart else {})
-
-
 def _page(path: Path, certificate: Mapping[str, Any], apart: bool) -> list[Part]:
     inner = certificate_in(certificate)
     claim = claim_of(inner)
@@ -118,16 +113,16 @@ def _page(path: Path, certificate: Mapping[str, Any], apart: bool) -> list[Part]
         )
     parts: list[Part] = [
         Heading(str(path), verdict + (f" {PROBED}" if only_probed(inner) else "")),
-        *(Words(printable(sentence)) for sentence in (words, *claim.sentences)),
+        *(printable(sentence) for sentence in (words, *claim.sentences)),
         Facts([(printable(name), printable(value)) for name, value in claim.facts]),
-        Words("On these assumptions, which no program has checked:"),
-        *(Words(f"- {printable(sentence)}") for sentence in needed),
+        "On these assumptions, which no program has checked:",
+        *(f"- {printable(sentence)}" for sentence in needed),
     ]
     # what stands in the file and nothing here has checked, quoted and escaped
     said = [(name, quoted(text)) for name, text in _unchecked(certificate, inner)]
     said += [("assumption", quoted(a)) for a in inner["assumptions"] if a not in needed]
     if said:
-        parts.append(Words("Said by the file, not checked:"))
+        parts.append("Said by the file, not checked:")
         parts.append(Facts([(name, text[:MOST_WORDS]) for name, text in said]))
     return parts
 

@@ -10,9 +10,17 @@ from typing import Any, TypeAlias
 
 import click
 
-from lastbit.cli.options import EXACT, Command, repeated_guarantee, spelled, title
-from lastbit.cli.output import Columns, Facts, Heading, Words, show, show_json, waiting
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.cli.options import (
+    command,
+    flag,
+    option,
+    refusal,
+    repeated_guarantee,
+    spelled,
+    title,
+)
+from lastbit.cli.output import Columns, Facts, Heading, show, show_json, waiting
+from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import exact_text, rounded_up
 from lastbit.privacy import ApproxDP, Guarantee, RenyiDP, compositions
 
@@ -31,12 +39,10 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-@click.command(
-    cls=Command, epilog='Example: lastbit compose "pure 0.1 x 100" "zcdp 0.01 x 3" --delta 1e-6'
-)
+@command('compose "pure 0.1 x 100" "zcdp 0.01 x 3" --delta 1e-6')
 @click.argument("guarantees", nargs=-1, required=True)
-@click.option("--delta", type=EXACT, help="The delta of all together.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with exact numbers.")
+@option("--delta", "The delta of all together.")
+@flag("--json", "Print JSON, with exact numbers.", dest="as_json")
 def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) -> None:
     """Compose guarantees about the same people.
 
@@ -46,13 +52,20 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
     """
     counted = [repeated_guarantee(text) for text in guarantees]
     if sum(times for _, times in counted) > MOST:
-        raise InvalidParameter(
-            "the guarantees",
-            problem=f"are more than {MOST:,} together",
-            remedy='add some up first: "zcdp 10" is "zcdp 0.1 x 100"',
-        )
+        remedy = 'add some up first: "zcdp 10" is "zcdp 0.1 x 100"'
+        raise refusal("the guarantees", f"are more than {MOST:,} together", remedy)
     if delta is None:
-        _show_sum(counted, _sum(counted), as_json=as_json)
+        total = _sum(counted)
+        if as_json:
+            show_json({"of": _json_of(counted), "together": total.to_dict()})
+            return
+        facts = (
+            ("releases", _listed(counted)),
+            ("together", title(total)),
+            ("theorem", "basic composition: the parameters add up, exactly"),
+            ("better", "pass --delta to try every theorem that allows a δ"),
+        )
+        show(Heading(_count(counted), spelled(total)), Facts(facts))
         return
     with waiting("composing"):
         found = _found(counted, delta)
@@ -62,11 +75,8 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
 def _sum(counted: Counted) -> Guarantee:
     """All added up, exactly; refused with a word about --delta if they are of several kinds."""
     if len({type(guarantee) for guarantee, _ in counted}) > 1:
-        raise InvalidParameter(
-            "--delta",
-            problem="is missing, and guarantees of different kinds do not just add up",
-            remedy="pass --delta, say 1e-9",
-        )
+        problem = "is missing, and guarantees of different kinds do not just add up"
+        raise refusal("--delta", problem, "pass --delta, say 1e-9")
     total: Guarantee = sum(_times(guarantee, times) for guarantee, times in counted)
     return total
 
@@ -89,19 +99,6 @@ def _found(counted: Counted, delta: Fraction) -> dict[str, ApproxDP]:
             "start from zcdp or pure, or compose the renyi ones apart"
         )
     return compositions([g for g, times in counted for _ in range(times)], delta)
-
-
-def _show_sum(counted: Counted, total: Guarantee, *, as_json: bool) -> None:
-    if as_json:
-        show_json({"of": _json_of(counted), "together": total.to_dict()})
-        return
-    facts = (
-        ("releases", _listed(counted)),
-        ("together", title(total)),
-        ("theorem", "basic composition: the parameters add up, exactly"),
-        ("better", "pass --delta to try every theorem that allows a δ"),
-    )
-    show(Heading(_count(counted), spelled(total)), Facts(facts))
 
 
 def _show_table(
@@ -140,7 +137,7 @@ def _show_table(
         Heading(_count(counted), f"ε ≤ {loss}, δ = {level}"),
         Facts((("releases", _listed(counted)),)),
         Columns(headings, rows, best=list(found).index(best), numbers=(1,)),
-        Words(conclusion),
+        conclusion,
     )
 
 

@@ -8,9 +8,18 @@ from typing import Any
 
 import click
 
-from lastbit.cli.options import EXACT, Command, guarantee_of, kind_named, spelled, title
-from lastbit.cli.output import Facts, Heading, paragraphs, show, show_json
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.cli.options import (
+    command,
+    flag,
+    guarantee_of,
+    kind_named,
+    option,
+    refusal,
+    spelled,
+    title,
+)
+from lastbit.cli.output import Facts, Heading, show, show_json
+from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import Real, exact_text, rounded_up, upper
 from lastbit.privacy import (
     ZCDP,
@@ -46,29 +55,25 @@ GROUPS: tuple[tuple[type, str], ...] = (
 )
 
 
-@click.command(cls=Command, epilog='Example: lastbit convert "zcdp 0.1" --delta 1e-9')
+@command('convert "zcdp 0.1" --delta 1e-9')
 @click.argument("guarantee")
-@click.option(
+@option(
     "--to",
-    "target",
-    type=click.Choice(("pure", "approx", "probabilistic", "zcdp", "renyi")),
-    help="The kind to convert to.",
+    "The kind to convert to.",
+    ("pure", "approx", "probabilistic", "zcdp", "renyi"),
+    dest="target",
 )
-@click.option("--delta", type=EXACT, help="As approximate, with the least epsilon for this delta.")
-@click.option("--epsilon", type=EXACT, help="As approximate, with the least delta for this one.")
-@click.option("--alpha", type=EXACT, help="As Renyi, of this order.")
-@click.option(
-    "--group", "size", type=click.IntRange(1, 10**9), help="First, for this many units together."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with exact numbers.")
+@option("--delta", "As approximate, with the least epsilon for this delta.")
+@option("--epsilon", "As approximate, with the least delta for this one.")
+@option("--alpha", "As Renyi, of this order.")
+@option("--group", "First, for this many units together.", click.IntRange(1, 10**9), dest="size")
+@flag("--json", "Print JSON, with exact numbers.", dest="as_json")
 def convert(
     guarantee: str,
     target: str | None,
-    delta: Fraction | None,
-    epsilon: Fraction | None,
-    alpha: Fraction | None,
     size: int | None,
     as_json: bool,
+    **parameters: Fraction | None,
 ) -> None:
     """Convert a guarantee to another kind.
 
@@ -77,13 +82,14 @@ def convert(
     can only promise less than is true.
     """
     given = guarantee_of(guarantee)
-    parameters = {"delta": delta, "epsilon": epsilon, "alpha": alpha}
     asked = {name: value for name, value in parameters.items() if value is not None}
     kind = _target(target, asked, grouped=size is not None)
     start = given.group(size) if size is not None else given
     result = start if kind is None else _converted(start, kind, asked)
     theorems = _theorems(given, start, result, size)
-    order = _order(start, result)
+    rates = _rates(start, result)
+    # of all orders, each of which gives a true bound, the one whose bound is shown, nearly
+    order = None if rates is None else best_order_for_delta(*rates)
     if as_json:
         show_json(
             {
@@ -102,33 +108,28 @@ def convert(
     if order is not None:
         facts.append(("best order", f"α = {rounded_up(order)}"))
     heading = Heading(spelled(given), _headline(result))
-    show(heading, Facts(facts), *paragraphs(_notes(start, result)))
+    show(heading, Facts(facts), *_notes(start, result))
 
 
 def _target(target: str | None, asked: dict[str, Fraction], *, grouped: bool) -> str | None:
     """The kind to convert to, from `--to` or from the parameters given; None is no conversion."""
     if len(asked) > 1:
         names = " and ".join(f"--{name}" for name in asked)
-        raise InvalidParameter(names, problem="contradict each other", remedy="pass one of them")
+        raise refusal(names, "contradict each other", "pass one of them")
     implied = None if not asked else "renyi" if "alpha" in asked else "approx"
     if target is None and implied is None and not grouped:
-        raise InvalidParameter(
-            "--to", problem="is missing", remedy="pass --delta, --epsilon, --alpha, --to or --group"
-        )
+        raise refusal("--to", "is missing", "pass --delta, --epsilon, --alpha, --to or --group")
     if target is not None and implied is not None and target != implied:
-        raise InvalidParameter(
-            f"--{next(iter(asked))}",
-            problem=f"belongs to {implied}, not to {target}",
-            remedy=f"leave it out, or pass --to {implied}",
-        )
+        remedy = f"leave it out, or pass --to {implied}"
+        raise refusal(f"--{next(iter(asked))}", f"belongs to {implied}, not to {target}", remedy)
     if target == "renyi" and not asked:
-        raise InvalidParameter("--alpha", problem="is missing", remedy="pass an order above 1")
+        raise refusal("--alpha", "is missing", "pass an order above 1")
     return target or implied
 
 
 def _converted(start: Guarantee, kind: str, asked: dict[str, Fraction]) -> Guarantee:
     if kind == "approx" and not asked and isinstance(start, ZCDP | RenyiDP):
-        raise InvalidParameter("--delta", problem="is missing", remedy="pass --delta or --epsilon")
+        raise refusal("--delta", "is missing", "pass --delta or --epsilon")
     try:
         converted: Guarantee = start.to(kind_named(kind)[0], **asked)
     except IncompatibleGuarantees as error:
@@ -190,9 +191,3 @@ def _rates(start: Any, result: Any) -> tuple[Fraction, Fraction] | None:
     if not isinstance(rho, Fraction) or rho == 0 or not 0 < delta < 1:
         return None
     return rho, delta
-
-
-def _order(start: Any, result: Any) -> Fraction | None:
-    """The order whose bound is the one shown, nearly: every order gives a true one."""
-    rates = _rates(start, result)
-    return None if rates is None else best_order_for_delta(*rates)

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
+import duckdb
 
 from lastbit.checker import problem_of
-from lastbit.cli.demo_data import MARK, Truth, truth, write_card, write_visits
 from lastbit.cli.ledger import account_json, budget_rows
-from lastbit.cli.options import Command
-from lastbit.cli.output import Columns, Facts, Heading, Part, Words, paragraphs, show, waiting
-from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.cli.options import command, option, refusal
+from lastbit.cli.output import Columns, Facts, Heading, Part, show, waiting
+from lastbit.errors import BudgetExceeded
 from lastbit.files import written_over
 from lastbit.ledger import Ledger
 from lastbit.release import Answer, released
@@ -24,8 +24,11 @@ from lastbit.report import page, price, shown_cell
 from lastbit.tables import parsed, planned, read_card
 from lastbit.verify import read
 
+Truth: TypeAlias = Mapping[tuple[Any, ...], tuple[Any, ...]]
+
+MARK = "# Made by lastbit demo, of a hospital that does not exist."
 FILES = ("visits.parquet", "visits.toml", "visits.ledger", "report.html")
-LEAST_ROWS, MOST_ROWS = 10_000, 20_000_000
+MANY_ROWS = click.IntRange(10_000, 20_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +83,15 @@ TOO_MUCH = Question(
 )
 
 
-@click.command(cls=Command, epilog="Example: lastbit demo --dir /tmp/hospital")
-@click.option(
+@command("demo --dir /tmp/hospital")
+@option(
     "--dir",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    "Where the files go. Those of an earlier demo are replaced.",
+    click.Path(file_okay=False, path_type=Path),
+    dest="folder",
     default=Path("lastbit-demo"),
-    show_default=True,
-    help="Where the files go. Those of an earlier demo are replaced.",
 )
-@click.option(
-    "--rows",
-    type=click.IntRange(LEAST_ROWS, MOST_ROWS),
-    default=1_000_000,
-    show_default=True,
-    help="How many visits to make up.",
-)
+@option("--rows", "How many visits to make up.", MANY_ROWS, default=1_000_000)
 def demo(folder: Path, rows: int) -> None:
     """Ask a made-up hospital, and see the truth beside the answers.
 
@@ -106,8 +102,7 @@ def demo(folder: Path, rows: int) -> None:
     start = time.monotonic()
     _make(folder, rows)
     answers = [_ask(folder, number, question) for number, question in enumerate(QUESTIONS, 1)]
-    _ask_again(folder, answers[0])
-    _ask_too_much(folder)
+    _ask_more(folder, answers[0])
     _close(folder, answers, start)
 
 
@@ -119,7 +114,7 @@ def _make(folder: Path, rows: int) -> None:
     start = time.monotonic()
     with waiting("making up visits"):
         write_visits(folder / "visits.parquet", rows)
-    write_card(folder / "visits.toml")
+    (folder / "visits.toml").write_text(CARD, "utf-8")
     size = (folder / "visits.parquet").stat().st_size / 1e6
     card = read_card(folder / "visits.toml")
     facts = (
@@ -129,10 +124,8 @@ def _make(folder: Path, rows: int) -> None:
     )
     show(
         Heading("A hospital that does not exist", f"{rows:,} visits"),
-        Words(
-            "The rows are made up, so the truth may stand beside the private answers here. Of "
-            "real people, nobody would see it."
-        ),
+        "The rows are made up, so the truth may stand beside the private answers here. Of "
+        "real people, nobody would see it.",
         Facts(facts),
     )
 
@@ -144,20 +137,16 @@ def _clear(folder: Path) -> None:
     card = folder / "visits.toml"
     ours = card.is_file() and card.read_bytes().startswith(MARK.encode())
     if found and not ours:
-        raise InvalidParameter(
-            "--dir",
-            problem=f"names {folder}, which holds files that no demo made",
-            remedy="name another folder",
+        raise refusal(
+            "--dir", f"names {folder}, which holds files that no demo made", "name another folder"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(found, key=lambda path: path == card):  # the mark goes last
             path.unlink()
     except OSError as error:
-        raise InvalidParameter(
-            "--dir",
-            problem=f"cannot be written at {folder} ({error.strerror})",
-            remedy="name another folder",
+        raise refusal(
+            "--dir", f"cannot be written at {folder} ({error.strerror})", "name another folder"
         ) from None
 
 
@@ -170,16 +159,17 @@ def _ask(folder: Path, number: int, question: Question) -> Answer:
     click.echo()
     show(
         Heading(f"Question {number}", f"{price(answer.record['cost'])}   {took}"),
-        Words(question.words),
-        Words(_command(folder, question)),
+        question.words,
+        _command(folder, question),
         beside_the_truth(answer.record, true),
-        *paragraphs(unseen(answer.record, true)),
+        *unseen(answer.record, true),
         Facts(budget_rows(_ledger(folder).accounts()[0])),
     )
     return answer
 
 
-def _ask_again(folder: Path, first: Answer) -> None:
+def _ask_more(folder: Path, first: Answer) -> None:
+    """The first question again, which is free, and one that the budget does not allow."""
     head = _ledger(folder).head
     again = _released(folder, QUESTIONS[0])
     if again.record != first.record or _ledger(folder).head != head:
@@ -187,23 +177,17 @@ def _ask_again(folder: Path, first: Answer) -> None:
     click.echo()
     show(
         Heading("Question 1 again", "recorded, no charge"),
-        Words(
-            "The ledger gives the answer it has. New noise can be had by --fresh, at its price; "
-            "else anybody could ask until the noise averages out."
-        ),
+        "The ledger gives the answer it has. New noise can be had by --fresh, at its price; "
+        "else anybody could ask until the noise averages out.",
     )
-
-
-def _ask_too_much(folder: Path) -> None:
     try:
         _released(folder, TOO_MUCH)
     except BudgetExceeded as error:
-        refusal = f"Error: {error}"
+        click.echo()
+        words = (TOO_MUCH.words, _command(folder, TOO_MUCH), f"Error: {error}")
+        show(Heading("Question 4", "refused"), *words)
     else:
         raise _failed("the budget was exceeded")
-    click.echo()
-    words = (TOO_MUCH.words, _command(folder, TOO_MUCH), refusal)
-    show(Heading("Question 4", "refused"), *paragraphs(words))
 
 
 def _close(folder: Path, answers: list[Answer], start: float) -> None:
@@ -228,12 +212,10 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     show(
         Heading("All of it, checked", _since(start)),
         Facts(facts),
-        Words(
-            f"Next:  lastbit budget {folder / 'visits.toml'}\n"
-            f"       lastbit query {folder / 'visits.toml'} \\\n"
-            '         "SELECT region, MEDIAN(age) AS age FROM visits GROUP BY region" \\\n'
-            "         --epsilon 0.25 --explain"
-        ),
+        f"Next:  lastbit budget {folder / 'visits.toml'}\n"
+        f"       lastbit query {folder / 'visits.toml'} \\\n"
+        '         "SELECT region, MEDIAN(age) AS age FROM visits GROUP BY region" \\\n'
+        "         --epsilon 0.25 --explain",
     )
 
 
@@ -310,7 +292,6 @@ def _truth(folder: Path, question: Question) -> Truth:
 
 
 def _command(folder: Path, question: Question) -> str:
-    """The question as somebody would type it."""
     price = f"--epsilon {question.epsilon}"
     price += f" --delta {question.delta}" if question.delta else ""
     inner = question.sql.replace(" FROM ", "\n   FROM ")
@@ -328,3 +309,137 @@ def _saved(number: int) -> str:
 
 def _since(start: float) -> str:
     return f"{time.monotonic() - start:.1f} s"
+
+
+# ---------------------------------------------------------------- the hospital
+#
+# The same rows on every machine. They come from a fixed scramble of the numbers 0, 1, 2 ... and
+# from operations that IEEE 754 fixes to the last bit: nobody's data, and no noise. Most patients
+# come about five times, a few every week. Two wards are so small that naming them would say
+# something about the people in them.
+
+REGIONS = ("North", "East", "South", "West", "Centre", "Coast", "Hills", "Islands")
+ROWS_A_PATIENT = 50 / 9  # on average
+
+CARD = f"""\
+{MARK}
+# A data card says what is publicly known of a table, and what its answers may cost in all.
+
+[table]
+name = "visits"
+source = "visits.parquet"
+neighbours = "add-remove"      # hides whether a patient is in the table at all
+
+[unit]
+column = "patient"             # whose row it is
+max_rows = 30                  # contribution bound: of more visits, each counts for less
+max_groups = 8                 # groups a patient may contribute to where keys are undeclared
+
+[budget]
+epsilon = 3
+delta = 1e-8
+
+[ledger]
+path = "visits.ledger"
+
+[columns.patient]
+type = "integer"
+
+[columns.region]
+type = "text"
+keys = [{", ".join(f'"{region}"' for region in REGIONS)}]
+
+[columns.ward]                 # keys are not declared: they are found privately
+type = "text"
+
+[columns.age]
+type = "integer"
+bounds = [0, 110]
+nullable = false
+
+[columns.cost]
+type = "number"
+bounds = [0, 2000]
+nullable = false
+
+[columns.wait]
+type = "integer"
+bounds = [0, 240]
+nullable = false
+"""
+
+# Each scramble is a bijection of 32 bits; k tells the columns of one row apart.
+_MACROS = (
+    "CREATE MACRO folded(h, s) AS xor(h, h >> s)",
+    "CREATE MACRO part(n, k) AS folded(folded(folded((n * 2654435769 + k * 2246822519)"
+    " & 4294967295, 16) * 2146121005 & 4294967295, 15) * 2221713035 & 4294967295, 16)"
+    "::DOUBLE / 4294967296",
+)
+
+_VISITS = """
+CREATE TABLE visits AS
+WITH parts AS (
+  SELECT part(i, 1) AS a, part(i, 2) AS b, part(i, 3) AS c, part(i, 4) AS d, part(i, 5) AS e
+  FROM (SELECT range::UBIGINT AS i FROM range({rows}))
+), seen AS (
+  SELECT floor({patients} * a * sqrt(sqrt(a)))::UBIGINT AS patient, b, c, d, e FROM parts
+), known AS (
+  SELECT patient, part(patient, 11) AS home, part(patient, 12) AS young,
+         part(patient, 13) AS x, part(patient, 14) AS y, b, c, d, e
+  FROM seen
+), placed AS (
+  SELECT patient, b, c, d, e,
+    CASE WHEN home < 0.19 THEN 'North' WHEN home < 0.35 THEN 'East' WHEN home < 0.56 THEN 'South'
+      WHEN home < 0.68 THEN 'West' WHEN home < 0.86 THEN 'Centre' WHEN home < 0.93 THEN 'Coast'
+      WHEN home < 0.985 THEN 'Hills' ELSE 'Islands' END AS region,
+    CASE WHEN young < 0.16 THEN floor(16 * x)
+      WHEN young < 0.55 THEN floor(16 + 50 * x) ELSE floor(45 + 28 * x + 26 * y) END::INTEGER AS age
+  FROM known
+), warded AS (
+  SELECT *,
+    CASE WHEN b < 0.000008 THEN 'Trial unit 7' WHEN b < 0.00006 THEN 'Tropical medicine'
+      WHEN b < 0.24 THEN 'Emergency' WHEN age < 16 AND b < 0.9 THEN 'Paediatrics'
+      WHEN b < 0.38 THEN 'Surgery' WHEN b < 0.51 THEN 'Orthopaedics'
+      WHEN b < 0.63 THEN CASE WHEN age < 45 THEN 'Maternity' ELSE 'Cardiology' END
+      WHEN b < 0.75 THEN 'Internal medicine' WHEN b < 0.83 THEN 'Oncology'
+      WHEN b < 0.9 THEN 'Neurology' ELSE 'Psychiatry' END AS ward
+  FROM placed
+), priced AS (
+  SELECT *,
+    CASE ward WHEN 'Emergency' THEN 190 WHEN 'Paediatrics' THEN 150 WHEN 'Surgery' THEN 520
+      WHEN 'Orthopaedics' THEN 310 WHEN 'Oncology' THEN 600 WHEN 'Cardiology' THEN 420
+      ELSE 240 END AS base,
+    CASE ward WHEN 'Emergency' THEN 95 WHEN 'Paediatrics' THEN 40 WHEN 'Surgery' THEN 30
+      WHEN 'Orthopaedics' THEN 70 WHEN 'Psychiatry' THEN 55 ELSE 48 END AS slow,
+    CASE region WHEN 'Islands' THEN 1.25 WHEN 'Hills' THEN 1.125 WHEN 'Centre' THEN 0.875
+      ELSE 1 END::DOUBLE AS far
+  FROM warded
+)
+SELECT patient::INTEGER AS patient, region, ward, age,
+  floor(100 * base * far * 0.45 / (1.15 - c)) / 100 AS cost,
+  floor(slow * far * (c + d + e) / 1.5)::INTEGER AS wait
+FROM priced
+"""
+
+
+def write_visits(file: Path, rows: int) -> None:
+    """Write this many visits as a Parquet file."""
+    patients = max(round(rows / ROWS_A_PATIENT), 1)
+    with duckdb.connect(":memory:") as connection:
+        for macro in _MACROS:
+            connection.execute(macro)
+        connection.execute(_VISITS.format(rows=rows, patients=patients))
+        connection.execute(f"COPY visits TO '{_quoted(file)}' (FORMAT parquet)")
+
+
+def truth(file: Path, sql: str, *, keys: int) -> Truth:
+    """What a statement gives without privacy, by its first columns; for made-up rows."""
+    with duckdb.connect(":memory:") as connection:
+        view = f"CREATE VIEW visits AS SELECT * FROM read_parquet('{_quoted(file)}')"
+        connection.execute(view)
+        rows = connection.execute(sql).fetchall()
+    return {tuple(row[:keys]): tuple(row[keys:]) for row in rows}
+
+
+def _quoted(file: Path) -> str:
+    return str(file).replace("'", "''")

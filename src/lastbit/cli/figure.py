@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder, save
-from lastbit.cli.options import EXACT, Group, exact_number
+from lastbit.cli.options import Decorator, Exact, exact_number, group, option, refusal
 from lastbit.cli.output import waiting
-from lastbit.errors import InvalidParameter
 from lastbit.report import (
     admissible_figure,
     composition_figure,
@@ -30,32 +29,36 @@ except ImportError:  # needed for pictures in pixels only
     svg_to_bytes = None  # type: ignore[assignment]
 
 MOST_CURVES = 7
+TINY = Fraction(1, 10**30)
 OTHERS = (".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".eps")
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts",
          "/Library/Fonts", "/System/Library/Fonts")  # fmt: skip
 
-out_option = click.option(
+out_option = option(
     "--out",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    "Where the picture goes (SVG, or PNG by its ending). A file of that name is replaced.",
+    click.Path(dir_okay=False, writable=True, path_type=Path),
     required=True,
-    help="Where the picture goes (SVG, or PNG by its ending). A file of that name is replaced.",
 )
 
 
-def number_option(name: str, default: str, words: str) -> Callable[[Any], Any]:
-    """An exact number."""
-    return click.option(name, type=EXACT, default=default, show_default=True, help=words)
+OUTSIDE = "outside that range there is nothing to see; pass a number inside it"
 
 
-def epsilons_option(default: str, ends: str) -> Callable[[Any], Any]:
+def epsilons_option(default: str, ends: str) -> Decorator:
     """Several losses, separated by commas."""
     words = f"The privacy losses to compare, from {ends}."
-    return click.option(
-        "--epsilons", default=default, show_default=True, metavar="NUMBERS", help=words
-    )
+    return option("--epsilons", words, "NUMBERS", default=default)
 
 
-@click.group(cls=Group, epilog="Example: lastbit figure posterior --out posterior.svg")
+def number_option(
+    name: str, default: str, words: str, least: Fraction | int, most: Fraction | int
+) -> Decorator:
+    """An exact number within the range where there is something to see."""
+    return option(name, words, Exact(ends=(least, most), remedy=OUTSIDE), default=default)
+
+
+@group("figure posterior --out posterior.svg")
 def figure() -> None:
     """Draw a figure of the theory as SVG.
 
@@ -64,7 +67,7 @@ def figure() -> None:
     """
 
 
-@figure.command(epilog="Example: lastbit figure posterior --out posterior.svg")
+@figure.command(example="posterior --out posterior.svg")
 @epsilons_option("0,0.1,0.5,1,2,5,10", "0 to 100")
 @out_option
 def posterior(epsilons: str, out: Path) -> None:
@@ -73,7 +76,7 @@ def posterior(epsilons: str, out: Path) -> None:
     _draw(out, lambda: posterior_figure(losses))
 
 
-@figure.command(epilog="Example: lastbit figure poll --out poll.svg")
+@figure.command(example="poll --out poll.svg")
 @epsilons_option("0.1,0.5,1,2,5", "1/100 to 100, at most six")
 @out_option
 def poll(epsilons: str, out: Path) -> None:
@@ -82,50 +85,40 @@ def poll(epsilons: str, out: Path) -> None:
     _draw(out, lambda: poll_figure(losses))
 
 
-@figure.command(epilog="Example: lastbit figure laplace --epsilon 1/2 --out laplace.svg")
-@click.option(
-    "--sensitivity",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="How far apart the two inputs are.",
-)
-@number_option("--epsilon", "1", "The privacy loss.")
+@figure.command(example="laplace --epsilon 1/2 --out laplace.svg")
+@option("--sensitivity", "How far apart the two inputs are.", click.IntRange(1, 1000), default=1)
+@number_option("--epsilon", "1", "The privacy loss.", Fraction(1, 1000), 100)
 @out_option
-def laplace(sensitivity: int, epsilon: Fraction, out: Path) -> None:
+def laplace(out: Path, **said: Any) -> None:
     """The laws of Laplace releases for two neighbours."""
-    loss = _between("--epsilon", epsilon, Fraction(1, 1000), 100)
-    _draw(out, lambda: laplace_figure(sensitivity=sensitivity, epsilon=loss))
+    _draw(out, lambda: laplace_figure(**said))
 
 
-@figure.command(epilog="Example: lastbit figure gaussian-curve --out gaussian-curve.svg")
-@number_option("--standard-deviation", "5", "The noise, for a value that one person moves by 1.")
-@out_option
-def gaussian_curve(standard_deviation: Fraction, out: Path) -> None:
-    """Exact delta(epsilon) of Gaussian noise, and bounds."""
-    deviation = _between("--standard-deviation", standard_deviation, Fraction(1, 2), 1000)
-    _draw(out, lambda: gaussian_curve_figure(standard_deviation=deviation))
-
-
-@figure.command(epilog="Example: lastbit figure composition --epsilon 0.1 --out composition.svg")
-@number_option("--epsilon", "0.1", "The loss of one release.")
-@number_option("--delta", "1e-6", "The delta of all together.")
-@click.option(
-    "--releases",
-    type=click.IntRange(10, 10_000),
-    default=1000,
-    show_default=True,
-    help="How far to the right.",
+@figure.command(example="gaussian-curve --out gaussian-curve.svg")
+@number_option(
+    "--standard-deviation",
+    "5",
+    "The noise, for a value that one person moves by 1.",
+    Fraction(1, 2),
+    1000,
 )
 @out_option
-def composition(epsilon: Fraction, delta: Fraction, releases: int, out: Path) -> None:
+def gaussian_curve(out: Path, **said: Any) -> None:
+    """Exact delta(epsilon) of Gaussian noise, and bounds."""
+    _draw(out, lambda: gaussian_curve_figure(**said))
+
+
+@figure.command(example="composition --epsilon 0.1 --out composition.svg")
+@number_option("--epsilon", "0.1", "The loss of one release.", Fraction(1, 1000), 5)
+@number_option("--delta", "1e-6", "The delta of all together.", TINY, Fraction(1, 2))
+@option("--releases", "How far to the right.", click.IntRange(10, 10_000), default=1000)
+@out_option
+def composition(out: Path, **said: Any) -> None:
     """What many releases cost together, theorem by theorem."""
-    loss = _between("--epsilon", epsilon, Fraction(1, 1000), 5)
-    level = _between("--delta", delta, Fraction(1, 10**30), Fraction(1, 2))
-    _draw(out, lambda: composition_figure(epsilon=loss, delta=level, releases=releases))
+    _draw(out, lambda: composition_figure(**said))
 
 
-@figure.command(epilog="Example: lastbit figure smooth-sensitivity --out smooth.svg")
+@figure.command(example="smooth-sensitivity --out smooth.svg")
 @epsilons_option("0.1,0.5,2", "1/100 to 100, at most six")
 @out_option
 def smooth_sensitivity(epsilons: str, out: Path) -> None:
@@ -134,84 +127,60 @@ def smooth_sensitivity(epsilons: str, out: Path) -> None:
     _draw(out, lambda: smooth_sensitivity_figure(losses))
 
 
-@figure.command(epilog="Example: lastbit figure admissible --epsilon 1 --out admissible.svg")
-@number_option("--epsilon", "1", "The privacy loss.")
-@number_option("--delta", "1e-6", "For the noises that need it.")
+@figure.command(example="admissible --epsilon 1 --out admissible.svg")
+@number_option("--epsilon", "1", "The privacy loss.", Fraction(1, 100), 100)
+@number_option("--delta", "1e-6", "For the noises that need it.", TINY, Fraction(1, 10))
 @out_option
-def admissible(epsilon: Fraction, delta: Fraction, out: Path) -> None:
+def admissible(out: Path, **said: Any) -> None:
     """The error of a private median, noise by noise."""
-    loss = _between("--epsilon", epsilon, Fraction(1, 100), 100)
-    level = _between("--delta", delta, Fraction(1, 10**30), Fraction(1, 10))
-    _draw(out, lambda: admissible_figure(epsilon=loss, delta=level))
+    _draw(out, lambda: admissible_figure(**said))
 
 
-@figure.command(epilog="Example: lastbit figure planar --within 200 --out planar.svg")
+@figure.command(example="planar --within 200 --out planar.svg")
 @number_option(
-    "--within", "200", "The distance, in metres, at which the odds may change by the factors."
+    "--within",
+    "200",
+    "The distance, in metres, at which the odds may change by the factors.",
+    1,
+    100_000,
 )
 @out_option
-def planar(within: Fraction, out: Path) -> None:
+def planar(out: Path, **said: Any) -> None:
     """How far a private place is from the true one."""
-    distance = _between("--within", within, 1, 100_000)
-    _draw(out, lambda: planar_figure(within=distance))
+    _draw(out, lambda: planar_figure(**said))
 
 
 def _draw(out: Path, picture: Callable[[], str]) -> None:
-    if out.suffix.lower() in OTHERS:
-        raise InvalidParameter(
-            "--out",
-            problem=f"ends in {out.suffix}, and this program draws SVG and PNG only",
-            remedy=f"pass {out.with_suffix('.svg').name}; a browser prints or exports it as "
-            f"{out.suffix.lstrip('.').upper()}",
-        )
+    kind = out.suffix.lower()
+    svg = out.with_suffix(".svg").name
+    if kind in OTHERS:
+        problem = f"ends in {out.suffix}, and this program draws SVG and PNG only"
+        remedy = f"pass {svg}; a browser prints or exports it as {out.suffix[1:].upper()}"
+        raise refusal("--out", problem, remedy)
     check_folder(out)
-    in_pixels = out.suffix.lower() == ".png"
-    if in_pixels:
-        _check_pixels(out)
+    if kind == ".png" and svg_to_bytes is None:
+        problem = "ends in .png, and drawing pixels needs another library"
+        raise refusal("--out", problem, f'pip install "lastbit[png]", or pass {svg}')
+    fonts = (font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf"))
+    if kind == ".png" and not any(fonts):
+        problem = "ends in .png, and this machine has no font to draw the words with"
+        remedy = "install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg"
+        raise refusal("--out", problem, remedy)
     with waiting("drawing"):
-        svg = picture()
-        content = bytes(svg_to_bytes(svg_string=svg, zoom=2)) if in_pixels else svg
+        drawn = picture()
+        pixels = kind == ".png"
+        content = bytes(svg_to_bytes(svg_string=drawn, zoom=2)) if pixels else drawn
     save(out, content)
     click.echo(f"Picture: {out}")
-
-
-def _check_pixels(out: Path) -> None:
-    """Refuse PNG without the library that draws it, or without a font."""
-    if svg_to_bytes is None:
-        raise InvalidParameter(
-            "--out",
-            problem="ends in .png, and drawing pixels needs another library",
-            remedy=f'pip install "lastbit[png]", or pass {out.with_suffix(".svg").name}',
-        )
-    if not any(font for folder in FONTS for font in Path(folder).expanduser().rglob("*.[to]tf")):
-        raise InvalidParameter(
-            "--out",
-            problem="ends in .png, and this machine has no font to draw the words with",
-            remedy="install one (on Debian: fonts-dejavu-core), or pass a name that ends in .svg",
-        )
 
 
 def _losses(
     epsilons: str, *, least: Fraction = Fraction(1, 100), count: int = MOST_CURVES - 1
 ) -> list[Fraction]:
-    numbers = [
-        _between("--epsilons", exact_number(item, "--epsilons"), least, 100)
-        for item in epsilons.split(",")
-    ]
+    numbers = [exact_number(item, "--epsilons") for item in epsilons.split(",")]
+    if any(not least <= number <= 100 for number in numbers):
+        raise refusal("--epsilons", f"is not from {least} to 100", OUTSIDE)
     if len(numbers) > count or len(set(numbers)) < len(numbers):
-        raise InvalidParameter(
-            "--epsilons",
-            problem=f"are more than {count}, or one is there twice",
-            remedy="pass fewer, so that the curves can be told apart",
-        )
+        problem = f"are more than {count}, or one is there twice"
+        raise refusal("--epsilons", problem, "pass fewer, so that the curves can be told apart")
     return sorted(numbers)
-
-
-def _between(name: str, number: Fraction, least: Fraction | int, most: Fraction | int) -> Fraction:
-    if not least <= number <= most:
-        raise InvalidParameter(
-            name,
-            problem=f"is not from {least} to {most}",
-            remedy="outside that range there is nothing to see; pass a number inside it",
-        )
-    return number

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import click
 
-from lastbit.errors import InvalidParameter
+from lastbit.cli.options import refusal
 from lastbit.files import opened_text, written_over
 from lastbit.ledger import check_output
 from lastbit.tables import Header, check_records
 
 OTHER_MARKS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
-
-# ---------------------------------------------------------------- written
 
 
 def check_folder(out: Path, option: str = "--out") -> None:
@@ -48,14 +46,8 @@ def save(out: Path, content: str | bytes, option: str = "--out") -> None:
     try:
         written_over(out, content)
     except OSError as error:
-        raise InvalidParameter(
-            option,
-            problem=f"cannot be written at {out} ({error.strerror})",
-            remedy="name a file in a folder that you may write to",
-        ) from error
-
-
-# ---------------------------------------------------------------- read
+        remedy = "name a file in a folder that you may write to"
+        raise refusal(option, f"cannot be written at {out} ({error.strerror})", remedy) from error
 
 
 def csv_records(path: Path, name: str) -> list[tuple[int, list[str]]]:
@@ -71,15 +63,10 @@ def csv_records(path: Path, name: str) -> list[tuple[int, list[str]]]:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         return [(reader.line_num, row) for row in reader if row]
     except OSError as error:
-        raise InvalidParameter(
-            name,
-            problem=f"cannot be read at {path} ({error.strerror})",
-            remedy="name a file that you may read, or - for standard input",
-        ) from error
+        remedy = "name a file that you may read, or - for standard input"
+        raise refusal(name, f"cannot be read at {path} ({error.strerror})", remedy) from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidParameter(
-            name, problem=f"at {path} is not CSV text in UTF-8", remedy="convert it first"
-        ) from error
+        raise refusal(name, f"at {path} is not CSV text in UTF-8", "convert it first") from error
 
 
 def rows_of(
@@ -88,16 +75,14 @@ def rows_of(
     """The records of a CSV file without a header, all of one of these widths."""
     rows = csv_records(path, option)
     if not rows:
-        raise InvalidParameter(option, problem=f"at {path} is empty", remedy="name another")
+        raise refusal(option, f"at {path} is empty", "name another")
     width = len(rows[0][1])
     for number, row in rows:
         if len(row) != width or width not in widths:
             allowed = " or ".join(str(count) for count in widths)
-            raise InvalidParameter(
-                f"line {number} of {option}",
-                problem=f"has {len(row)} {'column' if len(row) == 1 else 'columns'}",
-                remedy=f"write {allowed} in every line, separated by a comma",
-            )
+            problem = f"has {len(row)} {'column' if len(row) == 1 else 'columns'}"
+            remedy = f"write {allowed} in every line, separated by a comma"
+            raise refusal(f"line {number} of {option}", problem, remedy)
     return rows
 
 
@@ -113,18 +98,16 @@ def numbers_of(path: Path, column: str) -> list[float]:
         try:
             numbers.append(float(row[place]))
         except (ValueError, IndexError):
-            raise InvalidParameter(
-                f"line {line} of {path}",
-                problem=f"has no number in the column {column}",
-                remedy="fill or drop such lines first, by a rule that looks at one line only",
-            ) from None
+            problem = f"has no number in the column {column}"
+            remedy = "fill or drop such lines first, by a rule that looks at one line only"
+            raise refusal(f"line {line} of {path}", problem, remedy) from None
     return numbers
 
 
 def _place_of(header: list[str], column: str, path: Path) -> int:
     """Where a column stands in the first line."""
     if not header:
-        raise InvalidParameter(str(path), problem="is empty", remedy="name another file")
+        raise refusal(str(path), "is empty", "name another file")
     names = [name.strip() for name in header]
     if names.count(column) == 1:
         return names.index(column)
@@ -135,7 +118,7 @@ def _place_of(header: list[str], column: str, path: Path) -> int:
     for mark, name in OTHER_MARKS:
         if len(names) == 1 and mark in names[0]:
             remedy = f"separate the columns by commas; here it seems to be {name}"
-    raise InvalidParameter(f"the column {column}", problem=problem, remedy=remedy)
+    raise refusal(f"the column {column}", problem, remedy)
 
 
 def _is_number(text: str) -> bool:

@@ -18,68 +18,51 @@ import click
 import numpy as np
 
 from lastbit.cli.files import OTHER_MARKS, check_folder, csv_records, save
-from lastbit.cli.options import FILE, Command, json_option
-from lastbit.cli.output import Facts, Heading, Part, Words, show, show_json, waiting
-from lastbit.errors import InvalidParameter
-from lastbit.exact import rounded_down, rounded_up
+from lastbit.cli.options import FILE, command, flag, json_option, option, refusal
+from lastbit.cli.output import Facts, Heading, Part, show, show_json, waiting
+from lastbit.exact import rounded_down, rounded_near, rounded_up
 from lastbit.files import same_place
 from lastbit.geo import ExactLoss, Geo
 from lastbit.report import PlaceMap, place_map
 
 MOST_ROWS = 1_000_000
 NOTICEABLE = Fraction(102, 100)
+SWAPPED = "correct it, or swap the two columns if they are swapped: --lat, --lon"
 LATITUDE = ("latitude", "lat")
 LONGITUDE = ("longitude", "lon", "lng", "long")
 
 
-@click.command(
-    cls=Command,
-    epilog='Example: lastbit geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 '
-    "--out noisy.csv",
-)
+@command('geo points.csv --epsilon "ln(4)/200m" --region 52.3,13.0,52.7,13.8 --out noisy.csv')
 @click.argument("points", type=FILE)
-@click.option(
+@option(
     "--epsilon",
-    required=True,
-    metavar="LOSS",
-    help='The loss and its distance: "ln(4)/200m" lets odds between two places 200 m apart change '
+    'The loss and its distance: "ln(4)/200m" lets odds between two places 200 m apart change '
     'by at most a factor 4. Also "1 per 200 m", "0.0069/m".',
+    "LOSS",
+    required=True,
 )
-@click.option("--within", metavar="LENGTH", help="The distance, if --epsilon names none: 200m.")
-@click.option(
+@option("--within", "The distance, if --epsilon names none: 200m.", "LENGTH")
+@option(
     "--region",
-    metavar="S,W,N,E",
-    help="The public region in degrees: south, west, north, east. Places outside are moved to "
-    "its edge.",
+    "The public region in degrees: south, west, north, east. Places outside are moved to its edge.",
+    "S,W,N,E",
 )
-@click.option("--centre", metavar="LAT,LON", help="The middle of the region, with --radius.")
-@click.option("--radius", metavar="LENGTH", help="How far the region reaches from --centre: 10km.")
-@click.option("--out", type=FILE, required=True, help="Where the noisy places go (CSV).")
-@click.option("--lat", metavar="COLUMN", help="The column of latitudes, if its name is unusual.")
-@click.option("--lon", metavar="COLUMN", help="The column of longitudes, likewise.")
-@click.option(
-    "--keep", metavar="COLUMN", multiple=True, help="A column to copy as it is; may be repeated."
-)
-@click.option(
+@option("--centre", "The middle of the region, with --radius.", "LAT,LON")
+@option("--radius", "How far the region reaches from --centre: 10km.", "LENGTH")
+@option("--out", "Where the noisy places go (CSV).", FILE, required=True)
+@option("--lat", "The column of latitudes, if its name is unusual.", "COLUMN")
+@option("--lon", "The column of longitudes, likewise.", "COLUMN")
+@option("--keep", "A column to copy as it is; may be repeated.", "COLUMN", multiple=True)
+@option(
     "--rows-per-person",
-    type=click.IntRange(1, MOST_ROWS),
+    "How many rows one person may have. Their losses add up; this only says to what.",
+    click.IntRange(1, MOST_ROWS),
     default=1,
-    show_default=True,
-    help="How many rows one person may have. Their losses add up; this only says to what.",
 )
-@click.option(
-    "--grid",
-    default="auto",
-    show_default=True,
-    help="Step of the grid in metres, a power of two such as 1/8.",
-)
-@click.option(
-    "--keep-outside", is_flag=True, help="Leave noisy places outside the region where they are."
-)
-@click.option(
-    "--map", "map_file", type=FILE, help="A map of true and noisy places (SVG), not to publish."
-)
-@click.option("--map-private", type=FILE, help="A map of the noisy places only (SVG).")
+@option("--grid", "Step of the grid in metres, a power of two such as 1/8.", str, default="auto")
+@flag("--keep-outside", "Leave noisy places outside the region where they are.")
+@option("--map", "A map of true and noisy places (SVG), not to publish.", FILE, dest="map_file")
+@option("--map-private", "A map of the noisy places only (SVG).", FILE)
 @json_option
 def geo(
     points: Path,
@@ -104,25 +87,31 @@ def geo(
     """
     pictures = {"--map": map_file, "--map-private": map_private}
     written = {"--out": out, **{o: p for o, p in pictures.items() if p is not None}}
-    _check_files(points, written)
+    taken = [points]
+    for name, path in written.items():  # refuse what cannot be written, or is another file of ours
+        check_folder(path, name)
+        if any(same_place(path, other) for other in taken):
+            raise refusal(name, "names a file of this run twice", "name another file")
+        if name != "--out" and path.suffix.lower() != ".svg":
+            raise refusal(name, "does not end in .svg", "pass, say, map.svg")
+        taken.append(path)
     disc = said["centre"] is not None and said["radius"] is not None
     if (said["region"] is None) != disc or (said["centre"] is None) != (said["radius"] is None):
-        raise InvalidParameter(
+        raise refusal(
             "--region",
-            problem="or --centre with --radius is needed, one of the two: it is public, and taken "
+            "or --centre with --radius is needed, one of the two: it is public, and taken "
             "from the data it would tell where the outermost person is",
-            remedy="pass --region 52.3,13.0,52.7,13.8 or --centre 52.5,13.4 --radius 20km",
+            "pass --region 52.3,13.0,52.7,13.8 or --centre 52.5,13.4 --radius 20km",
         )
     noise = Geo(remap=not keep_outside, **said)
     with waiting("adding noise"):
         table = read_places(points, latitude=lat, longitude=lon, keep=keep)
         noisy = noise.release(table.places)
         contents = {"--out": _noisy_csv(table, noisy, noise.decimals)}
-        for option, path in pictures.items():
-            if path is not None:
-                contents[option] = _map(noise, noisy, table if option == "--map" else None)
-        for option, content in contents.items():  # all of them are ready before one is written
-            save(written[option], content, option)
+        for name in list(written)[1:]:
+            contents[name] = _map(noise, noisy, table if name == "--map" else None)
+        for name, content in contents.items():  # all of them are ready before one is written
+            save(written[name], content, name)
     if as_json:
         show_json(
             {
@@ -139,25 +128,6 @@ def geo(
         )
         return
     show(*_page(noise, table, rows_per_person, written))
-
-
-def _check_files(points: Path, outputs: dict[str, Path]) -> None:
-    """Refuse what cannot be written, or would overwrite another file of this run."""
-    taken = [points]
-    for option, path in outputs.items():
-        check_folder(path, option)
-        if any(same_place(path, other) for other in taken):
-            raise InvalidParameter(
-                option, problem="names a file of this run twice", remedy="name another file"
-            )
-        if option != "--out" and path.suffix.lower() != ".svg":
-            raise InvalidParameter(
-                option, problem="does not end in .svg", remedy="pass, say, map.svg"
-            )
-        taken.append(path)
-
-
-# ---------------------------------------------------------------- places in, noisy places out
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -177,41 +147,31 @@ def read_places(
     records = csv_records(path, "points")
     rows = [(line, row) for line, row in records if len(row) > 1 or row[0].strip()]
     if not rows:
-        raise InvalidParameter(
-            "points", problem="are none: the file is empty", remedy="name another"
-        )
+        raise refusal("points", "are none: the file is empty", "name another")
     names = [cell.strip() for cell in rows.pop(0)[1]]
     if len(names) == 1 and any(mark in names[0] for mark, _ in OTHER_MARKS):
-        raise InvalidParameter(
-            "points",
-            problem="are not separated by commas",
-            remedy="write lines such as 52.5163,13.3777: commas between cells, points in numbers",
-        )
+        remedy = "write lines such as 52.5163,13.3777: commas between cells, points in numbers"
+        raise refusal("points", "are not separated by commas", remedy)
     up = _column(names, latitude, LATITUDE, "--lat")
     along = _column(names, longitude, LONGITUDE, "--lon")
     if up == along:
-        raise InvalidParameter("--lon", problem="names the column of --lat", remedy="name another")
+        raise refusal("--lon", "names the column of --lat", "name another")
     extra = [_column(names, name, (), "--keep") for name in keep]
     if {up, along} & set(extra):
-        raise InvalidParameter(
-            "--keep",
-            problem="names a column of true coordinates",
-            remedy="keep other columns only; the noisy coordinates are written anyway",
-        )
+        remedy = "keep other columns only; the noisy coordinates are written anyway"
+        raise refusal("--keep", "names a column of true coordinates", remedy)
     places, cells = [], []
     for line, row in rows:
         if len(row) != len(names):
-            raise InvalidParameter(
-                f"line {line} of the points",
-                problem="has not as many columns as the header",
-                remedy="write as many cells in every line, separated by a comma",
-            )
+            problem = "has not as many columns as the header"
+            remedy = "write as many cells in every line, separated by a comma"
+            raise refusal(f"line {line} of the points", problem, remedy)
         places.append(_place(row[up], row[along], line))
         cells.append(tuple(row[i] for i in extra))
     return Table((names[up], names[along]), places, tuple(names[i] for i in extra), cells)
 
 
-def _column(names: list[str], wanted: str | None, usual: tuple[str, ...], option: str) -> int:
+def _column(names: list[str], wanted: str | None, usual: tuple[str, ...], flag: str) -> int:
     """The place of a column: by the name given, or by a usual one that is there once."""
     if wanted is not None:
         found = [i for i, name in enumerate(names) if name == wanted.strip()]
@@ -222,41 +182,27 @@ def _column(names: list[str], wanted: str | None, usual: tuple[str, ...], option
         found = [i for i, name in enumerate(lowered) if name == word]
         problem = f"is needed: no column, or more than one, is called {usual[0]}"
     if len(found) != 1:
-        raise InvalidParameter(
-            option, problem=problem, remedy="name a column as the first line of the file does"
-        )
+        raise refusal(flag, problem, "name a column as the first line of the file does")
     return found[0]
 
 
 def _place(latitude: str, longitude: str, line: int) -> tuple[float, float]:
     """A place on the Earth, or a refusal that names its line."""
-    up, along = _degrees(latitude, line), _degrees(longitude, line)
-    problem = ""
-    if abs(up) > 90:
+    try:
+        up, along = (math.nan if "_" in cell else float(cell) for cell in (latitude, longitude))
+    except ValueError:
+        up = along = math.nan
+    problem, remedy = "", SWAPPED
+    if not (math.isfinite(up) and math.isfinite(along)):
+        problem = "has a coordinate that is not a finite number"
+        remedy = "write degrees such as 52.5163, or leave the line out"
+    elif abs(up) > 90:
         problem = "has a latitude beyond 90 degrees"
     elif not -180 <= along <= 360:
         problem = "has a longitude outside -180 to 360 degrees"
     if problem:
-        raise InvalidParameter(
-            f"line {line} of the points",
-            problem=problem,
-            remedy="correct it, or swap the two columns if they are swapped: --lat, --lon",
-        )
+        raise refusal(f"line {line} of the points", problem, remedy)
     return up, along
-
-
-def _degrees(cell: str, line: int) -> float:
-    try:
-        number = math.nan if "_" in cell else float(cell)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InvalidParameter(
-            f"line {line} of the points",
-            problem="has a coordinate that is not a finite number",
-            remedy="write degrees such as 52.5163, or leave the line out",
-        )
-    return number
 
 
 def _noisy_csv(table: Table, noisy: Any, decimals: int) -> str:
@@ -274,7 +220,7 @@ def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
     true: tuple[tuple[float, float], ...] = ()
     if table is not None:
         # where they are, not where they were moved to: a steward sees who is outside the region
-        true = _pairs(noise.map.drawn(np.array(table.places, np.float64)))
+        true = tuple(map(tuple, noise.map.drawn(np.array(table.places, np.float64)).tolist()))
     radius, within = noise.radius("0.95"), _length(noise.within)
     words = [
         f"{_places(len(noisy))}, planar Laplace noise, ε = {noise.loss} at {within}.",
@@ -289,19 +235,12 @@ def _map(noise: Geo, noisy: Any, table: Table | None) -> str:
             title="True and noisy places" if true else "Noisy places",
             words=tuple(words),
             region=(-half_width, -half_height, half_width, half_height),
-            noisy=_pairs(noise.map.drawn(noisy)),
+            noisy=tuple(map(tuple, noise.map.drawn(noisy).tolist())),
             true=true,
             radius=radius,
             ring=f"around one place: 95 % of the noisy ones are within {_ground(radius)}",
         )
     )
-
-
-def _pairs(array: Any) -> tuple[tuple[float, float], ...]:
-    return tuple((x, y) for x, y in array.tolist())
-
-
-# ---------------------------------------------------------------- words
 
 
 def _page(
@@ -310,7 +249,7 @@ def _page(
     within, rows = _length(noise.within), f"{rows_per_person:,}"
     heading = _places(len(table.places)).replace(" ", " noisy ", 1)
     yield Heading(heading, f"ε = {noise.loss} at {within}")
-    yield Words(
+    yield (
         f"Promised: for any two places of the region at most {within} apart, an observer's odds "
         f"between them change by at most a factor {rounded_up(noise.loss.odds_upper, 4)}, whatever "
         "is released. It holds for each row; "
@@ -322,9 +261,8 @@ def _page(
     )
     twice = ExactLoss(Fraction(noise.guarantee_at(2 * noise.within).epsilon)).odds_upper
     together = noise.guarantee_of(rows_per_person).at(noise.within).epsilon
-    south, west, north, east = (
-        f"{float(getattr(noise.region, side)):.4f}" for side in ("south", "west", "north", "east")
-    )
+    sides = (noise.region.south, noise.region.west, noise.region.north, noise.region.east)
+    south, west, north, east = (rounded_near(Fraction(side)) for side in sides)
     facts = [
         ("95 % of them", f"are within {_ground(noise.radius('0.95'))} of the true place"),
         ("expected error", f"at most {_ground(noise.expected_error_upper)}"),
@@ -342,9 +280,9 @@ def _page(
         facts.append(("map", f"{written['--map-private']}, of noisy places only"))
     yield Facts(facts)
     if table.kept:
-        yield Words(f"Copied as they are, without any protection: {', '.join(table.kept)}.")
+        yield f"Copied as they are, without any protection: {', '.join(table.kept)}."
     if "--map" in written:
-        yield Words(f"NOT FOR PUBLICATION: {written['--map']} shows the true places.")
+        yield f"NOT FOR PUBLICATION: {written['--map']} shows the true places."
 
 
 def _places(count: int) -> str:

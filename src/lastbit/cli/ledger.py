@@ -17,25 +17,22 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder
-from lastbit.cli.options import PATH, Group, json_option
+from lastbit.cli.options import PATH, group, json_option, option, refusal
 from lastbit.cli.output import (
     WIDTH,
     Columns,
     Facts,
     Heading,
     Part,
-    Words,
     printable,
     show,
     show_json,
     waiting,
 )
-from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, rounded_down, rounded_up
 from lastbit.files import exists
 from lastbit.ledger import Account, Entry, Ledger, exported, restored
 from lastbit.privacy import MomentCost, MomentFilter
-from lastbit.report import title_of
+from lastbit.report import amount, title_of
 from lastbit.tables import Budget, Cost, DataCard
 
 try:
@@ -47,6 +44,13 @@ BAR = 32
 LEAST_ROOM = 20
 MOST_OPEN = 8
 LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "rho": "ρ"})
+HAPPENED: Mapping[str, str] = MappingProxyType(
+    {
+        "opened": "opened",
+        "settled": "answered, paid before",
+        "voided": "void since a backup was restored; stays charged",
+    }
+)
 TYPICAL = Cost(epsilon=Fraction(1, 10))
 """A price to count with where nothing was asked yet."""
 OLDER_COPY = """\
@@ -54,21 +58,30 @@ Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
 
 ledger_argument = click.argument("file", type=PATH, metavar="LEDGER")
-heads_option = click.option(
+
+
+def _checked(_: click.Context, __: click.Parameter, heads: tuple[str, ...]) -> tuple[str, ...]:
+    if any(len(head) != 64 or set(head) - set("0123456789abcdef") for head in heads):
+        raise refusal("--head", "is not a hash", "copy its 64 hexadecimal digits")
+    return heads
+
+
+heads_option = option(
     "--head",
-    "heads",
+    "The hash of an entry, as an answer quotes it (entry.hash): it must be there.",
+    "HASH",
+    dest="heads",
     multiple=True,
-    metavar="HASH",
-    help="The hash of an entry, as an answer quotes it (entry.hash): it must be there.",
+    callback=_checked,
 )
 
 
-@click.group(cls=Group, epilog="Example: lastbit ledger verify hospital.ledger")
+@group("ledger verify hospital.ledger")
 def ledger() -> None:
     """Check, read and copy a ledger: who spent what."""
 
 
-@ledger.command(epilog="Example: lastbit ledger verify hospital.ledger --head 3f9a...")
+@ledger.command(example="verify hospital.ledger --head 3f9a...")
 @ledger_argument
 @heads_option
 @json_option
@@ -81,7 +94,6 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
     tells (--head, which may be given several times). That an answer is in the ledger is proved by
     entry.hash of its record; body.ledger of its certificate is the price that was paid before it.
     """
-    _check_heads(heads)
     books = Ledger.existing(file)
     with waiting("checking"):
         problems = books.problems(heads)
@@ -89,7 +101,7 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
         head = None if problems else books.head
         show_json({"ledger": str(file), "problems": problems, "head": head})
     elif problems:
-        show(Heading(str(file), "DOES NOT FIT"), *(Words(f"- {words}.") for words in problems))
+        show(Heading(str(file), "DOES NOT FIT"), *(f"- {words}." for words in problems))
     else:
         entries = books.entries()
         first, last = (entries[place].when[:10] for place in (0, -1))
@@ -100,17 +112,17 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
         )
         parts = [Heading(str(file), "every entry fits"), Facts(facts), *_unanswered(books, heads)]
         if not heads:
-            parts.append(Words(OLDER_COPY))
+            parts.append(OLDER_COPY)
         if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            parts.append(Words("Others than its owner may read or write the file: chmod 600."))
+            parts.append("Others than its owner may read or write the file: chmod 600.")
         show(*parts)
     context.exit(1 if problems else 0)
 
 
-@ledger.command(epilog="Example: lastbit ledger log hospital.ledger --last 50")
+@ledger.command(example="log hospital.ledger --last 50")
 @ledger_argument
-@click.option("--account", help="Only this table's entries.")
-@click.option("--last", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@option("--account", "Only this table's entries.", str)
+@option("--last", "How many.", click.IntRange(1), default=20)
 @json_option
 def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
     """The last entries, oldest first."""
@@ -120,22 +132,17 @@ def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
         show_json({"entries": [{**json.loads(e.text), "hash": e.hash} for e in entries]})
         return
     cells = [
-        (
-            str(entry.sequence),
-            _when(entry),
-            printable(entry.who or "", 8),
-            printable(entry.account or "", 12),
-        )
-        for entry in entries
+        (str(e.sequence), _when(e), printable(e.who or "", 8), printable(e.account or "", 12))
+        for e in entries
     ]
     headings = ("#", "when (UTC)", "who", "account", "what")
     table = _entry_table(headings, cells, with_answers(books, entries), _what)
     show(Heading(str(file), f"{len(entries)} entries"), replace(table, numbers=(0,)))
 
 
-@ledger.command(epilog="Example: lastbit ledger export hospital.ledger --out entries.jsonl")
+@ledger.command(example="export hospital.ledger --out entries.jsonl")
 @ledger_argument
-@click.option("--out", type=PATH, help="Write to this file.")
+@option("--out", "Write to this file.", PATH)
 def export(file: Path, out: Path | None) -> None:
     """Every entry with its answer, one JSON a line.
 
@@ -146,18 +153,18 @@ def export(file: Path, out: Path | None) -> None:
     if out is not None:
         check_folder(out)
         if out.exists():  # it might be the ledger itself, under another name
-            raise InvalidParameter("--out", problem="exists", remedy="name a new file")
+            raise refusal("--out", "exists", "name a new file")
     try:
         with nullcontext(None) if out is None else out.open("x", encoding="ascii") as target:
             for entry in exported(books):
                 click.echo(json.dumps(entry, sort_keys=True), file=target)
     except OSError as error:
-        raise InvalidParameter(
-            "--out", problem=f"cannot be written ({error.strerror})", remedy="name another file"
+        raise refusal(
+            "--out", f"cannot be written ({error.strerror})", "name another file"
         ) from error
 
 
-@ledger.command(epilog="Example: lastbit ledger backup hospital.ledger 2026-10-02.ledger")
+@ledger.command(example="backup hospital.ledger 2026-10-02.ledger")
 @ledger_argument
 @click.argument("copy", type=PATH)
 def backup(file: Path, copy: Path) -> None:
@@ -166,7 +173,7 @@ def backup(file: Path, copy: Path) -> None:
     show(Facts((("written", str(copy)), ("head", Ledger.existing(copy).head))))
 
 
-@ledger.command(epilog="Example: lastbit ledger restore 2026-10-02.ledger hospital.ledger")
+@ledger.command(example="restore 2026-10-02.ledger hospital.ledger")
 @click.argument("copy", type=PATH, metavar="BACKUP")
 @ledger_argument
 @heads_option
@@ -177,7 +184,6 @@ def restore(copy: Path, file: Path, heads: tuple[str, ...]) -> None:
     has (--head), and an older backup is refused. The restoring is recorded. What was charged and
     not answered in the backup stays charged and is void: to ask it again costs again.
     """
-    _check_heads(heads)
     books = restored(copy, file, who=user_name(), heads=heads)
     entries = books.entries()
     void = 0
@@ -185,14 +191,12 @@ def restore(copy: Path, file: Path, heads: tuple[str, ...]) -> None:
         void += 1
     parts: list[Part] = [
         Facts((("restored", str(file)), ("its last entry", f"{_when(entries[-2 - void])} UTC"))),
-        Words("Whatever was answered after that is not in it, and its price is forgotten."),
+        "Whatever was answered after that is not in it, and its price is forgotten.",
     ]
     if void:
         parts.append(
-            Words(
-                f"Charged and not answered in it: {void}. They stay charged and are void, since\n"
-                "somebody may have seen their answers; to ask the same again costs again."
-            )
+            f"Charged and not answered in it: {void}. They stay charged and are void, since\n"
+            "somebody may have seen their answers; to ask the same again costs again."
         )
     show(*parts, *_unanswered(books, heads))
 
@@ -203,21 +207,13 @@ def _unanswered(books: Ledger, heads: tuple[str, ...]) -> list[Part]:
         return []
     paid = {entry.hash: entry for entry in books.entries() if entry.kind == "reserved"}
     return [
-        Words(
+        (
             f"{head[:8]}... is a price whose answer is not in this ledger. If anybody has the\n"
             "answer, this file is older than it: look for a newer one."
         )
         for head in heads
         if head in paid and books.answer_to(paid[head]) is None
     ]
-
-
-def _check_heads(heads: tuple[str, ...]) -> None:
-    for head in heads:
-        if len(head) != 64 or set(head) - set("0123456789abcdef"):
-            raise InvalidParameter(
-                "--head", problem="is not a hash", remedy="copy its 64 hexadecimal digits"
-            )
 
 
 def user_name() -> str:
@@ -228,9 +224,6 @@ def user_name() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a user without a name, as in some containers
         return f"uid {os.getuid()}"
-
-
-# ---------------------------------------------------------------- accounts
 
 
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
@@ -263,10 +256,14 @@ def budget_rows(account: Account, next_: Cost = TYPICAL) -> list[tuple[str, str]
     return [(LETTERS[name], _bar(account, name)) for name in names]
 
 
+def _short(number: Fraction, *, up: bool) -> str:
+    return amount(number, up=up, digits=6)
+
+
 def _bar(account: Account, name: str) -> str:
     spent: Fraction = getattr(account.spent, name)
     if account.budget is None:
-        return f"{_up(spent)} spent, no limit"
+        return f"{_short(spent, up=True)} spent, no limit"
     return _drawn(spent, getattr(account.budget, name))
 
 
@@ -275,7 +272,8 @@ def _drawn(spent: Fraction, whole: Fraction) -> str:
     if spent not in (0, whole):  # empty only if nothing is spent, full only if nothing is left
         cells = min(max(round(BAR * spent / whole), 1), BAR - 1)
     drawn = "█" * cells + "░" * (BAR - cells)
-    return f"{drawn}  {_up(spent)} spent, {_down(whole - spent)} left of {_up(whole)}"
+    left, of = _short(whole - spent, up=False), _short(whole, up=True)
+    return f"{drawn}  {_short(spent, up=True)} spent, {left} left of {of}"
 
 
 def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tuple[str, str]]:
@@ -284,11 +282,11 @@ def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tupl
     rows = [("ε", _drawn(kept.epsilon_spent(spent), kept.epsilon))]
     if kept.delta_kept:
         rows.append(("δ", _drawn(spent.delta, kept.delta_kept)))
-    share = f"{_down(kept.delta_kept)} of it for answers with a δ of their own"
-    answers = answers_left(account, next_)
+    share = f"{_short(kept.delta_kept, up=False)} of it for answers with a δ of their own"
+    answers, order = answers_left(account, next_), _short(kept.order, up=True)
     return [
         *rows,
-        ("filter", f"δ {_up(kept.delta)}, {share}; order {exact_text(kept.order)}"),
+        ("filter", f"δ {_short(kept.delta, up=True)}, {share}; order {order}"),
         ("plain sum", money(spent)),
         ("next", f"{answers:,} more at {money(next_)}"),
     ]
@@ -302,29 +300,19 @@ def answers_left(account: Account, price: Cost) -> int:
     return kept.answers_left(spent, each) or 0
 
 
-def money(amount: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
+def money(paid: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
     """A price or a budget in short; with a budget, in its currencies, also where there is none.
 
     >>> money(Cost(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
     'ε 0.5, δ 1e-9'
     """
-    kept = amount if like is None else like
+    kept = paid if like is None else like
     parts = [
-        f"{letter} {_down(getattr(amount, name)) if like else _up(getattr(amount, name))}"
+        f"{letter} {_short(getattr(paid, name), up=like is None)}"
         for name, letter in LETTERS.items()
         if getattr(kept, name)
     ]
     return ", ".join(parts) or "nothing"
-
-
-def _up(number: Fraction) -> str:
-    exact = exact_text(number)
-    return rounded_up(number) if exact.endswith("...") else exact
-
-
-def _down(number: Fraction) -> str:
-    exact = exact_text(number)
-    return rounded_down(number) if exact.endswith("...") else exact
 
 
 def account_json(account: Account, next_: Cost = TYPICAL) -> dict[str, Any]:
@@ -349,36 +337,29 @@ def account_json(account: Account, next_: Cost = TYPICAL) -> dict[str, Any]:
     return found
 
 
-# ---------------------------------------------------------------- entries
-
-
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:
     """The entries, and beside those of questions without SQL their answers, to say what it was."""
     found = []
     for entry in entries:
+        told = entry
         if entry.kind == "charge" and not entry.words:
-            found.append(books.entry(entry.sequence))
+            told = books.entry(entry.sequence)
         elif entry.kind == "reserved" and not entry.words:
             answer = books.answer_to(entry)
-            found.append(entry if answer is None else replace(entry, record=answer.record))
-        else:
-            found.append(entry)
+            told = entry if answer is None else replace(entry, record=answer.record)
+        found.append(told)
     return found
 
 
-def unanswered_parts(reservations: Sequence[Entry]) -> list[Part]:
+def unanswered_words(reservations: Sequence[Entry]) -> str:
     """Reservations that nobody has settled: said plainly, with the way to their answers."""
-    if not reservations:
-        return []
     which = "entry" if len(reservations) == 1 else "entries"
     numbers = ", ".join(str(entry.sequence) for entry in reservations[:MOST_OPEN])
     more = ", ..." if len(reservations) > MOST_OPEN else ""
-    return [
-        Words(
-            f"Charged, not answered: {which} {numbers}{more}. Asked again on the same data, the\n"
-            "same question is answered at no further charge. Nothing gives the price back."
-        )
-    ]
+    return (
+        f"Charged, not answered: {which} {numbers}{more}. Asked again on the same data, the\n"
+        "same question is answered at no further charge. Nothing gives the price back."
+    )
 
 
 def question_table(entries: Sequence[Entry]) -> Columns:
@@ -400,19 +381,15 @@ def _entry_table(
 
 def _what(entry: Entry, room: int) -> str:
     match entry.kind:
-        case "opened":
-            return "opened"
         case "budget":
             return _new_budget(entry.budget, entry.words)
         case "charge" | "reserved":
             price = f"{'reserved ' if entry.kind == 'reserved' else ''}{_price(entry)}: "
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
-        case "settled":
-            return "answered, paid before"
-        case "voided":
-            return "void since a backup was restored; stays charged"
         case "note":
             return printable(entry.words or "", 60)
+        case "opened" | "settled" | "voided":
+            return HAPPENED[entry.kind]
 
 
 def _new_budget(budget: Budget | None, words: str | None) -> str:

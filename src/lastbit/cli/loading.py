@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastbit.audit import law_of
+from lastbit.cli.options import refusal
 from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.verify import Code, arguments_of
 
 NAME = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)*:[A-Za-z]\w*", re.ASCII)
 THE_FUNCTION = "the function"
 LONGEST = 200  # characters of somebody else's error
-
-
-def _refused(problem: str, remedy: str) -> InvalidParameter:
-    return InvalidParameter(THE_FUNCTION, problem=problem, remedy=remedy)
 
 
 @contextmanager
@@ -53,52 +50,37 @@ def foreign_code(remedy: str) -> Iterator[None]:
     except LastbitError:
         raise
     except KeyboardInterrupt:
-        raise InvalidParameter(
-            "the command",
-            problem="was interrupted before it found anything out",
-            remedy="pass fewer --samples, or let it run",
-        ) from None
+        problem = "was interrupted before it found anything out"
+        raise refusal("the command", problem, "pass fewer --samples, or let it run") from None
     except (Exception, SystemExit) as failure:
         problem = f"raises {type(failure).__name__}: {failure}"
         cut = problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}..."
-        raise _refused(cut, remedy) from failure
+        raise refusal(THE_FUNCTION, cut, remedy) from failure
 
 
 def named(name: str) -> Any:
     """Whatever a name such as `module:function` stands for, or None; its module is run."""
     if not NAME.fullmatch(name):
-        raise _refused(
-            "is not named as module:function",
-            "write, say, noise:laplace for the function laplace of noise.py",
-        )
+        remedy = "write, say, noise:laplace for the function laplace of noise.py"
+        raise refusal(THE_FUNCTION, "is not named as module:function", remedy)
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute, None)
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{module}.".startswith(f"{missing}."):
-            raise _refused(
-                f"names the module {module}, which was not found",
-                "run lastbit in the folder of the module, or install it",
-            ) from error
-        raise _refused(
-            f"names the module {module}, whose code raises {type(error).__name__}",
-            "make `import` of it succeed",
-        ) from error
+            problem = f"names the module {module}, which was not found"
+            remedy = "run lastbit in the folder of the module, or install it"
+            raise refusal(THE_FUNCTION, problem, remedy) from error
+        problem = f"names the module {module}, whose code raises {type(error).__name__}"
+        raise refusal(THE_FUNCTION, problem, "make `import` of it succeed") from error
 
 
 def _absent(name: str, remedy: str) -> InvalidParameter:
     module, _, attribute = name.partition(":")
-    return _refused(f"is not there: the module {module} has no function {attribute}", remedy)
+    problem = f"is not there: the module {module} has no function {attribute}"
+    return refusal(THE_FUNCTION, problem, remedy)
 
-
-def _required(arguments: Mapping[str, inspect.Parameter]) -> list[str]:
-    """The arguments without a default that can be given by their place."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [n for n, a in arguments.items() if a.default is a.empty and a.kind in kinds]
-
-
-# ---------------------------------------------------------------- code of a uniform, to be verified
 
 TAKES_UNIFORM = "write it as function(value, u), or function(value, u, sign) with a fair sign"
 PLACES = ((0.0, 0.3), (0.25, 0.7))  # (value, u) at which it is called twice
@@ -113,7 +95,6 @@ class Loaded:
 
     @property
     def signs(self) -> tuple[int, int] | None:
-        """The values of its sign, if it has one."""
         return (-1, 1) if self.has_sign else None
 
     def __call__(self, value: float, *random: float) -> float:
@@ -128,7 +109,7 @@ class Loaded:
             ) from failure
         except Exception as failure:
             problem = f"raises {type(failure).__name__}: {failure}"[:LONGEST]
-            raise _refused(problem, TAKES_UNIFORM) from failure
+            raise refusal(THE_FUNCTION, problem, TAKES_UNIFORM) from failure
 
 
 def loaded(name: str, parameters: Mapping[str, float]) -> Loaded:
@@ -140,7 +121,13 @@ def loaded(name: str, parameters: Mapping[str, float]) -> Loaded:
     random = _check_arguments(arguments_of(function), parameters)
     found = Loaded(Code(name, **parameters), len(random) == 2)
     for value, u in PLACES:
-        _check_same(*(found(value, *(u, 1)[: len(random)]) for _ in range(2)))
+        one, other = (found(value, *(u, 1)[: len(random)]) for _ in range(2))
+        if not isinstance(one, float) or not isinstance(other, float):
+            problem = f"returns {type(one).__name__}, not a float"
+            raise refusal(THE_FUNCTION, problem, "return a float")
+        if one != other and one == one:
+            problem = "gives two outputs for the same arguments"
+            raise refusal(THE_FUNCTION, problem, "let all its randomness come from u and sign")
     return found
 
 
@@ -151,39 +138,23 @@ def _check_arguments(
     for name in given:
         if name not in arguments:
             problem = f"names {name}, which the function lacks"
-            raise InvalidParameter("--parameter", problem=problem, remedy=TAKES_UNIFORM)
-    needed = [
-        name
-        for name, argument in arguments.items()
-        if argument.kind is argument.KEYWORD_ONLY
-        and argument.default is argument.empty
-        and name not in given
-    ]
+            raise refusal("--parameter", problem, TAKES_UNIFORM)
+    asked = {n: a for n, a in arguments.items() if a.default is a.empty and n not in given}
+    needed = [name for name, argument in asked.items() if argument.kind is argument.KEYWORD_ONLY]
     if needed:
-        raise _refused(
-            f"needs a value for {', '.join(needed)}", "pass it as --parameter NAME=NUMBER"
-        )
-    data = [name for name in _required(arguments) if name not in given]
+        remedy = "pass it as --parameter NAME=NUMBER"
+        raise refusal(THE_FUNCTION, f"needs a value for {', '.join(needed)}", remedy)
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    data = [name for name, argument in asked.items() if argument.kind in places]
     try:
         if len(data) not in (2, 3):
             raise TypeError
         inspect.Signature(list(arguments.values())).bind(*(0.0, 0.5, 1)[: len(data)], **given)
     except TypeError as error:
-        raise _refused("does not take a value and a uniform", TAKES_UNIFORM) from error
+        problem = "does not take a value and a uniform"
+        raise refusal(THE_FUNCTION, problem, TAKES_UNIFORM) from error
     return data[1:]
 
-
-def _check_same(one: Any, other: Any) -> None:
-    if not isinstance(one, float) or not isinstance(other, float):
-        raise _refused(f"returns {type(one).__name__}, not a float", "return a float")
-    if one != other and one == one:
-        raise _refused(
-            "gives two outputs for the same arguments",
-            "let all its randomness come from u and sign",
-        )
-
-
-# ---------------------------------------------------------------- mechanisms, to be audited
 
 TAKES_VALUE = "write it as function(value), or as function(value, size) for many releases at once"
 UNIFORMS = ("u", "uniform", "uniforms")
@@ -207,10 +178,8 @@ def subject_of(name: str, found: Any) -> Subject:
     if isinstance(found, Code):
         return Subject(found, None)
     if inspect.isclass(found):
-        raise _refused(
-            "is a class, which is not a mechanism yet",
-            "name an object of that class, or a function",
-        )
+        problem = "is a class, which is not a mechanism yet"
+        raise refusal(THE_FUNCTION, problem, "name an object of that class, or a function")
     own = getattr(found, "release", found)
     if callable(own):
         return Subject(found, _called(own))
@@ -237,6 +206,13 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     def many_by_name(value: Any, size: int) -> Any:
         return function(value, size=size)
 
+    def binds(*values: int, **names: int) -> bool:
+        try:
+            signature.bind(*values, **names)
+        except TypeError:
+            return False
+        return True
+
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a builtin that does not say what it takes
@@ -247,23 +223,13 @@ def _called(function: Callable[..., Any]) -> Callable[..., Any]:
         for name, argument in signature.parameters.items()
         if argument.default is argument.empty and argument.kind not in kinds
     ]
-    if "size" in signature.parameters and _binds(signature, 0, size=1):
+    if "size" in signature.parameters and binds(0, size=1):
         return many_by_name
-    if len(asked) == 2 and asked[1] not in UNIFORMS and _binds(signature, 0, 1):
+    if len(asked) == 2 and asked[1] not in UNIFORMS and binds(0, 1):
         return many
-    if len(asked) <= 1 and _binds(signature, 0):
+    if len(asked) <= 1 and binds(0):
         return one
     if len(asked) == 2 and asked[1] in UNIFORMS:
-        raise _refused(
-            "takes its randomness as an argument",
-            "judge it by lastbit verify, or let it draw its own",
-        )
-    raise _refused("does not take a value, or more than that", TAKES_VALUE)
-
-
-def _binds(signature: inspect.Signature, *values: int, **names: int) -> bool:
-    try:
-        signature.bind(*values, **names)
-    except TypeError:
-        return False
-    return True
+        remedy = "judge it by lastbit verify, or let it draw its own"
+        raise refusal(THE_FUNCTION, "takes its randomness as an argument", remedy)
+    raise refusal(THE_FUNCTION, "does not take a value, or more than that", TAKES_VALUE)

@@ -58,24 +58,13 @@ class Refused(click.ClickException):
         click.echo("\n".join(folded), file=file, err=file is None)
 
 
-def _unforeseen(error: BaseException) -> str:
-    """The last net: what no command has foreseen, without a word that could hold data."""
-    if isinstance(error, OSError):
-        return f"a file could not be read or written ({error.strerror}); check names and disk"
-    if isinstance(error, UnicodeError):
-        return "a name or a file is not text in UTF-8; rename or convert it"
-    return "the input is too large or nested too deeply; make it smaller"
-
-
 class Commands(click.Group):
     """A group that imports a command when it is run, and whose errors end in a paragraph."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name, in the order of the table."""
         return [*COMMANDS, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported from the file of its name."""
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
         command: click.Command = getattr(import_module(f"lastbit.cli.{cmd_name}"), cmd_name)
@@ -87,7 +76,6 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except LastbitError as error:
@@ -96,7 +84,14 @@ class Commands(click.Group):
         except (OSError, UnicodeError, RecursionError, MemoryError) as error:
             if isinstance(error, OSError) and error.errno in (errno.EPIPE, None):
                 raise  # nobody reads our output any more: click knows
-            raise Refused(_unforeseen(error)) from None
+            # the last net: what no command has foreseen, without a word that could hold data
+            words = "the input is too large or nested too deeply; make it smaller"
+            if isinstance(error, OSError):
+                reason = error.strerror
+                words = f"a file could not be read or written ({reason}); check names and disk"
+            elif isinstance(error, UnicodeError):
+                words = "a name or a file is not text in UTF-8; rename or convert it"
+            raise Refused(words) from None
 
 
 @click.group(

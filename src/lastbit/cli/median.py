@@ -4,64 +4,54 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lastbit.cli.files import numbers_of
-from lastbit.cli.options import EXACT, PATH, Command, json_option, spelled
-from lastbit.cli.output import Facts, Heading, Words, show, show_json, waiting
+from lastbit.cli.options import PATH, command, json_option, option, spelled
+from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.exact import exact_text, probability
 from lastbit.mechanisms import SmoothStatistic
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.sensitivity import Quantile
 
 
-@click.command(
-    cls=Command,
+@command(
+    "median visits.csv minutes --lower 0 --upper 500 --epsilon 1",
     short_help="A private median of one column of a CSV file.",
-    epilog="Example: lastbit median visits.csv minutes --lower 0 --upper 500 --epsilon 1",
 )
 @click.argument("file", type=PATH)
 @click.argument("column")
-@click.option("--lower", type=EXACT, required=True, help="No value counts as less than this.")
-@click.option("--upper", type=EXACT, required=True, help="No value counts as more than this.")
-@click.option("--epsilon", type=EXACT, required=True, help="The privacy loss: 1, 0.5, 1/3 ...")
-@click.option("--delta", type=EXACT, help="Needed for laplace and gaussian noise: 1e-9.")
-@click.option(
-    "--quantile",
-    type=EXACT,
-    default="1/2",
-    show_default=True,
-    help="The share of the data that lies below: 0.9 for the ninth decile.",
+@option("--lower", "No value counts as less than this.", required=True)
+@option("--upper", "No value counts as more than this.", required=True)
+@option("--epsilon", "The privacy loss: 1, 0.5, 1/3 ...", required=True)
+@option("--delta", "Needed for laplace and gaussian noise: 1e-9.")
+@option(
+    "--quantile", "The share of the data that lies below: 0.9 for the ninth decile.", default="1/2"
 )
-@click.option(
+@option(
     "--noise",
-    type=click.Choice(("student", "cauchy", "laplace", "gaussian")),
+    "cauchy and student promise pure privacy, laplace and gaussian need --delta.",
+    ("student", "cauchy", "laplace", "gaussian"),
     default="student",
-    show_default=True,
-    help="cauchy and student promise pure privacy, laplace and gaussian need --delta.",
 )
-@click.option(
+@option(
     "--neighbours",
-    type=click.Choice(("change-one", "add-remove")),
+    "change-one: the number of rows is public. add-remove: it is not.",
+    ("change-one", "add-remove"),
     default="change-one",
-    show_default=True,
-    help="change-one: the number of rows is public. add-remove: it is not.",
 )
-@click.option("--grid", type=EXACT, help="A power of two to round to: 1/1024, 8.")
+@option("--grid", "A power of two to round to: 1/1024, 8.")
 @json_option
 def median(
     file: Path,
     column: str,
-    lower: Fraction,
-    upper: Fraction,
-    epsilon: Fraction,
-    delta: Fraction | None,
     quantile: Fraction,
-    noise: str,
     neighbours: str,
     grid: Fraction | None,
     as_json: bool,
+    **said: Any,
 ) -> None:
     """A private median of one COLUMN of a CSV FILE (- is standard input).
 
@@ -74,13 +64,9 @@ def median(
     with waiting("reading and sorting"):
         mechanism = SmoothStatistic(
             Quantile(quantile),
-            epsilon=epsilon,
-            delta=delta,
-            lower=lower,
-            upper=upper,
-            noise=noise,
             grid="auto" if grid is None else grid,
             neighbours=CHANGE_ONE if neighbours == "change-one" else ADD_REMOVE,
+            **said,
         )
         value = mechanism.release(numbers_of(file, column))
     if as_json:
@@ -88,10 +74,10 @@ def median(
             {
                 "value": value,
                 "quantile": str(quantile),
-                "lower": str(lower),
-                "upper": str(upper),
+                "lower": str(said["lower"]),
+                "upper": str(said["upper"]),
                 "grid": str(mechanism.noise.grid),
-                "noise": noise,
+                "noise": said["noise"],
                 "guarantee": mechanism.guarantee.to_dict(),
             }
         )
@@ -101,11 +87,11 @@ def median(
         ("promise", spelled(mechanism.guarantee)),
         ("neighbours", str(mechanism.noise.neighbours)),
         ("bounds", f"{exact_text(mechanism.lower)} to {exact_text(mechanism.upper)}"),
-        ("noise", f"{noise}, as wide as the smooth sensitivity asks for"),
+        ("noise", f"{said['noise']}, as wide as the smooth sensitivity asks for"),
         ("rounded to", f"multiples of {exact_text(mechanism.noise.grid)}"),
     )
     words = (
         "How far off it may be depends on the data and would itself have to be paid for, so it is "
         "not shown."
     )
-    show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), Words(words))
+    show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), words)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -13,9 +14,15 @@ from lastbit.errors import InvalidParameter, LastbitError
 from lastbit.exact import exact_text, rational
 from lastbit.privacy import ZCDP, ApproxDP, Guarantee, ProbabilisticDP, PureDP, RenyiDP
 
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def refusal(what: str, problem: str, remedy: str) -> InvalidParameter:
+    """The error for something that was typed, in the three parts that every error has."""
+    return InvalidParameter(what, problem=problem, remedy=remedy)
+
 
 # ---------------------------------------------------------------- commands
 
@@ -36,9 +43,25 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of such commands."""
+    """A group of such commands, each with an example of its use."""
 
     command_class = Command
+
+    def command(  # type: ignore[override]
+        self, *names: str, example: str, **rest: Any
+    ) -> Callable[[Callable[..., Any]], click.Command]:
+        """A command of the group; the example begins with its name."""
+        return super().command(*names, epilog=f"Example: lastbit {self.name} {example}", **rest)
+
+
+def command(example: str, **rest: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command that stands for itself, with an example of its use."""
+    return click.command(cls=Command, epilog=f"Example: lastbit {example}", **rest)
+
+
+def group(example: str, cls: type[Group] = Group) -> Callable[[Callable[..., Any]], Group]:
+    """A group of commands, with an example of the use of one."""
+    return click.group(cls=cls, epilog=f"Example: lastbit {example}")
 
 
 # ---------------------------------------------------------------- numbers
@@ -47,41 +70,15 @@ LARGEST = 10**1000
 REMEDY = "write a number such as 3, 0.5, 1/3 or 1e-9"
 
 
-class Exact(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
-    """A number as it was written: 0.1 is one tenth, 1/3 is one third."""
-
-    name = "number"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        """The exact rational; the message shows what was written, which is no secret."""
-        return value if isinstance(value, Fraction) else exact_number(str(value), _name(param))
-
-
-class Secret(Exact):
-    """The same for a number that is data: no message repeats it."""
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        """The exact rational."""
-        return secret_number(str(value), _name(param))
-
-
-EXACT = Exact()
-SECRET = Secret()
-
-
 def exact_number(text: str, name: str) -> Fraction:
     """The exact rational that was written, if it can also be printed."""
     try:
         number = rational(text)
     except LastbitError as error:
         problem = getattr(error, "problem", "is not a number")
-        raise InvalidParameter(name, problem=problem, remedy=REMEDY) from error
+        raise refusal(name, problem, REMEDY) from error
     if max(abs(number.numerator), number.denominator) >= LARGEST:
-        raise InvalidParameter(name, problem="has more than 1000 digits", remedy=REMEDY)
+        raise refusal(name, "has more than 1000 digits", REMEDY)
     return number
 
 
@@ -91,11 +88,61 @@ def secret_number(text: str, name: str) -> Fraction:
         return exact_number(text, name)
     except LastbitError:  # its message quotes the text
         pass
-    raise InvalidParameter(name, problem="is not a finite number", remedy=REMEDY)
+    raise refusal(name, "is not a finite number", REMEDY)
 
 
-def _name(param: click.Parameter | None) -> str:
-    return param.opts[0] if param is not None and param.opts else "the number"
+class Exact(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
+    """A number as it was written, 0.1 is one tenth; with `ends`, one of those between them."""
+
+    name = "number"
+
+    def __init__(
+        self,
+        read: Callable[[str, str], Fraction] = exact_number,
+        *,
+        ends: tuple[Fraction | int, Fraction | int] | None = None,
+        remedy: str = "",
+    ) -> None:
+        self.read, self.ends, self.remedy = read, ends, remedy
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        name = param.opts[0] if param is not None and param.opts else "the number"
+        number = value if isinstance(value, Fraction) else self.read(str(value), name)
+        if self.ends is not None and not self.ends[0] <= number <= self.ends[1]:
+            ends = map(Fraction, self.ends)
+            least, most = (min(str(end), exact_text(end), key=len) for end in ends)
+            raise refusal(name, f"is not from {least} to {most}", self.remedy)
+        return number
+
+
+EXACT = Exact()
+SECRET = Exact(secret_number)
+
+
+def option(
+    name: str, words: str, kind: Any = EXACT, *, dest: str = "", default: Any = None, **rest: Any
+) -> Decorator:
+    """An option with its help: an exact number, or of a kind that click has.
+
+    A tuple of texts is a choice, a text stands for any text that is typed. A default is shown.
+    """
+    names = (name, dest) if dest else (name,)
+    if isinstance(kind, str):
+        rest["metavar"], kind = kind, str
+    if default is not None:  # click takes a default of None for a value that was given
+        rest |= {"default": default, "show_default": True}
+    kind = click.Choice(kind) if isinstance(kind, tuple) else kind
+    return click.option(*names, type=kind, help=words, **rest)
+
+
+def flag(name: str, words: str, *, dest: str = "") -> Decorator:
+    """A switch with its help."""
+    return click.option(*((name, dest) if dest else (name,)), is_flag=True, help=words)
+
+
+json_option = flag("--json", "Print JSON.", dest="as_json")
 
 
 # ---------------------------------------------------------------- guarantees
@@ -121,15 +168,12 @@ def guarantee_of(text: str) -> Guarantee:
     """
     words = text.split()
     if not words:
-        raise InvalidParameter("the guarantee", problem="is empty", remedy=FORMS)
+        raise refusal("the guarantee", "is empty", FORMS)
     kind, parameters = kind_named(words[0])
     if len(words) - 1 != len(parameters):
         needs = " and ".join(parameters)
-        raise InvalidParameter(
-            f'"{_cut(text)}"',
-            problem=f"has {len(words) - 1} numbers where {words[0].lower()} has {needs}",
-            remedy=FORMS,
-        )
+        problem = f"has {len(words) - 1} numbers where {words[0].lower()} has {needs}"
+        raise refusal(f'"{_cut(text)}"', problem, FORMS)
     where = f'in "{_cut(text)}"'
     numbers = [
         exact_number(word, f"{parameter} {where}")
@@ -138,9 +182,7 @@ def guarantee_of(text: str) -> Guarantee:
     try:
         guarantee: Guarantee = kind(*numbers)
     except InvalidParameter as error:
-        raise InvalidParameter(
-            f"{error.parameter} {where}", problem=error.problem, remedy=error.remedy
-        ) from error
+        raise refusal(f"{error.parameter} {where}", error.problem, error.remedy) from error
     return guarantee
 
 
@@ -156,11 +198,9 @@ def repeated_guarantee(text: str) -> tuple[Guarantee, int]:
     if times is None:
         return guarantee_of(text), 1
     if not re.fullmatch(r"[0-9]{1,18}", times) or not 1 <= int(times) <= MOST_TIMES:
-        raise InvalidParameter(
-            f'the number after x in "{_cut(text)}"',
-            problem=f"is not a whole number from 1 to {MOST_TIMES:,}",
-            remedy='write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"',
-        )
+        problem = f"is not a whole number from 1 to {MOST_TIMES:,}"
+        remedy = 'write, say, "pure 0.1 x 100"; zcdp adds up, so "zcdp 10" is "zcdp 0.1 x 100"'
+        raise refusal(f'the number after x in "{_cut(text)}"', problem, remedy)
     return guarantee_of(match["one"]), int(times)
 
 
@@ -169,7 +209,7 @@ def kind_named(word: str, name: str = "the guarantee") -> tuple[Any, tuple[str, 
     for known, kind, parameters in KINDS:
         if word.lower() == known:
             return kind, parameters
-    raise InvalidParameter(name, problem=f'is of the unknown kind "{_cut(word)}"', remedy=FORMS)
+    raise refusal(name, f'is of the unknown kind "{_cut(word)}"', FORMS)
 
 
 def spelled(guarantee: Guarantee) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias, assert_never
 
 import click
@@ -20,6 +21,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from lastbit.exact import rounded_down
 
 WIDTH = 80
 PATIENCE = 1.0  # seconds before a sign of life is worth the reader's attention
@@ -42,14 +45,6 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """A paragraph."""
-
-    text: str
-    style: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """Names and what they are, one a line; a long one is folded below itself."""
 
@@ -68,7 +63,8 @@ class Columns:
     """A colour for each column."""
 
 
-Part: TypeAlias = Heading | Words | Facts | Columns
+Part: TypeAlias = Heading | Facts | Columns | str | Text
+"""A text is a paragraph."""
 
 
 def show(*parts: Part, err: bool = False) -> None:
@@ -83,16 +79,20 @@ def show_json(values: dict[str, Any]) -> None:
     click.echo(json.dumps(values, ensure_ascii=True, allow_nan=False, indent=2))
 
 
-def paragraphs(sentences: Iterable[str]) -> list[Part]:
-    """Each sentence as a part of its own."""
-    return [Words(sentence) for sentence in sentences]
-
-
 def printable(text: str, most: int = 2000) -> str:
     """Text of a stranger's file in one line: nothing in it may steer the terminal."""
     line = " ".join(text.split())
     safe = "".join(letter if letter.isprintable() else "?" for letter in line)
     return safe if len(safe) <= most else safe[: max(most - 3, 0)] + "..."
+
+
+def seen_above(bound: float, claimed: Fraction | None, digits: int) -> str:
+    """A bound rounded down, with as many digits as it takes to be seen above a claim if it is."""
+    for count in range(digits, 18):
+        text = rounded_down(bound, count)
+        if claimed is None or not bound > claimed or text == "∞" or Fraction(text) > claimed:
+            break
+    return text
 
 
 def page(console: Console, parts: Sequence[Part]) -> str:
@@ -121,8 +121,8 @@ def _print(console: Console, part: Part) -> None:
             gap = max(console.width - len(title) - len(verdict), 1)
             console.print(Text.assemble((title, "bold"), " " * gap, (verdict, tone)))
             console.print(spelled("─") * console.width, style="dim")
-        case Words():
-            console.print(Text(spelled(part.text), part.style))
+        case str() | Text():
+            console.print(part if isinstance(part, Text) else Text(spelled(part)))
         case Facts():
             table = _table(show_header=False)
             table.add_column(style="bold", no_wrap=True)

@@ -13,14 +13,21 @@ import click
 
 from lastbit import report as reports
 from lastbit.cli.ledger import account_json, account_of, budget_rows
-from lastbit.cli.options import EXACT, PATH, Command, exact_number, json_option
+from lastbit.cli.options import (
+    PATH,
+    command,
+    exact_number,
+    flag,
+    json_option,
+    option,
+    refusal,
+)
 from lastbit.cli.output import (
     WIDTH,
     Columns,
     Facts,
     Heading,
     Part,
-    Words,
     printable,
     show,
     show_json,
@@ -30,7 +37,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.files import same_place, written_over
 from lastbit.ledger import Account, check_output, one_connection, spared_by
 from lastbit.release import Answer, released
-from lastbit.report import plan_words, price, table_of, title_of, totals_of
+from lastbit.report import plan_words, price as price_words, table_of, title_of, totals_of
 from lastbit.tables import Cost, DataCard, Plan, parsed, planned, read_card
 
 KINDS = (".csv", ".parquet", ".json")
@@ -39,37 +46,28 @@ ROOM = 76  # a table is set in by two blanks on either side
 UNREAD = "Nothing has been read or charged."
 
 
-@click.command(
-    cls=Command,
-    epilog='Example: lastbit query visits.toml "SELECT region, COUNT(*) AS n FROM visits '
-    'GROUP BY region" --epsilon 1',
-)
+@command('query visits.toml "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" --epsilon 1')
 @click.argument("card", type=PATH)
 @click.argument("sql")
-@click.option("--epsilon", type=EXACT, help="The price of the whole answer: 1, 0.5, 1/3 ...")
-@click.option("--delta", type=EXACT, help="For undeclared keys, and Gaussian noise: 1e-9.")
-@click.option(
-    "--rho", type=EXACT, help="The price, where the table is paid in concentrated privacy."
-)
-@click.option(
+@option("--epsilon", "The price of the whole answer: 1, 0.5, 1/3 ...")
+@option("--delta", "For undeclared keys, and Gaussian noise: 1e-9.")
+@option("--rho", "The price, where the table is paid in concentrated privacy.")
+@option(
     "--weights",
-    metavar="balanced|NAME=NUMBER,...",
-    help="How the price is shared out: n=2,cost=1, or balanced to make the worst error small.",
+    "How the price is shared out: n=2,cost=1, or balanced to make the worst error small.",
+    "balanced|NAME=NUMBER,...",
 )
-@click.option("--out", type=PATH, help="Write .csv, .parquet, or .json for lastbit check.")
-@click.option("--report", type=PATH, help="Write an HTML page with charts.")
-@click.option("--explain", is_flag=True, help="Show the plan and the errors to expect, and stop.")
-@click.option("--dry-run", is_flag=True, help="Check question, price and budget, and stop.")
-@click.option("--fresh", is_flag=True, help="Pay for new noise though an answer is recorded.")
-@click.option("--consistent", is_flag=True, help="Make counts whole and add up to their total.")
+@option("--out", "Write .csv, .parquet, or .json for lastbit check.", PATH)
+@option("--report", "Write an HTML page with charts.", PATH)
+@flag("--explain", "Show the plan and the errors to expect, and stop.")
+@flag("--dry-run", "Check question, price and budget, and stop.")
+@flag("--fresh", "Pay for new noise though an answer is recorded.")
+@flag("--consistent", "Make counts whole and add up to their total.")
 @json_option
 @one_connection()
 def query(
     card: Path,
     sql: str,
-    epsilon: Fraction | None,
-    delta: Fraction | None,
-    rho: Fraction | None,
     weights: str | None,
     out: Path | None,
     report: Path | None,
@@ -78,6 +76,7 @@ def query(
     fresh: bool,
     consistent: bool,
     as_json: bool,
+    **price: Fraction | None,
 ) -> None:
     """Ask a table in SQL: a private answer with error bars.
 
@@ -93,13 +92,19 @@ def query(
     table = read_card(card)
     _check_files(out, report, card, table)
     question = parsed(statement, table)
-    plan = planned(
-        question, table, epsilon=epsilon, delta=delta, rho=rho, weights=_weights(weights)
-    )
+    plan = planned(question, table, weights=_weights(weights), **price)
     if explain or dry_run:
         _show_plan(plan, explain=explain, as_json=as_json)
         return
-    answer = _asked(plan, statement, fresh=fresh, consistent=consistent)
+    try:
+        with waiting("asking"):
+            answer = released(
+                plan.query, plan.card, plan, fresh=fresh, consistent=consistent, sql=statement
+            )
+    except KeyboardInterrupt:
+        words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
+        click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
+        raise
     account = account_of(table)[1]
     if as_json:
         state = account_json(account)
@@ -107,9 +112,6 @@ def query(
     else:
         show(*_answer_page(answer.record, account, charged=answer.charged))
     _write(answer, account, out=out, report=report)
-
-
-# ---------------------------------------------------------------- before anything is read
 
 
 def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | None:
@@ -122,11 +124,8 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
         if not equals or not name.strip() or name.strip() in found:
-            raise InvalidParameter(
-                "--weights",
-                problem="is not a list of names and numbers",
-                remedy="write --weights n=2,cost=1, or --weights balanced",
-            )
+            remedy = "write --weights n=2,cost=1, or --weights balanced"
+            raise refusal("--weights", "is not a list of names and numbers", remedy)
         found[name.strip()] = exact_number(number.strip(), "--weights")
     return found
 
@@ -134,19 +133,14 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
 def _check_files(out: Path | None, report: Path | None, card: Path, table: DataCard) -> None:
     """Refuse what could not be written, or must not be written over; before anything is paid."""
     if out is not None and out.suffix.lower() not in KINDS:
-        raise InvalidParameter(
-            "--out",
-            problem="has a name of no known kind",
-            remedy=f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}",
-        )
+        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise refusal("--out", "has a name of no known kind", remedy)
     spared = {**spared_by(table), "the card": [str(card)]}
-    for option, path in (("--out", out), ("--report", report)):
+    for name, path in (("--out", out), ("--report", report)):
         if path is not None:
-            check_output(option, path, spared)
+            check_output(name, path, spared)
     if out is not None and report is not None and same_place(out, report):
-        raise InvalidParameter(
-            "--out", problem="names a file that is named twice", remedy="name several"
-        )
+        raise refusal("--out", "names a file that is named twice", "name several")
 
 
 def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
@@ -160,9 +154,9 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
         show(*_plan_page(plan))
     else:
         show(
-            Heading("It can be asked", price(plan.cost.to_json())),
+            Heading("It can be asked", price_words(plan.cost.to_json())),
             Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost)]),
-            Words(f"The budget is shown as it would be afterwards. {UNREAD}"),
+            f"The budget is shown as it would be afterwards. {UNREAD}",
         )
 
 
@@ -182,22 +176,8 @@ def _plan_page(plan: Plan) -> tuple[Part, ...]:
         Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict),
         Facts(facts),
         Columns(("what", "price", "noise", "95 % within"), rows),
-        Words(UNREAD),
+        UNREAD,
     )
-
-
-# ---------------------------------------------------------------- the answer
-
-
-def _asked(plan: Plan, sql: str, *, fresh: bool, consistent: bool) -> Answer:
-    try:
-        with waiting("asking"):
-            card = plan.card
-            return released(plan.query, card, plan, fresh=fresh, consistent=consistent, sql=sql)
-    except KeyboardInterrupt:
-        words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
-        click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
-        raise
 
 
 def _write(answer: Answer, account: Account, *, out: Path | None, report: Path | None) -> None:
@@ -212,16 +192,13 @@ def _write(answer: Answer, account: Account, *, out: Path | None, report: Path |
             written_over(report, reports.page(answer.record, account=account_json(account)))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
-        raise InvalidParameter(
-            option,
-            problem=f"could not be written ({reason})",
-            remedy="ask the same again: the answer is recorded, and that costs nothing",
-        ) from None
+        remedy = "ask the same again: the answer is recorded, and that costs nothing"
+        raise refusal(option, f"could not be written ({reason})", remedy) from None
 
 
 def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
     """Numbers with their ±, the price, what is left, notes."""
-    paid = price(record["cost"])
+    paid = price_words(record["cost"])
     verdict = paid if charged else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
     if record["rows"]:
@@ -229,10 +206,10 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
         if table.left_out:
             more = f"... and {table.left_out:,} more groups: --out answer.csv has them all"
-            parts.append(Words(more))
+            parts.append(more)
     else:
         none = "No group is shown: none was large enough, or none met the condition."
-        parts.append(Words(none))
+        parts.append(none)
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
     if not charged:
@@ -245,4 +222,4 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in record["notes"]
     ]
-    return [*parts, Words("\n".join(notes))] if notes else parts
+    return [*parts, "\n".join(notes)] if notes else parts

@@ -20,11 +20,11 @@ from lastbit.checker import problem_of
 from lastbit.cli.check import PROBED
 from lastbit.cli.files import check_folder, save
 from lastbit.cli.loading import THE_FUNCTION, Loaded, current_folder, loaded
-from lastbit.cli.options import EXACT, FILE, Group, exact_number, json_option
-from lastbit.cli.output import Facts, Heading, Words, paragraphs, show, show_json, waiting
-from lastbit.errors import InvalidParameter, LastbitError, NotMonotone, TooManyOutputs
-from lastbit.exact import exact_text, floor_log2, positive, probability, rounded_up, upper
-from lastbit.mechanisms import nearest, rounded_bounds
+from lastbit.cli.options import FILE, Group, exact_number, group, json_option, option, refusal
+from lastbit.cli.output import Facts, Heading, show, show_json, waiting
+from lastbit.errors import LastbitError, NotMonotone, TooManyOutputs
+from lastbit.exact import exact_text, floor_log2, nearest, positive, probability, rounded_up, upper
+from lastbit.mechanisms import rounded_bounds
 from lastbit.report import certificate_latex, certificate_page, claim_of, only_probed
 from lastbit.verify import (
     ExactLoss,
@@ -74,34 +74,27 @@ class Targets(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The same, refusing unknown names with a way out."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise InvalidParameter(
-                "the mechanism",
-                problem="is unknown",
-                remedy="name your own function as module:function, or say snapping or rounding",
-            )
+            remedy = "name your own function as module:function, or say snapping or rounding"
+            raise refusal("the mechanism", "is unknown", remedy)
         return super().resolve_command(ctx, args)
 
 
 def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say where things are written, and --json."""
-    for option in (
+    for told in (
         json_option,
-        click.option("--latex", type=FILE, help="Where the proof goes as LaTeX."),
-        click.option("--html", type=FILE, help="Where a page with the proof goes."),
-        click.option(
-            "--certificate", type=FILE, help="Where the certificate goes; lastbit check reads."
-        ),
+        option("--latex", "Where the proof goes as LaTeX.", FILE),
+        option("--html", "Where a page with the proof goes.", FILE),
+        option("--certificate", "Where the certificate goes; lastbit check reads.", FILE),
     ):
-        command = option(command)
+        command = told(command)
     return command
 
 
-region_option = click.option(
-    "--region", type=EXACT, nargs=2, metavar="LOW HIGH", help="Results are moved to these ends."
-)
+region_option = option("--region", "Results are moved to these ends.", nargs=2, metavar="LOW HIGH")
 
 
-@click.group(cls=Targets, epilog="Example: lastbit verify snapping --epsilon 0.7 --bound 32")
+@group("verify snapping --epsilon 0.7 --bound 32", Targets)
 def verify() -> None:
     """What float code truly loses, with a certificate.
 
@@ -111,56 +104,43 @@ def verify() -> None:
     """
 
 
-@verify.command(
-    CODE,
-    epilog="Example: lastbit verify module:function --epsilon 1 --certificate out.json",
-)
-@click.option("--epsilon", type=EXACT, required=True, help="The loss that is promised.")
-@click.option(
-    "--sensitivity",
-    type=EXACT,
-    default="1",
-    show_default=True,
-    help="How far apart two neighbouring values can be.",
-)
-@click.option(
+@verify.command(CODE, example="module:function --epsilon 1 --certificate out.json")
+@option("--epsilon", "The loss that is promised.", required=True)
+@option("--sensitivity", "How far apart two neighbouring values can be.", default="1")
+@option(
     "--inputs",
-    type=EXACT,
+    "Two values to tell apart; may be repeated. By default, a few pairs.",
     nargs=2,
     multiple=True,
     metavar="X Y",
-    help="Two values to tell apart; may be repeated. By default, a few pairs.",
 )
-@click.option(
+@option(
     "--grid",
-    "cell",
-    type=EXACT,
+    "The result is rounded to multiples of L: asks for a proof, for all values of --region.",
+    dest="cell",
     metavar="L",
-    help="The result is rounded to multiples of L: asks for a proof, for all values of --region.",
 )
 @region_option
-@click.option(
+@option(
     "--uniform",
-    type=click.Choice(tuple(UNIFORMS)),
-    default="full",
-    show_default=True,
-    help="How u is drawn: with all bits that floats have, or as multiples of 2**-53, as "
+    "How u is drawn: with all bits that floats have, or as multiples of 2**-53, as "
     "random.random() does; open leaves 0 out.",
+    tuple(UNIFORMS),
+    default="full",
 )
-@click.option(
+@option(
     "--parameter",
-    "parameters",
+    "A parameter that the function takes by name; may be repeated.",
+    "NAME=NUMBER",
+    dest="parameters",
     multiple=True,
-    metavar="NAME=NUMBER",
-    help="A parameter that the function takes by name; may be repeated.",
 )
-@click.option(
+@option(
     "--split",
-    "splits",
-    type=EXACT,
+    "A uniform between 0 and 1 at which the output turns; may be repeated.",
+    dest="splits",
     multiple=True,
     metavar="U",
-    help="A uniform between 0 and 1 at which the output turns; may be repeated.",
 )
 @file_options
 @click.pass_context
@@ -196,32 +176,42 @@ def function(
     with waiting("looking for the loss"), current_folder():
         positive(epsilon, "epsilon")
         positive(sensitivity, "sensitivity")
-        _check_together(cell, region, inputs, splits)
+        if (cell is None) != (region is None):
+            missing = "--grid" if cell is None else "--region"
+            raise refusal(missing, "is missing", "pass --grid and --region together")
+        if cell is not None and (inputs or splits):
+            problem = "has no meaning with --grid, which is about all values"
+            raise refusal("--inputs or --split", problem, "leave it out")
         code = loaded(context.info_name or "", _numbers(parameters))
         if cell is not None and region is not None:
-            outcome = _by_rounding(code, epsilon, sensitivity, cell, region, UNIFORMS[uniform])
+            found = certified_function(
+                code.code,
+                sensitivity=sensitivity,
+                cell=cell,
+                region=region,
+                uniform=UNIFORMS[uniform],
+            )
+            outcome = _by_rounding(code.code.name, epsilon, cell, *found)
         else:
             pairs = pairs_of(inputs, sensitivity)
             pieces = tuple(
                 float(probability(u, "--split", zero=False, one=False, remedy="pass, say, 0.5"))
                 for u in splits
             )
-            outcome = _by_exact_law(code, pairs, epsilon, UNIFORMS[uniform], pieces)
+            settings = {"uniform": UNIFORMS[uniform], "signs": code.signs, "pieces": pieces}
+            outcome = _by_exact_law(code, pairs, epsilon, settings)
         _answer(outcome, files, as_json=as_json)
 
 
-@verify.command(epilog="Example: lastbit verify snapping --epsilon 0.7 --bound 32")
-@click.option(
-    "--epsilon", type=EXACT, required=True, help="The loss of the noise, before floats are counted."
-)
-@click.option("--bound", type=EXACT, required=True, help="Values and results lie within ±bound.")
-@click.option(
+@verify.command(example="snapping --epsilon 0.7 --bound 32")
+@option("--epsilon", "The loss of the noise, before floats are counted.", required=True)
+@option("--bound", "Values and results lie within ±bound.", required=True)
+@option(
     "--format",
-    "form",
-    type=click.Choice(tuple(SIGNIFICANDS)),
+    "The floats that the mechanism computes with.",
+    tuple(SIGNIFICANDS),
+    dest="form",
     default="binary64",
-    show_default=True,
-    help="The floats that the mechanism computes with.",
 )
 @file_options
 def snapping(
@@ -232,29 +222,43 @@ def snapping(
     Values are those of a query that one person moves by at most 1.
     """
     check_files(files)
+    bits, exact = SIGNIFICANDS[form], []
     with waiting("deriving the loss"):
-        _answer(_snapping_outcome(epsilon, bound, form), files, as_json=as_json)
+        for number, name in ((epsilon, "epsilon"), (bound, "bound")):
+            step = Fraction(2) ** (floor_log2(positive(number, name)) - bits + 1)
+            exact.append(round(number / step) * step)  # the nearest of the format, ties to even
+        found = snapping_bound(epsilon=exact[0], bound=exact[1], format=form)
+        worst = max(found.cases, key=lambda case: found.cases[case])
+        words = [
+            f"The worst case of the proof is {worst}, with {rounded_up(found.units, 5)} units of "
+            f"2**-{bits}. Paper 002 states {rounded_up(found.published, 5)}.",
+            "ε is that of the noise (inner_epsilon of Snapping); Snapping(epsilon=...) lowers it "
+            "so that the floats are paid for too.",
+        ]
+        if exact != [epsilon, bound]:
+            words.append(f"ε and the bound are the numbers of {form} nearest to what you wrote.")
+        promise = f"ε ≤ {exact_text(epsilon)} + {rounded_up(found.loss - exact[0], 4)}"
+        outcome = Outcome(
+            certificate=found.certificate(),
+            title=f"Snapping, ε = {exact_text(epsilon)}, bound {exact_text(bound)}",
+            verdict=f"CERTIFIED {promise}" + (", δ > 0" if found.delta else ""),
+            words=words,
+        )
+        _answer(outcome, files, as_json=as_json)
 
 
-@verify.command(
-    epilog="Example: lastbit verify rounding --epsilon 1 --sensitivity 1 --grid 1/16 "
-    "--region -100 100"
-)
-@click.option(
+@verify.command(example="rounding --epsilon 1 --sensitivity 1 --grid 1/16 --region -100 100")
+@option(
     "--epsilon",
-    type=EXACT,
+    "The loss of the noise in exact arithmetic: its scale is sensitivity/epsilon.",
     required=True,
-    help="The loss of the noise in exact arithmetic: its scale is sensitivity/epsilon.",
 )
-@click.option(
-    "--sensitivity", type=EXACT, required=True, help="How far one person can move the value."
-)
-@click.option("--grid", "cell", type=EXACT, metavar="L", help="Results are multiples of L.")
+@option("--sensitivity", "How far one person can move the value.", required=True)
+@option("--grid", "Results are multiples of L.", dest="cell", metavar="L")
 @region_option
-@click.option(
+@option(
     "--target",
-    type=EXACT,
-    help="The loss that is allowed, floats counted. Without --grid or without --region, the least "
+    "The loss that is allowed, floats counted. Without --grid or without --region, the least "
     "grid or the largest region is looked for.",
 )
 @file_options
@@ -274,41 +278,14 @@ def rounding(
         _answer(outcome, files, as_json=as_json)
 
 
-# ---------------------------------------------------------------- what is refused
-
-
-def _check_together(
-    cell: Fraction | None,
-    region: tuple[Fraction, Fraction] | None,
-    inputs: tuple[tuple[Fraction, Fraction], ...],
-    splits: tuple[Fraction, ...],
-) -> None:
-    """Refuse half of --grid and --region, and options that a proof has no use for."""
-    if (cell is None) != (region is None):
-        raise InvalidParameter(
-            "--grid" if cell is None else "--region",
-            problem="is missing",
-            remedy="pass --grid and --region together",
-        )
-    if cell is not None and (inputs or splits):
-        raise InvalidParameter(
-            "--inputs or --split",
-            problem="has no meaning with --grid, which is about all values",
-            remedy="leave it out",
-        )
-
-
 def _numbers(parameters: tuple[str, ...]) -> dict[str, float]:
     """The parameters of a function, each the float nearest to what was written."""
     found: dict[str, float] = {}
     for given in parameters:
         name, sign, number = given.partition("=")
         if not sign or not name.isidentifier() or name in found:
-            raise InvalidParameter(
-                "--parameter",
-                problem="is not written as name=number, or names one twice",
-                remedy="write, say, --parameter scale=2",
-            )
+            problem = "is not written as name=number, or names one twice"
+            raise refusal("--parameter", problem, "write, say, --parameter scale=2")
         found[name] = nearest(exact_number(number, f"--parameter {name}"))
     return found
 
@@ -331,12 +308,10 @@ class Outcome:
 def check_files(files: Mapping[str, Path | None]) -> None:
     """Refuse folders that are not there, and one file for two things, before any work."""
     given = [(f"--{kind}", path) for kind in KINDS if (path := files.get(kind)) is not None]
-    for option, path in given:
-        check_folder(path, option)
+    for name, path in given:
+        check_folder(path, name)
     if len({path.absolute() for _, path in given}) < len(given):
-        raise InvalidParameter(
-            given[-1][0], problem="names a file twice", remedy="name different files"
-        )
+        raise refusal(given[-1][0], "names a file twice", "name different files")
 
 
 def write_files(proof: Mapping[str, Any], files: Mapping[str, Path | None]) -> dict[str, str]:
@@ -347,13 +322,10 @@ def write_files(proof: Mapping[str, Any], files: Mapping[str, Path | None]) -> d
         "html": lambda: certificate_page(proof, file=None if kept is None else kept.name),
         "latex": lambda: certificate_latex(proof),
     }
-    written = {}
-    for kind in KINDS:
-        path = files.get(kind)
-        if path is not None:
-            save(path, contents[kind](), f"--{kind}")
-            written[kind] = str(path)
-    return written
+    given = {kind: path for kind in KINDS if (path := files.get(kind)) is not None}
+    for kind, path in given.items():
+        save(path, contents[kind](), f"--{kind}")
+    return {kind: str(path) for kind, path in given.items()}
 
 
 def _answer(outcome: Outcome, files: Mapping[str, Path | None], *, as_json: bool) -> None:
@@ -368,8 +340,7 @@ def _answer(outcome: Outcome, files: Mapping[str, Path | None], *, as_json: bool
         show_json({"verdict": outcome.word, **parts, "written": written})
     else:
         claim = claim_of(proof)
-        verdict = [outcome.verdict] if outcome.verdict else []
-        verdict += [PROBED] if only_probed(proof) else []
+        verdict = [outcome.verdict] * bool(outcome.verdict) + [PROBED] * only_probed(proof)
         last = "Pass --certificate to keep the proof."
         if "certificate" in written:
             last = (
@@ -378,9 +349,10 @@ def _answer(outcome: Outcome, files: Mapping[str, Path | None], *, as_json: bool
             )
         show(
             Heading(outcome.title, "; ".join(verdict)),
-            *paragraphs((*claim.sentences, *outcome.words)),
+            *claim.sentences,
+            *outcome.words,
             Facts([*claim.facts, *((KINDS[kind], path) for kind, path in written.items())]),
-            Words(f"Accepted by the independent checker. {last}"),
+            f"Accepted by the independent checker. {last}",
         )
     click.get_current_context().exit(outcome.status)
 
@@ -392,25 +364,20 @@ def pairs_of(
     given: Sequence[tuple[Fraction, Fraction]], sensitivity: Fraction
 ) -> list[tuple[float, float]]:
     """The pairs of inputs to try: those given, or a few as far apart as the sensitivity allows."""
+    pairs = [(_float(x), _float(y)) for x, y in given]
+    if any(x == y or abs(Fraction(x) - Fraction(y)) > sensitivity for x, y in pairs):
+        problem = "are equal as floats, or further apart than --sensitivity"
+        raise refusal("--inputs", problem, "pass neighbours, or a larger --sensitivity")
     if given:
-        pairs = [(_float(x), _float(y)) for x, y in given]
-        for x, y in pairs:
-            if x == y or abs(Fraction(x) - Fraction(y)) > sensitivity:
-                raise InvalidParameter(
-                    "--inputs",
-                    problem="are equal as floats, or further apart than --sensitivity",
-                    remedy="pass neighbours, or a larger --sensitivity",
-                )
         return pairs
     apart = _float(sensitivity)
-    found = []
     for x in (0.0, -apart / 2, apart / 3, 10 * apart):
         y = x + apart
         while Fraction(y) - Fraction(x) > sensitivity:
             y = math.nextafter(y, -math.inf)
         if y > x:
-            found.append((x, y))
-    return found
+            pairs.append((x, y))
+    return pairs
 
 
 def _float(number: Fraction) -> float:
@@ -419,9 +386,7 @@ def _float(number: Fraction) -> float:
     except OverflowError:
         value = math.inf
     if math.isinf(value) or (number and abs(value) < 2.0**-1000):
-        raise InvalidParameter(
-            "--inputs or --sensitivity", problem="is beyond floats", remedy="pass moderate numbers"
-        )
+        raise refusal("--inputs or --sensitivity", "is beyond floats", "pass moderate numbers")
     return value
 
 
@@ -429,12 +394,19 @@ def _by_exact_law(
     function: Loaded,
     pairs: Sequence[tuple[float, float]],
     epsilon: Fraction,
-    uniform: FullPrecision | Grid,
-    pieces: tuple[float, ...],
+    settings: Mapping[str, Any],
 ) -> Outcome:
     """The worst pair: refuted if it loses more than epsilon, else within it for these pairs."""
     name, promise = function.code.name, exact_text(epsilon)
-    worst, undecided = _worst(function, pairs, uniform, pieces)
+    worst: ExactLoss | Refutation | None = None
+    undecided = False
+    for x, y in pairs:
+        found = _loss(function, x, y, **settings)
+        undecided = undecided or found is None
+        if found is not None and (worst is None or _size(found) > _size(worst)):
+            worst = found
+        if worst is not None and worst.infinite:
+            break
     if worst is not None and (worst.loss is None or worst.loss > epsilon):
         return Outcome(
             certificate=worst.certificate(function.code),
@@ -461,77 +433,45 @@ def _by_exact_law(
     )
 
 
-def _worst(
-    function: Loaded,
-    pairs: Sequence[tuple[float, float]],
-    uniform: FullPrecision | Grid,
-    pieces: tuple[float, ...],
-) -> tuple[ExactLoss | Refutation | None, bool]:
-    """What the worst pair loses, and whether one of them is undecided."""
-    settings: dict[str, Any] = {"uniform": uniform, "signs": function.signs, "pieces": pieces}
-    worst: ExactLoss | Refutation | None = None
-    undecided = False
-    for x, y in pairs:
-        found: ExactLoss | Refutation | None
+def _loss(function: Loaded, x: float, y: float, **settings: Any) -> ExactLoss | Refutation | None:
+    """What a pair loses, exactly if its outputs can be listed; None if that stays undecided."""
+    try:
         try:
-            try:
-                found = exact_loss(function, x, y, most_cells=MOST_CELLS, **settings)
-            except TooManyOutputs:
-                found = refute(function, x, y, **settings)
-        except NotMonotone as turn:
-            if turn.between is None:
-                raise
-            one, other = turn.between
-            raise LastbitError(
-                f"the output turns between the uniforms {one!r} and {other!r}; pass --split with "
-                "the points between which it rises or falls"
-            ) from turn
-        if found is None:
-            undecided = True
-            continue
-        worst = found if worst is None or _worse(found, worst) else worst
-        if worst.infinite:
-            break
-    return worst, undecided
+            return exact_loss(function, x, y, most_cells=MOST_CELLS, **settings)
+        except TooManyOutputs:
+            return refute(function, x, y, **settings)
+    except NotMonotone as turn:
+        if turn.between is None:
+            raise
+        one, other = turn.between
+        raise LastbitError(
+            f"the output turns between the uniforms {one!r} and {other!r}; pass --split with "
+            "the points between which it rises or falls"
+        ) from turn
 
 
-def _worse(one: ExactLoss | Refutation, other: ExactLoss | Refutation) -> bool:
-    loss, least = one.loss, other.loss
-    if loss is None or least is None:
-        return loss is None and least is not None
-    return loss.ends[1] > least.ends[1]
+def _size(found: ExactLoss | Refutation) -> Fraction | float:
+    return math.inf if found.loss is None else found.loss.ends[1]
 
 
 # ---------------------------------------------------------------- a function: a whole region
 
 
 def _by_rounding(
-    function: Loaded,
-    epsilon: Fraction,
-    sensitivity: Fraction,
-    cell: Fraction,
-    region: tuple[Fraction, Fraction],
-    uniform: FullPrecision | Grid,
+    name: str, epsilon: Fraction, cell: Fraction, found: RoundingAnalysis, rounds: bool
 ) -> Outcome:
     """The loss proved if the function's result is rounded to the cell and kept in the region."""
-    found, rounds = certified_function(
-        function.code, sensitivity=sensitivity, cell=cell, region=region, uniform=uniform
-    )
     if found.cell != cell:
-        raise InvalidParameter(
-            "--grid",
-            problem=f"is not what the code rounds to, {exact_text(found.cell)}",
-            remedy="pass that, or leave the rounding out of the code",
-        )
+        problem = f"is not what the code rounds to, {exact_text(found.cell)}"
+        raise refusal("--grid", problem, "pass that, or leave the rounding out of the code")
     if not found.named:
-        raise InvalidParameter(
+        raise refusal(
             THE_FUNCTION,
-            problem="cannot be named in a certificate: its name leads to another function, or its "
+            "cannot be named in a certificate: its name leads to another function, or its "
             "source is not there",
-            remedy="name the function itself, in a module with its source",
+            "name the function itself, in a module with its source",
         )
-    name, promise, ideal = function.code.name, exact_text(epsilon), exact_text(found.ideal)
-    excess = rounded_up(found.excess, 4)
+    promise, ideal, excess = *map(exact_text, (epsilon, found.ideal)), rounded_up(found.excess, 4)
     words = []
     if not rounds:
         words.append(
@@ -546,45 +486,10 @@ def _by_rounding(
         f"The noise itself costs {ideal}, the floats {excess}: together more than {promise}. Widen "
         "the noise a little, or promise a little more."
     )
+    title = f"ABOVE ε: {name} is certified, but for ε = {ideal} + {excess}"
     return Outcome(
-        certificate=found.certificate(),
-        title=f"ABOVE ε: {name} is certified, but for ε = {ideal} + {excess}",
-        word="above",
-        status=1,
-        words=words,
+        certificate=found.certificate(), title=title, word="above", status=1, words=words
     )
-
-
-# ---------------------------------------------------------------- shipped: snapping
-
-
-def _snapping_outcome(epsilon: Fraction, bound: Fraction, form: str) -> Outcome:
-    """The theorem for all inputs, with epsilon and bound as the floats nearest to what was said."""
-    bits = SIGNIFICANDS[form]
-    exact = [_nearest(positive(epsilon, "epsilon"), bits), _nearest(positive(bound, "bound"), bits)]
-    found = snapping_bound(epsilon=exact[0], bound=exact[1], format=form)
-    worst = max(found.cases, key=lambda case: found.cases[case])
-    words = [
-        f"The worst case of the proof is {worst}, with {rounded_up(found.units, 5)} units of "
-        f"2**-{bits}. Paper 002 states {rounded_up(found.published, 5)}.",
-        "ε is that of the noise (inner_epsilon of Snapping); Snapping(epsilon=...) lowers it so "
-        "that the floats are paid for too.",
-    ]
-    if exact != [epsilon, bound]:
-        words.append(f"ε and the bound are the numbers of {form} nearest to what you wrote.")
-    promise = f"ε ≤ {exact_text(epsilon)} + {rounded_up(found.loss - exact[0], 4)}"
-    return Outcome(
-        certificate=found.certificate(),
-        title=f"Snapping, ε = {exact_text(epsilon)}, bound {exact_text(bound)}",
-        verdict=f"CERTIFIED {promise}" + (", δ > 0" if found.delta else ""),
-        words=words,
-    )
-
-
-def _nearest(x: Fraction, bits: int) -> Fraction:
-    """The number with this many significant bits nearest to x > 0, ties to even."""
-    step = Fraction(2) ** (floor_log2(x) - bits + 1)
-    return round(x / step) * step
 
 
 # ---------------------------------------------------------------- shipped: rounded Laplace noise
@@ -608,7 +513,32 @@ def rounding_outcome(
     scale = upper(positive(sensitivity, "sensitivity") / epsilon)
     if target is not None:
         positive(target, "target")
-    found = _rounded(scale, sensitivity, cell, region, target)
+    if region is not None and region[0] != -region[1]:
+        problem = "is not symmetric, and RoundedLaplace keeps results within ±bound"
+        raise refusal("--region", problem, "pass, say, --region -100 100")
+    if cell is not None and any(n & (n - 1) for n in (cell.numerator, cell.denominator)):
+        raise refusal("--grid", "is not a power of two", "pass, say, 1/16")
+
+    def certified(step: Fraction, ends: tuple[Fraction, Fraction]) -> RoundingAnalysis:
+        return rounding_certificate(
+            noise,
+            sensitivity=sensitivity,
+            cell=step,
+            region=ends,
+            uniform=FullPrecision(DRAW_BITS),
+            parameters={"scale": scale},
+            ulps={"ln": LOGARITHM_ULPS},
+        )
+
+    if cell is not None and region is not None:
+        found = certified(cell, region)
+    elif target is not None and region is not None:
+        found = least_cell(lambda step: certified(step, region), epsilon=target, region=region)
+    elif target is not None and cell is not None:
+        found = largest_region(lambda end: certified(cell, (-end, end)), epsilon=target, cell=cell)
+    else:
+        remedy = "pass both, or one of them and --target"
+        raise refusal("--grid and --region", "are not both given", remedy)
     own = rounded_bounds(scale=found.scale, cell=found.cell, bound=found.region[1])
     more = f"{exact_text(found.ideal)} + {rounded_up(found.excess, 4)}"
     grid, bound = exact_text(found.cell), exact_text(found.region[1])
@@ -633,44 +563,3 @@ def _sealed(found: RoundingAnalysis) -> dict[str, Any]:
     plain = replace(found, code=()).certificate()
     assumptions = [*plain["assumptions"], STANDS_FOR]
     return certificate("rounding", plain["claim"], assumptions, plain["body"])
-
-
-def _rounded(
-    scale: float,
-    sensitivity: Fraction,
-    cell: Fraction | None,
-    region: tuple[Fraction, Fraction] | None,
-    target: Fraction | None,
-) -> RoundingAnalysis:
-    def certified(step: Fraction, ends: tuple[Fraction, Fraction]) -> RoundingAnalysis:
-        return rounding_certificate(
-            noise,
-            sensitivity=sensitivity,
-            cell=step,
-            region=ends,
-            uniform=FullPrecision(DRAW_BITS),
-            parameters={"scale": scale},
-            ulps={"ln": LOGARITHM_ULPS},
-        )
-
-    if region is not None and region[0] != -region[1]:
-        raise InvalidParameter(
-            "--region",
-            problem="is not symmetric, and RoundedLaplace keeps results within ±bound",
-            remedy="pass, say, --region -100 100",
-        )
-    if cell is not None and cell.numerator & (cell.numerator - 1) | (
-        cell.denominator & (cell.denominator - 1)
-    ):
-        raise InvalidParameter("--grid", problem="is not a power of two", remedy="pass, say, 1/16")
-    if cell is not None and region is not None:
-        return certified(cell, region)
-    if target is not None and region is not None:
-        return least_cell(lambda step: certified(step, region), epsilon=target, region=region)
-    if target is not None and cell is not None:
-        return largest_region(lambda end: certified(cell, (-end, end)), epsilon=target, cell=cell)
-    raise InvalidParameter(
-        "--grid and --region",
-        problem="are not both given",
-        remedy="pass both, or one of them and --target",
-    )

@@ -3,6 +3,7 @@ from lastbit.exact.ball import (
     Ball as Ball,
     Real as Real,
     arb_of as arb_of,
+    at_most as at_most,
     ends as ends,
     floor_ceil as floor_ceil,
     refine as refine,
@@ -15,17 +16,9 @@ from lastbit.exact.binomial import (
     tail_at_most as tail_at_most,
     tail_surely_at_most as tail_surely_at_most,
 )
-from lastbit.exact.decimals import (
-    between as between,
-    certain as certain,
-    exact_text as exact_text,
-    rounded_down as rounded_down,
-    rounded_near as rounded_near,
-    rounded_up as rounded_up,
-    tidy as tidy,
-)
 from lastbit.exact.elementary import (
     LARGEST_ARGUMENT as LARGEST_ARGUMENT,
+    alternating as alternating,
     cos_sin_turn as cos_sin_turn,
     exp_negative as exp_negative,
 )
@@ -44,8 +37,15 @@ from lastbit.exact.rational import (
     whole as whole,
 )
 from lastbit.exact.rounding import (
+    between as between,
+    certain as certain,
+    exact_text as exact_text,
     lower as lower,
     nearest as nearest,
+    rounded_down as rounded_down,
+    rounded_near as rounded_near,
+    rounded_up as rounded_up,
+    tidy as tidy,
     upper as upper,
 )
 

@@ -97,10 +97,6 @@ def _dyadic(number: arb) -> Fraction:
     return Fraction(int(mantissa), 1 << -shift)
 
 
-def _trimmed(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
-
-
 Operand: TypeAlias = "Ball | int | Fraction | Decimal | float | str"
 
 
@@ -144,14 +140,11 @@ class Ball:
     def __truediv__(self, other: Operand) -> Ball:
         return self._combine(other, operator.truediv)
 
-    def __radd__(self, other: Operand) -> Ball:
-        return self + other
+    __radd__ = __add__
+    __rmul__ = __mul__
 
     def __rsub__(self, other: Operand) -> Ball:
         return -self + other
-
-    def __rmul__(self, other: Operand) -> Ball:
-        return self * other
 
     def __rtruediv__(self, other: Operand) -> Ball:
         return Ball.of(other, precision=self._precision()) / self
@@ -223,8 +216,9 @@ class Ball:
 
     def __str__(self) -> str:
         # at most 20 digits; what they leave out is counted in the radius shown
-        text = self.enclosure.str(20).strip("[]")
-        return text.replace("+/-", "±") if "+/-" in text else _trimmed(text)
+        text = self.enclosure.str(20).strip("[]").replace("+/-", "±")
+        plain = "." in text and "e" not in text and "±" not in text
+        return text.rstrip("0").rstrip(".") if plain else text
 
     def _precision(self) -> int:
         known = max(int(self.enclosure.rel_accuracy_bits()), 0)
@@ -261,6 +255,16 @@ class Ball:
             f"the ball {self} does not decide {sign} {other}; "
             "compute it with more precision (lastbit.exact.refine does so by itself)"
         )
+
+
+def at_most(left: Callable[[], arb], right: Callable[[], arb]) -> bool:
+    """Whether left <= right, with as much precision as it takes: the two must not be equal."""
+
+    def at(precision: int) -> bool:
+        with working_precision(precision):
+            return Ball(left()) <= Ball(right())
+
+    return refine(at)
 
 
 Answer = TypeVar("Answer")
@@ -334,14 +338,11 @@ class Real:
         right = _real(other).enclosure
         return Real(lambda: self.enclosure() / right())
 
-    def __radd__(self, other: RealOperand) -> Real:
-        return self + other
+    __radd__ = __add__
+    __rmul__ = __mul__
 
     def __rsub__(self, other: RealOperand) -> Real:
         return -self + other
-
-    def __rmul__(self, other: RealOperand) -> Real:
-        return self * other
 
     def __rtruediv__(self, other: RealOperand) -> Real:
         return _real(other) / self

@@ -65,7 +65,7 @@ def tail_at_most(hits: int, trials: int, p: Fraction, level: Fraction) -> bool:
     >>> tail_at_most(2, 3, Fraction(1, 2), Fraction(1, 2))
     True
     """
-    if trials > _FEW_TRIALS:
+    if trials > _FEW_TRIALS and 0 < p < 1:
         tail = binomial_tail(hits, trials, p, least=level)
         with working_precision(4 * DEFAULT_PRECISION):
             if tail <= arb_of(level):
@@ -86,6 +86,8 @@ def scaled_tail(hits: int, trials: int, p: Fraction) -> fmpz:
     >>> scaled_tail(2, 3, Fraction(1, 2))
     4
     """
+    if p in (0, 1):  # the count is certain, and one of the ratios' factors is 0
+        return fmpz(hits <= trials * p)
     yes = fmpz(p.numerator)
     no = p.denominator - yes
     _, below, added = _split(hits, trials, trials, yes, no)
@@ -95,7 +97,7 @@ def scaled_tail(hits: int, trials: int, p: Fraction) -> fmpz:
 
 def _split(start: int, stop: int, trials: int, yes: fmpz, no: fmpz) -> tuple[fmpz, fmpz, fmpz]:
     """Products of the ratios' numerators and denominators; the sum of all partial products."""
-    if stop - start < 1:
+    if stop <= start:
         return fmpz(1), fmpz(1), fmpz(0)
     if stop - start == 1:
         above = (trials - start) * yes
@@ -104,9 +106,6 @@ def _split(start: int, stop: int, trials: int, yes: fmpz, no: fmpz) -> tuple[fmp
     above, below, added = _split(start, middle, trials, yes, no)
     above_then, below_then, added_then = _split(middle, stop, trials, yes, no)
     return above * above_then, below * below_then, added * below_then + above * added_then
-
-
-# ---------------------------------------------------------------- Clopper-Pearson
 
 
 def clopper_pearson(hits: int, trials: int, *, error: Number) -> tuple[float, float]:

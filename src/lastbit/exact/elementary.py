@@ -47,10 +47,7 @@ def exp_negative(argument: NDArray[np.float64]) -> NDArray[np.float64]:
     turns = np.rint(argument * _INVERSE_LN2)
     rest = argument - turns * _LN2_HIGH
     rest -= turns * _LN2_LOW
-    value = np.full_like(rest, _COEFFICIENTS[-1])
-    for coefficient in reversed(_COEFFICIENTS[:-1]):
-        value *= rest
-        np.subtract(coefficient, value, out=value)
+    value = alternating(_COEFFICIENTS, rest)
     exponent = turns.astype(np.int64)
     np.subtract(1023, exponent, out=exponent)
     exponent <<= 52
@@ -85,9 +82,7 @@ _SINE = (
 )
 
 
-def cos_sin_turn(
-    turn: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def cos_sin_turn(turn: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """cos(2 pi v) and sin(2 pi v) for every v of an array with 0 <= v < 1.
 
     Law      |cosine - cos(2 pi v)| <= TURN_ERROR and |sine - sin(2 pi v)| <= TURN_ERROR
@@ -119,8 +114,8 @@ def cos_sin_turn(
     quarters = np.rint(turn * 4)
     rest = turn - quarters * 0.25
     square = rest * rest
-    along = _alternating(_COSINE, square)
-    across = _alternating(_SINE, square)
+    along = alternating(_COSINE, square)
+    across = alternating(_SINE, square)
     across *= rest
     quarter = quarters.astype(np.int8)
     odd = (quarter & 1).astype(np.bool_)
@@ -131,10 +126,10 @@ def cos_sin_turn(
     return cosine, sine
 
 
-def _alternating(coefficients: Sequence[float], square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """c_0 - c_1 s + c_2 s**2 - ..., by Horner's rule."""
-    value = np.full_like(square, coefficients[-1])
+def alternating(coefficients: Sequence[float], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """c_0 - c_1 x + c_2 x**2 - ..., by Horner's rule."""
+    value = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        value *= square
+        value *= x
         np.subtract(coefficient, value, out=value)
     return value

@@ -62,9 +62,16 @@ def _exact(value: object, name: str) -> Fraction:
         case fmpq():
             return Fraction(int(value.p), int(value.q))
         case float():
-            return Fraction(_finite(value, name))
+            if not math.isfinite(value):
+                raise _not_finite(name, nan=math.isnan(value))
+            return Fraction(value)
         case Decimal():
-            return _from_decimal(value, name)
+            if not value.is_finite():
+                raise _not_finite(name, nan=value.is_nan())
+            exponent = value.as_tuple().exponent
+            assert isinstance(exponent, int)  # finite, so no special marker
+            _check_exponent(exponent, name)
+            return Fraction(value)
         case str():
             return _from_text(value, name)
     # numpy's float16, float32 and longdouble are not Python floats, yet exact dyadics all the same
@@ -109,18 +116,13 @@ def whole(value: object, name: str = "value", *, least: int = 0) -> int:
     >>> whole(3), whole(2**70)
     (3, 1180591620717411303424)
     """
-    if isinstance(value, bool | timedelta64) or not isinstance(value, Integral | SupportsIndex):
-        kind = type(value).__name__
-        raise WrongType(
-            name, problem=f"is of type {kind}, not a whole number", remedy="pass an int"
-        )
     try:
+        if isinstance(value, bool | timedelta64) or not isinstance(value, Integral | SupportsIndex):
+            raise TypeError
         number = value.__index__() if isinstance(value, SupportsIndex) else int(value)
     except TypeError:
-        kind = type(value).__name__
-        raise WrongType(
-            name, problem=f"is of type {kind}, not a whole number", remedy="pass an int"
-        ) from None
+        problem = f"is of type {type(value).__name__}, not a whole number"
+        raise WrongType(name, problem=problem, remedy="pass an int") from None
     if number < least:
         raise InvalidParameter(
             name, problem=f"is below {least}", remedy=f"pass a whole number from {least} up"
@@ -203,42 +205,19 @@ def shown(number: Fraction) -> str:
     """
     if number.denominator == 1 and abs(number) < 10**21:
         return str(number.numerator)
-    decimal = _short_decimal(number)
-    if decimal is not None:
-        return f"'{decimal}'"
     try:
         nearest = number.numerator / number.denominator
     except OverflowError:
-        nearest = math.inf
-    if math.isfinite(nearest) and Fraction(nearest) == number:
-        return repr(nearest)
-    return f"'{number}'"
+        return f"'{number}'"
+    decimal = f"{nearest:.15g}"
+    if decimal != "0" and Fraction(decimal) == number:
+        return f"'{decimal}'"
+    return repr(nearest) if Fraction(nearest) == number else f"'{number}'"
 
 
-def _short_decimal(number: Fraction) -> str | None:
-    """The decimal of at most 15 digits that is this number, if there is one."""
-    try:
-        text = f"{number.numerator / number.denominator:.15g}"
-    except OverflowError:
-        return None
-    return text if text != "0" and Fraction(text) == number else None
-
-
-def _finite(value: float, name: str) -> float:
-    if math.isfinite(value):
-        return value
-    problem = "is not a number (NaN)" if math.isnan(value) else "is infinite"
-    raise InvalidParameter(name, problem=problem, remedy=_REMEDY)
-
-
-def _from_decimal(value: Decimal, name: str) -> Fraction:
-    if not value.is_finite():
-        problem = "is infinite" if value.is_infinite() else "is not a number (NaN)"
-        raise InvalidParameter(name, problem=problem, remedy=_REMEDY)
-    exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)  # finite, so no special marker
-    _check_exponent(exponent, name)
-    return Fraction(value)
+def _not_finite(name: str, *, nan: bool) -> InvalidParameter:
+    problem = "is not a number (NaN)" if nan else "is infinite"
+    return InvalidParameter(name, problem=problem, remedy=_REMEDY)
 
 
 def _from_text(text: str, name: str) -> Fraction:

@@ -1,15 +1,22 @@
-"""The two doors from exact numbers to floats: up and down."""
+"""From exact numbers to floats and to text: exactly, or rounded to the side that is safe.
+
+What a certificate or a record holds is exact and written elsewhere (`str` of a `Fraction`). Which
+side is safe depends on what the number means, so the caller says it: a price or an error is rounded
+up, a certified lower bound down.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 from flint import arb
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact.ball import Ball
-from lastbit.exact.rational import rational
+from lastbit.exact.rational import rational, shown
 
 _LARGEST = Fraction(math.ldexp(1 - 2.0**-53, 1024))
 _FAR = 5000
@@ -30,7 +37,14 @@ def upper(number: object) -> float:
     >>> upper(10**400), lower(10**400)
     (inf, 1.7976931348623157e+308)
     """
-    return _up(_end(number)) + 0.0
+    if not isinstance(number, Ball | arb):
+        return _up(rational(number)) + 0.0
+    ball = _arb(number)
+    if not ball.is_finite():
+        raise InvalidParameter(
+            "ball", problem="is not finite", remedy="check the expression for overflow or 0/0"
+        )
+    return _up(_sum(_parts(ball.mid()), _parts(ball.rad()))) + 0.0
 
 
 def lower(number: object) -> float:
@@ -57,18 +71,6 @@ def nearest(number: Fraction) -> float:
         return number.numerator / number.denominator
     except OverflowError:
         return math.inf if number > 0 else -math.inf
-
-
-def _end(number: object) -> Fraction:
-    """The number itself, or the upper end of a ball."""
-    if not isinstance(number, Ball | arb):
-        return rational(number)
-    ball = _arb(number)
-    if not ball.is_finite():
-        raise InvalidParameter(
-            "ball", problem="is not finite", remedy="check the expression for overflow or 0/0"
-        )
-    return _sum(_parts(ball.mid()), _parts(ball.rad()))
 
 
 def _arb(number: Ball | arb) -> arb:
@@ -114,3 +116,115 @@ def _up(exact: Fraction) -> float:
     if Fraction(nearest) < exact:
         nearest = math.nextafter(nearest, math.inf)
     return nearest
+
+
+_LONGEST = 24
+_MOST = 10**1000
+
+
+def exact_text(number: Fraction | float, longest: int = _LONGEST) -> str:
+    """A number as a person would write it; a long one by its first digits and a sign of it.
+
+    >>> exact_text(Fraction(1, 10)), exact_text(Fraction(1, 10**9)), exact_text(math.inf)
+    ('0.1', '1e-9', '∞')
+    >>> exact_text(Fraction(10**40 + 1, 3 * 10**40))
+    '0.333333...'
+    """
+    if isinstance(number, float):
+        return _rounded(number, longest, ROUND_FLOOR) if math.isinf(number) else repr(number)
+    if max(abs(number.numerator), number.denominator) < _MOST:
+        text = re.sub(r"e([+-])0", r"e\1", shown(number).strip("'"))
+        if len(text) <= longest:
+            return text
+    return f"{tidy(_divided(number, 6, ROUND_FLOOR))}..."
+
+
+def rounded_up(number: Fraction | float, digits: int = 6) -> str:
+    """A number in decimal, not below the truth.
+
+    >>> rounded_up(Fraction(1, 3), 4), rounded_up(Fraction(1, 8)), rounded_up(Fraction(10**7))
+    ('0.3334', '0.125', '10000000')
+    """
+    return _rounded(number, digits, ROUND_CEILING)
+
+
+def rounded_down(number: Fraction | float, digits: int = 6) -> str:
+    """A number in decimal, not above the truth.
+
+    >>> rounded_down(Fraction(2, 3), 4)
+    '0.6666'
+    """
+    return _rounded(number, digits, ROUND_FLOOR)
+
+
+def rounded_near(number: Fraction | float, digits: int = 6) -> str:
+    """A number in decimal, to the nearest: for sizes that promise nothing.
+
+    >>> rounded_near(Fraction(2, 3), 4)
+    '0.6667'
+    """
+    return _rounded(number, digits, ROUND_HALF_EVEN)
+
+
+def between(low: Fraction, high: Fraction, digits: int = 8) -> str:
+    """A number known to lie between two rationals, in decimal, with all its digits certain.
+
+    >>> between(Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**30), 6)
+    '0.333333'
+    >>> between(Fraction(1, 3), Fraction(2, 5), 6)
+    '0.3 to 0.4'
+    """
+    for count in range(digits, 0, -1):
+        below, above = (_divided(end, count, ROUND_HALF_EVEN) for end in (low, high))
+        if below == above:
+            return str(below)
+    return f"{rounded_down(low, 1)} to {rounded_up(high, 1)}"
+
+
+def certain(ball: Ball, digits: int = 8) -> str:
+    """A number known to lie in a ball, with all its digits certain; absurd sizes by their bound.
+
+    >>> certain(Ball.of("1/3")), certain((Ball.of(-10**6)).exp())
+    ('0.33333333', 'below 1e-300')
+    >>> certain(1 - Ball.of("1e-9"))
+    '1 - 1e-9'
+    """
+    low, high = ball.ends
+    if low >= 0 and high < Fraction("1e-300"):
+        return "0" if high == 0 else "below 1e-300"
+    if low > 10**300:
+        return "above 1e300"
+    text = between(low, high, digits)
+    short = text if " to " in text else tidy(Decimal(text))
+    if short != "1" or low == high:
+        return short
+    rest, sign = (ball - 1, "+") if low > 1 else (1 - ball, "-")
+    return f"1 {sign} {certain(rest, 3)}" if rest.ends[0] > 0 else "1"
+
+
+def tidy(number: Decimal) -> str:
+    """A decimal without zeros that say nothing; a small one with an exponent.
+
+    >>> tidy(Decimal("0.1250")), tidy(Decimal("0.0000120")), tidy(Decimal("1E+20"))
+    ('0.125', '1.2e-5', '1e+20')
+    """
+    if number == 0:
+        return "0"
+    short = number.normalize(Context(prec=len(number.as_tuple().digits)))
+    return f"{short:f}" if -4 <= short.adjusted() < 15 else f"{short:e}"
+
+
+def _rounded(number: Fraction | float, digits: int, rounding: str) -> str:
+    if isinstance(number, float):
+        if math.isinf(number):
+            return "∞" if number > 0 else "-∞"
+        number = Fraction(number)
+    if number.denominator == 1 and abs(number) < 10**15:
+        return str(number.numerator)
+    return tidy(_divided(number, digits, rounding))
+
+
+def _divided(number: Fraction, digits: int, rounding: str) -> Decimal:
+    # the two integers are exact: a context rounds results, not what is built
+    context = Context(prec=digits, rounding=rounding)
+    return context.divide(Decimal(number.numerator), Decimal(number.denominator))

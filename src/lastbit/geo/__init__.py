@@ -1,7 +1,7 @@
 """Location privacy: places on the Earth, noise in metres, a promise in metres.
 
 `Geo` takes latitudes and longitudes in degrees (WGS84) and gives back noisy ones. The promise is
-about distances on the ground: whoever sees a released place can hardly tell apart two true places
+about distances on the ground: an observer of a released place can hardly tell apart two true places
 that are at most `within` metres from each other, and the loss grows with the distance.
 
 Degrees become metres by a linear map of a public region. The map is chosen so that it never makes
@@ -18,13 +18,6 @@ pair of places of the region. So noise that hides distances in the plane hides t
 
 The region is public. Taken from the data it would tell where the outermost person is; a point
 outside of it is moved to its edge first, and that is not told.
-
-| file | holds |
-|---|---|
-| `region.py` | metres per degree on WGS84, enclosed; public regions: a box, or that around a disc |
-| `plane.py` | the map from degrees to metres and back, what it shortens and what it stretches |
-| `parsing.py` | pairs (latitude, longitude); "ln(4)/200m", "1 per 200 m", "10 km", read exactly |
-| `location.py` | `Geo`: release, guarantee, radius, traces |
 """
 
 from lastbit.doors import opened

@@ -1,14 +1,12 @@
-from lastbit.geo.location import (
+from lastbit.geo.geo import (
     Geo as Geo,
 )
 from lastbit.geo.parsing import (
     ExactLoss as ExactLoss,
     parse_epsilon as parse_epsilon,
 )
-from lastbit.geo.plane import (
-    LocalMap as LocalMap,
-)
 from lastbit.geo.region import (
+    LocalMap as LocalMap,
     Region as Region,
 )
 

@@ -119,9 +119,20 @@ def loss_and_distance(epsilon: object) -> tuple[ExactLoss, Fraction | None]:
         case ExactLoss():
             return epsilon, None
         case Real():
-            return _positive_loss(ExactLoss(Fraction(1), epsilon)), None
+            loss = ExactLoss(Fraction(1), epsilon)
+            if loss.ball().ends[0] <= 0:
+                remedy = "pass a Real above 0, say Real(2)"
+                raise WrongType("epsilon", problem="is not surely above 0", remedy=remedy)
+            return loss, None
+        case str() if len(epsilon) > _LONGEST:
+            raise InvalidParameter("epsilon", problem="is too long", remedy=_EPSILON_REMEDY)
         case str():
-            return _from_text(epsilon)
+            if (rate := _RATE.fullmatch(epsilon)) is not None:
+                return _amount(rate), _distance(rate, "epsilon")
+            if (alone := _LOSS.fullmatch(epsilon)) is not None:
+                return _amount(alone), None
+            problem = "is not a loss that can be read"
+            raise InvalidParameter("epsilon", problem=problem, remedy=_EPSILON_REMEDY)
     return ExactLoss(positive(epsilon, "epsilon")), None
 
 
@@ -137,20 +148,6 @@ def metres(length: object, name: str) -> Fraction:
     if found is None:
         raise InvalidParameter(name, problem="is not a distance", remedy=_LENGTH_REMEDY)
     return _distance(found, name)
-
-
-def _from_text(text: str) -> tuple[ExactLoss, Fraction | None]:
-    if len(text) > _LONGEST:
-        raise InvalidParameter("epsilon", problem="is too long", remedy=_EPSILON_REMEDY)
-    rate = _RATE.fullmatch(text)
-    if rate is not None:
-        return _amount(rate), _distance(rate, "epsilon")
-    alone = _LOSS.fullmatch(text)
-    if alone is not None:
-        return _amount(alone), None
-    raise InvalidParameter(
-        "epsilon", problem="is not a loss that can be read", remedy=_EPSILON_REMEDY
-    )
 
 
 def _amount(found: re.Match[str]) -> ExactLoss:
@@ -172,15 +169,6 @@ def _distance(found: re.Match[str], name: str) -> Fraction:
     return positive(length, name) * UNITS[found["unit"] or "m"]
 
 
-def _positive_loss(loss: ExactLoss) -> ExactLoss:
-    low, _ = loss.ball().ends
-    if low <= 0:
-        raise WrongType(
-            "epsilon", problem="is not surely above 0", remedy="pass a Real above 0, say Real(2)"
-        )
-    return loss
-
-
 _REMEDY = "pass (latitude, longitude) in degrees, a list of such pairs, or an array of shape (n, 2)"
 
 
@@ -194,40 +182,14 @@ def places_of(points: Any) -> tuple[NDArray[np.float64], bool]:
     (array([[52.5, 13.4]]), True)
     """
     array = _floats(points)
+    if not array.size and array.ndim == 1:
+        raise InvalidParameter("points", problem="are none", remedy=_REMEDY)
     single = array.ndim == 1
     if array.shape[-1:] != (2,) or array.ndim > 2:
         raise InvalidParameter("points", problem="are not pairs", remedy=_REMEDY)
     places = array.reshape(-1, 2)
     if not len(places):
         raise InvalidParameter("points", problem="are none", remedy=_REMEDY)
-    _check(places)
-    return places, single
-
-
-def _floats(points: Any) -> NDArray[np.float64]:
-    try:
-        array = array_of(points)
-        if array.dtype.kind == "O":
-            if any(isinstance(item, str | bytes) for item in array.flat):
-                raise WrongType("value", problem="holds text", remedy=_REMEDY)
-            numbers = [float(rational(item, "points")) for item in array.flat]
-            return np.array(numbers, np.float64).reshape(array.shape)
-        if not array.size and array.ndim == 1:
-            raise InvalidParameter("points", problem="are none", remedy=_REMEDY)
-        with np.errstate(over="ignore"):
-            return array.astype(np.float64)
-    except (LastbitError, OverflowError) as error:
-        if isinstance(error, InvalidParameter) and error.parameter == "points":
-            problem = (
-                "are none" if error.problem == "are none" else "hold what is not a finite number"
-            )
-        else:
-            problem = "are not pairs of finite numbers"
-        kind = WrongType if isinstance(error, WrongType) else InvalidParameter
-        raise kind("points", problem=problem, remedy=_REMEDY) from None
-
-
-def _check(places: NDArray[np.float64]) -> None:
     if not np.isfinite(places).all():
         raise InvalidParameter(
             "points", problem="hold NaN or an infinity", remedy="drop those places first"
@@ -246,3 +208,23 @@ def _check(places: NDArray[np.float64]) -> None:
             problem="hold a longitude outside -180 to 360 degrees",
             remedy="pass longitudes from -180 to 180",
         )
+    return places, single
+
+
+def _floats(points: Any) -> NDArray[np.float64]:
+    problem = "are not pairs of finite numbers"
+    try:
+        array = array_of(points)
+        if array.dtype.kind != "O":
+            with np.errstate(over="ignore"):
+                return array.astype(np.float64)
+        if any(isinstance(item, str | bytes) for item in array.flat):
+            raise WrongType("points", problem=problem, remedy=_REMEDY)
+        problem = "hold what is not a finite number"
+        numbers = [float(rational(item, "points")) for item in array.flat]
+        return np.array(numbers, np.float64).reshape(array.shape)
+    except OverflowError:
+        kind, problem = InvalidParameter, "are not pairs of finite numbers"
+    except LastbitError as error:  # its message might quote a coordinate
+        kind = WrongType if isinstance(error, WrongType) else InvalidParameter
+    raise kind("points", problem=problem, remedy=_REMEDY)

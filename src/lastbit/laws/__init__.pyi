@@ -1,15 +1,13 @@
 from lastbit.laws.discrete import (
+    Bernoulli as Bernoulli,
     DiscreteGaussian as DiscreteGaussian,
     DiscreteLaplace as DiscreteLaplace,
-    Geometric as Geometric,
-    tail_weight as tail_weight,
-    theta as theta,
-)
-from lastbit.laws.finite import (
-    Bernoulli as Bernoulli,
     ExpWeighted as ExpWeighted,
+    Geometric as Geometric,
     Uniform as Uniform,
     Weighted as Weighted,
+    tail_weight as tail_weight,
+    theta as theta,
 )
 from lastbit.laws.ideal import (
     Gumbel as Gumbel,

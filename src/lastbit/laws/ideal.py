@@ -75,44 +75,60 @@ class Ideal(ABC):
     def quantile(self, probability: object, *, precision: int = DEFAULT_PRECISION) -> Ball:
         """The z with P[Z <= z] = probability, for a probability strictly between 0 and 1.
 
-        Theorem  the centre is a guess sharpened by Newton's method; the radius is doubled until
-                 the probabilities certainly lie on the two sides of the one asked for at the two
-                 ends of the ball. The cumulative function is continuous, so z lies between them
+        Theorem  the centre is a guess sharpened by Newton's method, in the nearer tail; the radius
+                 is doubled until the probabilities certainly lie on the two sides of the one asked
+                 for at the two ends of the ball. The cumulative function is continuous, so z lies
+                 between them
 
         >>> IdealGaussian().quantile("0.975")
         Ball(1.9599639845400542355 ± 2.46e-20)
         """
         level = quantile_level(probability)
+        if self.symmetric and level == Fraction(1, 2):
+            return Ball(arb(0))
+        lower = level <= Fraction(1, 2)
         with working_precision(precision + 32):
-            return Ball(_certified(self, level, precision))
+            tail = arb_of(level if lower else 1 - level)
+            centre = self.near_below(tail) if lower else self.near_above(tail)
+            for _ in range(precision.bit_length()):
+                surplus = self.below(centre) - tail if lower else tail - self.above(centre)
+                moved = centre - surplus / self.density(arb_series([centre], 1))[0]
+                if not moved.is_finite():
+                    break
+                centre = arb(moved.mid())
+            centre = arb(centre.mid()) if centre.is_finite() else arb(0)
+            radius = (abs(centre) + arb(2) ** -precision) * arb(2) ** -precision
+            while True:
+                left, right = arb((centre - radius).lower()), arb((centre + radius).upper())
+                if lower and self.below(left) < tail < self.below(right):
+                    return Ball(left.union(right))
+                if not lower and self.above(left) > tail > self.above(right):
+                    return Ball(left.union(right))
+                radius *= 2
 
 
-def _certified(law: Ideal, level: Fraction, precision: int) -> arb:
-    """A ball that holds the quantile, found in the nearer tail."""
-    if law.symmetric and level == Fraction(1, 2):
-        return arb(0)
-    lower = level <= Fraction(1, 2)
-    tail = arb_of(level if lower else 1 - level)
-    centre = law.near_below(tail) if lower else law.near_above(tail)
-    for _ in range(precision.bit_length()):
-        surplus = law.below(centre) - tail if lower else tail - law.above(centre)
-        moved = centre - surplus / law.density(arb_series([centre], 1))[0]
-        if not moved.is_finite():
-            break
-        centre = arb(moved.mid())
-    centre = arb(centre.mid()) if centre.is_finite() else arb(0)
-    radius = (abs(centre) + arb(2) ** -precision) * arb(2) ** -precision
-    while True:
-        left, right = arb((centre - radius).lower()), arb((centre + radius).upper())
-        if lower and law.below(left) < tail < law.below(right):
-            return left.union(right)
-        if not lower and law.above(left) > tail > law.above(right):
-            return left.union(right)
-        radius *= 2
+class _FromTail(Ideal):
+    """A symmetric law that is given by its tail."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _tail(self, z: arb) -> arb:
+        """P[Z > z] for z >= 0."""
+
+    def below(self, z: arb) -> arb:
+        if z <= 0:
+            return self._tail(-z)
+        if z >= 0:
+            return 1 - self._tail(z)
+        if not z.is_finite():
+            return arb(0).union(arb(1))
+        # 0 lies inside, and the probability grows with z: the two ends bound it
+        return self.below(arb(z.lower())).union(self.below(arb(z.upper())))
 
 
 @dataclass(frozen=True, slots=True)
-class IdealLaplace(Ideal):
+class IdealLaplace(_FromTail):
     """The Laplace law of scale 1.
 
     Law      density exp(-abs(z))/2
@@ -124,12 +140,8 @@ class IdealLaplace(Ideal):
     Ball(-0.69314718055994530942 ± 2.77e-21)
     """
 
-    def below(self, z: arb) -> arb:
-        if z <= 0:
-            return z.exp() / 2
-        if z >= 0:
-            return 1 - (-z).exp() / 2
-        return _hull(self, z)
+    def _tail(self, z: arb) -> arb:
+        return (-z).exp() / 2
 
     def density(self, z: arb_series) -> arb_series:
         return (-_magnitude(z)).exp() / 2
@@ -251,7 +263,7 @@ class Gumbel(Ideal):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PolynomialTail(Ideal):
+class PolynomialTail(_FromTail):
     """The law whose density falls like a power; gamma = 2 is the Cauchy law.
 
     Law      density c / (1 + abs(z)**gamma), c = gamma sin(pi/gamma) / (2 pi)
@@ -279,13 +291,6 @@ class PolynomialTail(Ideal):
             )
         object.__setattr__(self, "gamma", power)
 
-    def below(self, z: arb) -> arb:
-        if z <= 0:
-            return self._tail(-z)
-        if z >= 0:
-            return 1 - self._tail(z)
-        return _hull(self, z)
-
     def known_below(self, z: Fraction) -> Fraction | None:
         return IdealCauchy().known_below(z) if self.gamma == 2 else Ideal.known_below(self, z)
 
@@ -305,7 +310,6 @@ class PolynomialTail(Ideal):
         return _heavy(self, probability, power, height, height / power)
 
     def _tail(self, z: arb) -> arb:
-        """P[Z > z] for z >= 0."""
         power = z ** arb_of(self.gamma)
         inner, outer = arb_of(1 / self.gamma), arb_of(1 - 1 / self.gamma)
         if z > 1:
@@ -317,7 +321,7 @@ class PolynomialTail(Ideal):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class StudentT(Ideal):
+class StudentT(_FromTail):
     """Student's t; one degree of freedom is the Cauchy law.
 
     Law      density c (1 + z**2/n)**(-(n+1)/2), n = degrees,
@@ -345,19 +349,12 @@ class StudentT(Ideal):
             )
         object.__setattr__(self, "degrees", number)
 
-    def below(self, z: arb) -> arb:
-        if z <= 0:
-            return self._tail(-z)
-        if z >= 0:
-            return 1 - self._tail(z)
-        return _hull(self, z)
-
     def known_below(self, z: Fraction) -> Fraction | None:
         if self.degrees == 1:
             return IdealCauchy().known_below(z)
         terms, odd = divmod(self.degrees, 2)
-        root = _rational_root(self.degrees + z * z)
-        if odd or terms > _MOST_TERMS or root is None:
+        root, above = root_bounds(self.degrees + z * z)
+        if odd or terms > _MOST_TERMS or root != above:
             return Ideal.known_below(self, z)
         t = z / root
         rest = (1 - t * t) / 4
@@ -373,7 +370,6 @@ class StudentT(Ideal):
         return _heavy(self, probability, degrees, height, fall)
 
     def _tail(self, z: arb) -> arb:
-        """P[Z > z] for z >= 0."""
         degrees, half = arb_of(self.degrees), arb(1) / 2
         square = z * z
         if z > 1 or square > degrees:
@@ -395,19 +391,6 @@ def _magnitude(z: arb_series) -> arb_series:
     if z[0] >= 0:
         return z
     raise Undecidable("the sign of a power series; compute it with more precision")
-
-
-def _rational_root(square: Fraction) -> Fraction | None:
-    """The square root of a rational, if it is one."""
-    low, high = root_bounds(square)
-    return low if low == high else None
-
-
-def _hull(law: Ideal, z: arb) -> arb:
-    """P[Z <= z] for a ball with 0 inside: it grows with z, so the two ends bound it."""
-    if not z.is_finite():
-        return arb(0).union(arb(1))
-    return law.below(arb(z.lower())).union(law.below(arb(z.upper())))
 
 
 def _heavy(law: Ideal, probability: arb, power: arb, height: arb, fall: arb) -> arb:

@@ -12,8 +12,8 @@ from lastbit.exact import (
     DEFAULT_PRECISION,
     Ball,
     arb_of,
+    at_most,
     probability,
-    refine,
     whole,
     working_precision,
 )
@@ -37,9 +37,9 @@ class Law(ABC):
         """P[X <= value] enclosed at the working precision."""
 
     @property
-    @abstractmethod
     def support(self) -> tuple[int | None, int | None]:
         """The least and the greatest possible value; None where there is no bound."""
+        return None, None
 
     def exact_cumulative(self, value: int) -> Fraction | None:
         """P[X <= value] where it is known to be rational; None where it is not."""
@@ -60,26 +60,24 @@ class Law(ABC):
     def quantile(self, probability: object) -> int:
         """The least k with P[X <= k] >= probability, for a probability strictly between 0 and 1."""
         level = quantile_level(probability)
-        return least(lambda value: self._reaches(value, level), self.support)
 
-    def _reaches(self, value: int, level: Fraction) -> bool:
-        known = self.exact_cumulative(value)
-        if known is not None:
-            return known >= level
+        def reaches(value: int) -> bool:
+            known = self.exact_cumulative(value)
+            if known is not None:
+                return known >= level
+            return at_most(lambda: arb_of(level), lambda: self.cumulative(value))
 
-        def at(precision: int) -> bool:
-            with working_precision(precision):
-                return Ball(self.cumulative(value)) >= Ball(arb_of(level))
-
-        return refine(at)
+        return least(reaches, self.support)
 
 
-def least(holds: Callable[[int], bool], support: tuple[int | None, int | None]) -> int:
-    """The least integer of the support for which a monotone question holds."""
+def least(
+    holds: Callable[[int], bool], support: tuple[int | None, int | None], *, near: int = 0
+) -> int:
+    """The least integer of the support for which a monotone question holds; a guess saves time."""
     low, high = support
     step = 1
     if high is None:
-        high = 0 if low is None else low
+        high = near if low is None else low
         while not holds(high):
             low, high, step = high + 1, high + step, 2 * step
     if low is None:

@@ -16,6 +16,7 @@ from lastbit.exact import (
     Number,
     Real,
     arb_of,
+    at_most,
     positive,
     rational,
     refine,
@@ -23,6 +24,7 @@ from lastbit.exact import (
     whole,
     working_precision,
 )
+from lastbit.laws.discrete import from_zero_to
 from lastbit.laws.law import least, quantile_level
 
 Point = tuple[int, int]
@@ -74,7 +76,20 @@ class DiscretePlanarLaplace:
     rate: Fraction | Real
 
     def __init__(self, rate: Number | Real) -> None:
-        object.__setattr__(self, "rate", _checked_rate(rate))
+        if isinstance(rate, Real):
+            exact: Fraction | Real = rate
+            try:
+                tiny = refine(lambda precision: rate.ball(precision) < _LEAST_RATE, limit=4096)
+            except PrecisionExhausted:
+                tiny = True
+        else:
+            exact = positive(rate, "rate")
+            tiny = exact < _LEAST_RATE
+        if tiny:
+            raise InvalidParameter(
+                "rate", problem="is not above 2**-256", remedy="count the distance in larger steps"
+            )
+        object.__setattr__(self, "rate", exact)
 
     def mass(self, point: Point) -> arb:
         """P[X = point] enclosed at the working precision."""
@@ -84,9 +99,9 @@ class DiscretePlanarLaplace:
 
     def probability(self, point: Point, *, precision: int = DEFAULT_PRECISION) -> Ball:
         """P[X = point]."""
-        here = _point(point)
+        i, j = (whole(part, "point", least=-_FARTHEST) for part in _pair(point))
         with working_precision(precision):
-            return Ball(self.mass(here))
+            return Ball(self.mass((i, j)))
 
     def tail_upper(self, radius: object) -> float:
         """P[abs(X) > radius], rounded up: exact near 0, the bound above far out."""
@@ -94,10 +109,11 @@ class DiscretePlanarLaplace:
         if far < 0:
             return 1.0
         with working_precision(DEFAULT_PRECISION):
-            bound = self._tail_bound(arb_of(far))
+            rate = _enclosed(self.rate)
+            t = (rate * (arb_of(far) - _half_diagonal())).nonnegative_part()
+            bound = _bound_at(rate, t)
             if far <= _NEAR:
-                near = self._within(_square_below(far))
-                bound = bound.min(1 - near)
+                bound = bound.min(1 - self._within(far**2 // 1))
             return min(upper(bound), 1.0)
 
     def radius(self, probability: object) -> Fraction:
@@ -119,36 +135,27 @@ class DiscretePlanarLaplace:
             far = Fraction(upper(arb_of(Fraction(parts, _PARTS)) / rate + _half_diagonal()))
         if far > _NEAR:
             return far
-        square = least(lambda n: self._reaches(n, level), (0, _square_below(far)))
+
+        def reaches(square: int) -> bool:
+            return at_most(lambda: arb_of(level), lambda: self._within(square))
+
+        square = least(reaches, (0, far**2 // 1))
         with working_precision(DEFAULT_PRECISION):
             return Fraction(upper(arb(square).sqrt()))
 
     def mean_distance(self, *, precision: int = DEFAULT_PRECISION) -> Ball:
         """The mean of abs(X): -Z'/Z, term by term."""
         with working_precision(precision):
-            return Ball(_moment(self.rate) / normaliser(self.rate))
+            return Ball(_moment(self.rate, precision) / normaliser(self.rate))
 
     @property
     def mean_distance_upper(self) -> float:
         """The mean of abs(X), rounded up."""
         return upper(self.mean_distance())
 
-    def _tail_bound(self, radius: arb) -> arb:
-        rate = _enclosed(self.rate)
-        t = (rate * (radius - _half_diagonal())).nonnegative_part()
-        return _bound_at(rate, t)
-
     def _within(self, square: int) -> arb:
         """P[abs(X)**2 <= square]."""
-        rate = _enclosed(self.rate)
-        return _sum(_circles(square), rate) / normaliser(self.rate)
-
-    def _reaches(self, square: int, level: Fraction) -> bool:
-        def at(precision: int) -> bool:
-            with working_precision(precision):
-                return Ball(self._within(square)) >= Ball(arb_of(level))
-
-        return refine(at)
+        return _sum(_circles(square), _enclosed(self.rate)) / normaliser(self.rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +197,11 @@ def _normaliser(rate: Fraction | Real, precision: int) -> arb:
         if a < _SERIES_BELOW:
             return _series(a)
         square = _far_enough(a)
-        return _sum(_circles(square), a) + _from_zero_to(_rest(a, square))
+        return _sum(_circles(square), a) + from_zero_to(_rest(a, square))
 
 
 @lru_cache(maxsize=64)
-def _moment_at(rate: Fraction | Real, precision: int) -> arb:
+def _moment(rate: Fraction | Real, precision: int) -> arb:
     """The sum of abs(x) exp(-rate abs(x)) over all integer points x: -Z'.
 
     Far out abs(x) <= (2/a) exp(a abs(x)/2), so the rest is at most 2/a times that at half the rate.
@@ -208,17 +215,15 @@ def _moment_at(rate: Fraction | Real, precision: int) -> arb:
             (count * arb(n).sqrt() * (-a * arb(n).sqrt()).exp() for n, count in _circles(square)),
             arb(0),
         )
-        return near + _from_zero_to(2 / a * _rest(a / 2, square))
-
-
-def _moment(rate: Fraction | Real) -> arb:
-    return _moment_at(rate, ctx.prec)
+        return near + from_zero_to(2 / a * _rest(a / 2, square))
 
 
 def _series(a: arb, *, derived: bool = False) -> arb:
     """Z by Poisson's formula for a < 2, or -Z' if derived.
 
     A derived term is (2m+1)/a times the plain one; those factors grow by (2m+3)/(2m+1) <= 3.
+
+    E(s) of the theorem is 4 zeta(s) beta(s), and 4**s beta(s) = zeta(s, 1/4) - zeta(s, 3/4).
     """
     turn = 2 * arb.pi()
     total = 2 * turn / a**3 if derived else turn / a**2
@@ -228,7 +233,9 @@ def _series(a: arb, *, derived: bool = False) -> arb:
     small = total * arb(2) ** -(ctx.prec + 8)
     m = 0
     while True:
-        size = binomial * power * _epstein(m)
+        s = arb(2 * m + 3) / 2
+        beta = (s.zeta(arb(1) / 4) - s.zeta(arb(3) / 4)) * arb(4) ** -s
+        size = binomial * power * 4 * s.zeta() * beta
         shrink = ratio * arb(2 * m + 3) / (2 * m + 2)
         if derived:
             size *= (2 * m + 1) / a
@@ -241,13 +248,6 @@ def _series(a: arb, *, derived: bool = False) -> arb:
         binomial *= arb(2 * m + 3) / (2 * m + 2)
         power *= ratio
         m += 1
-
-
-def _epstein(m: int) -> arb:
-    """The sum of abs(k)**-2s over the integer points k != 0, s = m + 3/2: 4 zeta(s) beta(s)."""
-    s = arb(2 * m + 3) / 2
-    beta = (s.zeta(arb(1) / 4) - s.zeta(arb(3) / 4)) * arb(4) ** -s
-    return 4 * s.zeta() * beta
 
 
 def _far_enough(a: arb) -> int:
@@ -286,11 +286,6 @@ def _circles(square: int) -> list[tuple[int, int]]:
     return sorted(counts.items())
 
 
-def _square_below(radius: Fraction) -> int:
-    square = radius * radius
-    return square.numerator // square.denominator
-
-
 def _half_diagonal() -> arb:
     return arb(2).sqrt() / 2
 
@@ -311,33 +306,7 @@ def _enclosed(rate: Fraction | Real) -> arb:
     return refine(known, start=ctx.prec)
 
 
-def _from_zero_to(bound: arb) -> arb:
-    return bound.nonnegative_part().union(arb(0))
-
-
-def _checked_rate(rate: Number | Real) -> Fraction | Real:
-    if not isinstance(rate, Real):
-        exact: Fraction | Real = positive(rate, "rate")
-        tiny = exact < _LEAST_RATE  # type: ignore[operator]
-    else:
-        exact = rate
-        try:
-            tiny = refine(lambda precision: rate.ball(precision) < _LEAST_RATE, limit=4096)
-        except PrecisionExhausted:
-            tiny = True
-    if tiny:
-        raise InvalidParameter(
-            "rate", problem="is not above 2**-256", remedy="count the distance in larger steps"
-        )
-    return exact
-
-
 def _pair(point: object) -> tuple[object, object]:
     if not isinstance(point, tuple | list) or len(point) != 2:
         raise WrongType("point", problem="is not a pair", remedy="pass (x, y)")
     return point[0], point[1]
-
-
-def _point(point: object) -> Point:
-    i, j = (whole(part, "point", least=-_FARTHEST) for part in _pair(point))
-    return i, j

@@ -102,10 +102,7 @@ class Shifted(Law):
     @property
     def support(self) -> tuple[int | None, int | None]:
         low, high = self.law.support
-        return (
-            None if low is None else low + self.by,
-            None if high is None else high + self.by,
-        )
+        return (None if low is None else low + self.by, None if high is None else high + self.by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +149,11 @@ class Stepped(Law):
     rate: Fraction
 
     def mass(self, value: int) -> arb:
-        run = self._run(value)
-        return arb(0) if run is None else self._weight(run) / self._total(len(self.starts))
+        low, high = self.support
+        if not low <= value <= high:
+            return arb(0)
+        run = bisect_right(self.starts, value) - 1
+        return self._weight(run) / self._total(len(self.starts))
 
     def cumulative(self, value: int) -> arb:
         low, high = self.support
@@ -166,10 +166,6 @@ class Stepped(Law):
     @property
     def support(self) -> tuple[int, int]:
         return self.starts[0], self.starts[-1] + self.counts[-1] - 1
-
-    def _run(self, value: int) -> int | None:
-        low, high = self.support
-        return bisect_right(self.starts, value) - 1 if low <= value <= high else None
 
     def _weight(self, run: int) -> arb:
         return (-arb_of(self.rate * (self.distances[run] - min(self.distances)))).exp()
@@ -212,11 +208,7 @@ class Rounded(Law):
     grid: Fraction
 
     def __init__(
-        self,
-        ideal: Ideal,
-        location: Number | Real = 0,
-        scale: Number | Real = 1,
-        grid: Number = 1,
+        self, ideal: Ideal, location: Number | Real = 0, scale: Number | Real = 1, grid: Number = 1
     ) -> None:
         if not isinstance(ideal, Ideal):
             raise WrongType(
@@ -242,7 +234,10 @@ class Rounded(Law):
         return (arb(middle) - enclosed(self.location)) / enclosed(self.scale)
 
     def mass(self, value: int) -> arb:
-        with working_precision(ctx.prec + self._spare(value)):
+        ratio = enclosed(self.scale) / arb_of(self.grid)
+        steps = floor_ceil(ratio)[1] if ratio.is_finite() else 0
+        lost = steps.bit_length() + abs(value).bit_length() + 8
+        with working_precision(ctx.prec + lost):
             low, high = self.edge(value - 1), self.edge(value)
             if low + high > 0:
                 return _probability(self.ideal.above(low) - self.ideal.above(high))
@@ -260,16 +255,6 @@ class Rounded(Law):
     def survival(self, value: int) -> arb:
         """P[K > value] enclosed at the working precision, with a small relative error."""
         return _probability(self.ideal.above(self.edge(value)))
-
-    def _spare(self, value: int) -> int:
-        """Bits that the difference of two neighbouring tails may lose."""
-        ratio = enclosed(self.scale) / arb_of(self.grid)
-        steps = floor_ceil(ratio)[1] if ratio.is_finite() else 0
-        return steps.bit_length() + abs(value).bit_length() + 8
-
-    @property
-    def support(self) -> tuple[None, None]:
-        return None, None
 
 
 def enclosed(number: Exact) -> arb:

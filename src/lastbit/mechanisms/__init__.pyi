@@ -2,7 +2,7 @@ from lastbit.mechanisms.above_threshold import (
     AboveThreshold as AboveThreshold,
     AboveThresholdSession as AboveThresholdSession,
 )
-from lastbit.mechanisms.exponential import Exponential as Exponential
+from lastbit.mechanisms.exponential import ByRate as ByRate, Exponential as Exponential
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile as ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian as Gaussian
 from lastbit.mechanisms.histogram import (
@@ -13,7 +13,6 @@ from lastbit.mechanisms.laplace import Laplace as Laplace
 from lastbit.mechanisms.lattice import (
     Lattice as Lattice,
     array_of as array_of,
-    nearest as nearest,
     numbers_of as numbers_of,
 )
 from lastbit.mechanisms.noisy_max import ReportNoisyMax as ReportNoisyMax
@@ -25,19 +24,15 @@ from lastbit.mechanisms.poll import (
     PollResult as PollResult,
     uncertainty_curve as uncertainty_curve,
 )
-from lastbit.mechanisms.propose_test_release import (
-    Passed as Passed,
-    ProposeTestRelease as ProposeTestRelease,
-)
 from lastbit.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from lastbit.mechanisms.rounded_laplace import (
     RoundedLaplace as RoundedLaplace,
     rounded_bounds as rounded_bounds,
 )
-from lastbit.mechanisms.selection import ByRate as ByRate
-from lastbit.mechanisms.smooth_noise import SmoothNoise as SmoothNoise, admissible as admissible
-from lastbit.mechanisms.smooth_statistic import (
+from lastbit.mechanisms.smooth_noise import (
+    SmoothNoise as SmoothNoise,
     SmoothStatistic as SmoothStatistic,
+    admissible as admissible,
     private_median as private_median,
     private_quantile as private_quantile,
     private_trimmed_mean as private_trimmed_mean,
@@ -47,6 +42,8 @@ from lastbit.mechanisms.snapping import Snapping as Snapping
 from lastbit.mechanisms.stable_value import (
     BOTTOM as BOTTOM,
     Bottom as Bottom,
+    Passed as Passed,
+    ProposeTestRelease as ProposeTestRelease,
     StableValue as StableValue,
 )
 

@@ -28,9 +28,9 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import DiscreteLaplace
+from lastbit.mechanisms.exponential import check_monotone, moves
 from lastbit.mechanisms.lattice import INTEGERS, Lattice, lattice, numbers_of
 from lastbit.mechanisms.mechanism import Pure, level, set_fields
-from lastbit.mechanisms.selection import check_monotone, moves
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
 from lastbit.sampling import drawn, laplace_sampler
 
@@ -114,7 +114,9 @@ class AboveThreshold(Pure):
             grounds = lattice(grid, noise=min(bar, noise), dimension=1)
         else:
             loss = positive(epsilon, "epsilon")
-            first = loss / (1 + _two_thirds_power(shifts))
+            # shifts**(2/3), rounded down to thousandths; any split of epsilon is sound
+            power = Fraction(int(fmpz(shifts * shifts * 10**9).root(3)), 1000)
+            first = loss / (1 + power)
             grounds = lattice(grid, noise=distance / loss, dimension=1)
             moved = grounds.l1_steps(distance) * grounds.step
             bar, noise = moved / first, shifts * moved / (loss - first)
@@ -297,30 +299,21 @@ class AboveThresholdSession:
                 )
             try:
                 self._asking = True
-                return self._answer(step)
+                if not self._left:
+                    remedy = "start a new session and pay again"
+                    raise InvalidParameter(
+                        "value", problem="comes after the last answer", remedy=remedy
+                    )
+                above = step + int(drawn(self._sampler, None)) >= self._bar
+                self._left -= above
+                return above
             finally:
                 self._asking = False
-
-    def _answer(self, step: int) -> bool:
-        if not self._left:
-            raise InvalidParameter(
-                "value",
-                problem="comes after the last answer",
-                remedy="start a new session and pay again",
-            )
-        above = step + int(drawn(self._sampler, None)) >= self._bar
-        self._left -= above
-        return above
 
     def __reduce__(self) -> NoReturn:
         raise WrongType(
             "session", problem="cannot be copied", remedy="start a new session and pay again"
         )
-
-
-def _two_thirds_power(number: int) -> Fraction:
-    """number**(2/3), rounded down to thousandths; any split of epsilon is sound."""
-    return Fraction(int(fmpz(number * number * 10**9).root(3)), 1000)
 
 
 def _answers(

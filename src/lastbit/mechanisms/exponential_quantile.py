@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive
+from lastbit.exact import Number, nearest, positive
 from lastbit.laws import OnGrid, Stepped
-from lastbit.mechanisms.lattice import lattice, nearest, power_below
+from lastbit.mechanisms.lattice import lattice, power_below
 from lastbit.mechanisms.mechanism import set_fields
 from lastbit.privacy import CHANGE_ONE, Neighbours, PureDP
 from lastbit.sampling import UniformBelow, counted, drawn_fresh, secure_bits
@@ -134,7 +134,10 @@ class ExponentialQuantile:
     def _runs(self, rows: Records) -> _Runs:
         """The distinct records and the gaps between them, in turn, from the first grid point on."""
         first, last = -int(self.lower // -self.grid), int(self.upper // self.grid)
-        places, below = np.unique(self._places(rows, first, last), return_index=True)
+        ratio = int(self.grid / rows.step)  # a power of two
+        # the grid point of each record, still sorted: a map of one record at a time
+        rounded = np.clip((rows.steps + ratio // 2) // ratio, first, last)
+        places, below = np.unique(rounded, return_index=True)
         upto = np.append(below[1:], rows.count)[: places.size]
         edges = np.concatenate(([first - 1], places, [last + 1]))
         starts = np.empty(2 * places.size + 1, np.int64)
@@ -147,8 +150,3 @@ class ExponentialQuantile:
         share, target = self.level.denominator, self.level.numerator * rows.count
         misses = np.maximum(less * share - target, target - least * share)
         return _Runs(starts, counts, np.maximum(misses, 0))
-
-    def _places(self, rows: Records, first: int, last: int) -> NDArray[np.int64]:
-        """The grid point of each record, still sorted: a map of one record at a time."""
-        ratio = int(self.grid / rows.step)  # a power of two
-        return np.clip((rows.steps + ratio // 2) // ratio, first, last)

@@ -22,7 +22,7 @@ from lastbit.exact import (
 )
 from lastbit.laws import DiscreteGaussian, tail_weight, theta
 from lastbit.mechanisms.lattice import Additive, Lattice, array_of, check_whole_sensitivity, lattice
-from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
+from lastbit.mechanisms.mechanism import exactly_one, level, not_below, set_fields
 from lastbit.privacy import (
     AS_DECLARED,
     ZCDP,
@@ -243,16 +243,19 @@ def _calibrated(
     distance: Fraction, target: ApproxDP, method: Method, grid: object, dimension: int
 ) -> tuple[Fraction, Lattice]:
     """The least variance for an (epsilon, delta) target, and its lattice."""
-    assert isinstance(target.epsilon, Fraction)  # positive() let no infinity pass
-    guess = root_below(2 * _log_upper(1 / target.delta)) * distance / target.epsilon
+    loss = target.epsilon
+    assert isinstance(loss, Fraction)  # positive() let no infinity pass
+    guess = root_below(2 * _log_upper(1 / target.delta)) * distance / loss
     grounds = lattice(grid, noise=guess, dimension=dimension)
+    moved = grounds.l2_steps(distance) * grounds.step
+
+    def by_zcdp(deviation: Fraction) -> bool:
+        return delta_upper(ZCDP(moved**2 / (2 * deviation**2)), loss) <= target.delta
+
+    def by_curve(deviation: Fraction) -> bool:
+        return _delta_at(distance, deviation**2, grounds, loss) <= target.delta
+
     if method == "zcdp":
-        moved = grounds.l2_steps(distance) * grounds.step
-
-        def by_zcdp(deviation: Fraction) -> bool:
-            rho = moved**2 / (2 * deviation**2)
-            return delta_upper(ZCDP(rho), target.epsilon) <= target.delta  # type: ignore[arg-type]
-
         return least_noise(by_zcdp, start=guess, bits=32) ** 2, grounds
     if dimension != 1:
         raise InvalidParameter(
@@ -261,41 +264,30 @@ def _calibrated(
             remedy="pass {method}",
             method="zcdp",
         )
-
-    def by_curve(deviation: Fraction) -> bool:
-        return _delta_at(distance, deviation**2, grounds, target.epsilon) <= target.delta  # type: ignore[arg-type]
-
     if method == "exact":
         return least_noise(by_curve, start=guess, bits=32) ** 2, grounds
     if method != "classical":
         raise InvalidParameter(
             "method", problem="is unknown", remedy='pass "exact", "zcdp" or "classical"'
         )
-    return _classical(distance, target, grounds), grounds
-
-
-def _classical(distance: Fraction, target: ApproxDP, grounds: Lattice) -> Fraction:
-    """2 ln(1.25/delta) (sensitivity/epsilon)**2, and a look at the exact curve."""
-    assert isinstance(target.epsilon, Fraction)
-    if target.epsilon >= 1:
+    if loss >= 1:
         raise InvalidParameter(
             "epsilon",
             problem="is 1 or more, where the classical formula is not proved and can be false",
             remedy="pass {method}",
             method="exact",
         )
-    moved = grounds.l2_steps(distance) * grounds.step
-    variance = 2 * _log_upper(Fraction(5, 4) / target.delta) * (moved / target.epsilon) ** 2
-    if _delta_at(distance, variance, grounds, target.epsilon) > target.delta:
+    variance = 2 * _log_upper(Fraction(5, 4) / target.delta) * (moved / loss) ** 2
+    if _delta_at(distance, variance, grounds, loss) > target.delta:  # a look at the exact curve
         raise InvalidParameter(
             "delta",
             problem="is not met by the classical formula for discrete noise",
             remedy="pass {method}",
             method="exact",
         )
-    return variance
+    return variance, grounds
 
 
 def _log_upper(number: Fraction) -> Fraction:
     """The natural logarithm, rounded up."""
-    return Fraction(upper(Real(number).log().ball(128)))
+    return not_below(Real(number).log().ball(128).enclosure)

@@ -18,6 +18,7 @@ from lastbit.exact import (
     Ball,
     Number,
     arb_of,
+    at_most,
     nonnegative,
     positive,
     upper,
@@ -26,8 +27,8 @@ from lastbit.exact import (
 )
 from lastbit.laws import DiscreteLaplace, Shifted, least
 from lastbit.mechanisms.lattice import INTEGERS, numbers_of
-from lastbit.mechanisms.mechanism import at_most, exactly_one, level, set_fields
-from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP, PureDP
+from lastbit.mechanisms.mechanism import Pure, exactly_one, level, set_fields
+from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP
 from lastbit.sampling import laplace_sampler
 from lastbit.sensitivity import relation_of
 
@@ -168,7 +169,7 @@ class _NoisyCounts:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Histogram(_NoisyCounts):
+class Histogram(Pure, _NoisyCounts):
     """Noisy counts of declared keys, including those that no record has.
 
     Law      release(n)[k] = n[k] + X_k for every declared key k, X_k independent discrete Laplace;
@@ -214,24 +215,13 @@ class Histogram(_NoisyCounts):
         set_fields(self, scale=_scale(epsilon, scale, self.sensitivity))
 
     @property
-    def sensitivity(self) -> int:
+    def sensitivity(self) -> int:  # type: ignore[override]
         """How far neighbours can be apart in the L1 norm."""
         moved = min(_people(self.neighbours) * self.keys_per_person, len(self.keys))
         return moved * self.per_key
 
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact loss of one release."""
-        return self.sensitivity / self.scale
-
-    @property
-    def guarantee(self) -> PureDP:
-        """What one release promises."""
-        return PureDP(self.epsilon, neighbours=self.neighbours)
-
-    def guarantee_at(self, distance: Number) -> PureDP:
-        """What one release promises for counts at most so far apart in the L1 norm."""
-        return PureDP(nonnegative(distance, "distance") / self.scale, neighbours=self.neighbours)
+    def _loss(self, distance: Fraction) -> Fraction:
+        return distance / self.scale
 
     def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
         """A private count for every declared key, in the order of declaration."""
@@ -386,9 +376,6 @@ class ThresholdedHistogram(_NoisyCounts):
         return ThresholdedLaw(DiscreteLaplace(self.scale), count_of(count), self.threshold)
 
 
-# -- parameters --
-
-
 def _people(neighbours: Neighbours) -> int:
     """How many persons' keys differ between two neighbours."""
     return 1 if relation_of(neighbours) == "add-remove" else 2
@@ -404,25 +391,16 @@ def _scale(epsilon: Number | None, scale: Number | None, sensitivity: int) -> Fr
 def _declared(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     listed = isinstance(keys, Iterable) and not isinstance(keys, str | bytes)
     declared = tuple(keys) if listed else ()
-    if not all(map(_hashable, declared)) or not listed:
+    try:
+        different = set(declared) if listed and all(map(shallow, declared)) else None
+    except (TypeError, RecursionError):  # a tuple says it is hashable, whatever it holds
+        different = None
+    if different is None:
         raise WrongType("keys", problem="is not a list of keys", remedy="pass, say, a list of text")
-    if not declared or len(set(declared)) != len(declared):
+    if not declared or len(different) != len(declared):
         problem = "are none, or two are equal"
         raise InvalidParameter("keys", problem=problem, remedy="pass each key once")
     return declared
-
-
-def _hashable(key: object) -> bool:
-    if not shallow(key):
-        return False
-    try:
-        hash(key)
-    except (TypeError, RecursionError):  # a tuple says it is hashable, whatever it holds
-        return False
-    return True
-
-
-# -- probabilities --
 
 
 def _appears(scale: Fraction, threshold: int) -> arb:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, floor_log2, nonnegative, positive, rational, upper, whole
+from lastbit.exact import Number, floor_log2, nearest, nonnegative, positive, rational, upper, whole
 from lastbit.laws import Law, OnGrid, Shifted
 from lastbit.mechanisms.mechanism import Prepared, level
 from lastbit.sampling import Sampler, drawn
@@ -79,7 +79,7 @@ class Lattice:
     # -- in --
     def _steps(self, value: object) -> int | NDArray[Any]:
         _refuse_truth_values(value)
-        if not self.rounds:
+        if not self.rounds:  # floats are refused, since no grid was declared for them
             return _integers(value)
         if isinstance(value, float) and abs(value) < _ORDINARY:
             return round(math.ldexp(value, -floor_log2(self.step)))  # both exact: see the law above
@@ -161,7 +161,6 @@ def power_below(number: Fraction) -> Fraction:
 
 
 def _integers(value: object) -> int | NDArray[Any]:
-    """Integers as they are; floats are refused, since no grid was declared for them."""
     remedy = 'pass integers, or construct the mechanism with grid="auto" for floats'
     if isinstance(value, int | np.integer):
         return int(value)
@@ -240,14 +239,6 @@ def _sum(steps: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
     wide = _objects(sums, steps)
     fits = all(-(1 << 63) <= t < 1 << 63 for t in sums)
     return wide.astype(np.int64) if fits else wide
-
-
-def nearest(number: Fraction) -> float:
-    """The float nearest to a number, or an infinity beyond all floats."""
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
 
 
 class Additive(Prepared):

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from math import isfinite
 
 from flint import arb
 
 from lastbit.errors import InvalidParameter, Undecidable
 from lastbit.exact import (
     DEFAULT_PRECISION,
-    Ball,
     Number,
     floor_ceil,
     nonnegative,
     positive,
     probability,
     refine,
+    upper,
     working_precision,
 )
 from lastbit.privacy import Neighbours, PureDP
@@ -30,9 +31,6 @@ def set_fields(mechanism: object, **values: object) -> None:
     """Set the fields of a frozen mechanism under construction."""
     for name, value in values.items():
         object.__setattr__(mechanism, name, value)
-
-
-# ---------------------------------------------------------------- parameters
 
 
 def exactly_one(**parameters: object) -> None:
@@ -57,17 +55,13 @@ def moderate(value: object, name: str, *, remedy: str = "change the unit") -> Fr
     return number
 
 
-# ---------------------------------------------------------------- decisions by balls
-
-
-def at_most(chance: Callable[[], arb], bound: Callable[[], arb]) -> bool:
-    """Whether chance <= bound, with as much precision as it takes: the two must not be equal."""
-
-    def at(precision: int) -> bool:
-        with working_precision(precision):
-            return Ball(chance()) <= Ball(bound())
-
-    return refine(at)
+def not_below(ball: arb) -> Fraction:
+    """A rational not below anything in a ball: a float if there is one."""
+    number = upper(ball)
+    if isfinite(number):
+        return Fraction(number)
+    mantissa, exponent = ball.upper().man_exp()
+    return int(mantissa) * Fraction(2) ** int(exponent)
 
 
 def ceiling(number: Callable[[], arb]) -> int:
@@ -81,9 +75,6 @@ def ceiling(number: Callable[[], arb]) -> int:
         return above
 
     return refine(at, start=DEFAULT_PRECISION)
-
-
-# ---------------------------------------------------------------- shared behaviour
 
 
 class Pure:

@@ -16,6 +16,7 @@ from lastbit.exact import (
     DEFAULT_PRECISION,
     Number,
     arb_of,
+    at_most,
     floor_ceil,
     nonnegative,
     positive,
@@ -24,10 +25,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import Law, least
-from lastbit.mechanisms.lattice import Lattice, lattice
-from lastbit.mechanisms.mechanism import Prepared, Pure, at_most, exactly_one, level, set_fields
-from lastbit.mechanisms.permute_and_flip import failures
-from lastbit.mechanisms.selection import (
+from lastbit.mechanisms.exponential import (
     Utilities,
     candidate_count,
     check_monotone,
@@ -36,6 +34,9 @@ from lastbit.mechanisms.selection import (
     moves,
     utilities_of,
 )
+from lastbit.mechanisms.lattice import Lattice, lattice
+from lastbit.mechanisms.mechanism import Prepared, Pure, exactly_one, level, set_fields
+from lastbit.mechanisms.permute_and_flip import failures
 from lastbit.privacy import AS_DECLARED, Neighbours
 from lastbit.sampling import MOST_SCALE, Bits, Sampler, Size, digits, drawn_fresh
 
@@ -198,25 +199,19 @@ class ReportNoisyMax(Pure, Prepared):
 
     def _steps(self, utilities: Utilities) -> NDArray[Any]:
         """Where each utility lies on the lattice: int64, or Python integers if that overflows."""
-        if not self.lattice.rounds:
-            return _whole_steps(utilities)
-        if isinstance(utilities, np.ndarray):
+        if isinstance(utilities, list):
+            if self.lattice.rounds or all(u.denominator == 1 for u in utilities):
+                return _integers([round(utility / self.lattice.step) for utility in utilities])
+        elif self.lattice.rounds:
             return _integers(self.lattice.rounded(utilities))
-        return _integers([round(utility / self.lattice.step) for utility in utilities])
-
-
-def _whole_steps(utilities: Utilities) -> NDArray[Any]:
-    """Integers as they are; others are refused, since no grid was declared for them."""
-    if isinstance(utilities, np.ndarray) and utilities.dtype.kind in "iu":
-        return _integers(utilities)
-    if isinstance(utilities, list) and all(u.denominator == 1 for u in utilities):
-        return _integers([int(u) for u in utilities])
-    raise WrongType(
-        "utilities",
-        problem="are not integers",
-        remedy="pass integers, or construct the mechanism with {grid}",
-        grid="auto",
-    )
+        elif utilities.dtype.kind in "iu":
+            return _integers(utilities)
+        raise WrongType(  # no grid was declared for them
+            "utilities",
+            problem="are not integers",
+            remedy="pass integers, or construct the mechanism with {grid}",
+            grid="auto",
+        )
 
 
 def _integers(numbers: NDArray[Any] | list[int]) -> NDArray[Any]:

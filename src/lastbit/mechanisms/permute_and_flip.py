@@ -11,14 +11,14 @@ from flint import arb, arb_poly, ctx
 
 from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, nonnegative, upper, working_precision
 from lastbit.laws import ExpWeighted, Law
-from lastbit.mechanisms.mechanism import level, set_fields
-from lastbit.mechanisms.selection import (
+from lastbit.mechanisms.exponential import (
     ByRate,
     candidate_count,
     exact_losses,
     exact_utilities,
     utilities_of,
 )
+from lastbit.mechanisms.mechanism import level, set_fields
 from lastbit.sampling import Size, drawn_fresh, flips
 
 
@@ -75,7 +75,10 @@ class PermuteAndFlip(ByRate):
         most, count = level(beta, "beta"), candidate_count(candidates)
         if self._worst(Fraction(0), count) <= most:
             return 0.0
-        low, high = 0.0, self._first_guess(most, count)
+        ratio = (count - 1) / (2 * most)  # by the simpler bound (n-1) p/2 this high serves
+        with working_precision(DEFAULT_PRECISION):
+            high = upper(arb_of(ratio).log() / arb_of(self.rate)) if ratio > 1 else 0.0
+        low = 0.0
         while low < (middle := low + (high - low) / 2) < high:  # high serves, low does not
             if self._worst(Fraction(middle), count) <= most:
                 high = middle
@@ -113,14 +116,6 @@ class PermuteAndFlip(ByRate):
         with working_precision(DEFAULT_PRECISION):
             harmonic = arb(count + 1).digamma() + arb.const_euler()
             return max(upper((harmonic - 1) / arb_of(self.rate)), 0.0) if count > 1 else 0.0
-
-    def _first_guess(self, most: Fraction, count: int) -> float:
-        """An a that serves, by the simpler bound (n-1) p/2."""
-        ratio = (count - 1) / (2 * most)
-        if ratio <= 1:
-            return 0.0
-        with working_precision(DEFAULT_PRECISION):
-            return upper(arb_of(ratio).log() / arb_of(self.rate))
 
     def _worst(self, error: Fraction, count: int) -> float:
         """An upper bound on 1 - (1 - (1-p)**n)/(n p): at most its last bit above."""

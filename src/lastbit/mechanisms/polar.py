@@ -12,9 +12,18 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, arb_of, nonnegative, positive, rational, upper, working_precision
-from lastbit.mechanisms.lattice import floats_of, nearest, power_below
-from lastbit.mechanisms.mechanism import exactly_one, level, moderate, set_fields
+from lastbit.exact import (
+    Number,
+    arb_of,
+    nearest,
+    nonnegative,
+    positive,
+    rational,
+    upper,
+    working_precision,
+)
+from lastbit.mechanisms.lattice import floats_of, power_below
+from lastbit.mechanisms.mechanism import exactly_one, level, moderate, not_below, set_fields
 from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import PLACES, RADIUS_ERROR, PolarNoise, drawn, least, survival
 
@@ -24,9 +33,6 @@ _REMEDY = "change the unit of distance"
 
 Floats = NDArray[np.float64]
 Figures = dict[str, Fraction]
-
-
-# ---------------------------------------------------------------- the certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,7 @@ def polar_bounds(
     if reach > cell * 2**52:  # below that, every multiple of the cell is a float
         return None
     with working_precision(_PRECISION):
-        distance = _up(arb(2).sqrt() * arb_of(half_width + cell / 2 + inputs))
+        distance = not_below(arb(2).sqrt() * arb_of(half_width + cell / 2 + inputs))
         wide = _strays(rate, distance + cell, reach, delta_0)
         if 2 * wide["delta_t"] >= cell:
             return None
@@ -80,18 +86,18 @@ def polar_bounds(
         delta_t = near["delta_t"]
         ratio = 8 * cell * delta_t / (cell - 2 * delta_t) ** 2
         growth = (arb_of(rate) * (arb(2).sqrt() * arb_of(cell) + arb_of(delta_t))).exp()
-        excess = _up((arb_of(ratio) * growth).log1p())
+        excess = not_below((arb_of(ratio) * growth).log1p())
     return PolarBounds(delta_0=delta_0, distance=distance, ratio=ratio, excess=excess, **near)
 
 
 def _strays(rate: Fraction, far: Fraction, reach: Fraction, step: Fraction) -> Figures:
     """The errors of points whose radius is at most `far`, exact and computed alike."""
     radius = _modulus(rate * far, step) / rate
-    angle = _up(2 * arb.pi() * arb_of(far * step))
-    diagonal = _up(arb(2).sqrt()) * _ROUNDING
+    angle = not_below(2 * arb.pi() * arb_of(far * step))
+    diagonal = not_below(arb(2).sqrt()) * _ROUNDING
     noise = RADIUS_ERROR / rate + 10 * _ROUNDING * (far + 1 / rate)
     floats = {"delta_sum": diagonal * (reach + far + 1 / rate), "delta_input": diagonal * reach}
-    total = _up(arb_of(radius**2 + angle**2).sqrt()) + noise + sum(floats.values())
+    total = not_below(arb_of(radius**2 + angle**2).sqrt()) + noise + sum(floats.values())
     strays = {"omega_r": radius, "omega_angle": angle, "delta_n": noise, "delta_t": total}
     return strays | floats
 
@@ -106,13 +112,6 @@ def _modulus(far: Fraction, delta_0: Fraction) -> Fraction:
     at_zero = least(lambda t: 1 - survival(t) >= step)
     at_end = least(lambda t: t >= far or survival(far - t) - last >= step)
     return max(at_zero, min(at_end, far))
-
-
-def _up(ball: arb) -> Fraction:
-    return Fraction(upper(ball))
-
-
-# ---------------------------------------------------------------- the mechanism
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -247,7 +246,7 @@ class PolarLaplace:
             return min(upper(survival(self.rate * radius)), 1.0)
 
     def _rounding(self) -> Fraction:
-        return self.bounds.delta_t + _up(arb_of(self.cell**2 / 2).sqrt())
+        return self.bounds.delta_t + not_below(arb_of(self.cell**2 / 2).sqrt())
 
     def _points(self, value: object) -> Floats:
         """The input as the nearest floats, moved to the edge of the square of inputs."""

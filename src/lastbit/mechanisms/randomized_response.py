@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from lastbit.exact import (
     arb_of,
     nonnegative,
     positive,
-    probability,
+    probability as probability_of,
     rational,
     tail_at_most,
     upper,
@@ -27,7 +27,7 @@ from lastbit.exact import (
 from lastbit.laws import Weighted, least
 from lastbit.mechanisms.mechanism import ceiling, exactly_one, level, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
-from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, Sampler, UniformBelow, coin, drawn
+from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, UniformBelow, coin, drawn
 from lastbit.sensitivity import masked
 
 # A coin of this denominator is decided by one word: there is never a tie to refine.
@@ -84,7 +84,12 @@ class RandomizedResponse:
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         exactly_one(epsilon=epsilon, keep=keep)
-        relation = _relation(neighbours)
+        if check_neighbours(neighbours).relation == "add-remove":
+            raise InvalidParameter(
+                "neighbours",
+                problem="is add-remove, but the number of answers is shown",
+                remedy="pass CHANGE_ONE: one answer changed",
+            )
         count = _count(categories)
         if keep is not None:
             kept = _kept(keep, count)
@@ -92,7 +97,7 @@ class RandomizedResponse:
         else:
             loss = positive(epsilon, "epsilon")
             kept = _calibrated(loss, count)
-        set_fields(self, keep=kept, categories=count, epsilon=loss, neighbours=relation)
+        set_fields(self, keep=kept, categories=count, epsilon=loss, neighbours=neighbours)
 
     @classmethod
     def from_truth(
@@ -103,7 +108,9 @@ class RandomizedResponse:
         Theorem  keep = p + (1-p)/k; for two categories epsilon = ln(1 + 2p/(1-p))
         Source   paper 003 (6)-(8), where the other answer is a fair coin
         """
-        truth, count = _truth(probability), _count(categories)
+        remedy = "pass, say, 0.5: half of the answers are true, half are random"
+        truth = probability_of(probability, "probability", one=False, remedy=remedy)
+        count = _count(categories)
         return cls(keep=truth + (1 - truth) / count, categories=count, neighbours=neighbours)
 
     @property
@@ -124,7 +131,7 @@ class RandomizedResponse:
     def release(self, value: Any) -> Any:
         """Perturbed answers: truth values for truth values, integers for integers."""
         answers = categories_in(value, self.categories, "value")
-        sampler = _sampler(1 - self.keep, self.categories)
+        sampler = shifts(1 - self.keep, self.categories)
         size = answers.shape if isinstance(answers, np.ndarray) else None
         return moved(answers, drawn(sampler, size), self.categories)
 
@@ -154,21 +161,6 @@ class RandomizedResponse:
         )
 
 
-# ---------------------------------------------------------------- parameters
-
-
-def _relation(neighbours: object) -> Neighbours:
-    """A relation between inputs of equal length: others differ in the size of the output."""
-    relation = check_neighbours(neighbours)
-    if relation.relation == "add-remove":
-        raise InvalidParameter(
-            "neighbours",
-            problem="is add-remove, but the number of answers is shown",
-            remedy="pass CHANGE_ONE: one answer changed",
-        )
-    return relation
-
-
 def check_listed(categories: int) -> None:
     """Refuse to work something out for each of very many categories."""
     if categories > MOST_LISTED:
@@ -177,11 +169,6 @@ def check_listed(categories: int) -> None:
             problem="are too many to list them all",
             remedy=f"merge or hash them into at most {MOST_LISTED}",
         )
-
-
-def _truth(value: object) -> Fraction:
-    remedy = "pass, say, 0.5: half of the answers are true, half are random"
-    return probability(value, "probability", one=False, remedy=remedy)
 
 
 def _count(categories: object) -> int:
@@ -238,21 +225,19 @@ def _calibrated(epsilon: Fraction, categories: int) -> Fraction:
     return max(1 - Fraction(change, GRID), fair)
 
 
-# ---------------------------------------------------------------- answers
-
-
 def categories_in(value: object, categories: int, name: str) -> int | NDArray[Any]:
     """The answers as a bool, an int, or an array of one of the two; nothing else passes."""
     remedy = f"pass whole numbers from 0 to {categories - 1}"
     if categories == 2:
         remedy += ", or truth values"
+    beyond = InvalidParameter(name, problem="is or holds a category out of range", remedy=remedy)
     if isinstance(value, bool | np.bool_):
         if categories > 2:
             raise WrongType(name, problem="is a truth value", remedy=remedy)
         return bool(value)
     if _is_integer(value):
         if not 0 <= value < categories:
-            _refuse_category(name, remedy)
+            raise beyond
         return int(value)
     try:
         array = np.asarray(value)
@@ -276,17 +261,13 @@ def categories_in(value: object, categories: int, name: str) -> int | NDArray[An
         case _:
             raise WrongType(name, problem="does not hold categories", remedy=remedy)
     if array.size and not (array.min() >= 0 and array.max() < categories):
-        _refuse_category(name, remedy)
+        raise beyond
     return array.astype(np.int64, copy=False)
 
 
 def _is_integer(value: object) -> TypeGuard[int]:
     """Whether it is a whole number; numpy counts time spans among them, we do not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-
-
-def _refuse_category(name: str, remedy: str) -> NoReturn:
-    raise InvalidParameter(name, problem="is or holds a category out of range", remedy=remedy)
 
 
 def moved(answers: Any, shift: Any, categories: int) -> Any:
@@ -296,9 +277,6 @@ def moved(answers: Any, shift: Any, categories: int) -> Any:
     steps = answers + shift
     steps -= categories * (steps >= categories)
     return steps
-
-
-# ---------------------------------------------------------------- coins
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,7 +291,6 @@ class Shift:
     other: UniformBelow
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
-        """`size` independent shifts."""
         changed = self.changed.draw(bits, size)
         shift: NDArray[np.int64] = self.other.draw(bits, size)
         shift += 1
@@ -322,10 +299,6 @@ class Shift:
 
 
 @lru_cache(maxsize=64)
-def _sampler(change: Fraction, categories: int) -> Sampler:
-    return shifts(change, categories)
-
-
 def shifts(
     change: Fraction, categories: int, *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS
 ) -> Coin | Shift:

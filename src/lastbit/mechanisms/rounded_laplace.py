@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, arb_of, nonnegative, upper, whole, working_precision
 from lastbit.mechanisms.lattice import Lattice, floats_of, power_below
-from lastbit.mechanisms.mechanism import Pure, level, moderate, set_fields
+from lastbit.mechanisms.mechanism import Pure, level, moderate, not_below, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, check_neighbours
 from lastbit.sampling import Bits, drawn, words
 
@@ -25,9 +25,6 @@ _PRECISION = 192
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
-
-
-# ---------------------------------------------------------------- the noise
 
 
 def unit_exponential(halvings: Floats, word: Words, *, places: int = PLACES) -> Floats:
@@ -98,9 +95,6 @@ def _leading_zeros(bits: Bits, size: int) -> Floats:
     return zeros
 
 
-# ---------------------------------------------------------------- the certificate
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedBounds:
     """How far the floats stray from the ideal, and what that costs; every figure rounded up.
@@ -144,9 +138,9 @@ def rounded_bounds(
         return None
     ratio = 4 * delta_t / (cell - 2 * delta_t)
     with working_precision(_PRECISION):
-        general = _up(_rim(arb_of(ratio), arb_of(cell / scale)))
+        general = not_below(_rim(arb_of(ratio), arb_of(cell / scale)))
         wide, narrow = (-(-arb_of((cell + s * delta_t) / scale)).expm1() for s in (2, -2))
-        excess = _up(arb_of(2 * delta_t / scale) + (wide / narrow).log())
+        excess = not_below(arb_of(2 * delta_t / scale) + (wide / narrow).log())
     errors = {"delta_0": delta_0, "omega": omega, "delta_n": noise, "delta_t": delta_t}
     return RoundedBounds(**errors, **floats, ratio=ratio, general=general, excess=excess)
 
@@ -156,13 +150,6 @@ def _rim(ratio: arb, exponent: arb) -> arb:
     if exponent > 40:
         return exponent + (ratio + (-exponent).exp()).log()
     return (ratio * exponent.exp()).log1p()
-
-
-def _up(ball: arb) -> Fraction:
-    return Fraction(upper(ball))
-
-
-# ---------------------------------------------------------------- the mechanism
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -252,7 +239,7 @@ class RoundedLaplace(Pure):
         """
         chance = level(beta, "beta")
         with working_precision(_PRECISION):
-            spread = _up(-arb_of(chance).log())
+            spread = not_below(-arb_of(chance).log())
         return spread * self.scale + self._rounding()
 
     def beta(self, error: Number) -> float:

@@ -18,12 +18,13 @@ from lastbit.exact import (
     ln,
     ln_each,
     lower,
+    nearest,
     nonnegative,
     positive,
     upper,
     working_precision,
 )
-from lastbit.mechanisms.lattice import floats_of, nearest
+from lastbit.mechanisms.lattice import floats_of
 from lastbit.mechanisms.mechanism import exactly_one, level, moderate, set_fields
 from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours
 from lastbit.sampling import Bits, drawn, words
@@ -36,9 +37,6 @@ _PRECISION = 128
 _REMEDY = "change the unit of the values"
 
 Floats = NDArray[np.float64]
-
-
-# ---------------------------------------------------------------- the pure function
 
 
 def snapped(value: float, u: float, sign: int, *, epsilon: float, bound: float) -> float:
@@ -70,9 +68,6 @@ def grid_of(epsilon: float) -> float:
     (1.0, 2.0, 2.0)
     """
     return math.ldexp(1.0, 1 - math.frexp(epsilon)[1])
-
-
-# ---------------------------------------------------------------- the noise
 
 
 def full_precision(bits: Bits, size: int) -> tuple[Floats, Floats]:
@@ -123,9 +118,6 @@ class SnappingNoise:
         u, sign = full_precision(bits, size)
         noise: Floats = sign * (ln_each(u) / self.epsilon)
         return noise
-
-
-# ---------------------------------------------------------------- the mechanism
 
 
 def overhead(epsilon: Fraction, bound: Fraction) -> Fraction:

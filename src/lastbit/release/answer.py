@@ -79,16 +79,9 @@ def csv_lines(record: dict[str, Any]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     for row in rows:
-        writer.writerow([_plain(value) for value in row])
+        days = (value.isoformat() if isinstance(value, date) else value for value in row)
+        writer.writerow([str(v).lower() if isinstance(v, bool) else v for v in days])
     return out.getvalue()
-
-
-def _plain(value: Any) -> Any:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def duckdb_relation(record: dict[str, Any]) -> Any:

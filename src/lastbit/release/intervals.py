@@ -13,14 +13,14 @@ Theorem  each confidence interval holds the bounded, noiseless number in at leas
          - quantiles: `tables/plan/ranks.py`, Theorem 3.
          Ends are rounded outwards. Counts are rounded to whole numbers, their ends outwards too
 Differs  the interval covers the noise. It does not cover what bounding, clamping and the grid did
-         to the data: nobody may know whether they did anything
+         to the data: whether they did anything is private
 Checked  tests/release/test_intervals.py
 
 Standard errors: of counts and sums the exact deviation of the noise (for Gaussian noise the root of
 its parameter, which is not below it: CKS20 Corollary 9); of quotients by the delta method, and
 never more than half the range; of quantiles none, as the law of their error is that of the data.
 
-Quotients are worked out in fmpq, flint's rationals: as exact as Fractions, and quicker.
+Quotients are computed in fmpq, flint's rationals: as exact as Fractions, and quicker.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from flint import fmpq
@@ -83,24 +84,21 @@ class MeasureNoise:
     def __init__(self, law: DiscreteLaplace | DiscreteGaussian) -> None:
         self.law = law
         self._bounds: dict[Fraction, int] = {}
-        self.variance = _variance(law)
+        if isinstance(law, DiscreteGaussian):
+            self.variance = law.variance
+            return
+        # of Laplace noise 2q/(1-q)**2 = 1/(2 sinh(1/(2 scale))**2), rounded up
+        with working_precision(128):
+            half = arb_of(1 / (2 * law.scale))
+            # 1/sinh(x) = 2 exp(-x)/(1 - exp(-2x)): no large numbers, whatever the scale
+            inverse = 2 * (-half).exp() / -(-2 * half).expm1()
+            self.variance = Fraction(upper(inverse * inverse / 2))
 
     def accuracy(self, beta: Fraction) -> int:
         """The least a with P[abs(noise) > a] <= beta, exactly."""
         if beta not in self._bounds:
             self._bounds[beta] = max(self.law.quantile(1 - beta / 2), 0)
         return self._bounds[beta]
-
-
-def _variance(law: DiscreteLaplace | DiscreteGaussian) -> Fraction:
-    """Of Laplace noise 2q/(1-q)**2 = 1/(2 sinh(1/(2 scale))**2), rounded up."""
-    if isinstance(law, DiscreteGaussian):
-        return law.variance
-    with working_precision(128):
-        half = arb_of(1 / (2 * law.scale))
-        # 1/sinh(x) = 2 exp(-x)/(1 - exp(-2x)): no large numbers, whatever the scale
-        inverse = 2 * (-half).exp() / -(-2 * half).expm1()
-        return Fraction(upper(inverse * inverse / 2))
 
 
 def columns_of(plan: Plan, noisy: Noisy) -> list[Column]:
@@ -123,27 +121,32 @@ class _Maker:
 
     def columns(self, recipe: Recipe) -> Iterator[Column]:
         part = recipe.aggregate
-        if part.function == "histogram":
-            yield from self._histogram(recipe)
+        if part.function != "histogram":
+            cells = list(self._cells(recipe))
+            yield Column(name=part.name, function=part.function, aggregate=part.name, cells=cells)
             return
-        cells = list(self._cells(recipe))
-        yield Column(name=part.name, function=part.function, aggregate=part.name, cells=cells)
+        name, edges = recipe.measures["bins"], part.edges or ()
+        for i, pair in enumerate(pairwise(edges)):
+            counts = [bins[i] for bins in self.noisy.bins[name]]
+            cells = list(_count_cells(counts, self.noise[name], self.one))
+            low, high = (shown(end).strip("'") for end in pair)
+            last = "]" if i == len(edges) - 2 else ")"  # letter for letter as the checker writes it
+            called = f"{part.name} [{low}, {high}{last}"
+            yield Column(
+                name=called, function="histogram", aggregate=part.name, cells=cells, bin=pair
+            )
 
     def _cells(self, recipe: Recipe) -> Iterable[Cell]:
         part = recipe.aggregate
         match part.function:
-            case "count":
-                return self._counts(recipe.measures["rows"], self.one)
-            case "count_units":
-                return self._counts(recipe.measures["units"], 1)
+            case "count" | "count_units":
+                rows = part.function == "count"
+                name, one = recipe.measures["rows" if rows else "units"], self.one if rows else 1
+                return _count_cells(self.noisy.entries[name], self.noise[name], one)
             case "sum":
                 return self._sums(recipe)
-            case "mean":
-                return self._quotients(recipe, mean_cell)
-            case "variance":
-                return self._quotients(recipe, variance_cell)
-            case "std":
-                return self._quotients(recipe, deviation_cell)
+            case "mean" | "variance" | "std":
+                return self._quotients(recipe, _QUOTIENTS[part.function])
             case "quantile":
                 return self._quantiles(recipe)
             case "min" | "max":
@@ -151,41 +154,22 @@ class _Maker:
             case "histogram":
                 raise AssertionError  # has a column a bin
 
-    def _counts(self, name: str, one: int) -> Iterator[Cell]:
-        return _count_cells(self.noisy.entries[name], self.noise[name], one)
-
-    def _histogram(self, recipe: Recipe) -> Iterator[Column]:
-        part, name = recipe.aggregate, recipe.measures["bins"]
-        assert part.edges is not None
-        last = len(part.edges) - 2
-        for i, pair in enumerate(pairwise(part.edges)):
-            counts = [bins[i] for bins in self.noisy.bins[name]]
-            yield Column(
-                name=_bin_name(part.name, pair, closed=i == last),
-                function="histogram",
-                aggregate=part.name,
-                cells=list(_count_cells(counts, self.noise[name], self.one)),
-                bin=pair,
-            )
-
     def _sums(self, recipe: Recipe) -> Iterator[Cell]:
         """Step times the integers, and the centre times the rows where integers are centred."""
         name, rows = recipe.measures["values"], recipe.measures.get("rows")
         measure, noise = self.measures[name], self.noise[name]
         factor = measure.step / self.one
+        values = [factor * integer for integer in self.noisy.entries[name]]
         if rows is None:
             half = factor * noise.accuracy(_BETA)
             error = math.sqrt(noise.variance) * float(factor)
-            for integer in self.noisy.entries[name]:
-                value = factor * integer
-                yield Cell(float(value), error, lower(value - half), upper(value + half))
-            return
-        centre, others = measure.centre / self.one, self.noise[rows]
-        half = factor * noise.accuracy(_BETA / 2) + abs(centre) * others.accuracy(_BETA / 2)
-        error = math.sqrt(factor**2 * noise.variance + centre**2 * others.variance)
-        counts = self.noisy.entries[rows]
-        for integer, count in zip(self.noisy.entries[name], counts, strict=True):
-            value = factor * integer + centre * count
+        else:
+            centre, others = measure.centre / self.one, self.noise[rows]
+            half = factor * noise.accuracy(_BETA / 2) + abs(centre) * others.accuracy(_BETA / 2)
+            error = math.sqrt(factor**2 * noise.variance + centre**2 * others.variance)
+            counts = self.noisy.entries[rows]
+            values = [value + centre * n for value, n in zip(values, counts, strict=True)]
+        for value in values:
             yield Cell(float(value), error, lower(value - half), upper(value + half))
 
     def _quotients(self, recipe: Recipe, cell: Callable[[Box], Cell]) -> Iterator[Cell]:
@@ -212,12 +196,8 @@ class _Maker:
         for i, first, final in zip(value, low, high, strict=True):
             start, end = edges[min(max(first, 0), last)], edges[min(max(final + 1, 0), last)]
             # where a draw failed the ends may be in disorder: the interval only ever widens
-            yield Cell(
-                float(points[i]),
-                None,
-                lower(min(start, end, points[i])),
-                upper(max(start, end, points[i])),
-            )
+            ends = start, end, points[i]
+            yield Cell(float(points[i]), None, lower(min(ends)), upper(max(ends)))
 
     def _extremes(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate
@@ -229,9 +209,6 @@ class _Maker:
             else:
                 low, high = edges[max(i, 0)], edges[-1]
             yield Cell(float(points[i]), None, lower(low), upper(high))
-
-
-# ---------------------------------------------------------------- single numbers
 
 
 def _count_cells(counts: Iterable[int], noise: MeasureNoise, one: int) -> Iterator[Cell]:
@@ -247,12 +224,6 @@ def _points(part: Aggregate, edges: tuple[Fraction, ...]) -> list[Fraction]:
     if part.step is not None and edges[1] - edges[0] == part.step:
         return list(edges[:-1])
     return [(a + b) / 2 for a, b in pairwise(edges)]
-
-
-def _bin_name(name: str, ends: tuple[Fraction, Fraction], *, closed: bool) -> str:
-    """Letter for letter as the checker writes it."""
-    low, high = (shown(end).strip("'") for end in ends)
-    return f"{name} [{low}, {high}{']' if closed else ')'}"
 
 
 Interval: TypeAlias = tuple[fmpq, fmpq]
@@ -350,6 +321,11 @@ def deviation_cell(box: Box) -> Cell:
     half = (box.bounds[1] - box.bounds[0]) / 4  # of the root of `most`
     spread = _root_up_to(error / (4 * value), half) if value > 0 else None
     return Cell(_square_root(value), spread, start, end)
+
+
+_QUOTIENTS: Mapping[str, Callable[[Box], Cell]] = MappingProxyType(
+    {"mean": mean_cell, "variance": variance_cell, "std": deviation_cell}
+)
 
 
 def exact(number: Fraction) -> fmpq:

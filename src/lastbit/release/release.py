@@ -150,22 +150,17 @@ def released(
         raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
     _check_columns(plan)
     books = _opened(ledger, card)
-    if books is None:
-        answer = _unrecorded(plan, sql)
-    else:
+    if books is not None:
         label = person if who is None or who == person else f"{who} (as {person})"
         answer = _recorded(plan, books, who=label, fresh=fresh, sql=sql)
+    elif card.budget is not None and not plan.cost.within(card.budget):
+        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
+    else:
+        note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
+        said: Any = {"question": _question(plan, None), "sql": sql, "notes": (note,)}
+        made = sealed(lambda: _made(plan, **said), words=_NOT_MADE)
+        answer = Answer(made, spared_by(card))
     return answer.consistent() if consistent else answer
-
-
-def _unrecorded(plan: Plan, sql: str | None) -> Answer:
-    budget = plan.card.budget
-    if budget is not None and not plan.cost.within(budget):
-        raise BudgetExceeded(f"the answer costs more than all of the budget of {plan.card.name}")
-    note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
-    question = _question(plan, None)
-    made = sealed(lambda: _made(plan, question=question, sql=sql, notes=(note,)), words=_NOT_MADE)
-    return Answer(made, spared_by(plan.card))
 
 
 def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | None) -> Answer:
@@ -294,14 +289,9 @@ def _types(query: Query, card: DataCard) -> list[list[str]]:
 
 def _check_columns(plan: Plan) -> list[dict[str, Any]]:
     """The columns of an answer without rows, so that what cannot be made fails here."""
-    names = [measure.name for measure in plan.measures]
+    none: dict[str, list[Any]] = {measure.name: [] for measure in plan.measures}
     pairs = [(r.aggregate.name, role) for r in plan.recipes for role in ("value", "low", "high")]
-    nothing = Noisy(
-        keys=[],
-        entries={name: [] for name in names},
-        bins={name: [] for name in names},
-        ranks={pair: [] for pair in pairs},
-    )
+    nothing = Noisy(keys=[], entries=none, bins=none, ranks={pair: [] for pair in pairs})
     found = _told(plan, columns_of(plan, nothing))
     if len({column["name"].lower() for column in found}) != len(found):
         raise InvalidParameter(

@@ -10,12 +10,10 @@ reader's light or dark scheme, and every text in them is escaped. Both are `Mark
 | file | holds |
 |---|---|
 | `charts.py` | one frame, one look; curves, bars, stems and output laws as SVG |
-| `page.py`, `templates/` | the HTML shell, the style sheet, and a template for each kind of page |
-| `words.py` | names that strangers chose, amounts and prices, fit to print |
+| `page.py`, `templates/` | words fit to print; the HTML shell, a template for each kind of page |
 | `plan.py` | a plan in words, the same on every screen |
 | `answer.py` | an answer: numbers with intervals, tables, charts, its page |
 | `certificate.py`, `proofs.py` | what a certificate claims, its page and LaTeX; its proof |
-| `audit.py` | the page of an audit |
 | `figures.py` | figures of the theory, worked out exactly |
 | `maps.py` | maps of true and noisy places |
 """

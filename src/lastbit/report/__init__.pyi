@@ -6,10 +6,6 @@ from lastbit.report.answer import (
     table_of as table_of,
     totals_of as totals_of,
 )
-from lastbit.report.audit import (
-    AuditStory as AuditStory,
-    audit_page as audit_page,
-)
 from lastbit.report.certificate import (
     Claim as Claim,
     certificate_latex as certificate_latex,
@@ -32,8 +28,10 @@ from lastbit.report.charts import (
     Zone as Zone,
     chart as chart,
     law_picture as law_picture,
+    middle as middle,
     picture as picture,
     powers_of_ten as powers_of_ten,
+    raised as raised,
 )
 from lastbit.report.figures import (
     admissible_figure as admissible_figure,
@@ -49,14 +47,17 @@ from lastbit.report.maps import (
     PlaceMap as PlaceMap,
     place_map as place_map,
 )
-from lastbit.report.plan import (
-    plan_words as plan_words,
-    title_of as title_of,
-)
-from lastbit.report.words import (
+from lastbit.report.page import (
+    AuditStory as AuditStory,
+    amount as amount,
+    audit_page as audit_page,
     price as price,
     printable as printable,
     quoted as quoted,
+)
+from lastbit.report.plan import (
+    plan_words as plan_words,
+    title_of as title_of,
 )
 
 __all__ = [

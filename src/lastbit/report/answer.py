@@ -24,9 +24,8 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.charts import Axis, Frame, box, element, line, round_ticks, text
-from lastbit.report.page import rendered
+from lastbit.report.page import CURRENCIES, amount, grouped, listed, price, printable, rendered
 from lastbit.report.plan import record_words, title_of, unit_word
-from lastbit.report.words import CURRENCIES, amount, grouped, listed, price, printable
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -59,7 +58,9 @@ def shown_cell(cell: Record) -> Shown:
     value, low, high = cell["value"], cell["low"], cell["high"]
     if low is None or high is None:
         return Shown("unknown" if value is None else _fixed(value, 3, ROUND_HALF_EVEN), "unknown")
-    places = _places(value, low, high)
+    places, half = 0, float(high - low) / 2
+    if any(number is not None and number != int(number) for number in (value, low, high)):
+        places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
     ends = f"{_fixed(low, places, ROUND_FLOOR)} to {_fixed(high, places, ROUND_CEILING)}"
     if value is None:
         return Shown("unknown", ends)
@@ -72,18 +73,8 @@ def shown_cell(cell: Record) -> Shown:
     return Shown(_fixed(value, places, ROUND_HALF_EVEN), interval)
 
 
-def _places(*numbers: float | None) -> int:
-    """Decimals that show two digits of the half width; none where all numbers are whole."""
-    known = [number for number in numbers if number is not None]
-    if all(number == int(number) for number in known):
-        return 0
-    half = float(known[-1] - known[-2]) / 2
-    return min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
-
-
 def _rounded(number: Decimal, places: int, rounding: str) -> Decimal:
-    wide = Context(prec=800, rounding=rounding)
-    return wide.quantize(number, Decimal(1).scaleb(-places))
+    return Context(prec=800, rounding=rounding).quantize(number, Decimal(1).scaleb(-places))
 
 
 def _fixed(number: float, places: int, rounding: str) -> str:
@@ -134,16 +125,14 @@ def table_of(record: Record, *, width: int, most: int) -> AnswerTable:
 
 def wide_table(record: Record, *, most: int) -> AnswerTable:
     """A line for each group: its keys, then two columns for every number."""
-    keys = [_name(column) for column in record["columns"] if column["role"] == "key"]
-    rows = []
-    for row in record["rows"][:most]:
-        cells = [_key(key, _LONGEST_KEY) for key in row["keys"]]
-        for cell in row["cells"]:
-            shown = shown_cell(cell)
-            cells += [shown.value, shown.interval]
-        rows.append(tuple(cells))
+    keys = _keys(record)
     values = (heading for column in _values(record) for heading in (_name(column), "± 95 %"))
     headings = (*keys, *values)
+    rows = []
+    for row in record["rows"][:most]:
+        shown = [shown_cell(cell) for cell in row["cells"]]
+        numbers = (text for cell in shown for text in (cell.value, cell.interval))
+        rows.append((*(_key(key, _LONGEST_KEY) for key in row["keys"]), *numbers))
     return AnswerTable(
         headings=headings,
         rows=tuple(rows),
@@ -154,15 +143,16 @@ def wide_table(record: Record, *, most: int) -> AnswerTable:
 
 def long_table(record: Record, *, most: int) -> AnswerTable:
     """A line for each number: the keys of its group, its name, itself; bars for histograms."""
-    keys = [_name(column) for column in record["columns"] if column["role"] == "key"]
-    columns = _values(record)
-    longest = _longest(record, columns)
+    keys, columns = _keys(record), _values(record)
+    bars = all(column["function"] == "histogram" for column in columns)
+    counts = [cell["value"] for row in record["rows"] for cell in row["cells"]] if bars else []
+    longest = float(max([0, *counts]))
     rows = []
     for row in record["rows"][:most]:
         group = [_key(key, _LONGEST_KEY) for key in row["keys"]]
         for column, cell in zip(columns, row["cells"], strict=True):
             shown = shown_cell(cell)
-            bar = (_bar(cell, longest),) if longest else ()
+            bar = ["█" * max(round(_BAR * float(cell["value"]) / longest), 0)] if longest else []
             rows.append((*group, _name(column), shown.value, shown.interval, *bar))
     return AnswerTable(
         headings=(*keys, "what", "value", "± 95 %", *([""] if longest else [])),
@@ -228,15 +218,8 @@ def _below(record: Record) -> list[str]:
     return more + [f"total of {name}: {total}" for name, total in totals_of(record)]
 
 
-def _longest(record: Record, columns: Sequence[Record]) -> float:
-    """The greatest count of the histogram, if nothing else was asked for; 0 for no bars."""
-    if any(column["function"] != "histogram" for column in columns):
-        return 0
-    return float(max((cell["value"] for row in record["rows"] for cell in row["cells"]), default=0))
-
-
-def _bar(cell: Record, longest: float) -> str:
-    return "█" * max(round(_BAR * float(cell["value"]) / longest), 0) if longest > 0 else ""
+def _keys(record: Record) -> list[str]:
+    return [_name(column) for column in record["columns"] if column["role"] == "key"]
 
 
 def _values(record: Record) -> list[Record]:
@@ -345,7 +328,14 @@ def question_sentences(record: Record) -> list[str]:
     query = record["asked"]["query"]
     first = f"Of the table {printable(query['table'], 60)}"
     if query["keys"]:
-        first += f", for each {listed([_key_words(key) for key in query['keys']])}"
+        keys = []
+        for key in query["keys"]:
+            name, inner = printable(key["name"], 60), expression_words(key["expression"])
+            named = name if inner.lower() == name.lower() else f"{name} = {inner}"
+            values = key["values"]
+            how = "keys found privately" if values is None else f"{len(values):,} declared keys"
+            keys.append(f"{named} ({how})")
+        first += f", for each {listed(keys)}"
     sentences = [first + ":"]
     for join in query["joins"]:
         sentences.append(f"Joined with the public table {printable(join['table'], 60)}.")
@@ -362,14 +352,6 @@ def question_sentences(record: Record) -> list[str]:
     return [*sentences, f"After the noise, {listed(after)}."] if after else sentences
 
 
-def _key_words(key: Record) -> str:
-    name, inner = printable(key["name"], 60), expression_words(key["expression"])
-    named = name if inner.lower() == name.lower() else f"{name} = {inner}"
-    values = key["values"]
-    how = "keys found privately" if values is None else f"{len(values):,} declared keys"
-    return f"{named} ({how})"
-
-
 # ---------------------------------------------------------------- what is promised
 
 _LARGEST_EXPONENT = 10_000
@@ -379,15 +361,12 @@ def promise_sentences(record: Record) -> list[str]:
     """The guarantee for somebody who has never heard of epsilon; numbers are rounded up."""
     unit = unit_word(record)
     cost = {name: Fraction(number) for name, number in record["cost"].items()}
+    hidden, fact = f"whether any one {unit} is in the table", f"one {unit} is in the table"
+    pair = "with them as without"
     if record["plan"]["neighbours"] == "change-one":
-        hidden, fact = (
-            f"what the rows of any one {unit} say",
-            f"the rows of one {unit} say one thing and not another",
-        )
+        hidden = f"what the rows of any one {unit} say"
+        fact = f"the rows of one {unit} say one thing and not another"
         pair = "for these rows as for any other rows of theirs"
-    else:
-        hidden, fact = f"whether any one {unit} is in the table", f"one {unit} is in the table"
-        pair = "with them as without"
     first = f"The answer hides {hidden}: every number in it is partly chance."
     likely = "Whatever can be read from it is at most {} times as likely " + pair
     if cost["rho"]:
@@ -397,15 +376,16 @@ def promise_sentences(record: Record) -> list[str]:
             f"{likely.format(likelihood_factor(Fraction(implied.epsilon)))}, but for a probability "
             "of one in a million; other such pairs follow from the price ρ as well.",
         ]
-    factor = likelihood_factor(cost["epsilon"])
+    likely = likely.format(likelihood_factor(cost["epsilon"]))
     if cost["delta"]:
-        level = amount(cost["delta"], up=True)
-        return [first, f"{likely.format(factor)}, but for a probability of {level}."]
+        return [first, f"{likely}, but for a probability of {amount(cost['delta'], up=True)}."]
+    # by Bayes' rule, even odds become at most exp(epsilon) to 1
+    odds = Ball.of(min(cost["epsilon"], Fraction(_LARGEST_EXPONENT))).exp().ends[1]
     return [
         first,
-        f"{likely.format(factor)}.",
+        f"{likely}.",
         f"Even someone who knows all else, and thought it as likely as not (50 %) that {fact}, can "
-        f"be at most {_belief(cost['epsilon'])} % sure after reading it.",
+        f"be at most {rounded_up(100 * odds / (1 + odds), 3)} % sure after reading it.",
     ]
 
 
@@ -418,12 +398,6 @@ def likelihood_factor(epsilon: Fraction) -> str:
     if epsilon > _LARGEST_EXPONENT:
         return f"exp({amount(epsilon, up=True)})"
     return grouped(rounded_up(Ball.of(epsilon).exp().ends[1], 3))
-
-
-def _belief(epsilon: Fraction) -> str:
-    """By Bayes' rule, even odds become at most exp(epsilon) to 1: in percent, rounded up."""
-    odds = Ball.of(min(epsilon, Fraction(_LARGEST_EXPONENT))).exp().ends[1]
-    return rounded_up(100 * odds / (1 + odds), 3)
 
 
 # ---------------------------------------------------------------- charts
@@ -508,12 +482,8 @@ def _measure(
 
 def _domain(cells: Sequence[Record], *, bars: bool) -> tuple[float, float]:
     """From the least end of an interval to the greatest, 0 included where bars need it."""
-    ends = [
-        float(number)
-        for cell in cells
-        for number in (cell["low"], cell["high"], cell["value"])
-        if number is not None and math.isfinite(number)
-    ]
+    numbers = (cell[end] for cell in cells for end in ("low", "high", "value"))
+    ends = [float(n) for n in numbers if n is not None and math.isfinite(n)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     if bars or 0 <= low <= 0.4 * high:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -528,36 +498,30 @@ def _histograms(
 ) -> Iterator[Markup]:
     """One chart for each group, all to one scale."""
     edges = [columns[places[0]]["bin"][0], *(columns[place]["bin"][1] for place in places)]
+    labels = [amount(Fraction(edge), up=True) for edge in edges]
     groups = [[row["cells"][place] for place in places] for row in rows]
     ends = [float(cell[end]) for cells in groups for cell in cells for end in ("low", "high")]
     domain = (min([0.0, *ends]), max([1.0, *ends]) * 1.02)
-    width = 430 if len(rows) > 1 else _WIDTH
-    for row, cells in zip(rows, groups, strict=True):
-        title = f"{name}, {_group(row, 40)}" if row["keys"] else name
-        lines = [text(0, 18, "heading", title), *_bins(cells, edges, domain, width)]
-        yield _svg(f"{title}: rows in each range, with 95 % intervals", width, 268, lines)
-
-
-def _bins(
-    cells: Sequence[Record], edges: Sequence[str], domain: tuple[float, float], width: int
-) -> Iterator[Markup]:
     heights = round_ticks(*domain, most=4)
+    width = 430 if len(rows) > 1 else _WIDTH
     left = max(len(label) for _, label in heights) * _LETTER + 12
-    slot = (width - left - 14) / len(cells)
-    labels = [amount(Fraction(edge), up=True) for edge in edges]
+    slot = (width - left - 14) / len(places)
     every = max(math.ceil((max(map(len, labels)) * _LETTER + 10) / slot), 1)
-    edge_ticks = tuple((float(i), label) for i, label in enumerate(labels))[::every]
-    across = Axis(ends=(0, len(cells)), ticks=edge_ticks, grid=False)
+    ticks = tuple((float(i), label) for i, label in enumerate(labels))[::every]
+    across = Axis(ends=(0, len(places)), ticks=ticks, grid=False)
     up = Axis(ends=domain, ticks=heights)
     frame = Frame(left, _BARS_TOP, width - left - 14, _BARS_HEIGHT, across, up)
-    yield from frame.lines()
-    for i, cell in enumerate(cells):
-        top, foot = sorted((frame.y(float(cell["value"])), frame.y(0.0)))
-        yield box("bar", frame.x(i + 0.06), top, slot * 0.88, max(foot - top, 0.5))
-        middle, cap = frame.x(i + 0.5), min(slot * 0.2, 5.0)
-        low, high = frame.y(float(cell["low"])), frame.y(float(cell["high"]))
-        yield line("whisker", middle, low, middle, high)
-        yield from (line("whisker", middle - cap, y, middle + cap, y) for y in (low, high))
+    for row, cells in zip(rows, groups, strict=True):
+        title = f"{name}, {_group(row, 40)}" if row["keys"] else name
+        lines = [text(0, 18, "heading", title), *frame.lines()]
+        for i, cell in enumerate(cells):
+            top, foot = sorted((frame.y(float(cell["value"])), frame.y(0.0)))
+            lines.append(box("bar", frame.x(i + 0.06), top, slot * 0.88, max(foot - top, 0.5)))
+            middle, cap = frame.x(i + 0.5), min(slot * 0.2, 5.0)
+            low, high = frame.y(float(cell["low"])), frame.y(float(cell["high"]))
+            lines.append(line("whisker", middle, low, middle, high))
+            lines += (line("whisker", middle - cap, y, middle + cap, y) for y in (low, high))
+        yield _svg(f"{title}: rows in each range, with 95 % intervals", width, 268, lines)
 
 
 def _group(row: Record, most: int) -> str:
@@ -615,6 +579,16 @@ def _answer(record: Record) -> dict[str, Any]:
     histograms = any(column["function"] == "histogram" for column in columns)
     single = len(rows) == 1 and not rows[0]["keys"]
     most = MOST_HISTOGRAMS if histograms else MOST_GROUPS
+    figures = [  # the numbers of an answer without groups, to be shown large
+        (_name(column), (shown := shown_cell(cell)).value, shown.interval)
+        for column, cell in (zip(columns, rows[0]["cells"], strict=True) if single else ())
+        if column["function"] != "histogram"
+    ]
+    wide = len(columns) <= _MOST_COLUMNS and not histograms
+    table = (wide_table if wide else long_table)(record, most=MOST_ROWS)
+    if not table.headings[-1]:  # bars of letters are for terminals
+        cut = tuple(row[:-1] for row in table.rows)
+        table = replace(table, headings=table.headings[:-1], rows=cut)
     unit, entry = unit_word(record), record.get("entry")
     whole = json.dumps(record["certificate"], indent=1, ensure_ascii=True)
     digests = [("certificate", record["certificate"].get("digest", "none"))]
@@ -635,34 +609,16 @@ def _answer(record: Record) -> dict[str, Any]:
         ],
         "sql": "\n".join(printable(words, 2000) for words in str(sql).splitlines()),
         "shown": bool(rows),
-        "figures": _figures(columns, rows[0]["cells"]) if single else [],
+        "figures": figures,
         "charts": answer_charts(record) if rows else [],
         "cut": most if len(rows) > most else None,
-        "table": _table(record, histograms=histograms)
-        if rows and (histograms or not single)
-        else None,
+        "table": table if rows and (histograms or not single) else None,
         "totals": totals_of(record),
         "plan": record_words(record),
         "notes": [printable(note, 1000) for note in record["notes"]],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole if len(whole) <= _MOST_JSON else None,
     }
-
-
-def _figures(columns: Sequence[Record], cells: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """The numbers of an answer without groups, to be shown large."""
-    pairs = zip(columns, map(shown_cell, cells), strict=True)
-    return [(_name(c), s.value, s.interval) for c, s in pairs if c["function"] != "histogram"]
-
-
-def _table(record: Record, *, histograms: bool) -> AnswerTable:
-    if len(_values(record)) <= _MOST_COLUMNS and not histograms:
-        return wide_table(record, most=MOST_ROWS)
-    table = long_table(record, most=MOST_ROWS)
-    if table.headings[-1]:
-        return table
-    # bars of letters are for terminals
-    return replace(table, headings=table.headings[:-1], rows=tuple(row[:-1] for row in table.rows))
 
 
 def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:

@@ -19,11 +19,12 @@ from markupsafe import Markup
 from lastbit.errors import InvalidParameter
 from lastbit.exact import floor_log2, rounded_down, rounded_up
 from lastbit.report.charts import Panel, Series, Stems, inline, picture, round_ticks, tick_label
-from lastbit.report.page import rendered
+from lastbit.report.page import CURRENCIES, amount, quoted, rendered
 from lastbit.report.plan import composition_sentence, plan_rows
 from lastbit.report.proofs import (
     Rule,
     down,
+    exact,
     float_name,
     in_latex,
     latex_proof,
@@ -32,7 +33,6 @@ from lastbit.report.proofs import (
     proof_of,
     up,
 )
-from lastbit.report.words import CURRENCIES, amount, quoted
 from lastbit.verify import expression_from_json, format_from_json, number, text as expression_text
 
 Facts: TypeAlias = tuple[tuple[str, str], ...]
@@ -85,12 +85,11 @@ def only_probed(certificate: Json) -> bool:
 
 
 def _snapping(claim: Json, _: Json) -> Claim:
-    epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
-    loss, delta = number(claim["loss"]), number(claim["delta"])
+    epsilon, loss, delta = (number(claim[name]) for name in ("epsilon", "loss", "delta"))
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentences = (
-        f"The snapping mechanism in {claim['format']}, with ε = {amount(epsilon, up=True)} and "
-        f"results within ±{amount(bound, up=True)}: for every two inputs at most 1 apart and for "
+        f"The snapping mechanism in {claim['format']}, with ε = {exact(claim['epsilon'])} and "
+        f"results within ±{exact(claim['bound'])}: for every two inputs at most 1 apart and for "
         "every output, the logarithm of the ratio of its two probabilities is at most "
         f"{_above(loss, epsilon)}" + (", but for outputs that δ pays for." if delta else "."),
         "It holds for all inputs of the format, not only for some that were tried.",
@@ -98,8 +97,8 @@ def _snapping(claim: Json, _: Json) -> Claim:
     facts = (
         ("mechanism", "snapping: clamp, add noise, round to the grid, clamp"),
         ("format", str(claim["format"])),
-        ("ε of the noise", amount(epsilon, up=True)),
-        ("bound", f"±{amount(bound, up=True)}"),
+        ("ε of the noise", exact(claim["epsilon"])),
+        ("bound", f"±{exact(claim['bound'])}"),
         ("inputs apart", str(claim["distance"])),
         ("loss, all counted", rounded_up(loss, _MANY)),
         ("floats add", up(loss - epsilon)),
@@ -110,15 +109,14 @@ def _snapping(claim: Json, _: Json) -> Claim:
 
 
 def _rounding(claim: Json, body: Json) -> Claim:
-    epsilon, cell = number(claim["epsilon"]), number(claim["cell"])
-    distance = number(claim["sensitivity"])
-    low, high = (amount(number(end), up=True) for end in claim["region"])
+    epsilon, cell, distance = number(claim["epsilon"]), exact(claim["cell"]), claim["sensitivity"]
+    low, high = map(exact, claim["region"])
     ideal = epsilon - number(body["excess"])
     total = _above(epsilon, ideal)
     sentences = (
-        f"The code's sum is rounded to the nearest multiple of {amount(cell, up=True)}, and what "
+        f"The code's sum is rounded to the nearest multiple of {cell}, and what "
         f"lies beyond [{low}, {high}] is moved to its nearer end. For every two values in that "
-        f"region at most {amount(distance, up=True)} apart and for every result, the logarithm of "
+        f"region at most {exact(distance)} apart and for every result, the logarithm of "
         f"the ratio of its two probabilities is at most {total}.",
         f"In exact arithmetic the noise would cost {amount(ideal, up=True)}; the rest is the price "
         "of the floats and of the generator.",
@@ -126,25 +124,20 @@ def _rounding(claim: Json, body: Json) -> Claim:
     about = tuple(fact for record in claim["code"] for fact in _named(record)) or (
         ("about", "the steps below; no code is named"),
     )
-    one = len(claim["programs"]) == 1
-    programs = tuple(
-        ("code" if one else f"code, sign {sign}", _code(rows))
-        for rows, sign in zip(claim["programs"], ("+1", "-1"), strict=False)
-    )
+    names = ("code",) if len(claim["programs"]) == 1 else ("code, sign +1", "code, sign -1")
+    programs = zip(names, map(_code, claim["programs"]), strict=False)
     if "scale" in body:
-        noise = f"Laplace noise of scale {amount(number(body['scale']), up=True)}"
+        noise = f"Laplace noise of scale {exact(body['scale'])}"
     else:
-        rate = amount(number(claim["rate"]), up=True)
-        noise = (
-            f"declared, not proved: its density changes by at most a factor e**({rate} d) over d"
-        )
+        most = f"a factor e**({exact(claim['rate'])} d) over d"
+        noise = f"declared, not proved: its density changes by at most {most}"
     facts = (
         *about,
         *programs,
         ("noise", noise),
-        ("rounded to", f"multiples of {amount(cell, up=True)}"),
+        ("rounded to", f"multiples of {cell}"),
         ("region", f"[{low}, {high}]"),
-        ("values apart", amount(distance, up=True)),
+        ("values apart", exact(distance)),
         *_query(claim, body),
         ("uniform", uniform_words(claim["uniform"])),
         ("machine", _machine(claim)),
@@ -183,9 +176,9 @@ def _query(claim: Json, body: Json) -> Facts:
 def _error_bound(claim: Json, _: Json) -> Claim:
     error = up(number(claim["error"]))
     least, most = (number(end) for end in claim["computed"])
-    sentences = (
+    sentence = (
         f"For all inputs in these ranges the machine's result is at most {error} away from the "
-        "exact one.",
+        "exact one."
     )
     facts = (
         ("code", _code(claim["expression"])),
@@ -194,7 +187,7 @@ def _error_bound(claim: Json, _: Json) -> Claim:
         ("result from", f"{down(least)} to {up(most)}"),
         ("error", error),
     )
-    return Claim("How far float code strays", f"error ≤ {error}", sentences, facts)
+    return Claim("How far float code strays", f"error ≤ {error}", (sentence,), facts)
 
 
 def _above(total: Fraction, ideal: Fraction) -> str:
@@ -204,19 +197,14 @@ def _above(total: Fraction, ideal: Fraction) -> str:
 
 def _machine(claim: Json) -> str:
     """The format of the machine, and what its library is assumed to keep to."""
-    functions = ", ".join(
-        f"{name} within {amount(number(ulps), up=True)} ulp"
-        for name, ulps in sorted(claim["ulps"].items())
-    )
+    pairs = sorted(claim["ulps"].items())
+    functions = ", ".join(f"{name} within {exact(ulps)} ulp" for name, ulps in pairs)
     return f"{format_from_json(claim['format']).name}; {functions}"
 
 
 def _ranges(ranges: Json) -> Facts:
     return tuple(
-        (
-            f"{quoted(name)} from",
-            f"{amount(number(low), up=False)} to {amount(number(high), up=True)}",
-        )
+        (f"{quoted(name)} from", f"{amount(number(low), up=False)} to {exact(high)}")
         for name, (low, high) in sorted(ranges.items())
     )
 
@@ -328,8 +316,8 @@ def _monotone(claim: Json, body: Json) -> Facts:
         return (("monotone", "probed, not proved: see the assumptions"),)
     many = len(body["programs"]) > 1
     names = [f"code, sign {sign:+d}" if many else "code" for sign in claim["signs"] or [0]]
-    steps = zip(names, body["programs"], strict=True)
-    return (("monotone", "proved from its steps"), *((name, _code(rows)) for name, rows in steps))
+    steps = zip(names, map(_code, body["programs"]), strict=True)
+    return (("monotone", "proved from its steps"), *steps)
 
 
 def _about(claim: Json) -> Facts:
@@ -378,9 +366,7 @@ def certificate_page(certificate: Json, *, file: str | None = None) -> Markup:
         claim=claim,
         refuted=certificate["kind"] == "refutation" or "infinite" in claim.verdict,
         assumptions=certificate["assumptions"],
-        picture=None
-        if panel is None
-        else inline(picture("Two inputs, output by output", (panel,))),
+        picture=panel and inline(picture("Two inputs, output by output", (panel,))),
         steps=_steps(proof_of(certificate)),
         certificate=certificate,
         file=file,
@@ -511,5 +497,4 @@ def _stems(laws: list[dict[float, float]], names: list[str], words: str) -> Pane
         places=(low - room, high + room),
         ticks=round_ticks(low, high, most=6) if high > low else ((low, tick_label(low)),),
         axis="output",
-        heights=tuple((tallest * i / 2, f"{tallest * i / 2:.3g}") for i in range(3)),
     )

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from string import Template
 from types import MappingProxyType
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from markupsafe import Markup, escape
 
 from lastbit.doors import content
+from lastbit.exact import Ball, rounded_near
 
 Point: TypeAlias = tuple[float, float]
 Range: TypeAlias = tuple[float, float]
@@ -145,12 +146,9 @@ def inline(svg: Markup) -> Markup:
     return Markup(svg.replace(f"<style>{STYLE}</style>\n", ""))
 
 
-def line(
-    kind: str, left: float, top: float, right: float, bottom: float, *, dashes: str = ""
-) -> Markup:
+def line(kind: str, left: float, top: float, right: float, bottom: float, **look: str) -> Markup:
     """A straight line."""
-    dashing = {"stroke_dasharray": dashes} if dashes else {}
-    return element("line", kind, x1=left, y1=top, x2=right, y2=bottom, **dashing)
+    return element("line", kind, x1=left, y1=top, x2=right, y2=bottom, **look)
 
 
 def text(x: float, y: float, kind: str, words: str) -> Markup:
@@ -165,16 +163,15 @@ def box(kind: str, x: float, y: float, width: float, height: float) -> Markup:
 
 def path(shape: str, kind: str, places: Iterable[Point], *, dashes: str = "") -> Markup:
     """A polyline or polygon through the places."""
-    dashing = {"stroke_dasharray": dashes} if dashes else {}
-    return element(shape, kind, points=" ".join(f"{x:.2f},{y:.2f}" for x, y in places), **dashing)
+    look = {"stroke_dasharray": dashes} if dashes else {}
+    return element(shape, kind, points=" ".join(f"{x:.2f},{y:.2f}" for x, y in places), **look)
 
 
 def dot(kind: str, x: float, y: float) -> Markup:
     """A full dot for the first series, a hollow diamond for the second."""
     if kind == "first":
         return element("circle", kind, cx=x, cy=y, r=2.6)
-    corners = ((x, y - 4), (x + 4, y), (x, y + 4), (x - 4, y))
-    return path("polygon", f"{kind} hollow", corners)
+    return path("polygon", f"{kind} hollow", ((x, y - 4), (x + 4, y), (x, y + 4), (x - 4, y)))
 
 
 # ---------------------------------------------------------------- axes and the frame
@@ -228,27 +225,24 @@ class Frame:
 
     @property
     def x(self) -> Scale:
-        """The place of a value across."""
         return self.across.scale(self.left, self.right)
 
     @property
     def y(self) -> Scale:
-        """The place of a height."""
         return self.up.scale(self.floor, self.top)
 
     def lines(self) -> Iterator[Markup]:
         """Grid, ticks and labels; the line at 0 stands out."""
         x, y = self.x, self.y
         for value, label in self.up.ticks:
+            weight = "grid" if value else "axis"
             if self.up.grid:
-                yield line(_weight(value), self.left, y(value), self.right, y(value))
+                yield line(weight, self.left, y(value), self.right, y(value))
             yield text(self.left - 8, y(value) + 4, "small end", label)
         for value, label in self.across.ticks:
-            start, end = (
-                (self.top, self.floor) if self.across.grid else (self.floor, self.floor + 5)
-            )
-            weight = _weight(value) if self.across.grid else "axis"
-            yield line(weight, x(value), start, x(value), end)
+            weight = "grid" if value and self.across.grid else "axis"
+            ends = (self.top, self.floor) if self.across.grid else (self.floor, self.floor + 5)
+            yield line(weight, x(value), ends[0], x(value), ends[1])
             yield text(x(value), self.floor + 19, "small middle", label)
         if self.up.grid and self.across.grid:
             yield line("axis", self.left, self.floor, self.right, self.floor)
@@ -258,10 +252,6 @@ class Frame:
             yield text(middle, self.floor + 40, "small middle", self.across.label)
         if self.up.label:
             yield text(self.left - 56, self.top - 14, "small", self.up.label)
-
-
-def _weight(value: float) -> str:
-    return "axis" if value == 0 else "grid"
 
 
 def round_step(span: float, most: int) -> float:
@@ -288,10 +278,8 @@ def round_ticks(low: float, high: float, *, most: int = 5) -> Ticks:
 
 def ticks_above(largest: float, *, most: int = 5) -> Ticks:
     """Round numbers from 0 to somewhat above the tallest mark."""
-    top = largest * 1.12
-    step = round_step(top, most)
-    places = (float(f"{i * step:.15g}") for i in range(math.ceil(top / step) + 1))
-    return tuple((place, tick_label(place)) for place in places)
+    step = round_step(largest * 1.12, most)
+    return round_ticks(0, step * math.ceil(largest * 1.12 / step), most=most)
 
 
 def powers_of_ten(first: int, last: int, *, every: int = 1) -> Ticks:
@@ -321,6 +309,12 @@ def raised(exponent: int) -> str:
     '⁻¹²'
     """
     return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def middle(ball: Ball) -> float:
+    """The middle of a ball: a height to draw, which promises nothing."""
+    low, high = ball.ends
+    return float((low + high) / 2)
 
 
 # ---------------------------------------------------------------- named curves
@@ -376,49 +370,41 @@ def chart(picture: Chart) -> Markup:
     (2, True)
     """
     frame = Frame(LEFT, TOP, picture.width, picture.height, picture.across, picture.up)
+    x, y = frame.x, frame.y
+
+    def place(point: Point) -> Point | None:
+        """Where a point lies; zero has no place on a logarithmic axis."""
+        axes = zip((frame.across, frame.up), point, strict=True)
+        if any(axis.logarithmic and value <= 0 for axis, value in axes):
+            return None
+        return x(point[0]), y(point[1])
+
     lines = [text(LEFT - 56, 38, "name", picture.title)]
     lines += [text(LEFT - 56, 62 + 18 * i, "words", w) for i, w in enumerate(picture.words)]
     lines += frame.lines()
+    ends = []  # where anchored curves leave the frame on the right
     for number, curve in enumerate(picture.curves):
-        for strand in curve.strands:
-            places = [place for point in strand if (place := _place(frame, point)) is not None]
+        strands = [[at for at in map(place, strand) if at] for strand in curve.strands]
+        for places in strands:
             lines += [_curve(number, piece) for piece in _inside(places, TOP, frame.floor)]
-    x, y = frame.x, frame.y
+        end = place(curve.strands[0][-1]) if curve.anchored else None
+        if end is not None and (not TOP <= end[1] <= frame.floor or end[0] < frame.right - 1):
+            end = None
+        ends.append(end)
     lines += [text(x(m.at[0]), y(m.at[1]) + 4, "mark middle", m.words) for m in picture.marks]
-    lines += _names(frame, picture.curves)
-    return document(picture.title, width=WIDTH, height=TOP + picture.height + BELOW, lines=lines)
-
-
-def _place(frame: Frame, point: Point) -> Point | None:
-    """Where a point lies; zero has no place on a logarithmic axis."""
-    for axis, value in zip((frame.across, frame.up), point, strict=True):
-        if axis.logarithmic and value <= 0:
-            return None
-    return frame.x(point[0]), frame.y(point[1])
-
-
-def _names(frame: Frame, curves: Sequence[Curve]) -> Iterator[Markup]:
-    """The names to the right of the frame, each with a piece of its line, none on another."""
     start = frame.right + _LEADER
-    gap = _TWO_LINES if any(curve.note for curve in curves) else _ONE_LINE
-    ends = [_end(frame, curve) for curve in curves]
+    gap = _TWO_LINES if any(curve.note for curve in picture.curves) else _ONE_LINE
     wanted = [end[1] if end else TOP + 10 + gap * i for i, end in enumerate(ends)]
     heights = spread(wanted, gap, (TOP + 6.0, frame.floor - 4.0))
-    for number, (curve, end, y) in enumerate(zip(curves, ends, heights, strict=True)):
+    named = zip(picture.curves, ends, heights, strict=True)
+    for number, (curve, end, height) in enumerate(named):
         if end is not None:
-            yield line("leader", end[0] + 2, end[1], start - 3, y)
-        yield _curve(number, [(start, y), (start + _SAMPLE, y)])
-        yield text(start + _SAMPLE + 8, y + 4, "label", curve.label)
+            lines.append(line("leader", end[0] + 2, end[1], start - 3, height))
+        lines.append(_curve(number, [(start, height), (start + _SAMPLE, height)]))
+        lines.append(text(start + _SAMPLE + 8, height + 4, "label", curve.label))
         if curve.note:
-            yield text(start + _SAMPLE + 8, y + 20, "small", curve.note)
-
-
-def _end(frame: Frame, curve: Curve) -> Point | None:
-    """Where an anchored curve leaves the frame on the right."""
-    place = _place(frame, curve.strands[0][-1]) if curve.anchored else None
-    if place is None or not TOP <= place[1] <= frame.floor or place[0] < frame.right - 1:
-        return None
-    return place
+            lines.append(text(start + _SAMPLE + 8, height + 20, "small", curve.note))
+    return document(picture.title, width=WIDTH, height=TOP + picture.height + BELOW, lines=lines)
 
 
 def spread(wanted: Sequence[float], gap: float, ends: Range) -> list[float]:
@@ -430,17 +416,16 @@ def spread(wanted: Sequence[float], gap: float, ends: Range) -> list[float]:
     [80, 100]
     """
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    placed: list[float] = []
+    placed = dict.fromkeys(order, 0.0)
+    floor = -math.inf
     for i in order:
-        placed.append(max([wanted[i], *(p + gap for p in placed[-1:])]))
+        placed[i] = floor = max(wanted[i], floor)
+        floor += gap
     ceiling = ends[1]
-    for position in range(len(placed) - 1, -1, -1):
-        placed[position] = min(placed[position], ceiling)
-        ceiling = placed[position] - gap
-    out = [0.0] * len(wanted)
-    for i, place in zip(order, placed, strict=True):
-        out[i] = place
-    return out
+    for i in reversed(order):
+        placed[i] = ceiling = min(placed[i], ceiling)
+        ceiling -= gap
+    return [placed[i] for i in range(len(wanted))]
 
 
 def _inside(places: Sequence[Point], top: float, floor: float) -> Iterator[list[Point]]:
@@ -471,6 +456,7 @@ def _curve(number: int, places: Iterable[Point]) -> Markup:
 _SIDE, _RIGHT, _MARGIN = 64, 24, 24
 _PANEL_WIDTH = WIDTH - _SIDE - _RIGHT
 _PANEL_TOP, _CHART_TOP, _CHART_HEIGHT, _PANEL_BELOW = 64, 76, 150, 66
+SECOND = "second outlined"
 _BAR_SHARE = 0.4  # of the step between two places
 
 
@@ -520,7 +506,8 @@ class Panel:
     places: Range
     ticks: Ticks
     axis: str
-    heights: Ticks
+    heights: Ticks = ()
+    """Round numbers up to the tallest mark, if none are given."""
     zone: Zone | None = None
     chart_height: int = _CHART_HEIGHT
 
@@ -538,51 +525,39 @@ def picture(title: str, panels: tuple[Panel, ...]) -> Markup:
     >>> str(picture("one panel", (panel,)).splitlines()[0])
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 356" width="880" height="356" ...
     """
-    heights = [_CHART_TOP + panel.chart_height + _PANEL_BELOW for panel in panels]
-    drawn = (_panel(panel) for panel in panels)
-    return _stacked(title, drawn, heights, [text(_SIDE - 40, 38, "name", title)], _PANEL_TOP)
-
-
-def _stacked(
-    title: str,
-    panels: Iterable[Iterable[Markup]],
-    heights: Iterable[int],
-    head: list[Markup],
-    top: int,
-) -> Markup:
-    lines = head
-    for panel, height in zip(panels, heights, strict=True):
-        lines += [Markup(f'<g transform="translate(0 {top})">'), *panel, Markup("</g>")]
-        top += height
+    lines = [text(_SIDE - 40, 38, "name", title)]
+    top = _PANEL_TOP
+    for panel in panels:
+        lines += [Markup(f'<g transform="translate(0 {top})">'), *_panel(panel), Markup("</g>")]
+        top += _CHART_TOP + panel.chart_height + _PANEL_BELOW
     return document(title, width=WIDTH, height=top, lines=lines)
 
 
 def _panel(panel: Panel) -> Iterator[Markup]:
+    sides = ((_SIDE, panel.marks.first), (254, panel.marks.second))
+    tallest = max(height for _, side in sides for _, height in side.points)
+    heights = panel.heights or ticks_above(tallest, most=5 if panel.chart_height > 200 else 3)
     across = Axis(ends=panel.places, ticks=panel.ticks, label=panel.axis, grid=False)
-    up = Axis(ends=(0.0, max(height for height, _ in panel.heights)), ticks=panel.heights)
+    up = Axis(ends=(0.0, heights[-1][0]), ticks=heights)
     frame = Frame(_SIDE, _CHART_TOP, _PANEL_WIDTH, panel.chart_height, across, up)
     verdict = f"title end {'good' if panel.good else 'bad'}"
     yield text(_SIDE - 40, 20, "title", panel.title)
     yield text(WIDTH - _RIGHT, 20, verdict, panel.verdict)
     yield text(_SIDE - 40, 42, "words", panel.words)
     if panel.zone is not None:
-        yield from _zone(panel.zone, frame)
+        left, right = frame.x(panel.zone.start), frame.x(panel.zone.end)
+        yield box("zone", left, frame.top, right - left, frame.height)
+        yield line("axis", left, frame.top, left, frame.floor, stroke_dasharray="4 3")
+        for row, words in enumerate(panel.zone.words):
+            yield text(right - 10, frame.top + 22 + 18 * row, "small end", words)
     yield from frame.lines()
     match panel.marks:
         case Stems():
             yield from _stems(panel.marks, frame)
         case Bars():
             yield from _bars(panel.marks, frame)
-        case _:
-            assert_never(panel.marks)
-
-
-def _zone(zone: Zone, frame: Frame) -> Iterator[Markup]:
-    left, right = frame.x(zone.start), frame.x(zone.end)
-    yield box("zone", left, frame.top, right - left, frame.height)
-    yield line("axis", left, frame.top, left, frame.floor, dashes="4 3")
-    for row, words in enumerate(zone.words):
-        yield text(right - 10, frame.top + 22 + 18 * row, "small end", words)
+    for start, side in sides:
+        yield text(start + 20, frame.top - 11, "small", side.label)
 
 
 def _stems(stems: Stems, frame: Frame) -> Iterator[Markup]:
@@ -590,7 +565,6 @@ def _stems(stems: Stems, frame: Frame) -> Iterator[Markup]:
     for start, kind, series in ((_SIDE, "first", stems.first), (254, "second", stems.second)):
         yield line(f"stem {kind}", start + 6, key + 5, start + 6, key - 5)
         yield dot(kind, start + 6, key - 5)
-        yield text(start + 20, key + 3, "small", series.label)
         for place, height in series.points:
             yield line(f"stem {kind}", x(place), y(0), x(place), y(height))
         for place, height in series.points:
@@ -598,26 +572,27 @@ def _stems(stems: Stems, frame: Frame) -> Iterator[Markup]:
 
 
 def _bars(bars: Bars, frame: Frame) -> Iterator[Markup]:
-    x, y, key = frame.x, frame.y, frame.top - 14
-    wide = (x(1) - x(0)) * _BAR_SHARE
+    key, wide = frame.top - 14, (frame.x(1) - frame.x(0)) * _BAR_SHARE
     tallest: dict[float, float] = {}
-    for start, side, kind, series in (
-        (_SIDE, -1, "first", bars.first),
-        (254, 0, "second outlined", bars.second),
-    ):
+    for start, series in ((_SIDE, bars.first), (254, bars.second)):
+        kind = "first" if series is bars.first else SECOND
         yield box(kind, start, key - 8, 12, 12)
-        yield text(start + 20, key + 3, "small", series.label)
         for place, height in series.points:
             tallest[place] = max(height, tallest.get(place, 0.0))
-            if height > 0:
-                yield box(kind, x(place) + side * wide, y(height), wide - 1.5, y(0) - y(height))
+            left = frame.x(place) - (wide if series is bars.first else 0)
+            yield from _bar(kind, frame, left, wide - 1.5, height)
     for place, words in bars.over:
-        yield text(x(place) - 1, y(tallest[place]) - 6, "over middle", words)
+        yield text(frame.x(place) - 1, frame.y(tallest[place]) - 6, "over middle", words)
+
+
+def _bar(kind: str, frame: Frame, left: float, width: float, height: float) -> Iterator[Markup]:
+    if height > 0:
+        yield box(kind, left, frame.y(height), width, frame.y(0) - frame.y(height))
 
 
 # ---------------------------------------------------------------- two laws and an event
 
-_LAW_TOP, _LAW_HEIGHT, _LAW_BELOW = 92, 190, 74
+_LAW_TOP, _LAW_HEIGHT, _LAW_PANEL = 92, 190, 356
 _MOST_LABELS, _LONGEST_LABEL = 14, 16
 _THIN = 3.0  # pixels: the least width of a shaded range
 
@@ -662,83 +637,58 @@ def law_picture(title: str, panels: Sequence[LawPanel]) -> Markup:
     >>> drawn.count('class="event"'), drawn.count('class="first"')
     (2, 3)
     """
-    heights = [_LAW_TOP + _LAW_HEIGHT + _LAW_BELOW] * len(panels)
-    return _stacked(title, map(_law_panel, panels), heights, [], 20)
+    lines: list[Markup] = []
+    for i, panel in enumerate(panels):
+        top = 20 + i * _LAW_PANEL
+        lines += [Markup(f'<g transform="translate(0 {top})">'), *_law_panel(panel), Markup("</g>")]
+    return document(title, width=WIDTH, height=20 + len(panels) * _LAW_PANEL, lines=lines)
 
 
 def _law_panel(panel: LawPanel) -> Iterator[Markup]:
-    ends = panel.cells[0].start, panel.cells[-1].end
-    tallest = max(max(cell.first, cell.second) for cell in panel.cells) or 1.0
-    shares = [
-        (share, f"{100 * share:.3g} %" if share else "0") for share in (0, tallest / 2, tallest)
-    ]
-    across = Axis(ends=ends, ticks=_law_ticks(panel, ends), label=panel.axis, grid=False)
+    cells = panel.cells
+    low, high = cells[0].start, cells[-1].end
+    tallest = max(max(cell.first, cell.second) for cell in cells) or 1.0
+    shares = ((s, f"{rounded_near(100 * s, 3)} %" if s else "0") for s in (0, tallest / 2, tallest))
+    ticks = round_ticks(low, high, most=10)
+    if any(cell.label for cell in cells):  # the labels of the cells, thinned
+        names = (clean(cell.label) for cell in cells)
+        cut = (n if len(n) <= _LONGEST_LABEL else f"{n[: _LONGEST_LABEL - 1]}…" for n in names)
+        middles = ((cell.start + cell.end) / 2 for cell in cells)
+        ticks = tuple(zip(middles, cut, strict=True))[:: -(-len(cells) // _MOST_LABELS)]
+    across = Axis(ends=(low, high), ticks=ticks, label=panel.axis, grid=False)
     up = Axis(ends=(0.0, tallest), ticks=tuple(shares))
     frame = Frame(_SIDE, _LAW_TOP, _PANEL_WIDTH, _LAW_HEIGHT, across, up)
+    x, y = frame.x, frame.top - 20
     yield text(_MARGIN, 16, "title", panel.title)
     yield text(_MARGIN, 38, "words", panel.words)
-    y = frame.top - 20
-    yield box("first", _SIDE, y - 9, 12, 12)
-    yield text(_SIDE + 20, y + 2, "small", f"input {panel.inputs[0]}")
-    yield box("second outlined", _SIDE + 270, y - 9, 12, 12)
-    yield text(_SIDE + 290, y + 2, "small", f"input {panel.inputs[1]}")
+    for shift, kind, name in ((0, "first", panel.inputs[0]), (270, SECOND, panel.inputs[1])):
+        yield box(kind, _SIDE + shift, y - 9, 12, 12)
+        yield text(_SIDE + shift + 20, y + 2, "small", f"input {name}")
     if panel.event:
         yield box("event", _SIDE + 540, y - 9, 12, 9)
         yield box("under", _SIDE + 540, y, 12, 4)
         yield text(_SIDE + 560, y + 2, "small", "the event")
-    yield from _event(panel.event, frame)
-    yield from frame.lines()
-    yield from (_cell_bars if panel.single else _outlines)(panel.cells, frame)
-
-
-def _event(ranges: Sequence[Range], frame: Frame) -> Iterator[Markup]:
-    low, high = frame.across.ends
-    for start, end in ranges:
-        left, right = frame.x(max(start, low)), frame.x(min(end, high))
+    for start, end in panel.event:
+        left, right = x(max(start, low)), x(min(end, high))
         if right < left:
             continue
         if right - left < _THIN:
             left, right = (left + right - _THIN) / 2, (left + right + _THIN) / 2
         yield box("event", left, frame.top, right - left, frame.height)
         yield box("under", left, frame.floor + 1, right - left, 4)
-
-
-def _cell_bars(cells: Sequence[Cell], frame: Frame) -> Iterator[Markup]:
-    x, y = frame.x, frame.y
-    for cell in cells:
-        room = (cell.end - cell.start) * 0.1
-        left, right = x(cell.start + room), x(cell.end - room)
-        wide = (right - left) / 2
-        for kind, share, at in (
-            ("first", cell.first, left),
-            ("second outlined", cell.second, left + wide),
-        ):
-            if share > 0:
-                yield box(kind, at, y(share), max(wide - 1, 0.8), y(0) - y(share))
-
-
-def _outlines(cells: Sequence[Cell], frame: Frame) -> Iterator[Markup]:
-    x, y = frame.x, frame.y
-
-    def steps(shares: Sequence[float]) -> list[Point]:
-        pairs = zip(shares, cells, strict=True)
-        inner = [(x(at), y(share)) for share, cell in pairs for at in (cell.start, cell.end)]
-        return [(x(cells[0].start), y(0)), *inner, (x(cells[-1].end), y(0))]
-
-    first, second = ([getattr(cell, side) for cell in cells] for side in ("first", "second"))
-    yield path("polygon", "first law", steps(first))
-    yield path("polyline", "first step", steps(first))
-    yield path("polyline", "second step", steps(second), dashes="6 3")
-
-
-def _law_ticks(panel: LawPanel, ends: Range) -> Ticks:
-    """The labels of the cells, thinned; or round numbers along the axis."""
-    if not any(cell.label for cell in panel.cells):
-        return round_ticks(*ends, most=10)
-    every = -(-len(panel.cells) // _MOST_LABELS)
-    labels = [
-        c.label if len(c.label) <= _LONGEST_LABEL else f"{c.label[: _LONGEST_LABEL - 1]}…"
-        for c in panel.cells
-    ]
-    middles = [(cell.start + cell.end) / 2 for cell in panel.cells]
-    return tuple(zip(middles, labels, strict=True))[::every]
+    yield from frame.lines()
+    if panel.single:
+        for cell in cells:
+            room = (cell.end - cell.start) * 0.1
+            left, right = x(cell.start + room), x(cell.end - room)
+            wide = (right - left) / 2
+            yield from _bar("first", frame, left, max(wide - 1, 0.8), cell.first)
+            yield from _bar(SECOND, frame, left + wide, max(wide - 1, 0.8), cell.second)
+    else:
+        foot = frame.y(0)
+        edges = [(at, cell) for cell in cells for at in (x(cell.start), x(cell.end))]
+        first = [(x(low), foot), *((at, frame.y(c.first)) for at, c in edges), (x(high), foot)]
+        second = [(x(low), foot), *((at, frame.y(c.second)) for at, c in edges), (x(high), foot)]
+        yield path("polygon", "first law", first)
+        yield path("polyline", "first step", first)
+        yield path("polyline", "second step", second, dashes="6 3")

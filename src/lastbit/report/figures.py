@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from flint import arb
 from markupsafe import Markup
@@ -42,11 +43,11 @@ from lastbit.report.charts import (
     Stems,
     Ticks,
     chart,
+    middle,
     picture,
     powers_of_ten,
     raised,
     round_ticks,
-    ticks_above,
 )
 from lastbit.sensitivity import sensitivity_at, smooth_sensitivity
 
@@ -60,13 +61,14 @@ def _label(number: Fraction) -> str:
     return exact_text(number, 10)
 
 
+def _drawn(title: str, *words: str, **chosen: Any) -> Markup:
+    return chart(Chart(title=title, words=words, **chosen))
+
+
 def _logarithmic(ends: tuple[float, float], label: str, *, every: int = 1) -> Axis:
     first, last = math.ceil(math.log10(ends[0]) - 1e-9), math.floor(math.log10(ends[1]) + 1e-9)
     ticks = powers_of_ten(first, last, every=every)
     return Axis(ends=ends, ticks=ticks, label=label, logarithmic=True)
-
-
-# ---------------------------------------------------------------- posterior
 
 
 def posterior_figure(
@@ -77,20 +79,21 @@ def posterior_figure(
     Source   paper 003, figure 1 and equation (5)
     """
     exact = [rational(epsilon, "epsilon") for epsilon in epsilons]
-    priors = _priors()
+    near = [Fraction(i * i, 8 * 60 * 60) for i in range(61)]  # the curves are steep at both ends
+    priors = [*near, *(Fraction(i, 80) for i in range(11, 70)), *(1 - p for p in reversed(near))]
     curves, marks = [], []
     for epsilon in exact:
         guarantee = PureDP(epsilon)
         bounds = [posterior_bounds(prior, guarantee) for prior in priors]
         above = tuple((float(p), high) for p, (_, high) in zip(priors, bounds, strict=True))
         below = tuple((float(p), low) for p, (low, _) in zip(priors, bounds, strict=True))
-        low, high = (
-            _percent(bound, up=up) for up, bound in enumerate(posterior_bounds("1/2", guarantee))
-        )
+        low, high = (100 * Fraction(bound) for bound in posterior_bounds("1/2", guarantee))
+        digits = 3 if high < Fraction("99.95") else 5
+        ends = f"{rounded_down(low, digits)} % … {rounded_up(high, digits)} %"
         curves.append(
             Curve(
                 label=f"ε = {_label(epsilon)}",
-                note=f"50 % becomes {low} … {high}" if epsilon else "50 % stays 50 %",
+                note=f"50 % becomes {ends}" if epsilon else "50 % stays 50 %",
                 strands=(above, below) if epsilon else (above,),
                 anchored=False,
             )
@@ -99,38 +102,18 @@ def posterior_figure(
         if 0.03 < at < 0.45:  # elsewhere it would cover an axis or another curve
             marks += [Mark(at=(x, 1 - x), words=_label(epsilon)) for x in (at, 1 - at)]
     percent = tuple((i / 5, f"{20 * i} %" if i else "0") for i in range(6))
-    return chart(
-        Chart(
-            title="What one release can do to a belief",
-            words=(
-                "Whatever was believed before an ε-private release, by Bayes’ rule the belief "
-                "afterwards lies between",
-                "the two curves of that ε: p/(p + (1-p) e^ε) and p/(p + (1-p) e^-ε).",
-            ),
-            across=Axis(ends=(0, 1), ticks=percent, label="belief before the release"),
-            up=Axis(ends=(0, 1), ticks=percent, label="belief after the release"),
-            curves=tuple(curves),
-            marks=tuple(marks),
-            width=470,
-            height=470,
-        )
+    return _drawn(
+        "What one release can do to a belief",
+        "Whatever was believed before an ε-private release, by Bayes’ rule the belief "
+        "afterwards lies between",
+        "the two curves of that ε: p/(p + (1-p) e^ε) and p/(p + (1-p) e^-ε).",
+        across=Axis(ends=(0, 1), ticks=percent, label="belief before the release"),
+        up=Axis(ends=(0, 1), ticks=percent, label="belief after the release"),
+        curves=tuple(curves),
+        marks=tuple(marks),
+        width=470,
+        height=470,
     )
-
-
-def _priors() -> list[Fraction]:
-    """Beliefs from 0 to 1, close together at both ends, where the curves are steep."""
-    near = [Fraction(i * i, 8 * 60 * 60) for i in range(61)]  # up to 1/8
-    inner = [Fraction(i, 80) for i in range(11, 70)]
-    return [*near, *inner, *(1 - p for p in reversed(near))]
-
-
-def _percent(share: float, *, up: int) -> str:
-    """A bound on a belief, rounded outwards; near 0 and 1 with more digits."""
-    digits = 3 if 0.0005 < share < 0.9995 else 5
-    return f"{(rounded_up if up else rounded_down)(100 * Fraction(share), digits)} %"
-
-
-# ---------------------------------------------------------------- poll
 
 
 def poll_figure(
@@ -158,24 +141,17 @@ def poll_figure(
         )
         for name, people, row in zip(names, needed, table, strict=True)
     )
-    return chart(
-        Chart(
-            title="What privacy costs a poll",
-            words=(
-                "Half the width of the 95 % interval for a share of 1/2, if each answer is "
-                "perturbed before it is given.",
-                "Half the width costs four times the people at any ε; a small ε multiplies them "
-                "by about 4/ε².",
-            ),
-            across=_logarithmic((10, 10**7), "people asked"),
-            up=_logarithmic((1e-4, 1), "half width of the interval"),
-            curves=curves,
-            width=530,
-        )
+    return _drawn(
+        "What privacy costs a poll",
+        "Half the width of the 95 % interval for a share of 1/2, if each answer is "
+        "perturbed before it is given.",
+        "Half the width costs four times the people at any ε; a small ε multiplies them "
+        "by about 4/ε².",
+        across=_logarithmic((10, 10**7), "people asked"),
+        up=_logarithmic((1e-4, 1), "half width of the interval"),
+        curves=curves,
+        width=530,
     )
-
-
-# ---------------------------------------------------------------- laplace
 
 
 def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
@@ -184,21 +160,23 @@ def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
     distance = math.floor(mechanism.sensitivity)
     law = mechanism.law(0)
     reach = max(distance, 1) + max(int(mechanism.accuracy("0.04")), 3)
-    outputs = _thinned(range(-reach + max(distance, 1), reach + 1))
+    outputs = range(-reach + max(distance, 1), reach + 1)
+    step = -(-len(outputs) // 120)  # at most about 120 outputs, evenly apart, 0 among them
+    outputs = range(-(-outputs.start // step) * step, outputs.stop, step)
     first, second = (
         Series(
             label=f"the true answer is {_shifted(moved)}",
-            points=tuple((float(k), _middle(law.probability(k - moved))) for k in outputs),
+            points=tuple((float(k), middle(law.probability(k - moved))) for k in outputs),
         )
         for moved in (0, distance)
     )
     few = len(outputs) <= _MOST_BARS
     marks: Bars | Stems = Stems(first=first, second=second)
     if few:
-        losses = ((k, mechanism.epsilon * _slope(k, distance)) for k in outputs)
+        each = mechanism.epsilon / distance if distance else Fraction(0)
+        losses = ((k, each * (abs(k - distance) - abs(k))) for k in outputs)
         over = tuple((float(k), _factor(loss)) for k, loss in losses)
         marks = Bars(first=first, second=second, over=over)
-    tallest = max(height for series in (first, second) for _, height in series.points)
     return picture(
         "The Laplace mechanism",
         (
@@ -212,21 +190,10 @@ def laplace_figure(*, sensitivity: Number = 1, epsilon: Number = 1) -> Markup:
                 places=(min(outputs) - 0.8, max(outputs) + 0.8),
                 ticks=_output_ticks(outputs),
                 axis="released value (height: its exact probability)",
-                heights=ticks_above(tallest),
                 chart_height=270,
             ),
         ),
     )
-
-
-def _slope(k: int, distance: int) -> Fraction:
-    return Fraction(abs(k - distance) - abs(k), distance) if distance else Fraction(0)
-
-
-def _thinned(outputs: range) -> range:
-    """At most about 120 outputs, evenly apart, 0 among them."""
-    step = -(-len(outputs) // 120)
-    return range(-(-outputs.start // step) * step, outputs.stop, step)
 
 
 def _output_ticks(outputs: range) -> Ticks:
@@ -244,15 +211,9 @@ def _factor(loss: Fraction) -> str:
     if loss.denominator == 1:
         power = {0: "1", 1: "e", -1: "1/e"}
         return power.get(loss.numerator, f"e{raised(loss.numerator)}")
-    return f"{math.exp(loss):.3g}" if abs(loss) < 300 else ("huge" if loss > 0 else "tiny")
-
-
-def _middle(probability: Ball) -> float:
-    low, high = probability.ends
-    return float((low + high) / 2)
-
-
-# ---------------------------------------------------------------- gaussian
+    if abs(loss) >= 300:
+        return "huge" if loss > 0 else "tiny"
+    return rounded_up(Ball.of(loss).exp().ends[1], 3)
 
 
 def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
@@ -266,7 +227,10 @@ def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
     mechanism = Gaussian(sensitivity=1, standard_deviation=deviation)
     rho = mechanism.guarantee_at(1).rho
     assert isinstance(rho, Fraction)
-    last = _last_epsilon(rho)
+    # where the highest of the curves has fallen to about 1e-9
+    rough = float(rho) + 2 * math.sqrt(float(rho) * math.log(1e9))
+    digit = 10.0 ** math.floor(math.log10(rough))
+    last = Fraction(f"{round(rough / digit * 5) / 5 * digit:.3g}")
     epsilons = [last * i / 400 for i in range(401)]
     density, sigma = float(rho), float(deviation)
     tail = [(float(e), float(e) - density) for e in epsilons if e >= rho]
@@ -295,33 +259,17 @@ def gaussian_curve_figure(*, standard_deviation: Number = 5) -> Markup:
     )
     curves = tuple(Curve(label=name, note=note, strands=(line,)) for name, note, line in bounds)
     floor = 2 * math.floor(math.log10(curves[0].strands[0][-1][1]) / 2)
-    return chart(
-        Chart(
-            title="How private the discrete Gaussian is",
-            words=(
-                f"Noise of standard deviation {_label(deviation)} on an integer that one "
-                f"person moves by 1, hence ρ = {_label(rho)}.",
-                "The same noise promises more than any of the three bounds can say: the exact "
-                "curve lies below them.",
-            ),
-            across=Axis(
-                ends=(0, float(last)), ticks=round_ticks(0, float(last), most=9), label="ε"
-            ),
-            up=_logarithmic((10.0**floor, 1.0), "δ", every=2),
-            curves=curves,
-            width=540,
-        )
+    return _drawn(
+        "How private the discrete Gaussian is",
+        f"Noise of standard deviation {_label(deviation)} on an integer that one "
+        f"person moves by 1, hence ρ = {_label(rho)}.",
+        "The same noise promises more than any of the three bounds can say: the exact "
+        "curve lies below them.",
+        across=Axis(ends=(0, float(last)), ticks=round_ticks(0, float(last), most=9), label="ε"),
+        up=_logarithmic((10.0**floor, 1.0), "δ", every=2),
+        curves=curves,
+        width=540,
     )
-
-
-def _last_epsilon(rho: Fraction) -> Fraction:
-    """Where the highest of the curves has fallen to about 1e-9."""
-    rough = float(rho) + 2 * math.sqrt(float(rho) * math.log(1e9))
-    digit = 10.0 ** math.floor(math.log10(rough))
-    return Fraction(f"{round(rough / digit * 5) / 5 * digit:.3g}")
-
-
-# ---------------------------------------------------------------- composition
 
 
 def composition_figure(
@@ -349,25 +297,16 @@ def composition_figure(
         )
     )
     heights = [y for curve in curves for _, y in curve.strands[0] if y > 0]
-    return chart(
-        Chart(
-            title="What many releases cost together",
-            words=(
-                f"k releases, each with ε = {_label(loss)}, and what each theorem says of "
-                f"all of them at δ = {_label(level)}.",
-                "Optimal is exact: no smaller ε is true of k releases by randomised response.",
-            ),
-            across=_logarithmic((1, float(releases)), "k, the number of releases"),
-            up=_logarithmic(
-                (min(heights) * 0.8, max(heights) * 1.25), "ε of all releases together"
-            ),
-            curves=curves,
-            width=540,
-        )
+    return _drawn(
+        "What many releases cost together",
+        f"k releases, each with ε = {_label(loss)}, and what each theorem says of "
+        f"all of them at δ = {_label(level)}.",
+        "Optimal is exact: no smaller ε is true of k releases by randomised response.",
+        across=_logarithmic((1, float(releases)), "k, the number of releases"),
+        up=_logarithmic((min(heights) * 0.8, max(heights) * 1.25), "ε of all releases together"),
+        curves=curves,
+        width=540,
     )
-
-
-# ---------------------------------------------------------------- smooth sensitivity
 
 
 def made_up_waits(count: int) -> list[float]:
@@ -406,31 +345,24 @@ def smooth_sensitivity_figure(
         curves.append(
             Curve(
                 label=f"ε = {_label(epsilon)}, β = {_label(beta)}",
-                note=f"greatest: S = {float(bound):.3g}",
+                note=f"greatest: S ≤ {rounded_up(bound, 3)}",
                 strands=(tuple(zip(places, heights, strict=True)),),
                 anchored=False,
             )
         )
     floor = math.floor(math.log10(min(local) / 10))
-    return chart(
-        Chart(
-            title="Smooth sensitivity of a median",
-            words=(
-                f"{count:,} made-up waits between 0 and {_UPPER}, most of them short. One record "
-                f"can move the median of some database by {_UPPER};",
-                "but it is far away. Discounted by e^-β for each record between, the greatest "
-                "value (▼) is what noise must cover.",
-            ),
-            across=_logarithmic((1, float(last)), "1 + records that differ"),
-            up=_logarithmic((10.0**floor, 1000.0), "how far one record moves the median"),
-            curves=tuple(curves),
-            marks=tuple(marks),
-            width=540,
-        )
+    return _drawn(
+        "Smooth sensitivity of a median",
+        f"{count:,} made-up waits between 0 and {_UPPER}, most of them short. One record "
+        f"can move the median of some database by {_UPPER};",
+        "but it is far away. Discounted by e^-β for each record between, the greatest "
+        "value (▼) is what noise must cover.",
+        across=_logarithmic((1, float(last)), "1 + records that differ"),
+        up=_logarithmic((10.0**floor, 1000.0), "how far one record moves the median"),
+        curves=tuple(curves),
+        marks=tuple(marks),
+        width=540,
     )
-
-
-# ---------------------------------------------------------------- admissible noise
 
 
 def admissible_figure(
@@ -455,26 +387,22 @@ def admissible_figure(
     curves = tuple(
         Curve(
             label=label,
-            note=f"{promise}; half the errors < {_half(law, width):.{digits}g}",
+            note=f"{promise}; half the errors < {_half(law, width, digits)}",
             strands=(_tail(law, width, errors),),
             anchored=False,
         )
         for label, promise, law, width, digits in laws
     )
-    return chart(
-        Chart(
-            title="Which noise for a smooth bound",
-            words=(
-                f"A median of {count:,} made-up waits between 0 and {_UPPER}, released with "
-                f"ε = {_label(loss)}: how often the error exceeds a size.",
-                "Heavy tails allow a greater β, hence a smaller bound and small typical errors; "
-                "light tails seldom err by much.",
-            ),
-            across=_logarithmic((0.01, 1000), "error"),
-            up=_logarithmic((1e-6, 1), "probability of a larger error"),
-            curves=curves,
-            width=500,
-        )
+    return _drawn(
+        "Which noise for a smooth bound",
+        f"A median of {count:,} made-up waits between 0 and {_UPPER}, released with "
+        f"ε = {_label(loss)}: how often the error exceeds a size.",
+        "Heavy tails allow a greater β, hence a smaller bound and small typical errors; "
+        "light tails seldom err by much.",
+        across=_logarithmic((0.01, 1000), "error"),
+        up=_logarithmic((1e-6, 1), "probability of a larger error"),
+        curves=curves,
+        width=500,
     )
 
 
@@ -484,12 +412,9 @@ def _tail(law: Ideal, width: Fraction, errors: Sequence[float]) -> tuple[Point, 
     return tuple(point for point in points if point[1] > 1e-9)
 
 
-def _half(law: Ideal, width: Fraction) -> float:
+def _half(law: Ideal, width: Fraction, digits: int) -> str:
     with working_precision(64):
-        return upper(law.quantile("3/4").enclosure * arb_of(width))
-
-
-# ---------------------------------------------------------------- planar
+        return rounded_up(upper(law.quantile("3/4").enclosure * arb_of(width)), digits)
 
 
 def planar_figure(factors: Sequence[Number] = ("2", "4", "10"), *, within: Number = 200) -> Markup:
@@ -502,28 +427,26 @@ def planar_figure(factors: Sequence[Number] = ("2", "4", "10"), *, within: Numbe
         rate = Fraction(math.log(odds)) / distance  # for the picture only
         law = DiscretePlanarLaplace(rate / _STEPS)
         shares = tuple((r, 100 * (1 - law.tail_upper(r * _STEPS))) for r in radii if r)
-        held, mean = float(law.radius("0.95")) / _STEPS, law.mean_distance_upper / _STEPS
+        held, mean = (
+            math.ceil(far / _STEPS) for far in (law.radius("0.95"), law.mean_distance_upper)
+        )
         curves.append(
             Curve(
                 label=f"odds × {_label(odds)} within {_label(distance)} m",
-                note=f"95 % within {held:,.0f} m, mean {mean:,.0f} m",
+                note=f"95 % within {held:,} m, mean {mean:,} m",
                 strands=(((0.0, 0.0), *shares),),
                 anchored=False,
             )
         )
     metres = tuple((float(distance) * i, f"{float(distance) * i:g}") for i in range(8))
     percent = tuple((20.0 * i, f"{20 * i} %") for i in range(6))
-    return chart(
-        Chart(
-            title="How far a private place is from the true one",
-            words=(
-                f"An adversary who sees the report, and weighs two places {_label(distance)} m "
-                "apart, may change the odds between them by the factor",
-                "named, and no more. The share of reports within each distance of the true place.",
-            ),
-            across=Axis(ends=(0, radii[-1]), ticks=metres, label="distance in metres"),
-            up=Axis(ends=(0, 100), ticks=percent, label="reports within that distance"),
-            curves=tuple(curves),
-            width=520,
-        )
+    return _drawn(
+        "How far a private place is from the true one",
+        f"An adversary who sees the report, and weighs two places {_label(distance)} m "
+        "apart, may change the odds between them by the factor",
+        "named, and no more. The share of reports within each distance of the true place.",
+        across=Axis(ends=(0, radii[-1]), ticks=metres, label="distance in metres"),
+        up=Axis(ends=(0, 100), ticks=percent, label="reports within that distance"),
+        curves=tuple(curves),
+        width=520,
     )

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from markupsafe import Markup
 
-from lastbit.report.charts import Point, Scale, box, document, dot, element, line, linear, text
+from lastbit.report.charts import Axis, Frame, Point, box, document, dot, element, line, text
 
 Box: TypeAlias = tuple[float, float, float, float]
 
@@ -42,24 +42,6 @@ class PlaceMap:
     ring: str
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """The part of the plane that is shown, and where it lies in the picture."""
-
-    box: Box
-    top: float
-    height: float
-    across: Scale
-    up: Scale
-
-    def place(self, point: Point) -> Point:
-        return self.across(point[0]), self.up(point[1])
-
-    def holds(self, point: Point) -> bool:
-        west, south, east, north = self.box
-        return west <= point[0] <= east and south <= point[1] <= north
-
-
 def place_map(picture: PlaceMap) -> Markup:
     """The map as the text of an SVG file, with at most 2000 places of a kind.
 
@@ -78,35 +60,33 @@ def place_map(picture: PlaceMap) -> Markup:
     if drawn < count:
         captions.append(f"{drawn:,} of {count:,} places are drawn, spread evenly over the list.")
     top = 62 + 18 * len(captions) + 26
-    view = _view(_visible(picture, [*noisy, *true]), top)
+    frame = _frame(_visible(picture, [*noisy, *true]), top)
     lines = [text(_LEFT, 38, "name", picture.title)]
     if true:
-        lines.append(text(_LEFT + _FRAME_WIDTH, 38, "warning bad end", WARNING))
+        lines.append(text(frame.right, 38, "warning bad end", WARNING))
     lines += [text(_LEFT, 62 + 18 * i, "words", words) for i, words in enumerate(captions)]
     lines += _legend(top - 14, picture.ring, with_true=bool(true))
-    frame = box("", _LEFT, top, _FRAME_WIDTH, view.height)
-    lines.append(Markup(f'<clipPath id="inside">{frame}</clipPath><g clip-path="url(#inside)">'))
-    lines += _ground(picture, view)
-    lines += _places(noisy, true, view)
-    lines += _ring(picture, true or noisy, view)
+    edge = box("", _LEFT, top, frame.width, frame.height)
+    lines.append(Markup(f'<clipPath id="inside">{edge}</clipPath><g clip-path="url(#inside)">'))
+    lines += _inside(picture, noisy, true, frame)
     lines.append(Markup("</g>"))
-    lines += _frame(picture, view)
-    height = round(top + view.height + _BELOW)
+    lines += _around(picture.region, frame)
+    height = round(frame.floor + _BELOW)
     return document(picture.title, width=_WIDTH, height=height, lines=lines)
-
-
-# ---------------------------------------------------------------- which part is shown
 
 
 def _visible(picture: PlaceMap, points: Sequence[Point]) -> Box:
     """The region, or only where the places are if they fill little of it; never much beyond."""
     west, south, east, north = picture.region
     wide, high = east - west, north - south
-    limits = (west - wide, south - high, east + wide, north + high)
-    seen = [p for p in points if limits[0] <= p[0] <= limits[2] and limits[1] <= p[1] <= limits[3]]
+    seen = [
+        (x, y)
+        for x, y in points
+        if west - wide <= x <= east + wide and south - high <= y <= north + high
+    ]
     if not seen:
         return _padded(picture.region, 0.06 * max(wide, high))
-    xs, ys = [p[0] for p in seen], [p[1] for p in seen]
+    xs, ys = zip(*seen, strict=True)
     around = _padded((min(xs), min(ys), max(xs), max(ys)), 1.3 * picture.radius)
     if max((around[2] - around[0]) / wide, (around[3] - around[1]) / high) < 0.5:
         return around
@@ -118,21 +98,16 @@ def _padded(area: Box, by: float) -> Box:
     return area[0] - by, area[1] - by, area[2] + by, area[3] + by
 
 
-def _view(area: Box, top: float) -> _View:
+def _frame(area: Box, top: float) -> Frame:
     """The box made as wide or high as the frame, one scale in both directions."""
     wide, high = max(area[2] - area[0], 1e-6), max(area[3] - area[1], 1e-6)
     height = min(max(_FRAME_WIDTH * high / wide, _LEAST_HEIGHT), _MOST_HEIGHT)
     metre = min(_FRAME_WIDTH / wide, height / high)
     x, y = (area[0] + area[2]) / 2, (area[1] + area[3]) / 2
     half = _FRAME_WIDTH / metre / 2, height / metre / 2
-    west, south, east, north = x - half[0], y - half[1], x + half[0], y + half[1]
-    return _View(
-        (west, south, east, north),
-        top,
-        height,
-        linear((west, east), (_LEFT, _LEFT + _FRAME_WIDTH)),
-        linear((south, north), (top + height, top)),
-    )
+    across = Axis(ends=(x - half[0], x + half[0]), ticks=())
+    up = Axis(ends=(y - half[1], y + half[1]), ticks=())
+    return Frame(_LEFT, top, _FRAME_WIDTH, height, across, up)
 
 
 def round_length(longest: float) -> float:
@@ -143,9 +118,6 @@ def round_length(longest: float) -> float:
     """
     power: float = 10.0 ** math.floor(math.log10(longest))
     return next((f * power for f in (5, 2) if f * power <= longest), power)
-
-
-# ---------------------------------------------------------------- the marks
 
 
 def _legend(y: float, ring: str, *, with_true: bool) -> Iterator[Markup]:
@@ -161,66 +133,62 @@ def _legend(y: float, ring: str, *, with_true: bool) -> Iterator[Markup]:
     yield text(x + 174, y, "small", ring)
 
 
-def _ground(picture: PlaceMap, view: _View) -> Iterator[Markup]:
-    """Grid lines a scale bar apart, and the edge of the region."""
-    west, south, east, north = view.box
-    step = round_length((east - west) / 5)
+def _inside(
+    picture: PlaceMap, noisy: Sequence[Point], true: Sequence[Point], frame: Frame
+) -> Iterator[Markup]:
+    """Lines a scale bar apart, the edge of the region, the places, and a ring around one."""
+    x, y, (west, east), (south, north) = frame.x, frame.y, frame.across.ends, frame.up.ends
+    step = _step(frame)
     for i in range(math.ceil(west / step), math.floor(east / step) + 1):
-        yield line("grid", view.across(i * step), view.top, view.across(i * step), 4000)
+        yield line("grid", x(i * step), frame.top, x(i * step), 4000)
     for i in range(math.ceil(south / step), math.floor(north / step) + 1):
-        yield line("grid", 0, view.up(i * step), _WIDTH, view.up(i * step))
-    yield _area("edge", picture.region, view.across, view.up)
-
-
-def _places(noisy: Sequence[Point], true: Sequence[Point], view: _View) -> Iterator[Markup]:
+        yield line("grid", 0, y(i * step), _WIDTH, y(i * step))
+    yield _area("edge", picture.region, frame)
     if true and len(noisy) <= MOST_LINKS:
         for one, other in zip(true, noisy, strict=True):
-            yield line("link", *view.place(one), *view.place(other))
+            yield line("link", x(one[0]), y(one[1]), x(other[0]), y(other[1]))
     for kind, points in (("second", noisy), ("first", true)):
         for point in points:
-            if view.holds(point):
-                yield dot(kind, *view.place(point))
-
-
-def _ring(picture: PlaceMap, points: Sequence[Point], view: _View) -> Iterator[Markup]:
-    """A ring around the place nearest to the middle of the picture."""
-    west, south, east, north = view.box
+            if west <= point[0] <= east and south <= point[1] <= north:
+                yield dot(kind, x(point[0]), y(point[1]))
     middle = (west + east) / 2, (south + north) / 2
-    x, y = view.place(min(points, key=lambda p: math.dist(p, middle), default=middle))
-    reach = picture.radius * _FRAME_WIDTH / (east - west)
+    nearest = min(true or noisy, key=lambda p: math.dist(p, middle), default=middle)
+    reach = picture.radius * frame.width / (east - west)
     for kind in ("zone", "ring"):
-        yield element("circle", kind, cx=x, cy=y, r=reach)
+        yield element("circle", kind, cx=x(nearest[0]), cy=y(nearest[1]), r=reach)
 
 
-def _frame(picture: PlaceMap, view: _View) -> Iterator[Markup]:
+def _around(region: Box, frame: Frame) -> Iterator[Markup]:
     """The frame, the scale bar below it, and where it lies in the region if that is larger."""
-    west, _, east, _ = view.box
-    step = round_length((east - west) / 5)
-    floor = view.top + view.height
-    long = step * _FRAME_WIDTH / (east - west)
-    yield box("frame", _LEFT, view.top, _FRAME_WIDTH, view.height)
-    yield line("scalebar", _LEFT, floor + 22, _LEFT + long, floor + 22)
-    yield text(_LEFT, floor + 42, "small", f"{length_label(step)} (lines are as far apart)")
-    yield text(_LEFT + _FRAME_WIDTH, floor + 26, "small end", "north is up")
-    if _cut(picture.region, view.box) != picture.region:
-        yield from _inset(picture.region, view)
-
-
-def _inset(region: Box, view: _View) -> Iterator[Markup]:
-    """The whole region small in a corner, with the part that is shown."""
-    west, south, east, north = region
-    metre = _INSET / max(east - west, north - south)
-    wide, high = (east - west) * metre, (north - south) * metre
-    x, y = _LEFT + _FRAME_WIDTH - 12 - wide, view.top + 12
-    across, up = linear((west, east), (x, x + wide)), linear((south, north), (y + high, y))
+    (west, east), (south, north) = frame.across.ends, frame.up.ends
+    long = _step(frame) * frame.width / (east - west)
+    yield box("frame", _LEFT, frame.top, frame.width, frame.height)
+    yield line("scalebar", _LEFT, frame.floor + 22, _LEFT + long, frame.floor + 22)
+    apart = f"{length_label(_step(frame))} (lines are as far apart)"
+    yield text(_LEFT, frame.floor + 42, "small", apart)
+    yield text(frame.right, frame.floor + 26, "small end", "north is up")
+    shown = (west, south, east, north)
+    if _cut(region, shown) == region:
+        return
+    metre = _INSET / max(region[2] - region[0], region[3] - region[1])
+    wide, high = (region[2] - region[0]) * metre, (region[3] - region[1]) * metre
+    x, y = frame.right - 12 - wide, frame.top + 12
+    across = Axis(ends=(region[0], region[2]), ticks=())
+    inset = Frame(x, y, wide, high, across, Axis(ends=(region[1], region[3]), ticks=()))
     yield box("paper", x - 8, y - 8, wide + 16, high + 16)
-    yield _area("edge", region, across, up)
-    yield _area("view", _cut(view.box, region), across, up)
+    yield _area("edge", region, inset)
+    yield _area("view", _cut(shown, region), inset)
 
 
-def _area(kind: str, area: Box, across: Scale, up: Scale) -> Markup:
-    west, south, east, north = area
-    return box(kind, across(west), up(north), across(east) - across(west), up(south) - up(north))
+def _step(frame: Frame) -> float:
+    return round_length((frame.across.ends[1] - frame.across.ends[0]) / 5)
+
+
+def _area(kind: str, area: Box, frame: Frame) -> Markup:
+    left, top, right, floor = (
+        frame.x(area[0]), frame.y(area[3]), frame.x(area[2]), frame.y(area[1]),
+    )  # fmt: skip
+    return box(kind, left, top, right - left, floor - top)
 
 
 def _cut(area: Box, to: Box) -> Box:

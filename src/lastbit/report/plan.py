@@ -2,7 +2,7 @@
 
 `Plan.explain()`, `lastbit query --explain` and the page of an answer all say what is written here,
 from the plan's JSON, which a saved answer has too. Numbers are rounded to the safe side: errors,
-sensitivities and prices up, the width of noise down.
+sensitivities, prices and the width of noise up.
 
 Checked  tests/report/test_plan.py
 """
@@ -17,10 +17,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.exact import root_bounds, rounded_down, rounded_up
+from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
-from lastbit.report.words import amount, grouped, price, printable
+from lastbit.report.page import amount, grouped, price, printable
 from lastbit.tables import Plan
 
 _TAIL = Fraction(1, 20)
@@ -100,8 +100,12 @@ def plan_words(plan: Plan) -> PlanWords:
 def record_words(record: Mapping[str, Any]) -> PlanWords:
     """The words for the plan in the record of an answer."""
     plan = record["plan"]
+    title = f"{title_of(record)}, from {printable(plan['table'], 60)}"
+    if record["asked"]["query"]["keys"]:
+        keys = plan["groups"]
+        title += f" ({'keys found privately' if keys is None else _many(keys, 'declared key')})"
     return PlanWords(
-        title=f"{title_of(record)}, from {printable(plan['table'], 60)}{_groups(record)}",
+        title=title,
         price=price(plan["cost"]),
         promise=str(record["guarantee"]),
         limits=" ".join(bounding_sentences(record)),
@@ -117,13 +121,6 @@ def title_of(record: Mapping[str, Any]) -> str:
     names = ", ".join(printable(part["name"], 60) for part in query["aggregates"])
     keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
     return f"{names} by {keys}" if keys else names
-
-
-def _groups(record: Mapping[str, Any]) -> str:
-    if not record["asked"]["query"]["keys"]:
-        return ""
-    groups = record["plan"]["groups"]
-    return f" ({'keys found privately' if groups is None else _many(groups, 'declared key')})"
 
 
 def unit_word(record: Mapping[str, Any]) -> str:
@@ -180,9 +177,6 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
         yield f"{names}: with nullable=False one count would serve all"
 
 
-# ---------------------------------------------------------------- one row a mechanism
-
-
 def plan_rows(
     record: Mapping[str, Any], *, named: Callable[[object, int], str] = printable
 ) -> list[PlanRow]:
@@ -190,7 +184,10 @@ def plan_rows(
     plan = record["plan"]
     measures = {measure["name"]: measure for measure in plan["measures"]}
     users, one = _users(plan, named), plan["weight_one"]
-    paid = [_paid(part) for part in plan["parts"]]
+    paid = [  # the currency in which each is paid, and how much
+        ("ε", Fraction(p["epsilon"])) if p.get("rho") is None else ("ρ", Fraction(p["rho"]))
+        for p in plan["parts"]
+    ]
     rows = []
     for part, (letter, number) in zip(plan["parts"], paid, strict=True):
         match part["part"]:
@@ -199,7 +196,13 @@ def plan_rows(
                 name = f"{_KINDS[measures[part['measure']]['kind']]} ({users[part['measure']]})"
                 words = (name, *_noise(part, unit))
             case "keys":
-                words = _selection(part, users.get(part["measure"]))
+                counted = users.get(part["measure"])
+                words = (
+                    f"keys, and their units ({counted})" if counted else "which keys are shown",
+                    f"{_many(part['keys_per_person'], 'key')}, by 1 each",
+                    f"Laplace, scale {_up(Fraction(part['scale']))}",
+                    f"shown from about {part['threshold']:,} units on",
+                )
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
                 words = (name, *_rank(part, one))
@@ -246,22 +249,13 @@ def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
     if part["mechanism"] == "laplace":
         law = DiscreteLaplace(Fraction(part["scale"]))
         sensitivity = f"{_up(Fraction(part['sensitivity']['l1']) * unit)} in all groups together"
-        noise = f"Laplace, scale {_down(law.scale * unit)}"
+        noise = f"Laplace, scale {_up(law.scale * unit)}"
     else:
         law = DiscreteGaussian(Fraction(part["variance"]))
         squared = Fraction(part["sensitivity"]["l2_squared"])
         sensitivity = f"{_up(root_bounds(squared * unit**2)[1])} (Euclidean)"
-        noise = f"Gaussian, deviation {_down(root_bounds(law.variance * unit**2)[0])}"
+        noise = f"Gaussian, deviation {_up(root_bounds(law.variance * unit**2)[1])}"
     return sensitivity, noise, f"± {_up(law.quantile(1 - _TAIL / 2) * unit)}"
-
-
-def _selection(part: Mapping[str, Any], users: str | None) -> tuple[str, str, str, str]:
-    return (
-        "which keys are shown" if users is None else f"keys, and their units ({users})",
-        f"{_many(part['keys_per_person'], 'key')}, by 1 each",
-        f"Laplace, scale {_down(Fraction(part['scale']))}",
-        f"shown from about {part['threshold']:,} units on",
-    )
 
 
 def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
@@ -274,16 +268,6 @@ def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
         f"exponential, {part['candidates']:,} candidates",
         f"within {_up(Fraction(max(far, 1)) / row)} rows of the rank",
     )
-
-
-def _paid(part: Mapping[str, Any]) -> tuple[str, Fraction]:
-    """The currency in which a part is paid, and how much."""
-    if part.get("rho") is not None:
-        return "ρ", Fraction(part["rho"])
-    return "ε", Fraction(part["epsilon"])
-
-
-# ---------------------------------------------------------------- numbers
 
 
 def _exact_or_up(number: Fraction) -> str:
@@ -304,11 +288,6 @@ def _up(number: Fraction) -> str:
     """
     whole = Fraction(math.ceil(number))
     return grouped(rounded_up(whole if number >= 10**_DIGITS else number, _DIGITS))
-
-
-def _down(number: Fraction) -> str:
-    whole = Fraction(math.floor(number))
-    return grouped(rounded_down(whole if number >= 10**_DIGITS else number, _DIGITS))
 
 
 def _many(count: int, noun: str) -> str:

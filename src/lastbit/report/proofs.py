@@ -6,7 +6,7 @@ named afterwards, so a tree is never larger than its certificate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_down, rounded_up
-from lastbit.report.words import amount
+from lastbit.report.page import amount
 from lastbit.verify import (
     Derivation,
     FullPrecision,
@@ -46,6 +46,11 @@ def up(x: Fraction) -> str:
 def down(x: Fraction) -> str:
     """Seven digits, not above."""
     return rounded_down(x, _DIGITS)
+
+
+def exact(ratio: Any) -> str:
+    """A number of a certificate, exactly; a long one by seven digits, not below."""
+    return amount(number(ratio), up=True)
 
 
 def probability(p: Fraction) -> str:
@@ -149,7 +154,16 @@ def _rule(name: str, says: str, premises: tuple[Rule, ...] = (), **rows: Any) ->
 
 def error_rule(derivation: Derivation) -> Rule:
     """The rules of an error bound; what is shared is shown once."""
-    spelled = _spelled(derivation)
+    parts = table(derivation.expression).expressions
+    numbers = {id(part): place for place, part in enumerate(parts)}
+
+    def spelled(node: Derivation) -> str:
+        """The expression in full, or by number where there are very many."""
+        if len(parts) > _MOST_STEPS:
+            return f"step {numbers[id(node.expression)]}"
+        words = expression_text(node.expression)
+        return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
+
     seen: set[int] = set()
     done: dict[int, Rule] = {}
     stack: list[tuple[Derivation, bool]] = [(derivation, False)]
@@ -161,34 +175,16 @@ def error_rule(derivation: Derivation) -> Rule:
                 done.pop(id(p)) if id(p) in done else _rule(p.rule, f"{spelled(p)}, as above")
                 for p in node.shown_premises
             )
-            says = f"{spelled(node)} ⇓ {node.conclusion}{_where(node)}"
+            says = f"{spelled(node)} ⇓ {node.conclusion}"
+            if node.rule == "SPLIT":
+                box = ((n, amount(a, up=False), amount(b, up=True)) for n, a, b in node.box)
+                says += f", over {', '.join(f'{n} in [{a}, {b}]' for n, a, b in box)}"
             done[id(node)] = _rule(node.rule, says, premises)
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend((premise, False) for premise in reversed(node.shown_premises))
     return done[id(derivation)]
-
-
-def _spelled(derivation: Derivation) -> Callable[[Derivation], str]:
-    """How expressions are written: in full, or by number where there are very many."""
-    parts = table(derivation.expression).expressions
-    numbers = {id(part): place for place, part in enumerate(parts)}
-
-    def spelled(node: Derivation) -> str:
-        if len(parts) > _MOST_STEPS:
-            return f"step {numbers[id(node.expression)]}"
-        words = expression_text(node.expression)
-        return words if len(words) <= _MOST_CODE else words[: _MOST_CODE - 1] + "…"
-
-    return spelled
-
-
-def _where(node: Derivation) -> str:
-    if node.rule != "SPLIT":
-        return ""
-    ends = (f"{n} in [{amount(a, up=False)}, {amount(b, up=True)}]" for n, a, b in node.box)
-    return f", over {', '.join(ends)}"
 
 
 def _snapping(step: Json, form: str) -> Rule:
@@ -222,14 +218,14 @@ def _rounding(claim: Json, body: Json) -> Rule:
         query = (_rule("QUERY", says, (error_rule(proof),)),)
     says = (
         f"ε = {rounded_up(epsilon, _MANY)}: Laplace noise of scale "
-        f"{amount(number(body['scale']), up=True)} loses {amount(epsilon - excess, up=True)}, the "
+        f"{exact(body['scale'])} loses {amount(epsilon - excess, up=True)}, the "
         f"floats {up(excess)}"
     )
     return _rule("ROUNDING", says, (_rule("STRAY", stray, sides), *query))
 
 
 def _side(claim: Json, branch: Json) -> Rule:
-    low, high = (amount(number(end), up=True) for end in branch["interval"])
+    low, high = map(exact, branch["interval"])
     expression = claim["programs"][branch["program"]]
     pieces = []
     for piece in branch["pieces"]:
@@ -328,28 +324,11 @@ _MOST_TYPESET_ROWS = 40
 _MOST_NESTED = 150
 _LETTERS = MappingProxyType(
     str.maketrans(
-        {
-            "\\": r"\textbackslash{}",
-            "{": r"\{",
-            "}": r"\}",
-            "$": r"\$",
-            "&": r"\&",
-            "#": r"\#",
-            "%": r"\%",
-            "_": r"\_",
-            "^": r"\textasciicircum{}",
-            "~": r"\textasciitilde{}",
-            "<": r"$<$",
-            ">": r"$>$",
-            "ε": r"$\varepsilon$",
-            "δ": r"$\delta$",
-            "η": r"$\eta$",
-            "≤": r"$\le$",
-            "≥": r"$\ge$",
-            "±": r"$\pm$",
-            "⇓": r"$\Downarrow$",
-            "…": r"\dots{}",
-        }
+        {letter: f"\\{letter}" for letter in "{}$&#%_"}
+        | {"<": "$<$", ">": "$>$", "\\": r"\textbackslash{}", "^": r"\textasciicircum{}"}
+        | {"~": r"\textasciitilde{}", "…": r"\dots{}"}
+        | {"ε": r"$\varepsilon$", "δ": r"$\delta$", "η": r"$\eta$", "≤": r"$\le$"}
+        | {"≥": r"$\ge$", "±": r"$\pm$", "⇓": r"$\Downarrow$"}
     )
 )
 

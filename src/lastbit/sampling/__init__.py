@@ -4,19 +4,6 @@ Every function here returns integers (or truth values) whose law is *exactly* th
 docstring: no float is between the random bits and the draw, except where its error is bounded in
 the docstring and everything within the bound is decided by exact arithmetic.
 
-| call | draws |
-|---|---|
-| `uniform_below(n)` | 0 ... n-1, all alike |
-| `bernoulli(p)` | True with rational probability p |
-| `bernoulli_exp(gamma)` | True with probability exp(-gamma) |
-| `geometric(scale)` | k >= 0 with P proportional to exp(-k/scale) |
-| `discrete_laplace(scale)` | an integer, P proportional to exp(-abs(k)/scale) |
-| `discrete_gaussian(variance=...)` | an integer, P proportional to exp(-k**2/(2 variance)) |
-| `choice(weights)` | an index, P proportional to a rational weight |
-| `choice_exp(exponents)` | an index, P proportional to exp(exponent) |
-| `planar_laplace(rate)` | a pair (i, j), P proportional to exp(-rate sqrt(i**2 + j**2)) |
-| `rounded(law, location=, scale=, grid=)` | a real number of that law, rounded to the grid |
-
 `size=` gives an array; `stream` gives arrays one after the other in bounded memory. Results are
 int64, and Python integers (an object array) where the law reaches beyond int64: nothing wraps.
 
@@ -32,19 +19,6 @@ size alone, except on refinement paths taken with probability below 2**-39 a dra
 `rounded` takes such a path with about 2**-17, since its location and scale may be anything.
 Memory access does depend on what is drawn (table look-ups), and so may the time of a cache miss:
 see docs/known-limits.md. Scalar draws come from a pool made ahead, before any data was seen.
-
-| file | holds |
-|---|---|
-| `bits.py` | the only door to entropy: AES-256-CTR keystreams, safe across forks and threads |
-| `uniform.py` | uniform integers; a uniform real, known as far as anybody asked |
-| `inversion.py` | lazy inversion with guide tables |
-| `bernoulli.py` | coins, also one for each of many candidates |
-| `laplace.py`, `gaussian.py` | discrete Laplace, geometric and Gaussian integers |
-| `choice.py` | an index by weights or exponentials, with counts, in many rows at once |
-| `planar.py` | planar Laplace points, exact on a lattice or in floats with a proved error |
-| `rounded.py`, `pieces.py` | ideal, then rounded; the polynomials that do most of the work |
-| `draw.py` | one, many, or a stream; pools; blocks |
-| `deterministic.py` | sources that are not random, for tests only; nothing imports it |
 """
 
 from lastbit.doors import opened

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NoReturn, overload
+from typing import overload
 
 import numpy as np
 from flint import arb
@@ -16,10 +16,10 @@ from lastbit.errors import InvalidParameter, PrecisionExhausted
 from lastbit.exact import LARGEST_ARGUMENT, Number, Real, arb_of, exp_negative, rational, refine
 from lastbit.laws import Bernoulli
 from lastbit.sampling.bits import Bits, words
-from lastbit.sampling.choice import Exponents, distances_below
+from lastbit.sampling.choice import Exponents, distances_below, falls_below
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 from lastbit.sampling.inversion import GUIDE_BITS, WORD_BITS, Inversion, inversion
-from lastbit.sampling.uniform import LazyUniform, below_each
+from lastbit.sampling.uniform import below_each
 
 
 @overload
@@ -73,17 +73,14 @@ def _bernoulli(p: Number) -> Coin:
 @lru_cache(maxsize=64, typed=True)
 def _bernoulli_exp(gamma: Number | Real) -> Coin:
     real = gamma if isinstance(gamma, Real) else Real(rational(gamma, "gamma"))
+    problem = "is negative"
     try:
         negative = refine(lambda precision: real.ball(precision) < 0, limit=4096)
     except PrecisionExhausted:
-        _refuse_gamma("is not certainly 0 or more")
+        negative, problem = True, "is not certainly 0 or more"
     if negative:
-        _refuse_gamma("is negative")
+        raise InvalidParameter("gamma", problem=problem, remedy="pass a number from 0 up")
     return coin((-real).exp().enclosure)
-
-
-def _refuse_gamma(problem: str) -> NoReturn:
-    raise InvalidParameter("gamma", problem=problem, remedy="pass a number from 0 up")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +94,6 @@ class Coin:
     tie: int
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.bool_]:
-        """`size` independent coins."""
         first = self.table.first_bits(bits, size)
         out = first < self.tie
         close = np.flatnonzero(first - np.uint16(self.tie & 0xFFFF) < self.table.unsettled)
@@ -106,10 +102,7 @@ class Coin:
 
 
 def coin(
-    probability: Callable[[], arb],
-    *,
-    word_bits: int = WORD_BITS,
-    guide_bits: int = GUIDE_BITS,
+    probability: Callable[[], arb], *, word_bits: int = WORD_BITS, guide_bits: int = GUIDE_BITS
 ) -> Coin:
     """The tables of a coin whose probability can be enclosed at any working precision."""
     inverse = inversion(
@@ -161,7 +154,9 @@ class Flips:
         rows = max(1, _FLIPS // self.sure.size)
         for start in range(0, size, rows):
             piece = out[start : start + rows]
-            piece[:] = _one_of(bits, self.heads(bits, piece.size))
+            upto = np.cumsum(self.heads(bits, piece.size), axis=1, dtype=np.int64)
+            rank = below_each(bits, upto[:, -1].astype(np.uint64))
+            piece[:] = np.argmax(upto > rank[:, np.newaxis], axis=1)
         return out
 
     def heads(self, bits: Bits, rows: int) -> NDArray[np.bool_]:
@@ -176,13 +171,10 @@ class Flips:
             possible = word < never
             if np.count_nonzero(possible) != np.count_nonzero(here):
                 for row, column in np.argwhere(possible & ~here):
-                    decided = self._falls(bits, start + int(column), int(word[row, column]))
-                    here[row, column] = decided
+                    exponent = rational(self.exponents[start + int(column)])
+                    distance = self.rate * (self.greatest - exponent)
+                    here[row, column] = falls_below(bits, int(word[row, column]), distance)
         return out
-
-    def _falls(self, bits: Bits, index: int, word: int) -> bool:
-        distance = self.rate * (self.greatest - rational(self.exponents[index]))
-        return LazyUniform(bits, word, 53).below(lambda: arb_of(-distance).exp())
 
 
 def flips(exponents: Exponents, rate: Fraction) -> Flips:
@@ -200,11 +192,3 @@ def flips(exponents: Exponents, rate: Fraction) -> Flips:
             sure[piece] = y * (1.0 - slack)  # the cast rounds down, as nothing is negative
             never[piece] = np.ceil(y * (1.0 + slack))
     return Flips(sure, never, exponents, greatest, rate)
-
-
-def _one_of(bits: Bits, heads: NDArray[np.bool_]) -> NDArray[Any]:
-    """For each row the position of one of its heads, all alike."""
-    upto = np.cumsum(heads, axis=1, dtype=np.int64)
-    rank = below_each(bits, upto[:, -1].astype(np.uint64))
-    chosen: NDArray[Any] = np.argmax(upto > rank[:, np.newaxis], axis=1)
-    return chosen

@@ -116,22 +116,18 @@ class Life:
         """Overwrite the first `count` bytes of the buffer with keystream."""
         cipher = self._cipher
         if cipher is None or self._left < count:
-            cipher = self._rekey()
+            self._cipher = None
+            seed = _system_bytes(_KEY_BYTES + _COUNTER_BYTES)
+            key, counter = seed[:_KEY_BYTES], seed[_KEY_BYTES:]
+            cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+            self._left = BYTES_PER_KEY
+            self._cipher = cipher
         self._left -= count
         try:
             cipher.update_into(_ZEROS[:count], buffer.data)
         except BaseException:
             self._cipher = None  # never go on with a cipher in an unknown state
             raise
-
-    def _rekey(self) -> CipherContext:
-        self._cipher = None
-        seed = _system_bytes(_KEY_BYTES + _COUNTER_BYTES)
-        key, counter = seed[:_KEY_BYTES], seed[_KEY_BYTES:]
-        cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
-        self._left = BYTES_PER_KEY
-        self._cipher = cipher
-        return cipher
 
 
 class KeyStream:

@@ -128,23 +128,14 @@ class Wheel:
         right = np.full(size, self.sums[0].size - 1, np.int64)
         for _ in range((self.sums[0].size - 1).bit_length()):  # bisection, all in lockstep
             middle = (left + right) >> 1
-            above = _exceeds(self.sums, middle, target)
+            above, equal = np.zeros(size, np.bool_), np.ones(size, np.bool_)
+            for limb, wanted in zip(self.sums, target, strict=True):  # as words in a dictionary
+                here = limb[middle]
+                above |= equal & (here > wanted)
+                equal &= here == wanted
             np.copyto(right, middle, where=above)
             np.copyto(left, middle + 1, where=~above)
         return right
-
-
-def _exceeds(
-    sums: tuple[NDArray[np.int64], ...], index: NDArray[np.int64], target: list[NDArray[np.int64]]
-) -> NDArray[np.bool_]:
-    """Whether the sum at each index exceeds its target: limb by limb, as words in a dictionary."""
-    above = np.zeros(index.shape, np.bool_)
-    equal = np.ones(index.shape, np.bool_)
-    for limb, wanted in zip(sums, target, strict=True):
-        here = limb[index]
-        above |= equal & (here > wanted)
-        equal &= here == wanted
-    return above
 
 
 def _split(numbers: NDArray[Any], limbs: int) -> list[NDArray[np.int64]]:
@@ -177,7 +168,6 @@ class Rejection:
     scale_bits: int
 
     def draw(self, bits: Bits, size: int) -> NDArray[np.int64]:
-        """`size` independent indices."""
         out = self.wheel.draw(bits, size)
         pending = np.arange(size)
         while pending.size:
@@ -193,14 +183,14 @@ class Rejection:
     def _accepts(self, bits: Bits, index: int, word: int) -> bool:
         count, distance = self._exactly(index)
         share = Fraction(count << self.scale_bits, int(self.weights[index]))
-        return _falls_below(bits, word, distance, share)
+        return falls_below(bits, word, distance, share)
 
     def _exactly(self, index: int) -> tuple[int, Fraction]:
         """The count and the exponent of a candidate."""
         raise NotImplementedError
 
 
-def _falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction) -> bool:
+def falls_below(bits: Bits, word: int, distance: Fraction, share: Fraction = Fraction(1)) -> bool:
     """Whether a uniform real that begins with these 53 bits is below share * exp(-distance)."""
     return LazyUniform(bits, word, 53).below(lambda: (-arb_of(distance)).exp() * arb_of(share))
 
@@ -289,7 +279,11 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
         )
     with np.errstate(all="ignore"):  # a distance too large for a float counts as 512
         # a copy, whatever the caller does with the original later
-        own = _exact(exponents) if array is None else array.copy()
+        own: Exponents = (
+            [rational(value, f"exponents[{i}]") for i, value in enumerate(exponents)]
+            if array is None
+            else array.copy()
+        )
         distances, greatest = distances_below(own)
         distances *= rate.numerator / rate.denominator
     scale_bits = _SCALE_BITS - (distances.size.bit_length() if distances.size <= _FEW else 0)
@@ -309,10 +303,6 @@ def majorant(exponents: Numbers, rate: Fraction) -> Majorant:
         rate=rate,
         scale_bits=scale_bits,
     )
-
-
-def _exact(exponents: Numbers) -> list[Fraction]:
-    return [rational(value, f"exponents[{i}]") for i, value in enumerate(exponents)]
 
 
 def _array(values: object, name: str) -> NDArray[Any] | None:
@@ -401,8 +391,7 @@ class RowChoices:
         far = self.rate * int(self.distances[row, index])
         before = int(self.sums[row, index - 1]) if index else 0
         weight = int(self.sums[row, index]) - before
-
-        return _falls_below(bits, word, far, Fraction(1 << self.scale_bits, weight))
+        return falls_below(bits, word, far, Fraction(1 << self.scale_bits, weight))
 
 
 def row_choices(distances: NDArray[np.int64], rate: Fraction) -> RowChoices:

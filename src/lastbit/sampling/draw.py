@@ -53,7 +53,13 @@ def drawn(sampler: Sampler, size: Size) -> Any:
     """One draw (size None) or an array of that shape, from the thread's own secure stream."""
     if size is None:
         return _one(sampler)
-    shape = _shape(size)
+    shape = tuple(whole(part, "size") for part in (size if isinstance(size, tuple) else (size,)))
+    if len(shape) > _MOST_DIMENSIONS:
+        raise InvalidParameter(
+            "size", problem=f"has more than {_MOST_DIMENSIONS} dimensions", remedy="pass fewer"
+        )
+    if max(math.prod(shape), *shape, 0) > _MOST_DRAWS:
+        raise _too_many("is above 2**36 draws")
     return drawn_with(sampler, secure_bits(), math.prod(shape)).reshape(shape)
 
 
@@ -118,7 +124,9 @@ def _one(sampler: Sampler) -> Any:
         if not pool:
             ahead = drawn_with(sampler, bits, _AHEAD).tolist()
             if bits.life() is life:
-                _stored(life.pools, sampler, ahead)
+                if len(life.pools) >= _MOST_POOLS and sampler not in life.pools:
+                    life.pools.pop(next(iter(life.pools), None), None)  # the oldest makes room
+                life.pools.setdefault(sampler, []).extend(ahead)
             continue
         try:
             value = pool.pop()
@@ -126,12 +134,6 @@ def _one(sampler: Sampler) -> Any:
             continue
         if bits.life() is life:
             return value
-
-
-def _stored(pools: dict[object, list[Any]], sampler: Sampler, ahead: list[Any]) -> None:
-    if len(pools) >= _MOST_POOLS and sampler not in pools:
-        pools.pop(next(iter(pools), None), None)  # the oldest makes room
-    pools.setdefault(sampler, []).extend(ahead)
 
 
 def stream(
@@ -154,26 +156,8 @@ def stream(
             "draw", problem="is not a sampler", remedy="pass a function such as discrete_laplace"
         )
     left, most = whole(total, "total"), whole(block, "block", least=1)
-    return _streamed(lambda size: draw(*parameters, size=size, **named), left, most)
-
-
-def _streamed(draw: Callable[[int], NDArray[Any]], left: int, most: int) -> Iterator[NDArray[Any]]:
-    while left:
-        piece = draw(min(left, most))
-        left -= len(piece)
-        yield piece
-
-
-def _shape(size: object) -> tuple[int, ...]:
-    parts = size if isinstance(size, tuple) else (size,)
-    shape = tuple(whole(part, "size") for part in parts)
-    if len(shape) > _MOST_DIMENSIONS:
-        raise InvalidParameter(
-            "size", problem=f"has more than {_MOST_DIMENSIONS} dimensions", remedy="pass fewer"
-        )
-    if max(math.prod(shape), *shape, 0) > _MOST_DRAWS:
-        raise _too_many("is above 2**36 draws")
-    return shape
+    sizes = (min(most, left - start) for start in range(0, left, most))
+    return (draw(*parameters, size=size, **named) for size in sizes)
 
 
 def _too_many(problem: str) -> InvalidParameter:

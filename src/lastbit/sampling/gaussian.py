@@ -37,23 +37,14 @@ _RESIDUAL = 32767  # no cell has this number: a draw gives up long before (see L
 
 @overload
 def discrete_gaussian(
-    *,
-    variance: Number | None = None,
-    standard_deviation: Number | None = None,
-    size: None = None,
+    *, variance: Number | None = None, standard_deviation: Number | None = None, size: None = None
 ) -> int: ...
 @overload
 def discrete_gaussian(
-    *,
-    variance: Number | None = None,
-    standard_deviation: Number | None = None,
-    size: Shape,
+    *, variance: Number | None = None, standard_deviation: Number | None = None, size: Shape
 ) -> NDArray[Any]: ...
 def discrete_gaussian(
-    *,
-    variance: Number | None = None,
-    standard_deviation: Number | None = None,
-    size: Size = None,
+    *, variance: Number | None = None, standard_deviation: Number | None = None, size: Size = None
 ) -> int | NDArray[Any]:
     """Exact draws from the discrete Gaussian law, given its variance or its standard deviation.
 
@@ -73,34 +64,21 @@ def discrete_gaussian(
         ...
     lastbit.errors.InvalidParameter: variance is missing; pass variance= or standard_deviation=
     """
-    if variance is None and standard_deviation is None:
-        _refuse("is missing")
-    if variance is not None and standard_deviation is not None:
-        _refuse("and standard_deviation are both given")
+    if (variance is None) == (standard_deviation is None):
+        problem = "is missing" if variance is None else "and standard_deviation are both given"
+        remedy = "pass variance= or standard_deviation="
+        raise InvalidParameter("variance", problem=problem, remedy=remedy)
     if variance is not None:
         return drawn(cached(gaussian_sampler, variance), size)  # type: ignore[no-any-return]
-    return drawn(cached(_by_deviation, standard_deviation), size)  # type: ignore[no-any-return]
-
-
-def _refuse(problem: str) -> None:
-    remedy = "pass variance= or standard_deviation="
-    raise InvalidParameter("variance", problem=problem, remedy=remedy)
+    exact = positive(standard_deviation, "standard_deviation") ** 2
+    return drawn(gaussian_sampler(exact), size)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=32, typed=True)
 def gaussian_sampler(variance: Number) -> Sampler:
-    """The prepared sampler of a variance."""
-    return gaussian(positive(variance, "variance"))
-
-
-@lru_cache(maxsize=32, typed=True)
-def _by_deviation(standard_deviation: Number) -> Sampler:
-    return gaussian(positive(standard_deviation, "standard_deviation") ** 2)
-
-
-def gaussian(variance: Fraction) -> Sampler:
-    """The tables of a discrete Gaussian law."""
-    return direct(variance) if variance <= _DIRECT_DEVIATION**2 else cells(variance)
+    """The prepared sampler of a variance: the tables of its law."""
+    exact = positive(variance, "variance")
+    return direct(exact) if exact <= _DIRECT_DEVIATION**2 else cells(exact)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +88,6 @@ class Direct:
     table: Inversion
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws."""
         out = np.empty(size, np.int64)
         self.table.fill(bits, out)
         return out
@@ -193,7 +170,6 @@ class Cells:
         return int(np.abs(self.body.symbols[1:]).max() + 1).bit_length() + self.cell_bits > 62
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws."""
         out = np.empty(size, np.int64)
         wide = self.into(bits, out, out)
         return out if wide is None else wide

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from lastbit.errors import Undecidable
 from lastbit.exact import floor_ceil, refine, working_precision
+from lastbit.laws import least
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.uniform import LazyUniform
 
@@ -124,59 +125,39 @@ def inversion(
     raised until every boundary is enclosed by integers at most 2 apart.
     """
 
-    def one_by_one() -> Iterable[arb]:
-        return (cumulative(j) for j in count())
+    def edges(precision: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Integers around 2**w F(j): the lower ones, and the upper ones behind a -1 for no cell."""
+        top = 1 << word_bits
+        lows: list[int] = []
+        highs: list[int] = [-1]
+        with working_precision(precision):
+            for value in boundaries() if boundaries else map(cumulative, count()):
+                if cells is not None and len(lows) >= cells - 1:
+                    break
+                if not value.is_finite():
+                    raise Undecidable(f"boundary {len(lows)} is not enclosed at all")
+                low, high = floor_ceil(value * arb(2) ** word_bits)
+                if high - low > 2:
+                    raise Undecidable(f"boundary {len(lows)} is not enclosed tightly enough")
+                lows.append(max(low, lows[-1] if lows else 0))
+                highs.append(min(high, top))
+                if cells is None and high >= top:
+                    break
+        return np.array(lows, np.int64), np.array(highs, np.int64)
 
-    edges = refine(
-        lambda precision: _edges(boundaries or one_by_one, cells, word_bits, precision),
-        start=TABLE_PRECISION,
-    )
-    symbols = np.array([symbol(j) for j in range(edges[0].size + 1)], np.int64)
-    guide, unsettled = _guide(*edges, symbols, word_bits, guide_bits)
-    return Inversion(
-        cumulative, symbol, *edges, symbols, guide, word_bits, guide_bits, unsettled, cells
-    )
-
-
-def _edges(
-    boundaries: Callable[[], Iterable[arb]], cells: int | None, word_bits: int, precision: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Integers around 2**w F(j): the lower ones, and the upper ones behind a -1 for no cell."""
-    top = 1 << word_bits
-    lows: list[int] = []
-    highs: list[int] = [-1]
-    with working_precision(precision):
-        unit = arb(2) ** word_bits
-        for value in boundaries():
-            if cells is not None and len(lows) >= cells - 1:
-                break
-            if not value.is_finite():
-                raise Undecidable(f"boundary {len(lows)} is not enclosed at all")
-            low, high = floor_ceil(value * unit)
-            if high - low > 2:
-                raise Undecidable(f"boundary {len(lows)} is not enclosed tightly enough")
-            lows.append(max(low, lows[-1] if lows else 0))
-            highs.append(min(high, top))
-            if cells is None and high >= top:
-                break
-    return np.array(lows, np.int64), np.array(highs, np.int64)
-
-
-def _guide(
-    lows: NDArray[np.int64],
-    highs: NDArray[np.int64],
-    symbols: NDArray[np.int64],
-    word_bits: int,
-    guide_bits: int,
-) -> tuple[NDArray[np.int16], int]:
-    """For each value of the first bits the symbol they decide, or the mark that they do not."""
+    lows, highs = refine(edges, start=TABLE_PRECISION)
+    symbols = np.array([symbol(j) for j in range(lows.size + 1)], np.int64)
+    # for each value of the first bits the symbol they decide, or the mark that they do not
     step = 1 << (word_bits - guide_bits)
     start = np.arange(1 << guide_bits, dtype=np.int64) * step
     cell = np.searchsorted(lows, start, side="right")
     same = cell == np.searchsorted(lows, start + (step - 1), side="right")
     settled = same & (highs[cell] <= start) & (np.abs(symbols[cell]) < -int(_UNSETTLED))
     guide = np.where(settled, symbols[cell], _UNSETTLED).astype(np.int16)
-    return guide, int(np.count_nonzero(~settled))
+    unsettled = int(np.count_nonzero(~settled))
+    return Inversion(
+        cumulative, symbol, lows, highs, symbols, guide, word_bits, guide_bits, unsettled, cells
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -189,14 +170,11 @@ def capacity(draws: int, numerator: int, denominator: int) -> int:
     if draws == 0 or numerator == 0:
         return 0
     p = numerator / denominator
-    low, high = math.ceil(draws * p), draws + 1
-    while low < high:
-        k = (low + high) // 2
-        if k > draws or draws * _divergence(k / draws, p) > _OVERFLOW_BITS * math.log(2):
-            high = k
-        else:
-            low = k + 1
-    return min(low, draws)
+
+    def rare(k: int) -> bool:
+        return k == draws or draws * _divergence(k / draws, p) > _OVERFLOW_BITS * math.log(2)
+
+    return least(rare, (math.ceil(draws * p), draws))
 
 
 def proposals(size: int, acceptance: float) -> int:

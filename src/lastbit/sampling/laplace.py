@@ -112,7 +112,6 @@ class Digits:
         return int(top.symbols.max()).bit_length() + shift > 62
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws."""
         out = np.empty(size, np.int64)
         wide = self.into(bits, out, np.empty_like(out))
         return out if wide is None else wide
@@ -166,7 +165,7 @@ def digits(
         rate = (1 << shift) / scale
         last = rate * top_scale >= 1
         base = None if last else 1 << digit_bits
-        law = _signed_digit(rate, base) if signed and not shift else _digit(rate, base)
+        law = _digit(rate, base, signed=signed and not shift)
         cumulative, symbol, boundaries, cells = law
         table = inversion(
             cumulative,
@@ -182,60 +181,40 @@ def digits(
         shift += digit_bits
 
 
-DigitLaw = tuple[
-    Callable[[int], arb], Callable[[int], int], Callable[[], Iterable[arb]], int | None
-]
+def _digit(
+    rate: Fraction, base: int | None, *, signed: bool
+) -> tuple[Callable[[int], arb], Callable[[int], int], Callable[[], Iterable[arb]], int | None]:
+    """P proportional to exp(-rate*d) on 0 ... base-1, or on all naturals.
 
-
-def _digit(rate: Fraction, base: int | None) -> DigitLaw:
-    """P proportional to exp(-rate*d) on 0 ... base-1, or on all naturals."""
-
-    def cumulative(j: int) -> arb:
-        return _share(rate, base, j + 1)
-
-    def boundaries() -> Iterable[arb]:
-        whole, ratio = _whole(rate, base), (-arb_of(rate)).exp()
-        survival = arb(1)
-        while True:
-            survival *= ratio
-            yield (1 - survival) / whole
-
-    return cumulative, lambda j: j, boundaries, base
-
-
-def _signed_digit(rate: Fraction, base: int | None) -> DigitLaw:
-    """The same with a sign: cell 2d stands for d, cell 2d+1 for -1-d.
-
-    P[d and sign s] is P[d]/(1+q) for s = 0 and P[d] q/(1+q) for s = 1, q = exp(-rate).
+    With a sign, cell 2d stands for d and cell 2d+1 for -1-d: P[d and sign s] is P[d]/(1+q) for
+    s = 0 and P[d] q/(1+q) for s = 1, q = exp(-rate).
     """
 
+    def below(count: int) -> arb:
+        """P[digit < count], but for the whole."""
+        return -(-arb_of(rate * count)).expm1()
+
+    def whole() -> arb:
+        return arb(1) if base is None else below(base)
+
     def cumulative(j: int) -> arb:
-        d, negative = divmod(j, 2)
-        upto = _share(rate, base, d + 1)
-        if negative:
+        d, last = divmod(j, 2) if signed else (j, 1)
+        upto = below(d + 1) / whole()
+        if last:
             return upto
         ratio = (-arb_of(rate)).exp()
-        return upto - (upto - _share(rate, base, d)) * ratio / (1 + ratio)
+        return upto - (upto - below(d) / whole()) * ratio / (1 + ratio)
 
     def boundaries() -> Iterable[arb]:
-        whole, ratio = _whole(rate, base), (-arb_of(rate)).exp()
-        survival = arb(1)
+        total, ratio, survival = whole(), (-arb_of(rate)).exp(), arb(1)
         positive_part = (1 - ratio) / (1 + ratio)
         while True:
-            yield (1 - survival + survival * positive_part) / whole
+            if signed:
+                yield (1 - survival + survival * positive_part) / total
             survival *= ratio
-            yield (1 - survival) / whole
+            yield (1 - survival) / total
 
     def symbol(j: int) -> int:
-        return ~(j >> 1) if j & 1 else j >> 1
+        return j if not signed else ~(j >> 1) if j & 1 else j >> 1
 
-    return cumulative, symbol, boundaries, None if base is None else 2 * base
-
-
-def _share(rate: Fraction, base: int | None, count: int) -> arb:
-    """P[digit < count]."""
-    return -(-arb_of(rate * count)).expm1() / _whole(rate, base)
-
-
-def _whole(rate: Fraction, base: int | None) -> arb:
-    return arb(1) if base is None else -(-arb_of(rate * base)).expm1()
+    return cumulative, symbol, boundaries, 2 * base if signed and base else base

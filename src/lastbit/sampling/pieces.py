@@ -123,21 +123,15 @@ def pieces(law: Ideal, *, degree: int = DEGREE) -> Pieces:
     """The pieces of a law, whose polynomials have the given degree."""
     coefficients = np.zeros((degree + 1, 4 * _QUARTER))
     error = np.full(4 * _QUARTER, np.inf)
-    quarters = (0, 1) if law.symmetric else (0, 1, 2, 3)
     with working_precision(_PRECISION), _terms(_TERMS + 1):
-        for quarter in quarters:
+        for quarter in (0, 1) if law.symmetric else (0, 1, 2, 3):
             _fill(law, quarter, degree, coefficients, error)
     if law.symmetric:  # quarter 2 mirrors quarter 1, quarter 3 mirrors quarter 0
         for quarter in (0, 1):
             here, there = _quarter(quarter), _quarter(3 - quarter)
             coefficients[:, there] = -coefficients[:, here]
             error[there] = error[here]
-    return _with_rounding(coefficients, error)
-
-
-def _with_rounding(coefficients: NDArray[np.float64], error: NDArray[np.float64]) -> Pieces:
-    """Add what Horner's rule may lose, item (5) of the theorem."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # what Horner's rule may lose, item (5)
         size = np.abs(coefficients[-1])
         lost = np.zeros_like(size)
         for row in coefficients[-2::-1]:
@@ -257,13 +251,9 @@ def _model(law: Ideal, quarter: int, start: arb, centre: arb, width: arb) -> _Mo
 
 def _distance(law: Ideal, quarter: int, z: arb) -> tuple[arb, int]:
     """T at a point, and whether it grows with z."""
-    if quarter == 0:
-        return 4 * law.below(z), 1
-    if quarter == 1:
-        return 2 - 4 * law.below(z), -1
-    if quarter == 2:
-        return 2 - 4 * law.above(z), 1
-    return 4 * law.above(z), -1
+    from_end = 4 * (law.below(z) if quarter < 2 else law.above(z))
+    outer = quarter in (0, 3)
+    return from_end if outer else 2 - from_end, 1 if quarter in (0, 2) else -1
 
 
 def _floats(model: _Model, exponent: int, degree: int) -> tuple[list[float], float]:

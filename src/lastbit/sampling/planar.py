@@ -17,6 +17,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import (
     LARGEST_ARGUMENT,
     Number,
+    alternating,
     arb_of,
     cos_sin_turn,
     exp_negative,
@@ -130,25 +131,17 @@ class Shells:
     digits: Digits
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent points."""
         out = np.empty(size, POINT)
-        done = 0
+        count, done = proposals(size, _ACCEPTANCE), 0
         while done < size:
-            found = self._batch(bits, proposals(size, _ACCEPTANCE), size - done)
-            out[done : done + found.size] = found
-            done += found.size
+            for start in range(0, count, _BLOCK):
+                found = self._accepted(bits, min(_BLOCK, count - start), size - done)
+                out[done : done + found.size] = found
+                done += found.size
         return out
 
-    def _batch(self, bits: Bits, count: int, need: int) -> NDArray[Any]:
-        """The first `need` accepted ones of `count` proposals, or all if fewer."""
-        parts: list[NDArray[Any]] = []
-        for start in range(0, count, _BLOCK):
-            part = self._accepted(bits, min(_BLOCK, count - start), need)
-            need -= part.size
-            parts.append(part)
-        return np.concatenate(parts)
-
     def _accepted(self, bits: Bits, count: int, need: int) -> NDArray[Any]:
+        """The first `need` accepted ones of `count` proposals, or all if fewer."""
         shell, across = self._proposed(bits, count)
         word = words(bits, count, np.uint64)
         side = (word & _SIDE).view(np.int64)  # bits that the uniform below does not use
@@ -244,9 +237,6 @@ Mask = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
 
-# ---------------------------------------------------------------- the radius
-
-
 def unit_radius(share: Floats, tail: Mask) -> Floats:
     """The radius x with C(x) = share, or 1 - C(x) = share in the tail; C(x) = 1 - (1+x) e**-x.
 
@@ -267,6 +257,12 @@ def unit_radius(share: Floats, tail: Mask) -> Floats:
     return radius
 
 
+def _radius_by_balls(share: Fraction, *, tail: bool) -> float:
+    with working_precision(_PRECISION):
+        target = arb_of(1 - share if tail else share)
+        return float(least(lambda x: 1 - survival(x) >= target, places=60))
+
+
 def _below_median(share: Floats) -> tuple[Floats, Mask]:
     root = np.sqrt(share + share)
     guess = root * (1 + root * (1 / 3 + root * (0.153 + root * 0.192)))
@@ -277,10 +273,7 @@ def _below_median(share: Floats) -> tuple[Floats, Mask]:
 
 def _step_below(share: Floats, guess: Floats) -> tuple[Floats, Mask]:
     """One Newton step in ln x: C = x**2 series(x), and d ln C/d ln x = (1-C)/((1+x) series(x))."""
-    series = np.full_like(guess, _SERIES[-1])
-    for coefficient in reversed(_SERIES[:-1]):
-        series *= guess
-        np.subtract(coefficient, series, out=series)
+    series = alternating(_SERIES, guess)
     mass = guess * guess * series
     excess = 1 - mass / share
     slope = (1 - mass) / ((1 + guess) * series)
@@ -302,19 +295,10 @@ def _within(guess: Floats, least: float, most: float) -> Floats:
     return np.where((guess >= least) & (guess <= most), guess, least)
 
 
-def _radius_by_balls(share: Fraction, *, tail: bool) -> float:
-    with working_precision(_PRECISION):
-        target = arb_of(1 - share if tail else share)
-        return float(least(lambda x: 1 - survival(x) >= target, places=60))
-
-
 def survival(radius: Fraction) -> arb:
     """P[radius > x] = (1+x) e**-x, at the working precision."""
     x = arb_of(radius)
     return (1 + x) * (-x).exp()
-
-
-# ---------------------------------------------------------------- the noise
 
 
 def polar_noise(

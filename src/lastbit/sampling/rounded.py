@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -22,13 +24,22 @@ from lastbit.laws import (
     Logistic,
     Rounded,
     enclosed,
+    least,
 )
 from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, drawn_fresh
 from lastbit.sampling.pieces import Pieces, quantile_pieces, rough_quantile
 from lastbit.sampling.uniform import LazyUniform
 
-_NAMES = ("cauchy", "gaussian", "gumbel", "laplace", "logistic")
+_NAMES: Mapping[str, Callable[[], Ideal]] = MappingProxyType(
+    {
+        "cauchy": IdealCauchy,
+        "gaussian": IdealGaussian,
+        "gumbel": Gumbel,
+        "laplace": IdealLaplace,
+        "logistic": Logistic,
+    }
+)
 _SMALL = 64  # below it, making the tables is not worth while
 _CHUNK = 1 << 13
 _WORD_BITS = 64
@@ -89,21 +100,12 @@ def rounded_sampler(
 
 
 def _named(law: Ideal | str) -> Ideal:
-    match law:
-        case Ideal():
-            return law
-        case "cauchy":
-            return IdealCauchy()
-        case "gaussian":
-            return IdealGaussian()
-        case "gumbel":
-            return Gumbel()
-        case "laplace":
-            return IdealLaplace()
-        case "logistic":
-            return Logistic()
+    if isinstance(law, Ideal):
+        return law
     remedy = f"pass one of {', '.join(_NAMES)}, or an ideal law such as StudentT(3)"
     if isinstance(law, str):
+        if law in _NAMES:
+            return _NAMES[law]()
         raise InvalidParameter("law", problem="is none of the known names", remedy=remedy)
     raise WrongType("law", problem=f"is of type {type(law).__name__}", remedy=remedy)
 
@@ -157,7 +159,6 @@ class RoundedSampler:
     pieces: Pieces | None = field(default=None, repr=False)
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws."""
         if size < _SMALL:
             word = words(bits, size, np.uint64).tolist()
             return _array([self.exact(bits, w) for w in word])
@@ -212,26 +213,11 @@ class RoundedSampler:
         high = _guess(self.law, word)
         length = _length(self.law, high)
         if length > _EASY_BITS:
-            uniform = _extended(uniform, bits, length + _WORD_BITS)
+            for more in words(bits, -(-length // _WORD_BITS) + 1, np.uint64).tolist():
+                uniform.word = uniform.word << _WORD_BITS | more
+                uniform.count += _WORD_BITS
             high = _guess(self.law, uniform.word, uniform.count)
-        step = 1
-        if reaches(high):
-            low = high - 1
-            while reaches(low):
-                step *= 2
-                low, high = low - step, low
-        else:
-            low, high = high, high + 1
-            while not reaches(high):
-                step *= 2
-                low, high = high, high + step
-        while high - low > 1:
-            middle = (low + high) // 2
-            if reaches(middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        return least(reaches, (None, None), near=high)
 
 
 def _rough(law: Rounded, word: int) -> int | None:
@@ -259,14 +245,6 @@ def _length(law: Rounded, step: int) -> int:
     if isinstance(law.location, Fraction):
         step -= law.location // law.grid
     return step.bit_length()
-
-
-def _extended(uniform: LazyUniform, bits: Bits, count: int) -> LazyUniform:
-    """The same real number, known to at least so many bits more."""
-    word, known = uniform.word, uniform.count
-    for more in words(bits, -(-count // _WORD_BITS), np.uint64).tolist():
-        word, known = word << _WORD_BITS | more, known + _WORD_BITS
-    return LazyUniform(bits, word, known)
 
 
 def _nearest(value: arb) -> int:

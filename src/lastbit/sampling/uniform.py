@@ -68,30 +68,23 @@ class UniformBelow:
     """If n is a secret of at most so many bits, the work depends on this number instead."""
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
-        """`size` independent draws."""
         if not self.public_bits and self.n & (self.n - 1) == 0:
             return random_bits(bits, size, self.n.bit_length() - 1)
         length = self.public_bits or self.n.bit_length()
-        factors = _limbs(self.n, self.limb_bits, length)
+        full = (1 << self.limb_bits) - 1
+        limbs = max(1, -(-length // self.limb_bits))
+        factors = [self.n >> (i * self.limb_bits) & full for i in range(limbs)]
         count = -(-(length + self.spare_bits) // self.limb_bits)
-        mask = np.uint64((1 << self.limb_bits) - 1)
+        mask = np.uint64(full)
         uniform = [words(bits, size, np.uint32).astype(np.uint64) & mask for _ in range(count)]
         product = _product(uniform, factors, self.limb_bits)
         out = _assembled(product[count:], self.limb_bits, length)
-        for i in self._ties(product[:count]):
-            out[i] = self._refined(bits, [int(limb[i]) for limb in uniform])
+        # where the fraction plus n would carry, one unit more of U could make X larger
+        limit = (1 << self.limb_bits * count) - self.n
+        for i in np.flatnonzero(product[count - 1] == mask):
+            if _value([int(limb[i]) for limb in product[:count]], self.limb_bits) > limit:
+                out[i] = self._refined(bits, [int(limb[i]) for limb in uniform])
         return out
-
-    def _ties(self, fraction: list[NDArray[np.uint64]]) -> list[int]:
-        """Where the fraction plus n would carry: one unit more of U could make X larger."""
-        full = np.uint64((1 << self.limb_bits) - 1)
-        close = fraction[-1] == full
-        limit = (1 << self.limb_bits * len(fraction)) - self.n
-        return [
-            int(i)
-            for i in np.flatnonzero(close)
-            if _value([int(limb[i]) for limb in fraction], self.limb_bits) > limit
-        ]
 
     def _refined(self, bits: Bits, limbs: list[int]) -> int:
         count = self.limb_bits * len(limbs)
@@ -128,21 +121,12 @@ def _carries(bits: Bits, word: int, edge: Fraction) -> bool:
 def random_bits(bits: Bits, size: int, count: int) -> NDArray[Any]:
     """`size` uniform integers of `count` bits: int64 up to 63 bits, Python integers beyond."""
     if count <= 63:
-        return _short_bits(bits, size, count).astype(np.int64)
+        kind: Any = np.uint16 if count <= 16 else np.uint32 if count <= 32 else np.uint64
+        short: NDArray[Any] = words(bits, size, kind) & kind((1 << count) - 1)
+        return short.astype(np.int64)
     limbs = [words(bits, size, np.uint32).astype(np.uint64) for _ in range(-(-count // LIMB_BITS))]
     limbs[-1] >>= np.uint64(LIMB_BITS * len(limbs) - count)
     return _assembled(limbs, LIMB_BITS, count)
-
-
-def _short_bits(
-    bits: Bits, size: int, count: int
-) -> NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.uint64]:
-    mask = (1 << count) - 1
-    if count <= 16:
-        return words(bits, size, np.uint16) & np.uint16(mask)
-    if count <= 32:
-        return words(bits, size, np.uint32) & np.uint32(mask)
-    return words(bits, size, np.uint64) & np.uint64(mask)
 
 
 def _product(
@@ -179,12 +163,6 @@ def _assembled(limbs: list[NDArray[np.uint64]], limb_bits: int, bit_length: int)
 
 def _value(limbs: list[int], limb_bits: int) -> int:
     return sum(limb << (i * limb_bits) for i, limb in enumerate(limbs))
-
-
-def _limbs(number: int, limb_bits: int, bit_length: int) -> list[int]:
-    mask = (1 << limb_bits) - 1
-    count = max(1, -(-bit_length // limb_bits))
-    return [number >> (i * limb_bits) & mask for i in range(count)]
 
 
 def accepted(
@@ -242,13 +220,10 @@ class LazyUniform:
                         return True
                     if self.word >= high:
                         return False
-            self._extend()
-
-    def _extend(self) -> None:
-        if self.count >= MOST_BITS:
-            raise PrecisionExhausted(
-                f"a random number was still undecided at {self.count} bits; "
-                "its law gives this less than one chance in 2**65000: look for a fault"
-            )
-        self.word = self.word << 64 | int(words(self._bits, 1, np.uint64)[0])
-        self.count += 64
+            if self.count >= MOST_BITS:
+                raise PrecisionExhausted(
+                    f"a random number was still undecided at {self.count} bits; "
+                    "its law gives this less than one chance in 2**65000: look for a fault"
+                )
+            self.word = self.word << 64 | int(words(self._bits, 1, np.uint64)[0])
+            self.count += 64

@@ -5,17 +5,6 @@ the local one would tell of the data. What lies between is in this room: smooth 
 hardly change between neighbours, and distances, which say how far the data are from data where the
 answer is fragile. Every number is exact, or rounded so that what is claimed holds for the number
 itself. All of it, the global sensitivity aside, is as secret as the data.
-
-| file | holds |
-|---|---|
-| `values.py` | data on a public integer grid between public bounds, one record at a time |
-| `statistics.py` | count, sum, mean, variance, quantiles, trimmed mean, interquartile range |
-| `worst_case.py` | `global_sensitivity`: any two neighbours |
-| `local.py` | `local_sensitivity`, `sensitivity_at` near these data, `distance_beyond` a bound |
-| `windows.py` | the widest windows of sorted records, plain and discounted, in O(n log n) |
-| `smooth.py` | `smooth_sensitivity`, and `from_distance` for one's own statistic |
-| `proposal.py` | `propose`: these distances for several bounds, for propose-test-release |
-| `distance.py` | `distance_to_instability`: how far to data with another answer |
 """
 
 from lastbit.doors import opened

@@ -7,14 +7,13 @@ from lastbit.sensitivity.distance import (
     for_quantile as for_quantile,
     for_threshold as for_threshold,
 )
-from lastbit.sensitivity.local import (
-    distance_beyond as distance_beyond,
-    local_sensitivity as local_sensitivity,
-    sensitivity_at as sensitivity_at,
-)
-from lastbit.sensitivity.proposal import (
+from lastbit.sensitivity.neighbours import (
     Proposal as Proposal,
+    distance_beyond as distance_beyond,
+    global_sensitivity as global_sensitivity,
+    local_sensitivity as local_sensitivity,
     propose as propose,
+    sensitivity_at as sensitivity_at,
     several_bounds as several_bounds,
 )
 from lastbit.sensitivity.smooth import (
@@ -43,7 +42,6 @@ from lastbit.sensitivity.values import (
     masked as masked,
     records as records,
 )
-from lastbit.sensitivity.worst_case import global_sensitivity as global_sensitivity
 
 __all__ = [
     "Count",

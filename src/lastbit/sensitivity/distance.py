@@ -75,9 +75,6 @@ def distance_to_instability(
     raise InvalidParameter("kind", problem="is unknown", remedy=remedy)
 
 
-# ---------------------------------------------------------------- order statistics
-
-
 def for_quantile(
     data: object,
     *,
@@ -137,9 +134,6 @@ def _additions_or_removals(level: Fraction, rows: Records) -> int:
         return bool(padded[max(low, 0)] < value or padded[min(high, count + 1)] > value)
 
     return least(moved, (1, count + 1))  # what fewer steps reach, more steps reach as well
-
-
-# ---------------------------------------------------------------- counts
 
 
 def for_argmax(counts: Sequence[int], *, neighbours: Neighbours) -> Stability:
@@ -266,9 +260,6 @@ def _check_records(total: int, relation: Relation) -> None:
         raise InvalidParameter(
             "data", problem="is empty, so no record can change", remedy="pass one record at least"
         )
-
-
-# ---------------------------------------------------------------- any function
 
 
 def for_function(

@@ -12,7 +12,7 @@ import numpy as np
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, shown, whole
 from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
-from lastbit.sensitivity.local import near, reachable, variance_reach, window_of
+from lastbit.sensitivity.neighbours import greatest, near, reachable, variance_reach, window_of
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -36,7 +36,6 @@ from lastbit.sensitivity.windows import (
     reach,
     widest_discounted,
 )
-from lastbit.sensitivity.worst_case import greatest
 
 LEAST_BETA = Fraction(1, 1 << 20)
 
@@ -102,7 +101,7 @@ def smooth_sensitivity(
     >>> round(float(bound.bound), 3)               # max(1, 97/e**2, 99/e**5, ...)
     13.128
     """
-    rate = _rate(exact := _beta(beta))
+    exact, rate = _beta_and_rate(beta)
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     least, most = rows.low * rows.step, rows.high * rows.step
     size = rows.count if relation == "change-one" else None
@@ -146,7 +145,7 @@ def from_distance(
     >>> round(float(bound.bound), 3)               # 10/e**2
     1.353
     """
-    rate = _rate(exact := _beta(beta))
+    exact, rate = _beta_and_rate(beta)
     relation_of(neighbours)
     reported = secret_number(value, "value")
     limit = None if most is None else positive(most, "most")
@@ -168,7 +167,19 @@ def from_distance(
             problem="is needed, as there are no distances, or too many for beta",
             remedy="pass a bound on all A(k), the same for all data",
         )
-    best = _search(terms, rate, limit, reach(rate) if last is None else min(last, reach(rate)))
+    best, last = Fraction(0), reach(rate) if last is None else min(last, reach(rate))
+    for distance, discount in enumerate(discounts(rate, last + 1).tolist()):
+        weight = Fraction(discount)
+        if limit is not None and limit * weight * (1 + KAPPA) < best:
+            break
+        term = secret_number(terms(distance), "sensitivity")
+        if term < 0:
+            raise InvalidParameter("sensitivity", problem="is negative", remedy="return A(k) >= 0")
+        if limit is not None and term > limit:
+            raise InvalidParameter(
+                "most", problem="is not a bound on A(k)", remedy="pass the global sensitivity"
+            )
+        best = max(best, term * weight)
     return SmoothBound(
         value=reported,
         bound=best * (1 + KAPPA / 2) if limit is None else _safe(best, limit),
@@ -177,9 +188,6 @@ def from_distance(
         upper=None,
         neighbours=neighbours,
     )
-
-
-# ---------------------------------------------------------------- the greatest term
 
 
 def _peak(statistic: Statistic, rows: Records, rate: float, relation: Relation) -> Fraction:
@@ -201,7 +209,9 @@ def _peak(statistic: Statistic, rows: Records, rate: float, relation: Relation) 
                 return Fraction(0)
             return max(_peak(quartile, rows, rate, relation) for quartile in quartiles())
         case Quantile():
-            return _diameters(statistic.level, rows, rate) * step
+            moves = np.arange(1, max(min(rows.count, reach(rate)), 1) + 1)
+            widths = reachable(statistic.level, rows, moves)  # U_k is what k + 1 steps reach
+            return Fraction(float((widths * discounts(rate, len(moves))).max())) * step
         case TrimmedMean():
             raise AssertionError("refused by check_defined")
         case _:
@@ -229,55 +239,16 @@ def _variance_candidates(rows: Records, rate: float) -> tuple[int, ...]:
     return (0, 1, full, *(min(max(k, 1), last) for k in (vertex, vertex + 1)))
 
 
-def _diameters(level: Fraction, rows: Records, rate: float) -> Fraction:
-    """Quantiles under add-remove: U_k is the diameter of what k + 1 steps reach."""
-    moves = np.arange(1, max(min(rows.count, reach(rate)), 1) + 1)
-    widths = reachable(level, rows, moves)
-    return Fraction(float((widths * discounts(rate, len(moves))).max()))
-
-
-def _search(
-    terms: Callable[[int], Number], rate: float, limit: Fraction | None, last: int
-) -> Fraction:
-    """The greatest discounted term."""
-    best = Fraction(0)
-    for distance, discount in enumerate(discounts(rate, last + 1).tolist()):
-        weight = Fraction(discount)
-        if limit is not None and limit * weight * (1 + KAPPA) < best:
-            break
-        best = max(best, _term(terms(distance), limit) * weight)
-    return best
-
-
-def _term(number: object, limit: Fraction | None) -> Fraction:
-    """One A(k), refused with a message that does not hold it."""
-    term = secret_number(number, "sensitivity")
-    if term < 0:
-        raise InvalidParameter("sensitivity", problem="is negative", remedy="return A(k) >= 0")
-    if limit is not None and term > limit:
-        raise InvalidParameter(
-            "most", problem="is not a bound on A(k)", remedy="pass the global sensitivity"
-        )
-    return term
-
-
-# ---------------------------------------------------------------- rounding
-
-
-def _beta(beta: object) -> Fraction:
+def _beta_and_rate(beta: object) -> tuple[Fraction, float]:
+    """An exact beta, and a float not above beta - KAPPA."""
     exact = positive(beta, "beta")
     if exact < LEAST_BETA:
         raise InvalidParameter(
             "beta", problem="is too small: below 2**-20", remedy="pass a larger one"
         )
-    return exact
-
-
-def _rate(beta: Fraction) -> float:
-    """A float not above beta - KAPPA."""
-    wanted = min(beta, Fraction(LARGEST_RATE)) - KAPPA
+    wanted = min(exact, Fraction(LARGEST_RATE)) - KAPPA
     rate = wanted.numerator / wanted.denominator
-    return rate if Fraction(rate) <= wanted else float(np.nextafter(rate, 0.0))
+    return exact, rate if Fraction(rate) <= wanted else float(np.nextafter(rate, 0.0))
 
 
 def _safe(best: Fraction, limit: Fraction) -> Fraction:

@@ -122,8 +122,6 @@ class InterquartileRange:
 Statistic: TypeAlias = Count | Sum | Mean | Variance | Quantile | TrimmedMean | InterquartileRange
 
 
-# ---------------------------------------------------------------- what a caller means
-
 _NAMED: Mapping[str, Statistic] = MappingProxyType(
     {
         "count": Count(),
@@ -192,9 +190,6 @@ def question(
     return asked, rows, relation
 
 
-# ---------------------------------------------------------------- ranks
-
-
 def rank(level: Fraction, count: int) -> int:
     """max(1, ceil(level n)): it grows by 0 or 1 with each record."""
     return max(1, -(-level.numerator * count // level.denominator))
@@ -219,9 +214,6 @@ def trimmed(trim: Fraction, count: int) -> int:
     return int(trim * count)
 
 
-# ---------------------------------------------------------------- exact values
-
-
 def value_of(statistic: Statistic, rows: Records) -> Fraction:
     """The exact value of a statistic of the records on their grid.
 
@@ -244,7 +236,14 @@ def value_of(statistic: Statistic, rows: Records) -> Fraction:
             total = _total(rows.steps, rows.low)
             return total * step / count if count else rows.low * step
         case Variance():
-            return _variance(rows) * step * step
+            if not count:
+                return Fraction(0)
+            total, squares = _total(rows.steps, rows.low) - rows.low * count, 0
+            for chunk in _chunks(rows.steps, rows.low):
+                a, b = chunk >> _HALF_DIGIT, chunk & ((1 << _HALF_DIGIT) - 1)
+                squares += int((a * a).sum()) << 2 * _HALF_DIGIT
+                squares += (int((a * b).sum()) << (_HALF_DIGIT + 1)) + int((b * b).sum())
+            return Fraction(count * squares - total * total, count * count) * step * step
         case Quantile():
             steps = rows.steps[rank(statistic.level, count) - 1] if count else rows.low
             return int(steps) * step
@@ -265,16 +264,3 @@ def _chunks(steps: NDArray[np.int64], low: int) -> list[NDArray[np.int64]]:
 
 def _total(steps: NDArray[np.int64], low: int) -> int:
     return sum(int(chunk.sum()) for chunk in _chunks(steps, low)) + low * len(steps)
-
-
-def _variance(rows: Records) -> Fraction:
-    count = rows.count
-    if not count:
-        return Fraction(0)
-    total = _total(rows.steps, rows.low) - rows.low * count
-    squares = 0
-    for chunk in _chunks(rows.steps, rows.low):
-        high, low = chunk >> _HALF_DIGIT, chunk & ((1 << _HALF_DIGIT) - 1)
-        crossed = int((high * low).sum()) << (_HALF_DIGIT + 1)
-        squares += (int((high * high).sum()) << 2 * _HALF_DIGIT) + crossed + int((low * low).sum())
-    return Fraction(count * squares - total * total, count * count)

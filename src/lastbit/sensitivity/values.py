@@ -68,7 +68,19 @@ def records(data: object, lower: Number, upper: Number) -> Records:
     Differs  the grid depends on the bounds only; no value and no number of records is in an error
     Checked  tests/sensitivity/test_values.py
     """
-    low, high, step = _grid(*bounds_of(lower, upper))
+    least, greatest = bounds_of(lower, upper)
+    step = Fraction(2) ** floor_log2((greatest - least) / (1 << FINENESS))
+    if not 1 / _EXTREME <= step <= _EXTREME:
+        raise InvalidParameter(
+            "upper", problem="lies too near to lower, or too far", remedy="rescale the data"
+        )
+    low, high = -(-least // step), greatest // step  # inwards: no record leaves the bounds
+    if max(abs(low), abs(high)) >= _LARGEST:
+        raise InvalidParameter(
+            "lower",
+            problem="and upper are close together and far from 0",
+            remedy="subtract a public number from the data and the bounds",
+        )
     if isinstance(data, Records):
         if (data.low, data.high, data.step) != (low, high, step):
             raise InvalidParameter(
@@ -106,27 +118,6 @@ def secret_number(number: object, name: str) -> Fraction:
     except LastbitError:
         pass
     raise InvalidParameter(name, problem="is not a finite number", remedy="pass one")
-
-
-def _grid(lower: Fraction, upper: Fraction) -> tuple[int, int, Fraction]:
-    width = (upper - lower) / (1 << FINENESS)
-    step = Fraction(2) ** floor_log2(width)
-    if not 1 / _EXTREME <= step <= _EXTREME:
-        raise InvalidParameter(
-            "upper", problem="lies too near to lower, or too far", remedy="rescale the data"
-        )
-    # inwards, so that no record leaves the declared bounds
-    low, high = -(-lower // step), upper // step
-    if max(abs(low), abs(high)) >= _LARGEST:
-        raise InvalidParameter(
-            "lower",
-            problem="and upper are close together and far from 0",
-            remedy="subtract a public number from the data and the bounds",
-        )
-    return low, high, step
-
-
-# ---------------------------------------------------------------- to integers
 
 
 def _from_floats(array: NDArray[np.float64], step: Fraction) -> NDArray[np.int64]:
@@ -196,9 +187,6 @@ def _tamed(item: Decimal) -> Fraction | float:
     return Fraction(item) if item.adjusted() > -_FARTHEST else 0.0
 
 
-# ---------------------------------------------------------------- to arrays
-
-
 def exact_array(values: object, name: str, *, remedy: str = "pass numbers") -> NDArray[Any]:
     """Numbers in an array that holds each of them exactly: as objects, if nothing else does.
 
@@ -208,11 +196,13 @@ def exact_array(values: object, name: str, *, remedy: str = "pass numbers") -> N
     if masked(values):
         raise WrongType(name, problem="is masked", remedy="fill or drop what is masked first")
     if hasattr(values, "__array__"):
-        array = _converted(values)
-        if array is not None and array.dtype.kind in "iuf":
+        try:
+            array = np.asarray(values)
+        except (TypeError, ValueError):  # its message might tell what the data are
+            array = np.array(None)
+        if array.dtype.kind in "iuf":
             return array
-        objects = array is not None and array.dtype.kind == "O" and array.ndim
-        values = array.tolist() if array is not None and objects else None
+        values = array.tolist() if array.dtype.kind == "O" and array.ndim else None
     if not isinstance(values, Sequence) or isinstance(values, _BYTES):
         raise WrongType(name, problem="does not hold plain numbers", remedy=remedy)
     return _from_items(list(values), name, remedy)
@@ -228,36 +218,25 @@ def masked(values: object) -> bool:
     )
 
 
-def _converted(values: object) -> NDArray[Any] | None:
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError):  # its message might tell what the data are
-        return None
-
-
 def _from_items(items: list[Any], name: str, remedy: str) -> NDArray[Any]:
     kinds = set(map(type, items))
     if any(issubclass(kind, bool | np.bool_ | np.timedelta64) for kind in kinds):
         raise WrongType(name, problem="holds truth values or times", remedy=remedy)
     if any(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
-        return _from_nested(items, name, remedy)
+        try:
+            nested = np.array(items, np.object_)
+            flat = nested.ravel().tolist()
+        except ValueError:
+            flat = [items]
+        if any(isinstance(item, list | tuple | np.ndarray) for item in flat):
+            raise InvalidParameter(name, problem="is ragged", remedy="pass an array of one shape")
+        return _from_items(flat, name, remedy).reshape(nested.shape)
     whole = {kind for kind in kinds if issubclass(kind, int | np.integer)}
     if all(issubclass(kind, float) for kind in kinds - whole):
         limit = 1 << (53 if whole < kinds else 63)  # numpy would make floats of large integers
         if all(-limit <= item < limit for item in items if type(item) in whole):
             return np.array(items, np.float64 if whole < kinds else np.int64)
     return np.fromiter(items, np.object_, len(items))
-
-
-def _from_nested(items: list[Any], name: str, remedy: str) -> NDArray[Any]:
-    try:
-        nested = np.array(items, np.object_)
-        flat = nested.ravel().tolist()
-    except ValueError:
-        flat = [items]
-    if any(isinstance(item, list | tuple | np.ndarray) for item in flat):
-        raise InvalidParameter(name, problem="is ragged", remedy="pass an array of one shape")
-    return _from_items(flat, name, remedy).reshape(nested.shape)
 
 
 def _not_a_number() -> InvalidParameter:

@@ -13,23 +13,11 @@ and says what holds of *it*, with a certificate that an independent checker work
 | all of it for binary16, for every pair of inputs | `exhaustive` |
 | is this certificate right? | `check`; `lastbit check` on the command line |
 
-How it is done. Code is run on marked inputs and becomes an expression. The error semantics derives,
-rule by rule, an interval for the real value, one for the computed value and a bound on their
-distance. Where code is monotone in its random number, every output's preimage is an interval of bit
-patterns, found by bisection with the code itself: no model of its arithmetic is needed, and its law
-is a table of rationals.
-
-| files | hold |
-|---|---|
-| `language/` | expressions: as steps, on paper, and evaluated in reals, formats and floats |
-| `tracing/` | from Python code to expressions; screening; does the code do what was followed? |
-| `error_bounds/` | number formats, intervals, the rules of the error semantics, derivations |
-| `running/` | generators of uniforms; exact laws, losses and refutations; all of binary16 |
-| `direction.py` | whether code rises or falls with its uniform, proved from its steps |
-| `noise_shape.py` | what noise means on each side of its law, and how far its draws move it |
-| `rounding.py`, `declared.py`, `rounded_code.py` | rounded noise: paper 000, corrected |
-| `snapping.py` | the snapping mechanism: paper 002, corrected |
-| `certificate.py` | certificates as JSON; the one door they leave by, past the checker |
+Code is run on marked inputs (`tracing/`) and becomes an expression (`language/`). The error
+semantics (`error_bounds/`) derives, rule by rule, an interval for the real value, one for the
+computed value and a bound on their distance. Where code is monotone in its random number, every
+output's preimage is an interval of bit patterns, found by bisection with the code itself
+(`running/`): no model of its arithmetic is needed, and its law is a table of rationals.
 
 Nothing here shares logic with `lastbit.checker`: it is asked for its verdict, and for the sentences
 that a certificate must carry.

@@ -1,8 +1,4 @@
-from lastbit.checker import (
-    Rejected as Rejected,
-    check as check,
-    problem_of as problem_of,
-)
+from lastbit.checker import Rejected as Rejected, check as check, problem_of as problem_of
 from lastbit.verify.certificate import (
     certificate as certificate,
     digest as digest,
@@ -32,11 +28,9 @@ from lastbit.verify.error_bounds.semantics import (
     error_certificate as error_certificate,
 )
 from lastbit.verify.language.expressions import (
+    decimal as decimal,
     expression_from_json as expression_from_json,
     table as table,
-)
-from lastbit.verify.language.notation import (
-    decimal as decimal,
     text as text,
 )
 from lastbit.verify.rounded_code import (
@@ -55,9 +49,7 @@ from lastbit.verify.running.code import (
     input_of as input_of,
     order as order,
 )
-from lastbit.verify.running.exhaustive import (
-    exhaustive as exhaustive,
-)
+from lastbit.verify.running.exhaustive import exhaustive as exhaustive
 from lastbit.verify.running.law import (
     ExactLaw as ExactLaw,
     ExactLoss as ExactLoss,
@@ -70,10 +62,7 @@ from lastbit.verify.running.uniforms import (
     Grid as Grid,
     Uniform as Uniform,
 )
-from lastbit.verify.running.witness import (
-    Refutation as Refutation,
-    refute as refute,
-)
+from lastbit.verify.running.witness import Refutation as Refutation, refute as refute
 from lastbit.verify.snapping import (
     SnappingBound as SnappingBound,
     Step as Step,

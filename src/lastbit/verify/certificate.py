@@ -41,8 +41,7 @@ def number(text: object) -> Fraction:
 
 def digest(values: Mapping[str, Any]) -> str:
     """SHA-256 of everything but the digest itself, in one canonical spelling."""
-    rest = {name: value for name, value in values.items() if name != "digest"}
-    return digest_of(rest)
+    return digest_of({name: value for name, value in values.items() if name != "digest"})
 
 
 def certify(kind: str, claim: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,58 +87,48 @@ def issued(sealed: dict[str, Any]) -> dict[str, Any]:
     return sealed
 
 
-def indented(sealed: Mapping[str, Any]) -> str:
+def text_of(sealed: Mapping[str, Any]) -> str:
     """A certificate as it is written, one number a line where it helps a reader."""
     return json.dumps(issued(dict(sealed)), indent=1, ensure_ascii=False) + "\n"
 
 
-text_of = indented
-
-
 def save(sealed: Mapping[str, Any], path: Path) -> None:
     """Write a certificate that the checker accepts."""
-    written_over(path, indented(sealed))
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are all different: of two readers each might take another."""
-    if len({name for name, _ in pairs}) != len(pairs):
-        raise _Refused("has a name twice in one object")
-    return dict(pairs)
-
-
-def _constant(_: str) -> Any:
-    raise _Refused("has NaN or an infinity, which JSON does not know")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise _Refused("has a number beyond the largest float")
-    return number
-
-
-class _Refused(Exception):
-    """Why a text is refused, though it may be JSON."""
+    written_over(path, text_of(sealed))
 
 
 def read(path: Path) -> dict[str, Any]:
     """The JSON object in a file: every name once, every number finite, nested within reason."""
     problem = "is not a JSON object"
+
+    def refused(why: str) -> Any:
+        nonlocal problem
+        problem = why
+        raise ValueError(why)
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) != len(pairs):  # two readers might take different ones
+            refused("has a name twice in one object")
+        return dict(pairs)
+
+    def finite(text: str) -> float:
+        number = float(text)
+        return number if isfinite(number) else refused("has a number beyond the largest float")
+
+    def constant(_: str) -> Any:
+        refused("has NaN or an infinity, which JSON does not know")
+
     value = None
     try:
         text = content_of(path, most=_LONGEST).decode("utf-8")
         value = json.loads(
-            text, object_pairs_hook=_once, parse_constant=_constant, parse_float=_finite
+            text, object_pairs_hook=once, parse_constant=constant, parse_float=finite
         )
-    except _Refused as refused:
-        problem = str(refused)
     except RecursionError:
         problem = "is nested too deeply"
     except (OSError, ValueError):
         pass
     if not isinstance(value, dict):
-        raise InvalidParameter(
-            "certificate", problem=problem, remedy="pass a file that lastbit wrote"
-        )
+        remedy = "pass a file that lastbit wrote"
+        raise InvalidParameter("certificate", problem=problem, remedy=remedy)
     return value

@@ -13,28 +13,14 @@ from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Derivation
-from lastbit.verify.error_bounds.formats import BINARY64, Format
-from lastbit.verify.error_bounds.intervals import Interval
+from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval
 from lastbit.verify.language.evaluation import real_value
 from lastbit.verify.language.expressions import Add, Expression, Variable
-from lastbit.verify.noise_shape import (
-    Generator,
-    Unrecognised,
-    library_grid,
-    noise_direction,
-)
-from lastbit.verify.rounding import (
-    Code,
-    Setting,
-    Ulps,
-    followed_code,
-    general_excess,
-    setting_of,
-)
-from lastbit.verify.running.uniforms import draw_error
+from lastbit.verify.noise_shape import Unrecognised, library_grid, noise_direction
+from lastbit.verify.rounding import Code, Setting, Ulps, followed_code, general_excess, setting_of
+from lastbit.verify.running.uniforms import Uniform, draw_error
 
 _PRECISION = 192
-_MOST_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,23 +49,19 @@ class DeclaredAnalysis(Setting):
 
     @property
     def delta_t(self) -> Fraction:
-        """The same, with the rounding of the quotient by the cell."""
         return self.delta_n + self.delta_round
 
     @property
     def excess(self) -> Fraction:
-        """What the floats cost."""
         ratio = 4 * self.delta_t / (self.cell - 2 * self.delta_t)
         return general_excess(self.rate * self.cell, ratio)
 
     @property
     def epsilon(self) -> Fraction:
-        """The loss proved for the code."""
         return self.rate * self.sensitivity + self.excess
 
     @property
     def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
         return PureDP(self.epsilon)
 
     def certificate(self) -> dict[str, Any]:
@@ -93,22 +75,15 @@ class DeclaredAnalysis(Setting):
             query_error=Fraction(0),
             epsilon=self.epsilon,
         )
+        ends = []
+        for end in self.ends:
+            proof = self.proof(end)
+            u, real = proof["claim"]["ranges"]["u"][0], proof["claim"]["real"]
+            ends.append({"u": u, "real": real, "proof": proof["body"]})
         figures = ("delta_n", "delta_round", "delta_t", "excess")
-        ends = [self.proof(end) for end in self.ends]
-        body = {
-            **{name: str(getattr(self, name)) for name in figures},
-            "pieces": [self.piece(piece, off) for piece in self.pieces],
-            "ends": [
-                {
-                    "u": proof["claim"]["ranges"]["u"][0],
-                    "real": proof["claim"]["real"],
-                    "proof": proof["body"],
-                }
-                for proof in ends
-            ],
-            "query": None,
-        }
-        return certify("rounding", claim, body)
+        body = {name: str(getattr(self, name)) for name in figures}
+        pieces = [self.piece(piece, off) for piece in self.pieces]
+        return certify("rounding", claim, {**body, "pieces": pieces, "ends": ends, "query": None})
 
 
 def declared_certificate(
@@ -118,7 +93,7 @@ def declared_certificate(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None = None,
+    uniform: Uniform | None = None,
     parameters: Mapping[str, Any] | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,
@@ -202,11 +177,12 @@ def _largest(reaches: Callable[[Fraction], bool], least: Fraction) -> Fraction:
 
 def _pieces(low: Fraction, high: Fraction) -> list[Interval]:
     """From one cut to the other, finer towards both."""
-    points = [low]
-    while points[-1] * 4 < Fraction(1, 2) and len(points) < 6:
-        points.append(points[-1] * 4)
-    points.append(Fraction(1, 2))
-    mirrored = [high]
-    while (1 - mirrored[-1]) * 4 < Fraction(1, 2) and len(mirrored) < 6:
-        mirrored.append(1 - (1 - mirrored[-1]) * 4)
-    return list(pairwise([*points, *reversed(mirrored)]))
+
+    def towards_half(t: Fraction) -> list[Fraction]:
+        points = [t]
+        while points[-1] * 4 < Fraction(1, 2) and len(points) < 6:
+            points.append(points[-1] * 4)
+        return points
+
+    mirrored = [1 - t for t in towards_half(1 - high)]
+    return list(pairwise([*towards_half(low), Fraction(1, 2), *reversed(mirrored)]))

@@ -37,37 +37,18 @@ from __future__ import annotations
 import math
 import operator
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from lastbit.errors import LastbitError
-from lastbit.verify.language.expressions import (
-    Absolute,
-    Add,
-    Clamp,
-    Condition,
-    Constant,
-    Divide,
-    Exp,
-    Expression,
-    Ln,
-    Multiply,
-    Negate,
-    Piecewise,
-    RoundTo,
-    Sign,
-    Sqrt,
-    Subtract,
-    Variable,
-    expression_to_json,
-)
+from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.expressions import Condition, Expression, children, expression_to_json
 from lastbit.verify.running.code import Code
-from lastbit.verify.tracing.trace import followed
+from lastbit.verify.tracing.trace import Followed, followed
 
 _ULPS = 4
 _MOST_STEPS = 2000
@@ -164,15 +145,6 @@ def followed_steps(
 
 def _followed(code: Code, sign: int | None) -> Expression:
     """The steps of the code as it is called: by place, and the same for a sign of either type."""
-    if sign is None:
-        return _traced(code, None)
-    one, two = _traced(code, sign), _traced(code, float(sign))
-    if expression_to_json(one) != expression_to_json(two):
-        raise NotFollowed("the steps change with the type of the sign")
-    return one
-
-
-def _traced(code: Code, sign: float | None) -> Expression:
     function = code.function
     if type(function) is not types.FunctionType:
         raise NotFollowed("the code is not a plain function")
@@ -181,26 +153,32 @@ def _traced(code: Code, sign: float | None) -> Expression:
     if own.co_argcount < count:
         raise NotFollowed("the code takes its inputs by no names of their own")
     names = own.co_varnames[:count]  # what it says itself: __signature__ may say something else
-    given: dict[str, Any] = dict(code.parameters)
-    if sign is not None:
-        given[names[2]] = sign
-    if set(names[:2]) & set(given):
+    if set(names) & set(dict(code.parameters)):
         raise NotFollowed("a parameter has the name of an input")
-    roles = {names[0]: "value", names[1]: "u"}
-    found = followed(function, roles, given, sign=None if sign is None else names[2])
-    if any(_narrow(part, function.__globals__) for part in (own, *found.screen.codes)):
-        raise NotFollowed("a whole number of numpy overflows")
+    roles, given = {names[0]: "value", names[1]: "u"}, dict(code.parameters)
+    if sign is None:
+        return _screened(followed(function, roles, given))
+    one, two = (
+        _screened(followed(function, roles, {**given, names[2]: s}, sign=names[2]))
+        for s in (sign, float(sign))
+    )
+    if expression_to_json(one) != expression_to_json(two):
+        raise NotFollowed("the steps change with the type of the sign")
+    return one
+
+
+def _screened(found: Followed) -> Expression:
+    """The steps, if there are not too many, and no integers of numpy: those wrap around."""
+    for code in found.screen.codes:
+        kinds = [getattr(np, name, None) for name in code.co_names]
+        values = [found.function.__globals__.get(name) for name in code.co_names]
+        if any(isinstance(kind, type) and issubclass(kind, np.integer) for kind in kinds) or any(
+            isinstance(value, np.integer) for value in values
+        ):
+            raise NotFollowed("a whole number of numpy overflows")
     if len(expression_to_json(found.expression)) > _MOST_STEPS:
         raise NotFollowed("there are too many steps")
     return found.expression
-
-
-def _narrow(code: types.CodeType, names: Mapping[str, Any]) -> bool:
-    """Whether code names integers of numpy: they wrap around, and the steps do not tell them."""
-    kinds = (getattr(np, name, None) for name in code.co_names)
-    if any(isinstance(kind, type) and issubclass(kind, np.integer) for kind in kinds):
-        return True
-    return any(isinstance(names.get(name), np.integer) for name in code.co_names)
 
 
 class _Following:
@@ -209,8 +187,7 @@ class _Following:
     def __init__(
         self, value: float, low: float, high: float, work: list[int] | None = None
     ) -> None:
-        self._value = value
-        self._u = (low, high)
+        self._value, self._u = value, (low, high)
         self._work = [0] if work is None else work
         self._known: dict[int, tuple[Expression, Moving]] = {}
 
@@ -225,22 +202,30 @@ class _Following:
 
     def _step(self, expression: Expression) -> Moving:
         match expression:
-            case Constant():
+            case ex.Constant():
                 return _constant(expression.value)
-            case Variable(name="u"):
+            case ex.Variable(name="u"):
                 return Moving(Fraction(self._u[0]), Fraction(self._u[1]), 1)
-            case Variable(name="value"):
+            case ex.Variable(name="value"):
                 return Moving(Fraction(self._value), Fraction(self._value), 0)
-            case Add() | Subtract() | Multiply() | Divide():
+            case ex.Add() | ex.Subtract() | ex.Multiply() | ex.Divide():
                 return _dyadic(expression, self.of(expression.left), self.of(expression.right))
-            case Piecewise():
+            case ex.Piecewise():
                 return self._cases(expression)
-            case Negate() | Ln() | Exp() | Sqrt() | Absolute() | Sign() | Clamp() | RoundTo():
+            case (
+                ex.Negate()
+                | ex.Ln()
+                | ex.Exp()
+                | ex.Sqrt()
+                | ex.Absolute()
+                | ex.Sign()
+                | ex.Clamp()
+                | ex.RoundTo()
+            ):
                 return _unary(expression, self.of(expression.argument))
         raise NotFollowed("an input is neither the value nor u")
 
-    def _cases(self, expression: Piecewise) -> Moving:
-        """One case, or two and the step between them."""
+    def _cases(self, expression: ex.Piecewise) -> Moving:
         condition = expression.condition
         if condition.name == "value":
             holds = condition.holds(Fraction(self._value))
@@ -253,17 +238,20 @@ class _Following:
             return self.of(expression.otherwise)
         if last == high:
             return self.of(expression.then)
-        first = math.nextafter(last, math.inf)
-        sides = [(low, last, expression.then), (first, high, expression.otherwise)]
-        one, two = (_Following(self._value, a, b, self._work).of(e) for a, b, e in sides)
-        before, after = (
-            _Following(self._value, u, u, self._work).of(e)
-            for u, e in ((last, expression.then), (first, expression.otherwise))
+        first, then, otherwise = math.nextafter(last, math.inf), *children(expression)
+        parts = ((low, last, then), (first, high, otherwise))
+        meeting = ((last, last, then), (first, first, otherwise))
+        one, two, before, after = (
+            _Following(self._value, a, b, self._work).of(e) for a, b, e in (*parts, *meeting)
         )
-        way = _together(one.way, two.way, _jump(before, after))
-        low_end, high_end = min(one.low, two.low), max(one.high, two.high)
+        jump = 1 if before.high < after.low else -1
+        if before.low == before.high == after.low == after.high != 0:
+            jump = 0
+        elif before.high >= after.low and before.low <= after.high:  # zeros have two signs
+            raise NotFollowed("where two cases meet their order cannot be seen")
         kind = Kind.FLOAT if one.kind == two.kind == Kind.FLOAT else Kind.SEVERAL
-        return Moving(low_end, high_end, way, kind, _common((one.places, two.places)))
+        ends = min(one.low, two.low), max(one.high, two.high)
+        return Moving(*ends, _together(one.way, two.way, jump), kind, _common(one, two))
 
 
 def _last(condition: Condition, low: float, high: float) -> float | None:
@@ -280,17 +268,6 @@ def _last(condition: Condition, low: float, high: float) -> float | None:
     while not condition.holds(Fraction(near)):
         near = math.nextafter(near, -math.inf)
     return near
-
-
-def _jump(before: Moving, after: Moving) -> int:
-    """The way from one case to the other; zeros must be apart, for they have two signs."""
-    if before.low == before.high == after.low == after.high != 0:
-        return 0
-    if before.high < after.low:
-        return 1
-    if before.low > after.high:
-        return -1
-    raise NotFollowed("where two cases meet their order cannot be seen")
 
 
 def _together(*ways: int) -> int:
@@ -315,10 +292,9 @@ def _places(number: Fraction) -> int | None:
     return found if abs(top >> zeros) <= _EXACT and abs(found) <= _FINEST else None
 
 
-def _common(places: Iterable[int | None]) -> int | None:
-    """Places that do for all; the bound on multiples must be looked at again."""
-    known = list(places)
-    return None if None in known else max(p for p in known if p is not None)
+def _common(a: Moving, b: Moving) -> int | None:
+    """Places that do for both; the bound on multiples must be looked at again."""
+    return None if a.places is None or b.places is None else max(a.places, b.places)
 
 
 def _held(found: Moving) -> Moving:
@@ -340,7 +316,10 @@ def _either(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
     return min(low, Fraction(float(low))), max(high, Fraction(float(high)))
 
 
-def _floats(low: float, high: float, way: int) -> Moving:
+def _floats(low: float, high: float, way: int, *, ulps: int = 0) -> Moving:
+    """Two floats and what lies between, or a few ulps beyond."""
+    for _ in range(ulps):
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise NotFollowed("a step may overflow")
     return Moving(Fraction(low), Fraction(high), way)
@@ -349,18 +328,30 @@ def _floats(low: float, high: float, way: int) -> Moving:
 # ---------------------------------------------------------------- single steps
 
 
-def _dyadic(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> Moving:
-    way = _way(step, a, b)
-    operation = _OPERATIONS[type(step)]
-    results = [operation(x, y) for x in a.ends for y in b.ends]
+def _dyadic(step: ex.Dyadic, a: Moving, b: Moving) -> Moving:
+    places = _common(a, b)
+    match step:
+        case ex.Add():
+            run, way = operator.add, _together(a.way, b.way)
+        case ex.Subtract():
+            run, way = operator.sub, _together(a.way, -b.way)
+        case ex.Multiply():
+            run = operator.mul
+            way = _together(a.way * b.sign if a.way else 0, b.way * a.sign if b.way else 0)
+            places = None if a.places is None or b.places is None else a.places + b.places
+        case ex.Divide():  # its results have places if it is by one power of two
+            run, way = operator.truediv, _together(a.way * b.sign, -b.way * a.sign if b.way else 0)
+            by = _places(1 / b.low) if b.low == b.high else None
+            places = None if a.places is None or by is None else a.places + by
+    results = [run(x, y) for x in a.ends for y in b.ends]
     rounded = _floats(min(results), max(results), way)
     if Kind.FLOAT in (a.kind, b.kind):
         return rounded
     if a.places is None or b.places is None:
         raise NotFollowed("a step of numbers that may be exact or rounded")
-    exact = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    exact = [run(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     kind = max(a.kind, b.kind)
-    both = _held(Moving(min(exact), max(exact), way, kind, _result_places(step, a, b)))
+    both = _held(Moving(min(exact), max(exact), way, kind, places))
     if both.places is not None:
         return both
     if kind is Kind.SEVERAL or max(abs(both.low), abs(both.high)) > _EXACT:
@@ -368,95 +359,41 @@ def _dyadic(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> M
     return Moving(min(both.low, rounded.low), max(both.high, rounded.high), way, kind)
 
 
-def _way(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> int:
-    match step:
-        case Add():
-            return _together(a.way, b.way)
-        case Subtract():
-            return _together(a.way, -b.way)
-        case Multiply():
-            return _together(a.way * b.sign if a.way else 0, b.way * a.sign if b.way else 0)
-        case Divide():
-            return _together(a.way * b.sign, -b.way * a.sign if b.way else 0)
-
-
-def _result_places(step: Add | Subtract | Multiply | Divide, a: Moving, b: Moving) -> int | None:
-    """Of the exact results; a quotient has them if it is by one power of two."""
-    assert a.places is not None and b.places is not None
-    match step:
-        case Add() | Subtract():
-            return max(a.places, b.places)
-        case Multiply():
-            return a.places + b.places
-        case Divide():
-            by = _places(1 / b.low) if b.low == b.high else None
-            return None if by is None else a.places + by
-
-
-_OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = types.MappingProxyType(
-    {
-        Add: operator.add,
-        Subtract: operator.sub,
-        Multiply: operator.mul,
-        Divide: operator.truediv,
-    }
-)
-
-
-def _unary(step: Negate | Ln | Exp | Sqrt | Absolute | Sign | Clamp | RoundTo, x: Moving) -> Moving:
+def _unary(step: ex.Unary, x: Moving) -> Moving:
     low, high = x.ends
     match step:
-        case Negate():
+        case ex.Negate():
             return Moving(-x.high, -x.low, -x.way, x.kind, x.places)
-        case Ln():
+        case ex.Ln():
             if low <= 0:
                 raise NotFollowed("a logarithm of what may not be above 0")
-            return _near(math.log(low), math.log(high), x.way)
-        case Exp():
+            return _floats(math.log(low), math.log(high), x.way, ulps=_ULPS)
+        case ex.Exp():
             if high >= _MOST_EXPONENT:
                 raise NotFollowed("an exponential may overflow")
-            return _near(math.exp(low), math.exp(high), x.way)
-        case Sqrt():
+            return _floats(math.exp(low), math.exp(high), x.way, ulps=_ULPS)
+        case ex.Sqrt():
             return _floats(math.sqrt(low), math.sqrt(high), x.way)
-        case Absolute():
-            return _absolute(x)
-        case Sign():
+        case ex.Absolute():  # by abs, which leaves the type, or by fabs, which makes it a float
+            if x.low < 0 < x.high:
+                raise NotFollowed("an absolute value of what may have either sign")
+            if x.low >= 0:
+                return Moving(*_either(x.low, x.high), x.way, x.kind, x.places)
+            return Moving(*_either(-x.high, -x.low), -x.way, x.kind, x.places)
+        case ex.Sign():
             one, two = (Fraction((end > 0) - (end < 0)) for end in (x.low, x.high))
             return Moving(one, two, x.way, x.kind, 0)
-        case Clamp():
+        case ex.Clamp():
             return _clamped(step, x)
-        case RoundTo():
-            return _rounded(x, step.step)
+        case ex.RoundTo():  # a whole number of Python for the step 1, else a float
+            low_end, high_end = (round(end / step.step) * step.step for end in (x.low, x.high))
+            near = _floats(float(low_end), float(high_end), x.way)
+            if step.step != 1:
+                return near
+            return _held(Moving(*_either(low_end, high_end), x.way, Kind.ONE, 0))
 
 
-def _absolute(x: Moving) -> Moving:
-    """By abs, which leaves the type, or by fabs, which makes it a float."""
-    if x.low >= 0:
-        low, high, way = x.low, x.high, x.way
-    elif x.high <= 0:
-        low, high, way = -x.high, -x.low, -x.way
-    else:
-        raise NotFollowed("an absolute value of what may have either sign")
-    return Moving(*_either(low, high), way, x.kind, x.places)
-
-
-def _rounded(x: Moving, step: Fraction) -> Moving:
-    """A multiple of the step: a whole number of Python for the step 1, else a float."""
-    low, high = (round(end / step) * step for end in (x.low, x.high))
-    near = _floats(float(low), float(high), x.way)
-    if step != 1:
-        return near
-    return _held(Moving(*_either(low, high), x.way, Kind.ONE, 0))
-
-
-def _near(low: float, high: float, way: int) -> Moving:
-    """A function of the library between its values at both ends, a few ulps wider."""
-    for _ in range(_ULPS):
-        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-    return _floats(low, high, way)
-
-
-def _clamped(step: Clamp, x: Moving) -> Moving:
+def _clamped(step: ex.Clamp, x: Moving) -> Moving:
     """Between the bounds; at one of them Python gives the bound itself, of its own type."""
     found = x
     for bound, of, clear in ((step.low, max, x.low > 0), (step.high, min, x.high < 0)):
@@ -465,10 +402,9 @@ def _clamped(step: Clamp, x: Moving) -> Moving:
         if bound == 0 and not clear:
             raise NotFollowed("a clamp at 0")
         limit = _constant(bound)
-        places = _common((found.places, limit.places))
         kind = Kind.SEVERAL if x.way else max(found.kind, Kind.ONE)
         ends = _either(of(found.low, limit.low), of(found.high, limit.high))
-        found = _held(Moving(*ends, x.way, kind, places))
+        found = _held(Moving(*ends, x.way, kind, _common(found, limit)))
     if found.kind is Kind.ONE and found.low == found.high:
         return replace(found, places=_places(found.low))
     return found

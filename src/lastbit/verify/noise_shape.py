@@ -16,47 +16,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, LastbitError, NotCertified, WrongType
 from lastbit.exact import arb_of, ends, floor_log2, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, power_of_two
-from lastbit.verify.error_bounds.intervals import Interval
+from lastbit.verify.error_bounds.formats import Binary, Fixed, Format, Interval, power_of_two
+from lastbit.verify.language import expressions as ex
 from lastbit.verify.language.evaluation import machine_value
-from lastbit.verify.language.expressions import (
-    Absolute,
-    Add,
-    Clamp,
-    Constant,
-    Divide,
-    Exp,
-    Expression,
-    Ln,
-    Multiply,
-    Negate,
-    Piecewise,
-    RoundTo,
-    Sign,
-    Sqrt,
-    Subtract,
-    Table,
-    Variable,
-    table,
-)
-from lastbit.verify.running.uniforms import FullPrecision, Grid, draw_error
-
-Generator: TypeAlias = FullPrecision | Grid
+from lastbit.verify.language.expressions import Expression, Table, table
+from lastbit.verify.running.uniforms import FullPrecision, Grid, Uniform, draw_error
 
 _PRECISION = 192
 _BITS = 6  # of a cut: a rounder number costs nothing
 _MOST_PIECES = 5
-_ZERO, _HALF, _ONE = Fraction(0), Fraction(1, 2), Fraction(1)
 
 
 # ---------------------------------------------------------------- generators
 
 
-def every_float(format: Format) -> Generator:
+def every_float(format: Format) -> Uniform:
     """The generator that draws every float of a format; a grid where there are none."""
     if isinstance(format, Binary):
         return FullPrecision(min(format.significand, 53), max(format.least_exponent, -1022))
@@ -69,34 +46,31 @@ def library_grid(format: Format) -> Grid:
 
 
 def generator_of(
-    uniform: object, format: object, *, default: Callable[[Format], Generator]
-) -> Generator:
+    uniform: object, format: object, *, default: Callable[[Format], Uniform]
+) -> Uniform:
     """The model that was passed, or the default; refused if the format lacks what it draws."""
     if not isinstance(format, Binary | Fixed):
         raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
     found = default(format) if uniform is None else uniform
-    if not isinstance(found, FullPrecision | Grid):
+    if not isinstance(found, Uniform):
         remedy = "pass FullPrecision() or Grid(53)"
         raise WrongType("uniform", problem="is not a model of a generator", remedy=remedy)
-    if not _is_held(found, format):
+    last = found.size - 1  # its finest numbers are those next to 0 and to 1
+    drawn = {Fraction(found.point(k)) for k in (0, min(1, last), max(last - 1, 0), last)}
+    held = all(format.holds(u) for u in drawn)
+    if isinstance(found, FullPrecision):
+        held = held and isinstance(format, Binary) and min(drawn) >= format.least_normal
+    if not held:
         problem, remedy = "draws numbers that the format lacks", f"pass {default(format)}, say"
         raise InvalidParameter("uniform", problem=problem, remedy=remedy)
     return found
 
 
-def _is_held(uniform: Generator, format: Format) -> bool:
-    """Whether all draws are numbers of the format: its finest are those next to 0 and to 1."""
-    last = uniform.size - 1
-    drawn = {Fraction(uniform.point(k)) for k in (0, min(1, last), max(last - 1, 0), last)}
-    if isinstance(uniform, FullPrecision) and not (
-        isinstance(format, Binary) and min(drawn) >= format.least_normal
-    ):
-        return False
-    return all(format.holds(u) for u in drawn)
-
-
 def _significand(format: Format) -> int:
     return format.significand if isinstance(format, Binary) else format.fraction_bits
+
+
+_ZERO, _HALF, _ONE = Fraction(0), Fraction(1, 2), Fraction(1)
 
 
 # ---------------------------------------------------------------- linear forms
@@ -107,11 +81,7 @@ class Unrecognised(Exception):
 
 
 class _Turn(Exception):
-    """A sign or a case changes inside the interval, at this uniform."""
-
-    def __init__(self, point: Fraction) -> None:
-        super().__init__(point)
-        self.point = point
+    """A sign or a case changes inside the interval, at the uniform given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +100,16 @@ class Linear:
 
     @property
     def is_line(self) -> bool:
-        """Whether it is constant + slope * u."""
         return not self.share and not self.logs
 
     def at(self, u: Fraction) -> Fraction:
-        """The number on the line."""
         return self.constant + self.slope * u
+
+    @property
+    def fixed(self) -> Fraction | None:
+        """The number that it is, for every value and u; None if it varies."""
+        varies = self.share or self.logs or self.slope or self.ways
+        return None if varies else self.constant
 
 
 @dataclass(slots=True)
@@ -165,11 +139,9 @@ class Following:
     _known: dict[int, Linear] = field(default_factory=dict)
 
     def whole(self) -> Linear:
-        """The meaning of the last step."""
         return self.linear(len(self.steps.expressions) - 1)
 
     def linear(self, root: int) -> Linear:
-        """The meaning of a step, by the weights of all steps below it."""
         if root not in self._known:
             self._known[root] = self._weighed(root)
         return self._known[root]
@@ -185,18 +157,22 @@ class Following:
             weight, signs = weights.of[place], weights.signs[place]
             node, below = self.steps.expressions[place], self.steps.below[place]
             match node:
-                case Constant():
+                case ex.Constant():
                     totals[""] += weight * node.value
-                case Variable(name="u" | "value"):
+                case ex.Variable(name="u" | "value"):
                     totals[node.name] += weight
                     ways |= signs if node.name == "u" else set()
-                case Sign():
+                case ex.Sign():
                     self.turning.add(below[0])
                     totals[""] += weight * self._sign_of(below[0])
-                case Ln():
+                case ex.Ln():
                     if 0 in signs:
                         raise Unrecognised("nothing times a logarithm, which may be infinite")
-                    inner = self._argument(below[0])
+                    inner = self.linear(below[0])
+                    if not inner.is_line:
+                        raise Unrecognised("a logarithm of something else than the uniform")
+                    if not inner.slope or self._sign_of(below[0]) < 0:
+                        raise Unrecognised("a logarithm of a number not above 0")
                     line = inner.constant, inner.slope
                     logs[line] = logs.get(line, _ZERO) + weight
                     ways |= {sign * way for sign in signs for way in inner.ways}
@@ -209,74 +185,48 @@ class Following:
     def _factors(self, node: Expression, below: tuple[int, ...]) -> Iterable[tuple[int, Fraction]]:
         """The steps below with the factor by which each enters this one."""
         match node:
-            case Add():
+            case ex.Add():
                 return ((below[0], _ONE), (below[1], _ONE))
-            case Subtract():
+            case ex.Subtract():
                 return ((below[0], _ONE), (below[1], -_ONE))
-            case Negate():
+            case ex.Negate():
                 return ((below[0], -_ONE),)
-            case Absolute():
+            case ex.Absolute():
                 self.turning.add(below[0])
                 return ((below[0], self._sign_of(below[0])),)
-            case Clamp():
-                return ((self._unclamped(node, below[0]), _ONE),)
-            case Piecewise():
-                return ((below[0] if self._is_taken(node) else below[1], _ONE),)
-            case Multiply():
+            case ex.Clamp():
+                if self.linear(below[0]) != Linear(_ONE, _ZERO, _ZERO, (), frozenset()):
+                    raise Unrecognised("something else than the value is clamped")
+                low, high = self.region
+                cut_low = node.low is not None and node.low > low
+                if cut_low or (node.high is not None and node.high < high):
+                    raise Unrecognised("the value is clamped to less than the region")
+                return ((below[0], _ONE),)
+            case ex.Piecewise(condition=condition):
+                if condition.name != "u":
+                    raise Unrecognised("a case depends on something else than the uniform")
+                low, high = self.interval
+                if low < condition.bound < high:
+                    raise _Turn(condition.bound)
+                return ((below[0] if condition.holds((low + high) / 2) else below[1], _ONE),)
+            case ex.Multiply():
                 # constants first: what multiplies them need not be followed to know that
-                ways = sorted((below, below[::-1]), key=lambda way: not self._is_constant(way[0]))
-                for factor, other in ways:
-                    fixed = self._fixed(factor)
+                order = -1 if isinstance(node.right, ex.Constant) else 1
+                for factor, other in (below, below[::-1])[::order]:
+                    fixed = self.linear(factor).fixed
                     if fixed is not None:
                         return ((other, fixed),)
                 raise Unrecognised("a product of two things that both vary")
-            case Divide():
-                divisor = self._fixed(below[1])
+            case ex.Divide():
+                divisor = self.linear(below[1]).fixed
                 if not divisor:
                     raise Unrecognised("a quotient by something that varies")
                 return ((below[0], 1 / divisor),)
-            case RoundTo():
+            case ex.RoundTo():
                 raise Unrecognised(
                     "a part of the sum is rounded; round the whole sum once, at the end"
                 )
         raise Unrecognised("a step is not of the kind that can be followed")
-
-    def _is_constant(self, place: int) -> bool:
-        return isinstance(self.steps.expressions[place], Constant)
-
-    def _fixed(self, place: int) -> Fraction | None:
-        """The number that a step is, for every value and u; None if it varies."""
-        found = self.linear(place)
-        return found.constant if found.is_line and not found.slope and not found.ways else None
-
-    def _argument(self, place: int) -> Linear:
-        """The argument of a logarithm: a line above 0."""
-        found = self.linear(place)
-        if not found.is_line:
-            raise Unrecognised("a logarithm of something else than the uniform")
-        if not found.slope or self._sign_of(place) < 0:
-            raise Unrecognised("a logarithm of a number not above 0")
-        return found
-
-    def _unclamped(self, node: Clamp, place: int) -> int:
-        """The value as it is, if the clamp leaves the whole region alone."""
-        if self.linear(place) != Linear(_ONE, _ZERO, _ZERO, (), frozenset()):
-            raise Unrecognised("something else than the value is clamped")
-        low, high = self.region
-        if (node.low is not None and node.low > low) or (
-            node.high is not None and node.high < high
-        ):
-            raise Unrecognised("the value is clamped to less than the region")
-        return place
-
-    def _is_taken(self, node: Piecewise) -> bool:
-        condition = node.condition
-        if condition.name != "u":
-            raise Unrecognised("a case depends on something else than the uniform")
-        low, high = self.interval
-        if low < condition.bound < high:
-            raise _Turn(condition.bound)
-        return condition.holds((low + high) / 2)
 
     def _sign_of(self, place: int) -> Fraction:
         """The sign of a step on the interval; of c ln t it is that of c (t - 1)."""
@@ -313,10 +263,32 @@ def noise_direction(noise: Expression) -> int:
     for place in range(root, -1, -1):
         if place not in weights.of:
             continue
-        node, below = steps.expressions[place], steps.below[place]
-        if node == Variable("u"):
-            ways |= weights.signs[place]
-        for under, factor in zip(below, _ways(node), strict=False):
+        factors: tuple[Fraction, ...] = ()
+        match steps.expressions[place]:
+            case ex.Constant():
+                pass
+            case ex.Variable(name="u"):
+                ways |= weights.signs[place]
+            case ex.Negate():
+                factors = (-_ONE,)
+            case ex.Ln() | ex.Exp() | ex.Sqrt() | ex.RoundTo() | ex.Clamp():
+                factors = (_ONE,)
+            case ex.Add():
+                factors = (_ONE, _ONE)
+            case ex.Subtract():
+                factors = (_ONE, -_ONE)
+            case ex.Multiply(left=ex.Constant(value=factor)):
+                factors = (_ZERO, factor)
+            case (
+                ex.Multiply(right=ex.Constant(value=factor))
+                | ex.Divide(right=ex.Constant(value=factor))
+            ):
+                factors = (factor, _ZERO)
+            case ex.Multiply() | ex.Divide():
+                raise Unrecognised("a product of two things that both vary")
+            case _:
+                raise Unrecognised("a step is not of the kind that can be followed")
+        for under, factor in zip(steps.below[place], factors, strict=False):
             weights.pass_on(place, under, factor)
     ways -= {0}
     if len(ways) != 1:
@@ -324,58 +296,28 @@ def noise_direction(noise: Expression) -> int:
     return ways.pop()
 
 
-def _ways(node: Expression) -> tuple[Fraction, ...]:
-    """The signs with which a step passes on the movement of the steps below it."""
-    match node:
-        case Constant() | Variable(name="u"):
-            return ()
-        case Negate():
-            return (-_ONE,)
-        case Ln() | Exp() | Sqrt() | RoundTo() | Clamp():
-            return (_ONE,)
-        case Add():
-            return (_ONE, _ONE)
-        case Subtract():
-            return (_ONE, -_ONE)
-        case Multiply(left=Constant(value=factor)):
-            return (_ZERO, factor)
-        case Multiply(right=Constant(value=factor)) | Divide(right=Constant(value=factor)):
-            return (factor, _ZERO)
-        case Multiply() | Divide():
-            raise Unrecognised("a product of two things that both vary")
-    raise Unrecognised("a step is not of the kind that can be followed")
-
-
 # ---------------------------------------------------------------- the two sides
 
 
-@dataclass(frozen=True, slots=True)
 class Side:
     """value + k ln(alpha + beta u) for u in the interval: the meaning of a program there."""
 
-    program: int
-    following: Following
-    log: tuple[Fraction, Fraction, Fraction]
-
-    @property
-    def interval(self) -> Interval:
-        """Where u lies."""
-        return self.following.interval
-
-    @property
-    def slope(self) -> Fraction:
-        """beta: how fast t moves with u."""
-        return self.log[2]
+    def __init__(self, program: int, following: Following) -> None:
+        self.program, self.following, self.interval = program, following, following.interval
+        whole = following.whole()
+        if len(whole.logs) != 1 or whole.share != 1 or whole.constant or whole.slope:
+            raise Unrecognised("it is not the value plus a multiple of one logarithm")
+        self.log = whole.logs[0]
+        factor, alpha, beta = self.log
+        self.slope: Fraction = beta
+        if {alpha + beta * end for end in self.interval} != {0, 1}:
+            raise Unrecognised("the argument of its logarithm does not go from 0 to 1")
+        if whole.ways != {_sign(factor * beta)}:
+            raise Unrecognised("the computed sum is not monotone in the uniform (Condition 2)")
 
     def u(self, t: Fraction) -> Fraction:
         """The uniform at which alpha + beta u = t."""
         return (t - self.log[1]) / self.slope
-
-    @property
-    def has_signs(self) -> bool:
-        """Whether the code takes an absolute value or a sign."""
-        steps = self.following.steps.expressions
-        return any(isinstance(step, Absolute | Sign) for step in steps)
 
 
 def sides(programs: Sequence[Expression], region: Interval) -> tuple[tuple[Side, ...], Fraction]:
@@ -388,25 +330,22 @@ def sides(programs: Sequence[Expression], region: Interval) -> tuple[tuple[Side,
     Checked  tests/verify/test_rounding.py, tests/verify/test_check_rounding.py
     """
     halves = ((_ZERO, _HALF), (_HALF, _ONE)) if len(programs) == 1 else ((_ZERO, _ONE),) * 2
+    why = "its two halves are not those of Laplace noise"
     try:
         found = [
-            Side(index, following, _log(following))
+            Side(index, following)
             for index, program in enumerate(programs)
             for following in _followed(table(program), region)
         ]
+        scale = abs(found[0].log[0])
+        laplace = sorted(side.log[0] for side in found) == [-scale, scale]
+        if tuple(side.interval for side in found) == halves and laplace:
+            return tuple(found), scale
     except Unrecognised as problem:
-        raise NotCertified(f"the noise cannot be recognised: {problem}") from None
+        why = str(problem)
     except RecursionError:
-        raise NotCertified(
-            "the noise cannot be recognised: its steps are nested too deeply; write fewer"
-        ) from None
-    scale = abs(found[0].log[0])
-    laplace = sorted(side.log[0] for side in found) == [-scale, scale]
-    if tuple(side.interval for side in found) != halves or not laplace:
-        raise NotCertified(
-            "the noise cannot be recognised: its two halves are not those of Laplace noise"
-        )
-    return tuple(found), scale
+        why = "its steps are nested too deeply; write fewer"
+    raise NotCertified(f"the noise cannot be recognised: {why}") from None
 
 
 def _followed(steps: Table, region: Interval) -> list[Following]:
@@ -419,9 +358,10 @@ def _followed(steps: Table, region: Interval) -> list[Following]:
         try:
             following.whole()
         except _Turn as turn:
-            if not low < turn.point < high or len(found) + len(todo) > 1:
+            (point,) = turn.args
+            if not low < point < high or len(found) + len(todo) > 1:
                 raise Unrecognised("its sign or its case changes too often") from None
-            todo += [(turn.point, high), (low, turn.point)]  # what is popped next comes first
+            todo += [(point, high), (low, point)]  # what is popped next comes first
             continue
         _check_ends(following)
         found.append(following)
@@ -431,39 +371,25 @@ def _followed(steps: Table, region: Interval) -> list[Following]:
 def _check_ends(following: Following) -> None:
     """Refuse code that takes other steps at an end of the interval than on either side of it."""
     steps = following.steps
-    cases = [node for node in steps.expressions if isinstance(node, Piecewise)]
+    cases = [node for node in steps.expressions if isinstance(node, ex.Piecewise)]
     marks = {_ZERO, _ONE, *(node.condition.bound for node in cases)}
     for end in following.interval:
-        below = max((mark for mark in marks if mark < end), default=None)
-        above = min((mark for mark in marks if mark > end), default=None)
-        beside = [(end + mark) / 2 for mark in (below, above) if mark is not None]
-        inside = [u for u in beside if 0 < u < 1]
+        below = max((mark for mark in marks if mark < end), default=end)
+        above = min((mark for mark in marks if mark > end), default=end)
+        inside = [u for u in ((end + below) / 2, (end + above) / 2) if 0 < u < 1 and u != end]
         if _taken(steps, end) not in [_taken(steps, u) for u in inside]:
             raise Unrecognised("the code singles out one uniform")
 
 
 def _taken(steps: Table, u: Fraction) -> set[int]:
-    """The steps that are used at one uniform."""
     found = {len(steps.expressions) - 1}
     for place in range(len(steps.expressions) - 1, -1, -1):
         if place in found:
             node, below = steps.expressions[place], steps.below[place]
-            if isinstance(node, Piecewise):
+            if isinstance(node, ex.Piecewise):
                 below = below[:1] if node.condition.holds(u) else below[1:]
             found.update(below)
     return found
-
-
-def _log(following: Following) -> tuple[Fraction, Fraction, Fraction]:
-    whole = following.whole()
-    if len(whole.logs) != 1 or whole.share != 1 or whole.constant or whole.slope:
-        raise Unrecognised("it is not the value plus a multiple of one logarithm")
-    factor, alpha, beta = whole.logs[0]
-    if {alpha + beta * end for end in following.interval} != {0, 1}:
-        raise Unrecognised("the argument of its logarithm does not go from 0 to 1")
-    if whole.ways != {_sign(factor * beta)}:
-        raise Unrecognised("the computed sum is not monotone in the uniform (Condition 2)")
-    return whole.logs[0]
 
 
 # ---------------------------------------------------------------- cuts
@@ -483,7 +409,7 @@ class Cut:
     omega: Fraction
 
 
-def cut_beyond(side: Side, far: Fraction, *, uniform: Generator, format: Format) -> Cut | None:
+def cut_beyond(side: Side, far: Fraction, *, uniform: Uniform, format: Format) -> Cut | None:
     """A cut beyond which the ideal noise exceeds `far`; None if the generator is too coarse there.
 
     Theorem  let the draw be off by a step s of u. If t is proportional to u and s is relative, the
@@ -522,21 +448,20 @@ def _is_steady(side: Side, u: Fraction, format: Format) -> bool:
              0, and the operand is monotone and moves away from 0, then its float keeps that sign
     """
     following = side.following
-    far = side.u(_ZERO)
+    steps, far = following.steps, side.u(_ZERO)
     for operand in following.turning:
         line = following.linear(operand)
         moves_away = line.slope * (far - u) * line.at(u) > 0
         if not line.is_line or len(line.ways) != 1 or not moves_away:
             return False
-        for place in following.steps.reached(operand):
-            step = following.steps.expressions[place]
-            if isinstance(step, Piecewise | Sign):
+        for place in steps.reached(operand):
+            step, exact = steps.expressions[place], following.linear(place).at(u)
+            if isinstance(step, ex.Piecewise | ex.Sign):
                 return False
             try:
-                computed = machine_value(step, {"u": u}, format)
+                if machine_value(step, {"u": u}, format) != exact:
+                    return False
             except LastbitError:
-                return False
-            if computed != following.linear(place).at(u):
                 return False
     return True
 
@@ -556,7 +481,8 @@ def pieces(side: Side, cut: Cut, format: Format) -> list[Interval]:
         points.append(points[-1] * 16)
     if points[-1] < _HALF:
         points.append(_HALF)
-    if side.has_signs:  # next to the middle the code cannot tell the side, nor need it
+    steps = side.following.steps.expressions
+    if any(isinstance(step, ex.Absolute | ex.Sign) for step in steps):
+        # next to the middle the code cannot tell the side, nor need it
         points.append(1 - power_of_two(2 - _significand(format)))
-    ends_of = sorted(side.u(t) for t in (*points, _ONE))
-    return list(pairwise(ends_of))
+    return list(pairwise(sorted(side.u(t) for t in (*points, _ONE))))

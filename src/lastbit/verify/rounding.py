@@ -9,25 +9,15 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
-from lastbit.exact import (
-    Number,
-    arb_of,
-    floor_log2,
-    positive,
-    rational,
-    upper,
-    working_precision,
-)
+from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Derivation
-from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, power_of_two
-from lastbit.verify.error_bounds.intervals import Interval
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
 from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, analyse, error_proof
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (
     Cut,
-    Generator,
     Side,
     cut_beyond,
     every_float,
@@ -36,7 +26,7 @@ from lastbit.verify.noise_shape import (
     sides,
 )
 from lastbit.verify.running.code import Code as NamedCode
-from lastbit.verify.running.uniforms import FullPrecision, draw_error
+from lastbit.verify.running.uniforms import FullPrecision, Uniform, draw_error
 from lastbit.verify.tracing.agreement import beside, noise_points
 from lastbit.verify.tracing.binding import record
 from lastbit.verify.tracing.trace import Followed, arguments_of, followed
@@ -65,7 +55,7 @@ class Setting:
 
     format: Format
     ulps: tuple[tuple[str, Fraction], ...]
-    uniform: Generator
+    uniform: Uniform
     cell: Fraction
     region: Interval
     delta_round: Fraction
@@ -74,14 +64,9 @@ class Setting:
         self, program: Expression, u: Interval, errors: Mapping[str, Number] | None = None
     ) -> Derivation:
         """How far the program strays for uniforms of an interval and all values of the region."""
+        ranges, ulps = {"u": u, "value": self.region}, dict(self.ulps)
         try:
-            return analyse(
-                program,
-                {"u": u, "value": self.region},
-                errors=errors,
-                format=self.format,
-                ulps=dict(self.ulps),
-            )
+            return analyse(program, ranges, errors=errors, format=self.format, ulps=ulps)
         except NoBound as problem:
             raise NotCertified(f"the code has no error bound there: {problem}") from None
 
@@ -119,7 +104,6 @@ class Setting:
     def proof(
         self, derivation: Derivation, errors: Mapping[str, Number] | None = None
     ) -> dict[str, Any]:
-        """An error bound as a part of a certificate."""
         ulps = dict(self.ulps)
         claim, body = error_proof(derivation, errors=errors, format=self.format, ulps=ulps)
         return {"claim": claim, "body": body}
@@ -127,7 +111,6 @@ class Setting:
     def piece(
         self, derivation: Derivation, errors: Mapping[str, Number] | None = None
     ) -> dict[str, Any]:
-        """The error bound of one piece of the uniform, as certificates write it."""
         proof = self.proof(derivation, errors)
         claim = proof["claim"]
         return {"u": claim["ranges"]["u"], "error": claim["error"], "proof": proof["body"]}
@@ -138,7 +121,6 @@ class Setting:
         code: tuple[Mapping[str, Any], ...],
         **figures: Fraction,
     ) -> dict[str, Any]:
-        """What a certificate claims of these programs, with these figures."""
         ulps = DEFAULT_ULPS | dict(self.ulps)
         return {
             "code": [dict(one) for one in code],
@@ -155,11 +137,11 @@ class Setting:
 def setting_of(
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None,
+    uniform: Uniform | None,
     format: Format,
     ulps: Ulps | None,
     *,
-    default: Callable[[Format], Generator],
+    default: Callable[[Format], Uniform],
 ) -> Setting:
     """The setting that was asked for, or a refusal that names what has no meaning."""
     size = rational(cell, "cell")
@@ -234,12 +216,10 @@ class RoundingAnalysis(Setting):
 
     @property
     def query_error(self) -> Fraction:
-        """How far the computed query may be from the exact one."""
         return Fraction(0) if self.query is None else self.query.error
 
     @property
     def ideal(self) -> Fraction:
-        """The loss in exact arithmetic."""
         return self.sensitivity / self.scale
 
     @property
@@ -251,7 +231,6 @@ class RoundingAnalysis(Setting):
 
     @property
     def omega(self) -> Fraction:
-        """How far the generator's error moves the noise."""
         return max(branch.cut.omega for branch in self.branches)
 
     @property
@@ -262,37 +241,30 @@ class RoundingAnalysis(Setting):
 
     @property
     def delta_n(self) -> Fraction:
-        """How far the computed sum is from the exact one of the same uniform."""
         return max(branch.error for branch in self.branches)
 
     @property
     def delta_t(self) -> Fraction:
-        """How far the computed sum is from the ideal one."""
         return self.omega + self.delta_n + self.delta_round
 
     @property
     def ratio(self) -> Fraction:
-        """R = 4 delta_t/(cell - 2 delta_t)."""
         return 4 * self.delta_t / (self.cell - 2 * self.delta_t)
 
     @property
     def general(self) -> Fraction:
-        """The excess by the corrected theorem of paper 000, for any ideal law of this loss."""
         return general_excess(self.cell / self.scale, self.ratio)
 
     @property
     def excess(self) -> Fraction:
-        """The excess for Laplace noise, by the exact ratio; never above `general`."""
         return laplace_excess(self.cell / self.scale, self.delta_t / self.scale)
 
     @property
     def epsilon(self) -> Fraction:
-        """The loss proved for the code."""
         return self.ideal + self.excess
 
     @property
     def guarantee(self) -> PureDP:
-        """What one release promises for the declared sensitivity."""
         return PureDP(self.epsilon)
 
     @property
@@ -310,7 +282,6 @@ class RoundingAnalysis(Setting):
             query_error=self.query_error,
             epsilon=self.epsilon,
         )
-        figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
         branches = [
             {
                 "program": branch.side.program,
@@ -321,12 +292,10 @@ class RoundingAnalysis(Setting):
             }
             for branch in self.branches
         ]
-        body = {
-            **{name: str(getattr(self, name)) for name in figures},
-            "branches": branches,
-            "query": None if self.query is None else self.proof(self.query),
-        }
-        return certify("rounding", claim, body)
+        query = None if self.query is None else self.proof(self.query)
+        figures = ("scale", "delta_n", "delta_round", "delta_t", "excess")
+        body = {name: str(getattr(self, name)) for name in figures}
+        return certify("rounding", claim, {**body, "branches": branches, "query": query})
 
 
 def rounding_certificate(
@@ -335,7 +304,7 @@ def rounding_certificate(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None = None,
+    uniform: Uniform | None = None,
     parameters: Mapping[str, Any] | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
@@ -385,7 +354,7 @@ def certified_sums(
     sensitivity: Number,
     cell: Number,
     region: tuple[Number, Number],
-    uniform: Generator | None = None,
+    uniform: Uniform | None = None,
     query: Query | None = None,
     format: Format = BINARY64,
     ulps: Ulps | None = None,
@@ -486,42 +455,32 @@ def followed_code(
     function: Any = code
     name = None
     if isinstance(code, NamedCode):
-        function, given = code.function, {**dict(code.parameters), **given}
-        name = code.name
+        function, name, given = code.function, code.name, {**dict(code.parameters), **given}
     arguments = arguments_of(function)
-    inputs = [
-        argument
-        for argument, parameter in arguments.items()
-        if argument not in given and parameter.default is parameter.empty
-    ]
+    inputs = [n for n, a in arguments.items() if n not in given and a.default is a.empty]
+    wanted = [*data, "sign"]
     roles = {argument: argument for argument in inputs}
-    if isinstance(code, NamedCode) and len(inputs) in (len(data), len(data) + 1):
-        roles = dict(zip(inputs, (*data, "sign"), strict=False))
-    _check_order(roles, [*data, "sign"], [n for n in inputs if _is_placed(arguments[n])])
+    if isinstance(code, NamedCode) and len(inputs) in (len(data), len(wanted)):
+        roles = dict(zip(inputs, wanted, strict=False))
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    placed = [
+        n for n in inputs if arguments[n].kind not in (*by_name, inspect.Parameter.VAR_POSITIONAL)
+    ]
+    order = [wanted.index(roles[n]) for n in placed if roles[n] in wanted]
+    moved = any(role != n for n, role in roles.items() if n in wanted or n not in placed)
+    if order != sorted(order) or moved:
+        problem = "has its arguments in another order than their names say"
+        remedy = f"write them in the order {', '.join(wanted)}"
+        raise InvalidParameter("code", problem=problem, remedy=remedy)
     if set(roles.values()) == set(data):
         return (followed(function, roles, given, name=name),)
-    if set(roles.values()) == {*data, "sign"}:
+    if set(roles.values()) == set(wanted):
         (sign,) = (argument for argument, role in roles.items() if role == "sign")
         rest = {argument: role for argument, role in roles.items() if argument != sign}
         return tuple(followed(function, rest, {**given, sign: s}, sign, name) for s in (1.0, -1.0))
     names = ", ".join(data)
     problem = f"takes other inputs than {names}, or {names} and sign"
     raise InvalidParameter("code", problem=problem, remedy="name them so, or bind the others")
-
-
-def _is_placed(argument: inspect.Parameter) -> bool:
-    return argument.kind in (argument.POSITIONAL_ONLY, argument.POSITIONAL_OR_KEYWORD)
-
-
-def _check_order(roles: Mapping[str, str], wanted: Sequence[str], placed: Sequence[str]) -> None:
-    """Refuse arguments whose place says another role than their name."""
-    known = [wanted.index(roles[name]) for name in placed if roles[name] in wanted]
-    named = all(role == name for name, role in roles.items() if name in wanted)
-    apart = all(role == name for name, role in roles.items() if name not in placed)
-    if known != sorted(known) or not named or not apart:
-        problem = "has its arguments in another order than their names say"
-        remedy = f"write them in the order {', '.join(wanted)}"
-        raise InvalidParameter("code", problem=problem, remedy=remedy)
 
 
 def _query(query: Query, setting: Setting) -> tuple[Derivation, tuple[Mapping[str, Any], ...]]:

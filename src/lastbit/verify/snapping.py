@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -20,14 +20,8 @@ from lastbit.verify.error_bounds.formats import power_of_two
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
 FORMATS = MappingProxyType({"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)})
 CASES = (
-    "LOWER END",
-    "BELOW",
-    "OVER LEFT",
-    "BETWEEN",
-    "OVER RIGHT",
-    "ABOVE",
-    "UPPER END",
-    "OVER BOTH",
+    *("LOWER END", "BELOW", "OVER LEFT", "BETWEEN"),
+    *("OVER RIGHT", "ABOVE", "UPPER END", "OVER BOTH"),
 )
 _PRECISION = 320
 _GUARD, _GROWTH_BITS = 24, 40
@@ -46,11 +40,9 @@ class Step:
     premises: tuple[Step, ...] = ()
 
     def __getitem__(self, name: str) -> Fraction:
-        """A number that the step concludes."""
         return dict(self.values)[name]
 
     def as_json(self) -> dict[str, Any]:
-        """The step and everything below it, as plain JSON values."""
         return {
             "rule": self.rule,
             "values": {name: str(value) for name, value in self.values},
@@ -72,38 +64,31 @@ class SnappingBound:
 
     @property
     def grid(self) -> Fraction:
-        """The least power of two that is not below 1/epsilon."""
         return grid(self.epsilon)
 
     @property
     def excess(self) -> Fraction:
-        """By how much the loss may exceed epsilon."""
         return self.derivation["excess"]
 
     @property
     def delta(self) -> Fraction:
-        """0, or the price of outputs that the least uniform cannot reach."""
         return self.derivation["delta"]
 
     @property
     def loss(self) -> Fraction:
-        """The proved bound on the privacy loss, epsilon + excess."""
         return self.epsilon + self.excess
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """The promise for query values at most 1 apart."""
         return PureDP(self.loss) if self.delta == 0 else ApproxDP(self.loss, self.delta)
 
     @property
     def cases(self) -> dict[str, Fraction]:
-        """The excess in each case of the proof, in its order."""
         steps = self.derivation.premises
         return {step.rule: step["excess"] for step in steps if step.rule in CASES}
 
     @property
     def units(self) -> Fraction:
-        """The excess in units of eta = 2**-p, the format's unit round-off."""
         return self.excess / power_of_two(-FORMATS[self.format][0])
 
     @property
@@ -113,18 +98,32 @@ class SnappingBound:
 
     def tree(self) -> str:
         """The derivation, conclusions first, one rule a line."""
-        return "\n".join(_lines(self.derivation, self.format, depth=0))
+
+        def lines(step: Step, depth: int) -> Iterator[str]:
+            yield f"{'  ' * depth}{step.rule}: {_conclusion(step, self.format)}"
+            for premise in step.premises:
+                yield from lines(premise, depth + 1)
+
+        return "\n".join(lines(self.derivation, 0))
 
     text = tree
 
     def latex(self) -> str:
         """The derivation as inference rules, one displayed formula for each case."""
-        head = _conclusion(self.derivation, self.format)
-        formulas = (_inference(step, self.format) for step in self.derivation.premises)
-        return "\n".join(f"\\[ {formula} \\]" for formula in (*formulas, _in_latex(head)))
+
+        def said(step: Step) -> str:
+            text = _conclusion(step, self.format)
+            return "\\text{" + text.replace("<=", r"$\le$").replace(" eta", r"\,$\eta$") + "}"
+
+        def inference(step: Step) -> str:
+            above = r" \qquad ".join(map(inference, step.premises))
+            own = f"\\dfrac{{{above}}}{{{said(step)}}}" if above else said(step)
+            return f"{own}\\;\\textsc{{{step.rule.title()}}}"
+
+        formulas = [*map(inference, self.derivation.premises), said(self.derivation)]
+        return "\n".join(f"\\[ {formula} \\]" for formula in formulas)
 
     def certificate(self) -> dict[str, Any]:
-        """The claim and its derivation, for `lastbit.verify.check`."""
         claim = {
             "mechanism": "snapping",
             "format": self.format,
@@ -160,16 +159,13 @@ def snapping_bound(*, epsilon: Number, bound: Number, format: str = "binary64") 
     >>> max(proved.cases, key=proved.cases.get), int(proved.delta)
     ('BELOW', 0)
     """
-    exact_epsilon, exact_bound = positive(epsilon, "epsilon"), positive(bound, "bound")
+    exact = positive(epsilon, "epsilon"), positive(bound, "bound")
     if not isinstance(format, str) or format not in FORMATS:
-        raise InvalidParameter(
-            "format", problem="is unknown", remedy=f"pass one of {', '.join(FORMATS)}"
-        )
-    _refuse_unproved(exact_epsilon, exact_bound, format)
-    derivation = _Derivation(exact_epsilon, exact_bound, *FORMATS[format]).whole()
-    found = SnappingBound(
-        epsilon=exact_epsilon, bound=exact_bound, format=format, derivation=derivation
-    )
+        remedy = f"pass one of {', '.join(FORMATS)}"
+        raise InvalidParameter("format", problem="is unknown", remedy=remedy)
+    _refuse_unproved(*exact, format)
+    derivation = _Derivation(*exact, *FORMATS[format]).whole()
+    found = SnappingBound(epsilon=exact[0], bound=exact[1], format=format, derivation=derivation)
     found.certificate()  # no number leaves that the checker rejects
     return found
 
@@ -186,26 +182,20 @@ def _refuse_unproved(epsilon: Fraction, bound: Fraction, format: str) -> None:
         dyadic = number.denominator & (number.denominator - 1) == 0
         in_range = power_of_two(least) <= number <= power_of_two(-least)
         if not (dyadic and odd.bit_length() <= significand and in_range):
-            raise InvalidParameter(
-                name,
-                problem=f"is not a normal number of {format}, or beyond 2**{-least}",
-                remedy=f"pass the float that the mechanism computes with, not {shown(number)[:40]}",
-            )
-    step = grid(epsilon)
-    if not power_of_two(least + significand + 2) <= step <= power_of_two(-least) / (-2 * least):
-        raise InvalidParameter(
-            "epsilon", problem="makes the noise underflow or overflow", remedy="scale the query"
-        )
+            problem = f"is not a normal number of {format}, or beyond 2**{-least}"
+            remedy = f"pass the float that the mechanism computes with, not {shown(number)[:40]}"
+            raise InvalidParameter(name, problem=problem, remedy=remedy)
+    lowest, highest = power_of_two(least + significand + 2), power_of_two(-least) / (-2 * least)
+    if not lowest <= grid(epsilon) <= highest:
+        problem = "makes the noise underflow or overflow"
+        raise InvalidParameter("epsilon", problem=problem, remedy="scale the query")
     if epsilon > _LARGEST_EPSILON:
-        raise InvalidParameter(
-            "epsilon", problem=f"is above {_LARGEST_EPSILON}", remedy="that hides nothing: lower it"
-        )
+        problem, remedy = f"is above {_LARGEST_EPSILON}", "that hides nothing: lower it"
+        raise InvalidParameter("epsilon", problem=problem, remedy=remedy)
     if bound * epsilon > power_of_two(significand - 7):
-        raise InvalidParameter(
-            "bound",
-            problem=f"times epsilon is above 2**{significand - 7}",
-            remedy="lower the bound: rounding errors would be as large as the noise",
-        )
+        problem = f"times epsilon is above 2**{significand - 7}"
+        remedy = "lower the bound: rounding errors would be as large as the noise"
+        raise InvalidParameter("bound", problem=problem, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +208,6 @@ class _Derivation:
     least: int
 
     def whole(self) -> Step:
-        """All cases, and the loss."""
         clamp = Step("CLAMP", (("bound", self.bound), ("distance", Fraction(1))))
         edges = self._edges()
         step, shift, growth = edges["grid"], edges["shift"], edges["growth"]
@@ -274,31 +263,43 @@ class _Derivation:
         least = self._least_uniform(reach)
         return Step("TAIL", (("up", least["high"]), ("down", least["low"])), (least,))
 
-    def _cell(self, reach: Fraction, growth: Fraction) -> Step:
-        """CELL: P = (G(c) - G(c - step))/2; the difference amplifies the errors."""
+    def _moved(
+        self,
+        rule: str,
+        reach: Fraction,
+        growth: Fraction,
+        moves: Callable[[arb, arb, arb], tuple[arb, arb]],
+    ) -> Step:
+        """A probability that gains or loses these parts of itself.
+
+        `moves` takes q and by which parts G can rise and fall: exp(high) - 1 and 1 - exp(-low).
+        """
         least = self._least_uniform(reach)
         with working_precision(_PRECISION):
-            raised, lowered, q = *_factors(least), arb_of(growth)
-            up = self._up(((q * raised + lowered) / (q - 1)).log1p())
-            down = self._up(-(-(q * lowered + raised) / (q - 1)).log1p())
-        return Step("CELL", (("up", up), ("down", down)), (least,))
+            rise, fall = arb_of(least["high"]).expm1(), -arb_of(-least["low"]).expm1()
+            more, less = moves(arb_of(growth), rise, fall)
+            up, down = self._up(more.log1p()), self._up(-(-less).log1p())
+        return Step(rule, (("up", up), ("down", down)), (least,))
+
+    def _cell(self, reach: Fraction, growth: Fraction) -> Step:
+        """CELL: P = (G(c) - G(c - step))/2; the difference amplifies the errors."""
+
+        def moves(q: arb, rise: arb, fall: arb) -> tuple[arb, arb]:
+            return (q * rise + fall) / (q - 1), (q * fall + rise) / (q - 1)
+
+        return self._moved("CELL", reach, growth, moves)
 
     def _over(self, reach: Fraction, growth: Fraction) -> Step:
         """OVER: P = 1 - (G(a) + G(b))/2, the cell around the input; at least (1 - 1/q)/2."""
-        least = self._least_uniform(reach)
-        with working_precision(_PRECISION):
-            raised, lowered, q = *_factors(least), arb_of(growth)
-            up = self._up((lowered * (q + 1) / (q - 1)).log1p())
-            down = self._up(-(-raised * (q + 1) / (q - 1)).log1p())
-        return Step("OVER", (("up", up), ("down", down)), (least,))
+
+        def moves(q: arb, rise: arb, fall: arb) -> tuple[arb, arb]:
+            return fall * (q + 1) / (q - 1), rise * (q + 1) / (q - 1)
+
+        return self._moved("OVER", reach, growth, moves)
 
     def _half(self, reach: Fraction) -> Step:
         """HALF: P = 1 - G(a)/2, an end cell with the input inside; at least one half."""
-        least = self._least_uniform(reach)
-        with working_precision(_PRECISION):
-            raised, lowered = _factors(least)
-            up, down = self._up(lowered.log1p()), self._up(-(-raised).log1p())
-        return Step("HALF", (("up", up), ("down", down)), (least,))
+        return self._moved("HALF", reach, Fraction(1), lambda _, rise, fall: (fall, rise))
 
     def _range(self, reach: Fraction, excess: Fraction) -> Step:
         """RANGE: every edge is above the least uniform, or the least uniform's mass is paid for."""
@@ -325,39 +326,15 @@ def _case(name: str, *kinds: Step) -> Step:
     return Step(name, (("excess", excess),), kinds)
 
 
-def _factors(least: Step) -> tuple[arb, arb]:
-    """By which parts G can be raised and lowered: exp(high) - 1 and 1 - exp(-low)."""
-    return arb_of(least["high"]).expm1(), -arb_of(-least["low"]).expm1()
-
-
-def _lines(step: Step, format: str, *, depth: int) -> Iterator[str]:
-    yield f"{'  ' * depth}{step.rule}: {_conclusion(step, format)}"
-    for premise in step.premises:
-        yield from _lines(premise, format, depth=depth + 1)
-
-
 def _conclusion(step: Step, format: str) -> str:
     """What a step says, errors in units of eta and rounded up."""
-    unit = power_of_two(-FORMATS[format][0])
-    parts = (f"{name} {_shown(name, value, unit)}" for name, value in step.values)
+    unit, parts = power_of_two(-FORMATS[format][0]) * _PIECES, []
+    for name, value in step.values:
+        if name in {"excess", "up", "down", "low", "high", "error"}:
+            shown = f"<= {float(math.ceil(value / unit) * _PIECES):.3f} eta"
+        elif name == "delta":
+            shown = "0" if value == 0 else f"<= 2**{floor_log2(value) + 1}"
+        else:
+            shown = f"{float(value):.6g}"
+        parts.append(f"{name} {shown}")
     return ", ".join(parts)
-
-
-def _shown(name: str, value: Fraction, unit: Fraction) -> str:
-    if name in {"excess", "up", "down", "low", "high", "error"}:
-        return f"<= {float(math.ceil(value / unit / _PIECES) * _PIECES):.3f} eta"
-    if name == "delta":
-        return "0" if value == 0 else f"<= 2**{floor_log2(value) + 1}"
-    return f"{float(value):.6g}"
-
-
-def _inference(step: Step, format: str) -> str:
-    conclusion = _in_latex(_conclusion(step, format))
-    if not step.premises:
-        return f"{conclusion}\\;\\textsc{{{step.rule.title()}}}"
-    above = r" \qquad ".join(_inference(premise, format) for premise in step.premises)
-    return f"\\dfrac{{{above}}}{{{conclusion}}}\\;\\textsc{{{step.rule.title()}}}"
-
-
-def _in_latex(text: str) -> str:
-    return "\\text{" + text.replace("<=", r"$\le$").replace(" eta", r"\,$\eta$") + "}"

@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from lastbit.audit.attacks.forked import forked
+from lastbit.audit.attacks.noise import forked
 from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from lastbit.mechanisms.laplace import Laplace

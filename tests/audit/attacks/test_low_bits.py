@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.audit.attacks.low_bits import low_bits, same_ending
+from lastbit.audit.attacks.floats import low_bits, same_ending
 from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import generator, grid_laplace, sometimes

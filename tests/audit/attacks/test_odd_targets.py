@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastbit.audit.attacks.forked import forked
-from lastbit.audit.attacks.not_a_number import not_a_number
+from lastbit.audit.attacks.noise import Cut, forked, threshold, timing
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.attacks.threshold import Cut, threshold
-from lastbit.audit.attacks.timing import timing
+from lastbit.audit.attacks.sums import not_a_number
 from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.errors import InvalidParameter, WrongType
 from tests.audit.attacks.leaky import generator

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lastbit.audit.attacks.polar_pairs import made_by_polar_method, polar_pairs
+from lastbit.audit.attacks.floats import made_by_polar_method, polar_pairs
 from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import generator, grid_laplace

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.audit.attacks.precision import finest_grid, off_grid, precision
+from lastbit.audit.attacks.floats import finest_grid, off_grid, precision
 from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import float_laplace, grid_laplace, sometimes

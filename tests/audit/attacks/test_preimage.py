@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lastbit.audit.attacks.preimage import has_preimage, preimage
+from lastbit.audit.attacks.floats import has_preimage, preimage
 from lastbit.audit.targets.target import Target
 from lastbit.errors import InvalidParameter
 from tests.audit.attacks.leaky import float_laplace, generator, grid_laplace, sometimes

@@ -6,10 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lastbit.audit.attacks.narrow_sum import NARROW, WAYS_TO_SUM, jump, narrow_sum
-from lastbit.audit.attacks.not_a_number import not_a_number
-from lastbit.audit.attacks.overflow import RECORDS, overflow
-from lastbit.audit.attacks.reordering import orders, reordering
+from lastbit.audit.attacks.sums import (
+    NARROW,
+    RECORDS,
+    WAYS_TO_SUM,
+    jump,
+    narrow_sum,
+    not_a_number,
+    orders,
+    overflow,
+    reordering,
+)
 from lastbit.audit.targets.lastbit import exact_sum
 from lastbit.audit.targets.target import SumTarget
 from lastbit.errors import InvalidParameter

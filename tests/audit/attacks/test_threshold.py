@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lastbit.audit.attacks.threshold import Cut, best_cut, threshold
+from lastbit.audit.attacks.noise import Cut, best_cut, threshold
 from tests.audit.attacks.leaky import grid_laplace
 
 SAMPLES = 300_000

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.audit.attacks.timing import dependence, spearman
+from lastbit.audit.attacks.noise import dependence, spearman
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_up
 from tests.audit.attacks.leaky import generator

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lastbit.audit.attacks.threshold import Cut
+from lastbit.audit.attacks.noise import Cut
 from lastbit.audit.attacks.trial import trials_to_catch
 from lastbit.audit.targets.lastbit import (
     ANSWER_DELTA,
@@ -28,9 +28,8 @@ from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.noisy_max import ReportNoisyMax
 from lastbit.mechanisms.permute_and_flip import PermuteAndFlip
-from lastbit.mechanisms.propose_test_release import ProposeTestRelease
 from lastbit.mechanisms.randomized_response import RandomizedResponse
-from lastbit.mechanisms.stable_value import StableValue
+from lastbit.mechanisms.stable_value import ProposeTestRelease, StableValue
 from lastbit.privacy.guarantees import ADD_REMOVE
 
 MARGIN = Fraction(1, 1000)

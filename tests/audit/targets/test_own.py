@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 from lastbit import geo, mechanisms, sampling
+from lastbit.audit.attacks.noise import threshold
 from lastbit.audit.attacks.registry import ATTACKS, run
-from lastbit.audit.attacks.threshold import threshold
 from lastbit.audit.blackbox.distinguish import distinguish_by_law
 from lastbit.audit.targets.lastbit import (
     ANSWER_DELTA,
@@ -42,7 +42,7 @@ from lastbit.mechanisms.above_threshold import AboveThreshold
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian
 from lastbit.mechanisms.laplace import Laplace
-from lastbit.mechanisms.smooth_statistic import SmoothStatistic
+from lastbit.mechanisms.smooth_noise import SmoothStatistic
 from tests.audit.targets.telling import OUTCOMES, cells, discrete, telling
 
 ERROR = MISS = "1e-9"

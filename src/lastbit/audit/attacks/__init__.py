@@ -20,13 +20,7 @@ that releases are independent. The other way round, resistance proves nothing.
 | `forked` | noise that a forked process repeats | docs/threat-model.md |
 | `timing` | draws that take longer for larger noise | Jin et al. 2021 |
 
-| file | holds |
-|---|---|
-| one file an attack, named like it | the event, why it works, what breaks and what resists |
-| `registry.py` | all attacks by name, and which targets they suit |
-| `trial.py`, `sums.py` | counting, for values and for sums; how many trials an attack needs |
-
-What was tried on whom: docs/attacks.md, written anew by `make attacks`.
+What was tried on whom: docs/attacks.md, written by `make attacks`.
 """
 
 from lastbit.doors import opened

@@ -7,17 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.audit.attacks.forked import forked
-from lastbit.audit.attacks.low_bits import low_bits
-from lastbit.audit.attacks.narrow_sum import narrow_sum
-from lastbit.audit.attacks.not_a_number import not_a_number
-from lastbit.audit.attacks.overflow import overflow
-from lastbit.audit.attacks.polar_pairs import polar_pairs
-from lastbit.audit.attacks.precision import precision
-from lastbit.audit.attacks.preimage import preimage
-from lastbit.audit.attacks.reordering import reordering
-from lastbit.audit.attacks.threshold import threshold
-from lastbit.audit.attacks.timing import timing
+from lastbit.audit.attacks.floats import low_bits, polar_pairs, precision, preimage
+from lastbit.audit.attacks.noise import forked, threshold, timing
+from lastbit.audit.attacks.sums import narrow_sum, not_a_number, overflow, reordering
 from lastbit.audit.result import Verdict
 from lastbit.audit.targets.target import SumTarget, Target
 from lastbit.errors import InvalidParameter
@@ -47,59 +39,22 @@ class Attack:
         return not self.sums and all(getattr(target, need) is not None for need in self.needs)
 
 
-_CASACUBERTA = "Casacuberta et al. 2022"
+_HANEY, _JIN, _CASACUBERTA = "Haney et al. 2022", "Jin et al. 2021", "Casacuberta et al. 2022"
+_PREIMAGE = "outputs that no uniform number turns into"
+_POLAR = "pairs of normals that no point turns into"
+_BITS, _PAPER = "last bits that are the secret's", "paper 000, Example 1.1"
+_NARROW = "float sums that move further than a record can"
+_ORDER = "float sums that depend on the order of records"
 _ALL = (
-    Attack(
-        "preimage",
-        preimage,
-        "outputs that no uniform number turns into",
-        "Mironov 2012",
-        needs=("answers", "scale"),
-    ),
-    Attack(
-        "precision",
-        precision,
-        "bits too fine for the larger answer",
-        "Haney et al. 2022",
-        needs=("answers",),
-    ),
-    Attack(
-        "polar-pairs",
-        polar_pairs,
-        "pairs of normals that no point turns into",
-        "Jin et al. 2021",
-        needs=("answers", "scale"),
-    ),
-    Attack(
-        "low-bits",
-        low_bits,
-        "last bits that are the secret's",
-        "paper 000, Example 1.1",
-        needs=("answers", "step"),
-    ),
+    Attack("preimage", preimage, _PREIMAGE, "Mironov 2012", ("answers", "scale")),
+    Attack("precision", precision, "bits too fine for the larger answer", _HANEY, ("answers",)),
+    Attack("polar-pairs", polar_pairs, _POLAR, _JIN, ("answers", "scale")),
+    Attack("low-bits", low_bits, _BITS, _PAPER, ("answers", "step")),
     Attack("threshold", threshold, "too little noise", "Ding et al. 2018"),
     Attack("fork", forked, "noise that a forked process repeats", "docs/threat-model.md"),
-    Attack(
-        "timing",
-        timing,
-        "draws that take longer for larger noise",
-        "Jin et al. 2021",
-        needs=("answers",),
-    ),
-    Attack(
-        "narrow-sum",
-        narrow_sum,
-        "float sums that move further than a record can",
-        _CASACUBERTA,
-        sums=FLOATS,
-    ),
-    Attack(
-        "reordering",
-        reordering,
-        "float sums that depend on the order of records",
-        _CASACUBERTA,
-        sums=FLOATS,
-    ),
+    Attack("timing", timing, "draws that take longer for larger noise", _JIN, ("answers",)),
+    Attack("narrow-sum", narrow_sum, _NARROW, _CASACUBERTA, sums=FLOATS),
+    Attack("reordering", reordering, _ORDER, _CASACUBERTA, sums=FLOATS),
     Attack("nan", not_a_number, "a NaN record that comes out as NaN", _CASACUBERTA, sums=FLOATS),
     Attack("overflow", overflow, "integer sums that wrap around", _CASACUBERTA, sums=INTEGERS),
 )

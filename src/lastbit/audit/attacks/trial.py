@@ -33,11 +33,7 @@ Floats: TypeAlias = NDArray[np.float64]
 OutputSet: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 BLOCK = 1 << 16
 _KNOWLEDGE = MappingProxyType(
-    {
-        "answers": ("answers without noise", "(first, second)"),
-        "scale": ("scale", "..."),
-        "step": ("grid", "..."),
-    }
+    {"answers": "answers without noise", "scale": "scale", "step": "grid"}
 )
 
 
@@ -62,31 +58,20 @@ class Trial:
     """
 
     def __init__(
-        self,
-        name: str,
-        target: Target | SumTarget,
-        *,
-        samples: int,
-        error: Number,
-        least: int = 2,
+        self, name: str, target: Target | SumTarget, *, samples: int, error: Number, least: int = 2
     ) -> None:
         self.name, self.target = name, target
         self.samples, self.error = sample_size(samples, least=least), error_rate(error)
         self._start = time.perf_counter()
 
-    @property
-    def seconds(self) -> float:
-        """Since the attack began."""
-        return time.perf_counter() - self._start
-
     def knows(self, field: str) -> Any:
         """What the target says of itself, refused if it does not."""
         known = getattr(self.target, field)
         if known is None:
-            what, example = _KNOWLEDGE[field]
+            example = "(first, second)" if field == "answers" else "..."
             raise InvalidParameter(
                 "target",
-                problem=f"does not say its {what}",
+                problem=f"does not say its {_KNOWLEDGE[field]}",
                 remedy=f"pass Target(..., {field}={example})",
             )
         return known
@@ -139,17 +124,37 @@ class Trial:
         more = {"event seen": f"{shares[0]:.3g} against {shares[1]:.3g}"} | dict(details or {})
         if delta:
             more["delta of the claim"] = f"{float(delta):.3g}"
+        return self.concluded(
+            broken=broken,
+            epsilon_lower=lower,
+            claimed=claimed,
+            samples=samples,
+            witness=witness if broken else f"not shown: {witness}",
+            details=more,
+        )
+
+    def concluded(
+        self,
+        *,
+        broken: bool,
+        samples: int,
+        witness: str,
+        details: Mapping[str, str],
+        epsilon_lower: float = 0.0,
+        claimed: Fraction | None = None,
+    ) -> Verdict:
+        """The verdict of this trial, with its names, its error and its time."""
         return Verdict(
             name=self.name,
             target=self.target.name,
             broken=broken,
-            epsilon_lower=lower,
+            epsilon_lower=epsilon_lower,
             claimed=claimed,
             error=self.error,
             samples=samples,
-            seconds=self.seconds,
-            witness=witness if broken else f"not shown: {witness}",
-            details=more,
+            seconds=time.perf_counter() - self._start,
+            witness=witness,
+            details=details,
         )
 
 
@@ -163,13 +168,8 @@ def tally(target: Target, event: OutputSet, *, trials: int, likely: int, group: 
             counts[world] += int(met.sum())
             if world == likely and example is None and met.any():
                 example = float(drawn[int(np.argmax(met)) * group])
-    return Tally(
-        hits=counts[likely],
-        trials=trials,
-        other_hits=counts[1 - likely],
-        other_trials=trials,
-        example=example,
-    )
+    hits = {"hits": counts[likely], "other_hits": counts[1 - likely]}
+    return Tally(**hits, trials=trials, other_trials=trials, example=example)
 
 
 def example_of(seen: float | None) -> str:

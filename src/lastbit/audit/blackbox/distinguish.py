@@ -10,8 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from lastbit.audit.blackbox.exact_laws import exact_finding, law_of
-from lastbit.audit.blackbox.probed_code import RUNS, counted, is_proved
+from lastbit.audit.blackbox.exact_laws import RUNS, counted, exact_finding, is_proved, law_of
 from lastbit.audit.blackbox.releases import law_trial, release_of
 from lastbit.audit.blackbox.sampled import explored
 from lastbit.audit.blackbox.search import Plan, Progress
@@ -20,13 +19,7 @@ from lastbit.audit.inputs import Pair, SeededRandom, listed
 from lastbit.audit.result import AuditResult, PairFinding
 from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
-from lastbit.exact import (
-    Number,
-    positive,
-    probability,
-    shown,
-    whole,
-)
+from lastbit.exact import Number, positive, probability, shown, whole
 from lastbit.verify import Code
 
 _MOST_SAMPLES = 1 << 32
@@ -64,7 +57,7 @@ def distinguish(
     it (`releases.law_trial`, with an eighth of the error); a law that they contradict is dropped,
     the result says so, and samples decide, with the rest of the error. The law of a `verify.Code`
     decides where the code is proved to be monotone in its uniform (`verify.direction`); else it
-    chooses the event, and samples decide (`probed_code`).
+    chooses the event, and samples decide (`exact_laws.counted`).
 
     >>> from lastbit.mechanisms.laplace import Laplace
     >>> result = distinguish(Laplace(sensitivity=1, epsilon="1/2"), (0, 1), epsilon="1/2")
@@ -97,9 +90,7 @@ def distinguish(
         processes=processes,
         progress=progress,
     )
-    if found is None:
-        return sampled
-    return contradicted(sampled, found, error_rate(error))
+    return sampled if found is None else contradicted(sampled, found, error_rate(error))
 
 
 def compared(
@@ -124,12 +115,8 @@ def compared(
     deciding = {id(value) for value in found.inputs}
     ordered = [found.inputs, *(p for p in pairs if {id(value) for value in p} != deciding)]
     trial = law_trial(as_release(release), source, ordered, error=error)
-    return replace(
-        found,
-        releases=trial.releases,
-        unheard=trial.unheard,
-        contradiction=trial.contradiction,
-    )
+    found = replace(found, releases=trial.releases, unheard=trial.unheard)
+    return replace(found, contradiction=trial.contradiction)
 
 
 def confirmed(
@@ -254,14 +241,17 @@ def distinguish_by_sampling(
         samples=None if samples is None else _tests(samples),
         seed=whole(seed, "seed"),
     )
-    workers = min(len(given), _processes(processes))
+    can_fork = "fork" in multiprocessing.get_all_start_methods()
+    cores = len(os.sched_getaffinity(0)) if can_fork and hasattr(os, "sched_getaffinity") else 1
+    wanted = cores if processes is None else whole(processes, "processes", least=1)
+    workers = min(len(given), wanted)
     order = SeededRandom(plan.seed, "pairs").order(range(len(given)))
     hands = [order[i::workers] for i in range(workers)]
     found = explored(
         as_release(mechanism),
         [[given[i] for i in hand] for hand in hands],
         replace(plan, error=plan.error / workers),
-        progress if progress is not None else _silent,
+        progress or (lambda share, text: None),
     )
     best = max(range(workers), key=lambda i: found[i].epsilon_lower)
     finding = replace(
@@ -295,6 +285,7 @@ def _result(
     inputs = (pair[1], pair[0]) if found.swapped else (pair[0], pair[1])
     epsilon = "None" if claim[0] is None else shown(claim[0])
     claimed = f"epsilon={epsilon}, delta={shown(claim[1])}"
+    counts = ("hits", "trials", "other_hits", "other_trials", "samples")
     return AuditResult(
         epsilon_lower=found.epsilon_lower,
         delta_lower=found.delta_lower,
@@ -303,29 +294,11 @@ def _result(
         error=error,
         witness=found.event,
         inputs=inputs,
-        hits=found.hits,
-        trials=found.trials,
-        other_hits=found.other_hits,
-        other_trials=found.other_trials,
-        samples=found.samples,
+        **{name: getattr(found, name) for name in counts},
         seconds=time.perf_counter() - start,
         again=f"{function}(mechanism, {[inputs]!r}, {claimed}{', ' * bool(options)}{options})",
         estimate=found.estimate(claim[1]),
     )
-
-
-def _silent(share: float, text: str) -> None:
-    """Progress that is not shown."""
-
-
-# ---------------------------------------------------------------- parameters
-
-
-def _processes(processes: int | None) -> int:
-    if processes is not None:
-        return whole(processes, "processes", least=1)
-    can_fork = "fork" in multiprocessing.get_all_start_methods()
-    return len(os.sched_getaffinity(0)) if can_fork and hasattr(os, "sched_getaffinity") else 1
 
 
 def _tests(samples: int) -> int:

@@ -36,23 +36,17 @@ Objective: TypeAlias = Callable[[Counts, Counts, int], Counts]
 # tables
 _MOST_VALUES = 4096
 _BINS = 256
-_SHRINK = 8.0
-_MOST_SHRINK = 4e4
+_SHRINK, _MOST_SHRINK = 8.0, 4e4
 _EFFORT = 0.001
 _MANY = 8
 _WORTH = 4.0
 _GROUPS = MappingProxyType(  # in a sentence
     {"entries": "the entries", "differences": "differences of entries"}
 )
-
-
 # objectives and mixtures
-CAUTION = 3.0
-_TEST = 5.3
-_RIDGE = 1e-3
-_NEWTON = 5
-_MOST_ROWS = 1 << 14
-_LEAST_ROWS = 1 << 13
+CAUTION, _TEST = 3.0, 5.3
+_RIDGE, _NEWTON = 1e-3, 5
+_LEAST_ROWS, _MOST_ROWS = 1 << 13, 1 << 14
 _MOST_TERMS = 12
 # corners
 _MOST_TABLES = 8
@@ -121,7 +115,6 @@ class ScoreEvent:
         return self.promise - _EFFORT * abs(self.promise) * len(self.tables)
 
     def holds(self, r: Rows) -> NDArray[np.bool_]:
-        """Which of the outputs are in the event."""
         score = self.score(r, {})
         return (-score if self.swapped else score) >= self.threshold
 
@@ -156,10 +149,11 @@ def table_of(feature: Feature, x: Rows, y: Rows) -> Table | None:
     if edges.size == 0:
         return None
     size = edges.size + 1
-    p = np.bincount(np.searchsorted(edges, one, side="right"), minlength=size).astype(float)
-    q = np.bincount(np.searchsorted(edges, two, side="right"), minlength=size).astype(float)
-    total = p + q
-    ratios = np.log((p + 0.5) / (q + 0.5)) * total / (total + _SHRINK)
+    p, q = (
+        np.bincount(np.searchsorted(edges, side, side="right"), minlength=size).astype(float)
+        for side in (one, two)
+    )
+    ratios = np.log((p + 0.5) / (q + 0.5)) * (p + q) / (p + q + _SHRINK)
     alone = size <= _MANY or not feature.ordered or feature.group == "bits"
     return Table(feature, edges, ratios, _shrunk(p, q) if alone else _steps(p, q), discrete)
 
@@ -202,12 +196,6 @@ def _fit(p: Column, q: Column) -> Column:
 def smooth(table: Table, weight: float) -> Table:
     """The table in steps, times a weight."""
     return replace(table, ratios=weight * table.steps)
-
-
-def by_rank(table: Table, sign: float) -> Table:
-    """The feature itself in place of its ratio: half-lines, free of noise."""
-    ranks = sign * np.arange(table.edges.size + 1, dtype=np.float64)
-    return replace(table, ratios=ranks)
 
 
 def _edges(values: Column) -> tuple[Column, bool]:
@@ -311,28 +299,24 @@ class Candidates:
         found = features(np.concatenate(first), choices)
         self._tables = [table for f in found if (table := table_of(f, *first)) is not None]
         self._shares = [np.zeros((2, table.edges.size + 1)) for table in self._tables]
-        self._mixed = [
-            tuple(smooth(self._tables[i], w) for i, w in zip(members, weights, strict=True))
-            for members, weights in _mixtures(self._tables, second)
-        ]
         seen: tuple[Bins, Bins] = ({}, {})
-        self._cuts = [
-            _cuts(*(total(tables, *side) for side in zip(second, seen, strict=True)))
-            for tables in self._mixed
-        ]
-        self._reached = [np.zeros((2, len(cuts))) for cuts in self._cuts]
+        self._mixed: list[_Reached] = []
+        for members, weights in _mixtures(self._tables, second):
+            tables = tuple(
+                smooth(self._tables[i], w) for i, w in zip(members, weights, strict=True)
+            )
+            scores = (total(tables, *side) for side in zip(second, seen, strict=True))
+            self._mixed.append(_Reached(tables, *scores))
         self._corners = Corners(self._tables, second, seen)
         self._trials = 0
 
     def add(self, x: Rows, y: Rows) -> None:
-        """Count in these outputs, as many of the one input as of the other."""
         seen: tuple[Bins, Bins] = ({}, {})
-        for side, (table_of_rows, known) in enumerate(zip((x, y), seen, strict=True)):
+        for side, (outputs, known) in enumerate(zip((x, y), seen, strict=True)):
             for table, share in zip(self._tables, self._shares, strict=True):
-                bins = table.bins(table_of_rows, known)
-                share[side] += np.bincount(bins, minlength=share.shape[1])
-            for tables, cuts, reached in zip(self._mixed, self._cuts, self._reached, strict=True):
-                reached[side] += _reached(total(tables, table_of_rows, known), cuts)
+                share[side] += np.bincount(table.bins(outputs, known), minlength=share.shape[1])
+        for mixture in self._mixed:
+            mixture.add(*(total(mixture.tables, *part) for part in zip((x, y), seen, strict=True)))
         self._corners.add((x, y), seen)
         self._trials += len(x)
 
@@ -342,20 +326,42 @@ class Candidates:
         The kinds are ratios, steps, half-lines, mixtures and corners. Of a flexible kind the
         luckiest promises more than it keeps; fresh outputs will tell, if others are still there.
         """
-        kinds: list[list[_Curve]] = [[], [], [], []]
-        for table, share in zip(self._tables, self._shares, strict=True):
+        kinds: list[list[ScoreEvent]] = [[], [], []]
+        for table, shares in zip(self._tables, self._shares, strict=True):
             for kind, scored in _ways(table):
-                kinds[kind].append(_of_table(scored, share, self._trials))
-        for tables, cuts, reached in zip(self._mixed, self._cuts, self._reached, strict=True):
-            kinds[3].append(_Curve(tables, cuts, reached[0], reached[1], self._trials))
-        found = [[event for curve in curves for event in curve.best(objective)] for curves in kinds]
-        found.append(self._corners.best(objective))
-        chosen = [
-            event
-            for events in found
-            for event in sorted(events, key=lambda event: -event.merit)[:most]
-        ]
+                cuts, place = np.unique(scored.ratios, return_inverse=True)
+                counts = [np.bincount(place, weights=share).astype(np.float64) for share in shares]
+                reached = [np.cumsum(count[::-1])[::-1] for count in counts]
+                kinds[kind] += _best((scored,), cuts, reached, self._trials, objective)
+        kinds.append([event for mixture in self._mixed for event in mixture.best(objective)])
+        kinds.append(self._corners.best(objective))
+        chosen = [e for events in kinds for e in sorted(events, key=lambda e: -e.merit)[:most]]
         return sorted(chosen, key=lambda event: -event.merit)
+
+
+class _Reached:
+    """How many outputs of either input reach each of some thresholds of a score."""
+
+    def __init__(self, tables: tuple[Table, ...], one: Column, two: Column) -> None:
+        """Thresholds worth trying: the scores at many levels, fine in both tails."""
+        self.tables = tables
+        pooled = np.concatenate([one, two])
+        pooled.sort()
+        tails = np.geomspace(4 / len(pooled), 1 / 64, 64)
+        levels = np.concatenate([tails, np.arange(1, 128) / 128, 1 - tails])
+        self._cuts = np.unique(pooled[(levels * (len(pooled) - 1)).astype(np.int64)])
+        self._reached = np.zeros((2, len(self._cuts)))
+        self._trials = 0
+
+    def add(self, one: Column, two: Column) -> None:
+        for side, score in enumerate((one, two)):
+            places = np.searchsorted(self._cuts, score, side="right")
+            below = np.bincount(places, minlength=len(self._cuts) + 1)
+            self._reached[side] += len(score) - np.cumsum(below)[:-1]
+        self._trials += len(one)
+
+    def best(self, objective: Objective) -> list[ScoreEvent]:
+        return _best(self.tables, self._cuts, self._reached, self._trials, objective)
 
 
 class Tally:
@@ -363,58 +369,44 @@ class Tally:
 
     def __init__(self, event: ScoreEvent, one: Column, two: Column) -> None:
         self._event = event
-        self._cuts = _cuts(one, two)
-        self._reached = [_reached(score, self._cuts) for score in (one, two)]
-        self._trials = len(one)
-
-    def add(self, one: Column, two: Column) -> None:
-        """Count scores of either input, as many of the one as of the other."""
-        for side, score in enumerate((one, two)):
-            self._reached[side] += _reached(score, self._cuts)
-        self._trials += len(one)
+        self._reached = _Reached(event.tables, one, two)
+        self.add = self._reached.add
+        self.add(one, two)
 
     def best(self, objective: Objective) -> ScoreEvent:
-        """The same score with the best threshold."""
-        event = self._event
-        one, two = self._reached
-        found = _Curve(event.tables, self._cuts, one, two, self._trials).best(objective)
+        event, found = self._event, self._reached.best(objective)
         again = next((other for other in found if other.swapped == event.swapped), event)
         return replace(again, corner=event.corner)
 
 
-@dataclass(frozen=True, slots=True)
-class _Curve:
-    """For each threshold of a score: how many outputs of either input reach it."""
+def _best(
+    tables: tuple[Table, ...],
+    cuts: Column,
+    reached: Sequence[Counts] | Counts,
+    trials: int,
+    objective: Objective,
+) -> list[ScoreEvent]:
+    """The best event above a threshold, and the best below one for the inputs exchanged.
 
-    tables: tuple[Table, ...]
-    cuts: Column
-    hits: Counts
-    others: Counts
-    trials: int
-
-    def best(self, objective: Objective) -> list[ScoreEvent]:
-        """The best event above a threshold, and the best below one for the inputs exchanged."""
-        ends = -np.nextafter(self.cuts[1:], -np.inf)  # below a cut, once the score is negated
-        beyond = (self.trials - self.others[1:], self.trials - self.hits[1:])
-        found = []
-        for cuts, (hits, others), swapped in (
-            (self.cuts, (self.hits, self.others), False),
-            (ends, beyond, True),
-        ):
-            promises = objective(hits, others, self.trials)
-            if promises.size:
-                place = _last_best(promises) if not swapped else int(np.argmax(promises))
-                shares = float(hits[place]) / self.trials, float(others[place]) / self.trials
-                promise = float(promises[place])
-                found.append(
-                    ScoreEvent(self.tables, float(cuts[place]), swapped, promise, shares=shares)
-                )
-        return found
-
-
-def _last_best(promises: Counts) -> int:
-    """Of equals the highest threshold: values never seen stay outside the event."""
-    return len(promises) - 1 - int(np.argmax(promises[::-1]))
+    `reached` says how many outputs of either input reach each of the cuts.
+    """
+    one, two = reached
+    below = -np.nextafter(cuts[1:], -np.inf)  # below a cut, once the score is negated
+    found = []
+    for ends, hits, others, swapped in (
+        (cuts, one, two, False),
+        (below, trials - two[1:], trials - one[1:], True),
+    ):
+        promises = objective(hits, others, trials)
+        if not promises.size:
+            continue
+        place = int(np.argmax(promises))
+        if not swapped:  # of equals the highest threshold: values never seen stay outside
+            place = len(promises) - 1 - int(np.argmax(promises[::-1]))
+        shares = float(hits[place]) / trials, float(others[place]) / trials
+        promise, cut = float(promises[place]), float(ends[place])
+        found.append(ScoreEvent(tables, cut, swapped, promise, shares=shares))
+    return found
 
 
 def _ways(table: Table) -> Iterator[tuple[int, Table]]:
@@ -423,21 +415,8 @@ def _ways(table: Table) -> Iterator[tuple[int, Table]]:
     if table.edges.size > _MANY:
         yield 1, smooth(table, 1.0)
         if table.feature.ordered:
-            yield 2, by_rank(table, 1.0)
-            yield 2, by_rank(table, -1.0)
-
-
-def _of_table(table: Table, shares: Counts, trials: int) -> _Curve:
-    """The curve of one table, from counts of its bins."""
-    cuts, place = np.unique(table.ratios, return_inverse=True)
-    reached = [_at_least(place, share) for share in shares]
-    return _Curve((table,), cuts, reached[0], reached[1], trials)
-
-
-def _at_least(place: NDArray[np.int64], share: Counts) -> Counts:
-    """How many outputs lie in bins of at least each ratio."""
-    counts = np.bincount(place, weights=share).astype(np.float64)
-    return np.cumsum(counts[::-1])[::-1]
+            ranks = np.arange(table.edges.size + 1, dtype=np.float64)
+            yield from ((2, replace(table, ratios=sign * ranks)) for sign in (1.0, -1.0))
 
 
 def _mixtures(
@@ -478,22 +457,6 @@ def _logistic(one: Rows, two: Rows) -> list[float]:
     return [float(weight) for weight in weights[:-1]]
 
 
-def _cuts(one: Column, two: Column) -> Column:
-    """Thresholds worth trying: the scores at many levels, fine in both tails."""
-    pooled = np.concatenate([one, two])
-    pooled.sort()
-    last = len(pooled) - 1
-    tails = np.geomspace(4 / len(pooled), 1 / 64, 64)
-    levels = np.concatenate([tails, np.arange(1, 128) / 128, 1 - tails])
-    return np.unique(pooled[(levels * last).astype(np.int64)])
-
-
-def _reached(score: Column, cuts: Column) -> Counts:
-    """How many scores are at least each of the cuts."""
-    below = np.bincount(np.searchsorted(cuts, score, side="right"), minlength=len(cuts) + 1)
-    return (len(score) - np.cumsum(below)[:-1]).astype(np.float64)
-
-
 # ---------------------------------------------------------------- corners
 
 
@@ -505,14 +468,10 @@ class _Coarse:
     levels: NDArray[np.int64]
     apart: float
 
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """How many outputs of either input lie on which levels of two tables."""
-
-    one: _Coarse
-    two: _Coarse
-    counts: tuple[Counts, Counts]
+    def within(self, count: int, *, upwards: bool, swapped: bool) -> Table:
+        """One on the first levels, or the last, and zero elsewhere; negative if exchanged."""
+        inside = self.levels >= _SIDE - 1 - count if upwards else self.levels <= count
+        return replace(self.table, ratios=np.where(inside, -1.0 if swapped else 1.0, 0.0))
 
 
 class Corners:
@@ -521,36 +480,52 @@ class Corners:
     def __init__(
         self, tables: Sequence[Table], part: tuple[Rows, Rows], seen: tuple[Bins, Bins]
     ) -> None:
-        coarse = [_coarse(table, part, seen) for table in _worthwhile(tables)]
-        best = sorted(coarse, key=lambda c: -c.apart)[:_MOST_TABLES]
-        self._grids = [
-            _Grid(one, two, (np.zeros(_SIDE * _SIDE), np.zeros(_SIDE * _SIDE)))
-            for one, two in combinations(best, 2)
-        ]
+        # of long outputs only what says something of the whole: single entries have too many pairs
+        whole = [table for table in tables if table.feature.group not in _OF_PARTS]
+        chosen = whole if len(whole) >= _MOST_TABLES else tables
+        coarse = [_coarse(table, part, seen) for table in chosen]
+        self._coarse = sorted(coarse, key=lambda c: -c.apart)[:_MOST_TABLES]
+        # for each two of these: how many outputs of either input lie on which levels of both
+        self._grids = {
+            pair: (np.zeros(_SIDE * _SIDE), np.zeros(_SIDE * _SIDE))
+            for pair in combinations(range(len(self._coarse)), 2)
+        }
         self._trials = 0
 
     def add(self, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> None:
-        """Count these outputs."""
         for side, (outputs, known) in enumerate(zip(part, seen, strict=True)):
-            places: dict[int, NDArray[np.int64]] = {}
-            for grid in self._grids:
-                for coarse in (grid.one, grid.two):
-                    if id(coarse) not in places:
-                        places[id(coarse)] = coarse.levels[coarse.table.bins(outputs, known)]
-                both = places[id(grid.one)] * _SIDE + places[id(grid.two)]
-                grid.counts[side][:] += np.bincount(both, minlength=_SIDE * _SIDE)
+            places = [c.levels[c.table.bins(outputs, known)] for c in self._coarse]
+            for (i, j), counts in self._grids.items():
+                both = places[i] * _SIDE + places[j]
+                counts[side][:] += np.bincount(both, minlength=_SIDE * _SIDE)
         self._trials += len(part[0])
 
     def best(self, objective: Objective) -> list[ScoreEvent]:
-        """The few corners that promise most, each of other features."""
-        found = [_corner(grid, self._trials, objective) for grid in self._grids]
+        found = [self._corner(*grid, objective) for grid in self._grids.items()]
         return sorted(found, key=lambda event: -event.promise)[:_KEPT]
 
-
-def _worthwhile(tables: Sequence[Table]) -> list[Table]:
-    """Of long outputs only what says something of the whole: single entries have too many pairs."""
-    whole = [table for table in tables if table.feature.group not in _OF_PARTS]
-    return whole if len(whole) >= _MOST_TABLES else list(tables)
+    def _corner(
+        self, pair: tuple[int, int], counts: tuple[Counts, Counts], objective: Objective
+    ) -> ScoreEvent:
+        """The best corner of the four kinds, for either order of the inputs."""
+        best: ScoreEvent | None = None
+        for turn in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            p, q = (
+                count.reshape(_SIDE, _SIDE)[:: turn[0], :: turn[1]].cumsum(0).cumsum(1)
+                for count in counts
+            )
+            for swapped, sides in ((False, (p, q)), (True, (q, p))):
+                promises = objective(*sides, self._trials)
+                place = int(np.argmax(promises))
+                promise = float(promises.flat[place])
+                if best is None or promise > best.promise:
+                    tables = tuple(
+                        self._coarse[i].within(end, upwards=way < 0, swapped=swapped)
+                        for i, end, way in zip(pair, divmod(place, _SIDE), turn, strict=True)
+                    )
+                    best = ScoreEvent(tables, 2.0, swapped, promise, corner=True)
+        assert best is not None  # there are four kinds
+        return best
 
 
 def _coarse(table: Table, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> _Coarse:
@@ -565,35 +540,3 @@ def _coarse(table: Table, part: tuple[Rows, Rows], seen: tuple[Bins, Bins]) -> _
     coarse = [np.bincount(levels, weights=share, minlength=_SIDE) for share in shares]
     apart = float(np.sum((coarse[0] - coarse[1]) ** 2 / np.maximum(coarse[0] + coarse[1], 1e-9)))
     return _Coarse(table, levels, apart)
-
-
-def _corner(grid: _Grid, trials: int, objective: Objective) -> ScoreEvent:
-    """The best corner of the four kinds, for either order of the inputs."""
-    best: ScoreEvent | None = None
-    for turn in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-        p, q = (
-            count.reshape(_SIDE, _SIDE)[:: turn[0], :: turn[1]].cumsum(0).cumsum(1)
-            for count in grid.counts
-        )
-        for swapped, promises in (
-            (False, objective(p, q, trials)),
-            (True, objective(q, p, trials)),
-        ):
-            place = int(np.argmax(promises))
-            promise = float(promises.flat[place])
-            if best is None or promise > best.promise:
-                tables = tuple(
-                    _range(coarse, end, upwards=way < 0, swapped=swapped)
-                    for coarse, end, way in zip(
-                        (grid.one, grid.two), divmod(place, _SIDE), turn, strict=True
-                    )
-                )
-                best = ScoreEvent(tables, 2.0, swapped, promise, corner=True)
-    assert best is not None  # there are four kinds
-    return best
-
-
-def _range(coarse: _Coarse, count: int, *, upwards: bool, swapped: bool) -> Table:
-    """One on the first levels, or the last, and zero elsewhere; negative for inputs exchanged."""
-    inside = coarse.levels >= _SIDE - 1 - count if upwards else coarse.levels <= count
-    return replace(coarse.table, ratios=np.where(inside, -1.0 if swapped else 1.0, 0.0))

@@ -2,31 +2,46 @@
 
 No sample sees a violation that happens once in 2**60 runs; a law does. `Curator` mechanisms, which
 publish the truth with a tiny probability and are faultless otherwise, pass every black-box audit
-and are caught here.
+and are caught here. Code whose law is only probed is run: the law chooses the event, runs decide.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
 from flint import arb
 
-from lastbit.audit.bounds import claimed_epsilon
+from lastbit.audit.bounds import claimed_epsilon, delta_lower, epsilon_lower
 from lastbit.audit.result import OutputEvent, PairFinding
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, NotMonotone
 from lastbit.exact import Ball, arb_of, lower, probability, rational, working_precision
 from lastbit.laws import Law, OnGrid
-from lastbit.verify import Code, ExactLaw, exact_law
+from lastbit.sampling import secure_bits, uniform_below
+from lastbit.verify import (
+    Code,
+    ExactLaw,
+    Uniform,
+    evaluated,
+    exact_law,
+    input_of,
+    monotone_steps,
+    order,
+)
 
 _PRECISION = 256
 _MOST_CELLS = 1 << 13
 _TAIL = Fraction(1, 1 << 60)
 _NAN = "NaN"
+RUNS = 1 << 16  # of each input
+_BITS = 128
+_FEW = 75  # bits below which a float of full precision is not yet known
+_MORE = 1024
+_WIDE, _NONE = 5.0, 15.0  # what an interval costs, about: in standard deviations, and in runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +92,15 @@ def exact_finding(
         cells = _cells(one, two)
         if cells is None:
             return None
-        there = _best(cells, epsilon, delta, swapped=False)
-        back = _best([_Cell(c.name, c.q, c.p) for c in cells], epsilon, delta, swapped=True)
-    best = back if back.epsilon_lower > there.epsilon_lower else there
-    deltas = [d for d in (there.delta_lower, back.delta_lower) if d is not None]
-    return PairFinding(
-        epsilon_lower=best.epsilon_lower,
-        delta_lower=max(deltas, default=None),
-        event=best.event,
-        swapped=best.swapped,
-    )
+        best = _best(cells, epsilon, delta)
+        back = _best([_Cell(c.name, c.q, c.p) for c in cells], epsilon, delta)
+    deltas = [d for d in (best.delta_lower, back.delta_lower) if d is not None]
+    if back.epsilon_lower > best.epsilon_lower:
+        best = replace(back, swapped=True)
+    return replace(best, delta_lower=max(deltas, default=None))
 
 
-def _best(
-    cells: list[_Cell], epsilon: Fraction | None, delta: Fraction, *, swapped: bool
-) -> PairFinding:
+def _best(cells: list[_Cell], epsilon: Fraction | None, delta: Fraction) -> PairFinding:
     ordered = sorted(cells, key=_ratio, reverse=True)
     room, factor = arb_of(delta), None if epsilon is None else arb_of(epsilon).exp()
     p, q, loss, excess, length = arb(0), arb(0), 0.0, 0.0, 0
@@ -102,12 +111,10 @@ def _best(
             loss, length = value, count
         if factor is not None:
             excess = max(excess, _excess(p, q, factor))
-    names = [cell.name for cell in ordered[:length]]
     return PairFinding(
         epsilon_lower=loss,
         delta_lower=None if factor is None else excess,
-        event=OutputEvent.of(names),
-        swapped=swapped,
+        event=OutputEvent.of([cell.name for cell in ordered[:length]]),
     )
 
 
@@ -158,11 +165,14 @@ def _cells(one: Any, two: Any) -> list[_Cell] | None:
                 remedy="make them numbers, words or tuples: equal outputs must compare equal",
             )
     nothing = arb(0)
-    return [_Cell(_name(o), first.get(o, nothing), second.get(o, nothing)) for o in outputs]
+    return [_Cell(str(o), first.get(o, nothing), second.get(o, nothing)) for o in outputs]
 
 
 def _listed(law: Any, *, bitwise: bool) -> dict[Any, arb] | None:
-    """Outputs and their probabilities; what may be one output is listed once."""
+    """Outputs and their probabilities; what may be one output is listed once.
+
+    Rationals must sum to 1 exactly, balls as far as they say.
+    """
     pairs: list[tuple[Any, Any]]
     if isinstance(law, ExactLaw):
         pairs = list(zip(law.outputs, law.probabilities, strict=True))
@@ -170,13 +180,25 @@ def _listed(law: Any, *, bitwise: bool) -> dict[Any, arb] | None:
         pairs = list(law.items())
     else:
         return None
-    shares = [_probability(share) for _, share in pairs]
-    _check_sum(shares)
     found: dict[Any, arb] = {}
-    for (output, _), share in zip(pairs, shares, strict=True):
+    exact, balls = Fraction(0), []
+    for output, given in pairs:
+        share = given.enclosure if isinstance(given, Ball) else rational(given, "probability")
+        if share < 0:
+            raise InvalidParameter(
+                "law", problem="has a negative probability", remedy="pass probabilities"
+            )
+        if isinstance(share, Fraction):
+            exact, ball = exact + share, arb_of(share)
+        else:
+            ball = share
+            balls.append(ball)
         key = _Zero(output) if bitwise and output == 0 else _same(output)
-        ball = share if isinstance(share, arb) else arb_of(share)
         found[key] = found[key] + ball if key in found else ball
+    if not (sum(balls, arb_of(exact)).overlaps(arb(1)) if balls else exact == 1):
+        raise InvalidParameter(
+            "law", problem="has probabilities that do not sum to 1", remedy="list every output"
+        )
     return found
 
 
@@ -200,6 +222,9 @@ class _Zero:
     def __post_init__(self) -> None:
         object.__setattr__(self, "negative", math.copysign(1.0, self.output) < 0)
 
+    def __str__(self) -> str:
+        return str(self.output)
+
 
 def _same(output: Any) -> Any:
     """The output, NaN as one word: NaN differs from itself, and so every law from every other."""
@@ -222,66 +247,142 @@ def has_own_equality(output: Any) -> bool:
     return alone or getattr(type(output), "__eq__", None) is not object.__eq__
 
 
-def _name(output: Any) -> str:
-    return str(output.output if isinstance(output, _Zero) else output)
-
-
-def _probability(share: Any) -> Fraction | arb:
-    """A share of a law: a rational as it is, a ball as its enclosure."""
-    known = share.enclosure if isinstance(share, Ball) else rational(share, "probability")
-    if known < 0:
-        raise InvalidParameter(
-            "law", problem="has a negative probability", remedy="pass probabilities"
-        )
-    return known
-
-
-def _check_sum(shares: list[Fraction | arb]) -> None:
-    """Rationals must sum to 1 exactly, balls as far as they say."""
-    exact = sum((share for share in shares if isinstance(share, Fraction)), Fraction(0))
-    balls = [share for share in shares if isinstance(share, arb)]
-    if not (sum(balls, arb_of(exact)).overlaps(arb(1)) if balls else exact == 1):
-        raise InvalidParameter(
-            "law", problem="has probabilities that do not sum to 1", remedy="list every output"
-        )
-
-
 def _whole_numbers(one: Law, two: Law, step: Fraction) -> list[_Cell]:
     """Single values in the middle, or ranges where there are too many, and the two tails."""
     low = min(_end(law, _TAIL, 0) for law in (one, two))
     high = max(_end(law, 1 - _TAIL, 1) for law in (one, two))
     width = max(1, -(-(high - low + 1) // _MOST_CELLS))
-    if width == 1:
-        cells = [
-            _Cell(str(k * step), one.mass(k), two.mass(k)) for k in range(low, high + 1)
-        ]  # from the masses themselves: a difference of sums would blur the rare ones
-    else:
-        cells = [_range(one, two, k, k + width - 1, step) for k in range(low, high + 1, width)]
-        high = low + len(cells) * width - 1
+    cells = []
+    for k in range(low, high + 1, width):
+        if width == 1:  # the masses themselves: a difference of sums would blur the rare ones
+            cells.append(_Cell(str(k * step), one.mass(k), two.mass(k)))
+        else:
+            last = k + width - 1
+            shares = (law.cumulative(last) - law.cumulative(k - 1) for law in (one, two))
+            cells.append(_Cell(f"from {k * step} to {last * step}", *shares))
+    high = low + len(cells) * width - 1
     below = _Cell(f"below {low * step}", one.cumulative(low - 1), two.cumulative(low - 1))
     above = _Cell(f"above {high * step}", 1 - one.cumulative(high), 1 - two.cumulative(high))
     found = [*cells, below, above]
-    _check_whole([[cell.p for cell in found], [cell.q for cell in found]])
+    for masses in ([cell.p for cell in found], [cell.q for cell in found]):
+        if not sum(masses, arb(0)).overlaps(arb(1)):
+            raise InvalidParameter(
+                "law",
+                problem="has masses that do not fit its cumulative function",
+                remedy="let mass, cumulative, support and quantile be those of one law",
+            )
     return found
-
-
-def _check_whole(laws: list[list[arb]]) -> None:
-    """Masses and cumulative function must tell of one law, and its quantiles of its bulk."""
-    if not all(sum(shares, arb(0)).overlaps(arb(1)) for shares in laws):
-        raise InvalidParameter(
-            "law",
-            problem="has masses that do not fit its cumulative function",
-            remedy="let mass, cumulative, support and quantile be those of one law",
-        )
-
-
-def _range(one: Law, two: Law, low: int, high: int, step: Fraction) -> _Cell:
-    shares = (law.cumulative(high) - law.cumulative(low - 1) for law in (one, two))
-    return _Cell(f"from {low * step} to {high * step}", *shares)
 
 
 def _end(law: Law, level: Fraction, side: int) -> int:
     known = law.support[side]
-    if known is not None and abs(known) < 1 << 40:
-        return known
-    return law.quantile(level)
+    return known if known is not None and abs(known) < 1 << 40 else law.quantile(level)
+
+
+# ---------------------------------------------------------------- code that was only probed
+
+
+def is_proved(code: Code, pair: tuple[Any, Any], laws: tuple[ExactLaw, ExactLaw]) -> bool:
+    """Whether the code is proved to be monotone in its uniform for both inputs."""
+    inputs = [input_of(value, "value") for value in pair]
+    return monotone_steps(code, inputs, laws) is not None
+
+
+def counted(
+    code: Code,
+    pair: tuple[Any, Any],
+    laws: tuple[ExactLaw, ExactLaw],
+    *,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    error: Fraction,
+    runs: int = RUNS,
+) -> PairFinding:
+    """The event that promises most by the laws, counted in `runs` fresh runs of each input.
+
+    Law      the law of code that is worked out by bisection is its law if the code is monotone in
+             its uniform. Where that is not proved, it only says where to look
+    Theorem  the pair of inputs, the event and the number of runs are functions of that law and of
+             what was asked, fixed before the first run is drawn. The runs draw the uniform and the
+             sign as the model says, so the counts are binomial with the true probabilities,
+             whatever the code is; the bound is wrong with probability at most `error`
+    Checked  tests/audit/test_probed_code.py
+    """
+    shares = [
+        {order(r): p for r, p in zip(law.outputs, law.probabilities, strict=True)} for law in laws
+    ]
+    swapped, event = _most_telling(shares, delta, runs)
+    names = {order(r): r for law in laws for r in law.outputs}
+    found = [
+        _hits(code, input_of(value, "value"), law, event, runs)
+        for value, law in zip(pair, laws, strict=True)
+    ]
+    one, two = reversed(found) if swapped else found
+    return PairFinding(
+        epsilon_lower=epsilon_lower(one, runs, two, runs, delta=delta, error=error),
+        delta_lower=None
+        if epsilon is None
+        else delta_lower(one, runs, two, runs, epsilon=epsilon, error=error),
+        event=OutputEvent.of([str(names[key]) for key in sorted(event)]),
+        swapped=swapped,
+        hits=one,
+        trials=runs,
+        other_hits=two,
+        other_trials=runs,
+        samples=2 * runs,
+    )
+
+
+def _most_telling(
+    shares: Sequence[dict[int, Fraction]], delta: Fraction, runs: int
+) -> tuple[bool, frozenset[int]]:
+    """The outputs that are likelier under one input, as many as promise the greatest bound."""
+    best: tuple[float, bool, frozenset[int]] = (-math.inf, False, frozenset())
+    for swapped in (False, True):
+        p, q = reversed(shares) if swapped else iter(shares)
+        shares_of = {k: (float(p.get(k, 0)), float(q.get(k, 0))) for k in {*p, *q}}
+        ratios = {k: a / b if b else math.inf if a else 0.0 for k, (a, b) in shares_of.items()}
+        outputs = sorted(shares_of, key=ratios.__getitem__, reverse=True)
+        some, other = 0.0, 0.0
+        for count, key in enumerate(outputs, 1):
+            some, other = some + shares_of[key][0], other + shares_of[key][1]
+            # a guess at the bound that these runs will prove
+            least = some - _WIDE * math.sqrt(max(some * (1 - some), 0.0) / runs) - float(delta)
+            most = other + _WIDE * math.sqrt(max(other * (1 - other), 0.0) / runs) + _NONE / runs
+            found = math.log(least / most) if least > 0 else -math.inf
+            if found > best[0]:
+                best = found, swapped, frozenset(outputs[:count])
+    return best[1], best[2]
+
+
+def _hits(code: Code, value: float, law: ExactLaw, event: frozenset[int], runs: int) -> int:
+    """How many fresh runs of an input end in the event; refused if one ends outside the law."""
+    known = {order(output) for output in law.outputs}
+    signs: Sequence[int | None] = (None,) if law.signs is None else law.signs
+    coins = uniform_below(len(signs), size=runs).tolist()
+    hits = 0
+    for u, coin in zip(_uniforms(law.uniform, runs), coins, strict=True):
+        output = order(evaluated(code, value, u, signs[int(coin)]))
+        if output not in known:
+            raise NotMonotone(
+                "the code gave an output that it does not have by the law worked out of it, so it "
+                "is not monotone in its uniform; audit a function(value) that draws its own "
+                "randomness, by samples"
+            )
+        hits += output in event
+    return hits
+
+
+def _uniforms(uniform: Uniform, count: int) -> list[float]:
+    """`count` draws, exactly as the model says."""
+    if uniform.below(1) * uniform.size == 1:  # all alike
+        return [uniform.point(int(k)) for k in uniform_below(uniform.size, size=count).tolist()]
+    drawn, size = secure_bits().fill(count * _BITS // 8).tobytes(), _BITS // 8
+    found = []
+    for start in range(0, count * size, size):
+        k, bits = int.from_bytes(drawn[start : start + size]), _BITS
+        if k >> _FEW == 0:  # the next digits matter too
+            more = int.from_bytes(secure_bits().fill(_MORE // 8).tobytes())
+            k, bits = (k << _MORE) | more, _BITS + _MORE
+        found.append(uniform.point(uniform.number(Fraction(k, 1 << bits))))
+    return found

@@ -24,15 +24,19 @@ from lastbit.audit.inputs import SeededRandom
 from lastbit.errors import InvalidParameter, WrongType
 
 Rows: TypeAlias = NDArray[np.float64]
-_NAN, _INFINITE, _NONE, _ABSENT, _HUGE = (
-    -(2.0**1000),
-    2.0**1001,
-    -(2.0**999),
-    -(2.0**998),
-    2.0**1002,
-)
+Column: TypeAlias = NDArray[np.float64]
+_NAN, _INFINITE, _HUGE = -(2.0**1000), 2.0**1001, 2.0**1002
+_NONE, _ABSENT = -(2.0**999), -(2.0**998)
 _MOST_PARTS = 1 << 10
 _DEEPEST = 8
+MOST_COLUMNS = 32
+_WITH_BITS = 2
+_MOST_ATOMS = 8
+_LOOK = 20_000
+_RARE = 0.002
+_BINS = 16
+_HALVES = 4
+_PROJECTIONS = 2
 
 
 def rows(outputs: Any, size: int, width: int | None = None) -> Rows:
@@ -49,19 +53,25 @@ def rows(outputs: Any, size: int, width: int | None = None) -> Rows:
     [1.0, 3.0]
     """
     array = _numeric(outputs)
-    count = len(outputs) if array is None and hasattr(outputs, "__len__") else None
-    if array is None and count is None:
-        outputs = _listed(outputs)
+    if array is None:
+        outputs = outputs if hasattr(outputs, "__len__") else _listed(outputs)
         count = len(outputs)
-    if (array.shape[0] if array is not None and array.ndim else count) != size:
+    else:
+        count = array.shape[0] if array.ndim else -1
+    if count != size:
         raise InvalidParameter(
             "mechanism",
             problem="does not give as many outputs as were asked for",
             remedy="return an array whose first axis has the length size",
         )
-    if array is None:
-        return _written_out(outputs, size, width)
-    return _wide(_finite(array.reshape(size, -1).astype(np.float64)), width)
+    if array is not None:
+        return _wide(array.reshape(size, -1).astype(np.float64), width)
+    parts = [_parts(item) for item in outputs]
+    longest = max((len(part) for part in parts), default=1)
+    table = np.empty((size, max(1, min(longest, _MOST_PARTS) if width is None else width)))
+    for row, part in zip(table, parts, strict=True):
+        row[:] = _wide(np.array([part], dtype=np.float64), len(row))[0]
+    return table
 
 
 def _numeric(outputs: Any) -> NDArray[Any] | None:
@@ -93,14 +103,10 @@ def _unreadable(kind: str) -> WrongType:
     return WrongType("mechanism", problem=problem, remedy="return an array or a list")
 
 
-def _finite(table: Rows) -> Rows:
+def _wide(table: Rows, width: int | None) -> Rows:
+    """The table in finite numbers, with `width` columns, each row by itself."""
     if not np.isfinite(table).all():
         table = np.nan_to_num(table, nan=_NAN, posinf=_INFINITE, neginf=-_INFINITE)
-    return table
-
-
-def _wide(table: Rows, width: int | None) -> Rows:
-    """The table with `width` columns, each row by itself."""
     wanted = max(1, table.shape[1]) if width is None else width
     if table.shape[1] < wanted:
         missing = np.full((len(table), wanted - table.shape[1]), _ABSENT)
@@ -108,16 +114,6 @@ def _wide(table: Rows, width: int | None) -> Rows:
     if table.shape[1] > wanted:
         rest = [_hash(repr(row)) for row in table[:, wanted - 1 :].tolist()]
         return np.column_stack([table[:, : wanted - 1], np.array(rest)])
-    return table
-
-
-def _written_out(outputs: Any, size: int, width: int | None) -> Rows:
-    parts = [_parts(item) for item in outputs]
-    longest = max((len(part) for part in parts), default=1)
-    wanted = min(longest, _MOST_PARTS) if width is None else width
-    table = np.empty((size, max(1, wanted)))
-    for row, part in zip(table, parts, strict=True):
-        row[:] = _wide(_finite(np.array([part], dtype=np.float64)), len(row))[0]
     return table
 
 
@@ -140,17 +136,12 @@ def _parts(item: Any, depth: int = 0) -> list[float]:
     if isinstance(item, list | tuple):
         return [number for part in item for number in _parts(part, depth + 1)]
     if isinstance(item, Mapping):
-        item = sorted(item.items(), key=lambda pair: repr(pair[0]))
-        return _parts(item, depth)
+        return _parts(sorted(item.items(), key=lambda pair: repr(pair[0])), depth)
     if isinstance(item, Set):
         return _parts(sorted(item, key=repr), depth)
-    if np.isscalar(item) or not isinstance(item, numbers.Number | list | tuple | str):
-        return _of_object(item, depth)
-    return [_float(item)]
-
-
-def _of_object(item: Any, depth: int) -> list[float]:
-    """Its fields; or how it is written, unless that tells where it lies in memory."""
+    if isinstance(item, numbers.Number) and not np.isscalar(item):
+        return [_float(item)]
+    # its fields; or how it is written, unless that tells where it lies in memory
     fields = getattr(item, "__dict__", None)
     if isinstance(fields, dict) and fields:
         return [_hash(type(item).__name__), *_parts(fields, depth + 1)]
@@ -173,17 +164,6 @@ def _float(number: Any) -> float:
 
 def _hash(text: str) -> float:
     return float(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big"))
-
-
-Column: TypeAlias = NDArray[np.float64]
-MOST_COLUMNS = 32
-_WITH_BITS = 2
-_MOST_ATOMS = 8
-_LOOK = 20_000
-_RARE = 0.002
-_BINS = 16
-_HALVES = 4
-_PROJECTIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +190,18 @@ def features(sample: Rows, choices: SeededRandom) -> list[Feature]:
         found.append(Feature(name, "entries", partial(_entry, j)))
         if j < _WITH_BITS:
             found += _bits(name, j, sample[:, j])
-    if width > 1:
-        found += _differences(min(width, MOST_COLUMNS))
-        found += _summaries()
-        found += _patterns(sample)
-        found += _projections(sample, choices)
+    if width == 1:
+        return found
+    found.append(Feature("entry 0", "differences", partial(_entry, 0)))
+    for j in range(1, min(width, MOST_COLUMNS)):
+        label = f"entry {j} minus entry {j - 1}"
+        found.append(Feature(label, "differences", partial(_difference, j)))
+    found += [Feature(name, "summary", partial(_summary, name)) for name in _SUMMARIES]
+    found += _patterns(sample)
+    for number in range(min(_PROJECTIONS, 1 << (width - 1))):  # for what no single entry shows
+        label = f"the sum of the entries with signs, choice {number}"
+        signs = choices.signs(width)
+        found.append(Feature(label, "projections", partial(_weighted, weights=signs)))
     return found
 
 
@@ -259,7 +246,6 @@ def _last_place(j: int, r: Rows) -> Column:
 
 
 def _residue(j: int, unit: float, count: int, r: Rows) -> Column:
-    """In units, modulo a count of them: exact."""
     residue: Column = np.fmod(r[:, j], unit * count) / unit
     return residue
 
@@ -272,12 +258,15 @@ def _length(j: int, r: Rows) -> Column:
 
 # ---------------------------------------------------------------- structure of vectors
 
-
-def _differences(width: int) -> Iterator[Feature]:
-    yield Feature("entry 0", "differences", partial(_entry, 0))
-    for j in range(1, width):
-        label = f"entry {j} minus entry {j - 1}"
-        yield Feature(label, "differences", partial(_difference, j))
+_SUMMARIES = (
+    "the greatest entry",
+    "the least entry",
+    "the place of the greatest entry",
+    "the sum of the entries",
+    "how many entries are above 0",
+    "how many neighbouring entries are equal",
+    "the first place with an entry above 0",
+)
 
 
 def _difference(j: int, r: Rows) -> Column:
@@ -285,45 +274,34 @@ def _difference(j: int, r: Rows) -> Column:
     return difference
 
 
-def _summaries() -> Iterator[Feature]:
-    for name, of in (
-        ("the greatest entry", _greatest),
-        ("the least entry", _least),
-        ("the place of the greatest entry", _place_of_greatest),
-        ("the sum of the entries", _sum),
-        ("how many entries are above 0", _positive),
-        ("how many neighbouring entries are equal", _equal_neighbours),
-        ("the first place with an entry above 0", _first_positive),
-    ):
-        yield Feature(name, "summary", of)
+def _summary(name: str, r: Rows) -> Column:
+    """The summary of this name, of `_SUMMARIES`."""
+    above = r > 0
+    found: NDArray[Any]
+    match _SUMMARIES.index(name):
+        case 0:
+            found = r.max(axis=1)
+        case 1:
+            found = r.min(axis=1)
+        case 2:
+            found = r.argmax(axis=1)
+        case 3:
+            found = _weighted(r, np.ones(r.shape[1]))
+        case 4:
+            found = above.sum(axis=1)
+        case 5:
+            found = (r[:, 1:] == r[:, :-1]).sum(axis=1)
+        case _:
+            found = np.where(above.any(axis=1), above.argmax(axis=1), r.shape[1])
+    return found.astype(np.float64)
 
 
-def _greatest(r: Rows) -> Column:
-    return _as_float(r.max(axis=1))
-
-
-def _least(r: Rows) -> Column:
-    return _as_float(r.min(axis=1))
-
-
-def _place_of_greatest(r: Rows) -> Column:
-    return _as_float(r.argmax(axis=1))
-
-
-def _sum(r: Rows) -> Column:
-    return _weighted(r, np.ones(r.shape[1]))
-
-
-def _positive(r: Rows) -> Column:
-    return _as_float((r > 0).sum(axis=1))
-
-
-def _equal_neighbours(r: Rows) -> Column:
-    return _as_float((r[:, 1:] == r[:, :-1]).sum(axis=1))
-
-
-def _first_positive(r: Rows) -> Column:
-    return _as_float(np.where((r > 0).any(axis=1), (r > 0).argmax(axis=1), r.shape[1]))
+def _weighted(r: Rows, weights: Column) -> Column:
+    """Column by column, so that a row's sum is rounded the same way in every table."""
+    total = np.zeros(len(r))
+    for j, weight in enumerate(weights):
+        total += weight * r[:, j]
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +313,7 @@ class _Pattern:
 
     def number(self, r: Rows) -> Column:
         """A number for each pattern: a hash."""
-        return _as_float(self._code(r))
+        return self._code(r).astype(np.float64)
 
     def _code(self, r: Rows) -> NDArray[np.uint64]:
         code = np.zeros(len(r), dtype=np.uint64)
@@ -356,7 +334,8 @@ class _Pattern:
     def with_rest(self, r: Rows, *, edges: Column) -> Column:
         """The pattern and the sum of the rest, together: a hash."""
         bins = np.searchsorted(edges, self.rest(r)).astype(np.uint64) + np.uint64(1)
-        return _as_float((self._code(r) + bins * np.uint64(0xD1B54A32D192ED03)) >> np.uint64(11))
+        code = self._code(r) + bins * np.uint64(0xD1B54A32D192ED03)
+        return (code >> np.uint64(11)).astype(np.float64)
 
 
 def _patterns(sample: Rows) -> Iterator[Feature]:
@@ -392,27 +371,6 @@ def _atoms(column: Column) -> tuple[float, ...]:
     return tuple(float(value) for value in values[common][order])
 
 
-def _projections(sample: Rows, choices: SeededRandom) -> Iterator[Feature]:
-    """A few sums with signs, for what no single entry shows."""
-    width = sample.shape[1]
-    for number in range(min(_PROJECTIONS, 1 << (width - 1))):
-        signs = choices.signs(width)
-        label = f"the sum of the entries with signs, choice {number}"
-        yield Feature(label, "projections", partial(_weighted, weights=signs))
-
-
-def _weighted(r: Rows, weights: Column) -> Column:
-    """Column by column, so that a row's sum is rounded the same way in every table."""
-    total = np.zeros(len(r))
-    for j, weight in enumerate(weights):
-        total += weight * r[:, j]
-    return total
-
-
 def _thinned(sample: NDArray[np.float64]) -> NDArray[np.float64]:
     """Some rows from everywhere: the two inputs' outputs follow one another."""
     return sample[:: max(1, len(sample) // _LOOK)]
-
-
-def _as_float(numbers: NDArray[Any]) -> Column:
-    return numbers.astype(np.float64)

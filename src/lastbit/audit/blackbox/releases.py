@@ -32,13 +32,15 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from lastbit.audit.blackbox.exact_laws import listed_law, same_output
 from lastbit.audit.inputs import Pair
@@ -83,28 +85,56 @@ class LawEvent:
     low: Fraction
     high: Fraction
 
+    @classmethod
+    def enclosed(cls, name: str, holds: Callable[[Any], bool], share: arb) -> LawEvent:
+        """An event whose probability lies in this ball."""
+        low, high = ends_of(share)
+        return cls(name, holds, max(Fraction(0), low), min(Fraction(1), high))
 
-def share_ends(share: arb) -> tuple[Fraction, Fraction]:
-    """Two fractions between which an enclosed probability lies."""
-    low, high = ends_of(share)
-    return max(Fraction(0), low), min(Fraction(1), high)
+    @classmethod
+    def near(
+        cls, name: str, holds: Callable[[Any], bool], share: float, below: Fraction, above: Fraction
+    ) -> LawEvent:
+        """An event whose probability is this, less at most `below`, and at most `above` more."""
+        middle = Fraction(share)
+        return cls(name, holds, max(Fraction(0), middle - below), min(Fraction(1), middle + above))
+
+    @classmethod
+    def at_most(cls, law: Law, cut: int, step: Fraction) -> LawEvent:
+        """A half-line of a law on the multiples of a step."""
+        name = f"at most {float(cut * step):.6g}"
+        return cls.enclosed(name, lambda k: bool(k <= cut), law.cumulative(cut))
+
+    @classmethod
+    def single(cls, output: Any, name: str, share: arb) -> LawEvent:
+        return cls.enclosed(name, lambda k: bool(k == output), share)
+
+
+# ---------------------------------------------------------------- fitted events
 
 
 def fitted_to_multiples(law: Law, step: Fraction, keys: Sequence[int]) -> list[LawEvent]:
     """Events for a law on the multiples of a step, from multiples that were seen."""
     if not keys:
         return []
-    seen = Counter(keys)
-    found = [*_top(seen, law.mass, lambda k: f"{float(k * step):.6g}"), _again(seen, law.mass)]
+    seen, ordered = Counter(keys), sorted(keys)
+    found = _frequent(seen, law.mass, lambda k: f"{float(k * step):.6g}")
     found += _residues(law, seen)
-    cut = _furthest(law, sorted(keys))
-    ends = share_ends(law.cumulative(cut))
-    found.append(LawEvent(f"at most {float(cut * step):.6g}", lambda k: k <= cut, *ends))
-    low, high = _gap(sorted(seen))
+    # of some of the multiples seen: where the law and the releases differ most
+    cut = max(
+        (ordered[place] for place in sorted({len(keys) * i // _CUTS for i in range(_CUTS)})),
+        key=lambda k: abs(bisect_right(ordered, k) / len(keys) - float(law.cumulative(k).mid())),
+    )
+    found.append(LawEvent.at_most(law, cut, step))
+    # the widest gap between two that were seen, in the middle of them
+    distinct = sorted(seen)
+    quarter = len(distinct) // 8
+    inner = distinct[quarter : len(distinct) - quarter] or distinct
+    low, high = max(pairwise(inner), key=lambda pair: pair[1] - pair[0], default=(0, 0))
     if high - low > 1:
-        between = share_ends(law.cumulative(high - 1) - law.cumulative(low))
+        between = law.cumulative(high - 1) - law.cumulative(low)
         name = f"strictly between {float(low * step):.6g} and {float(high * step):.6g}"
-        found.append(LawEvent(name, lambda k: low < k < high, *between))
+        found.append(LawEvent.enclosed(name, lambda k: bool(low < k < high), between))
     return found
 
 
@@ -113,39 +143,42 @@ def fitted_to_list(shares: Mapping[Any, arb], keys: Sequence[Hashable]) -> list[
     if not keys:
         return []
     seen = Counter(keys)
-    found = [*_top(seen, shares.__getitem__, printed), _again(seen, shares.__getitem__)]
+    found = _frequent(seen, shares.__getitem__, printed)
     known = {output: float(share.mid()) for output, share in shares.items()}
     pad = _blur(shares.values())
-    # looked up, not made anew: equal outputs may be written in two ways
+    # looked up, not made again: equal outputs may be written in two ways
     buckets = {output: _bucket(output) for output in known}
-    name = "in some buckets of a digest"
-    found.append(_chosen(known, seen, buckets.__getitem__, (_BUCKETS, name, pad)))
+    classes: list[tuple[int, str, Callable[[Any], int]]] = [
+        (_BUCKETS, "in some buckets of a digest", buckets.__getitem__)
+    ]
     if all(type(output) is int for output in shares):
-        found += [
-            _chosen(known, seen, _modulo(m), (m, f"in some classes modulo {m}", pad))
-            for m in _MODULI
-        ]
+        classes += [(m, f"in some classes modulo {m}", _modulo(m)) for m in _MODULI]
+    for count, name, classed in classes:
+        expected = np.zeros(count)
+        for output, share in known.items():
+            expected[classed(output)] += share
+        more, total = _more(expected, seen, classed)
+        found.append(LawEvent.near(name, _within(classed, more), total, pad, pad))
     if all(isinstance(output, int | float | Fraction) for output in shares):
-        found.append(_ordered(known, seen, pad))
+        outputs = sorted(known)  # the half-line that lies furthest off
+        law = np.cumsum([known[output] for output in outputs])
+        drawn = np.cumsum([seen[output] for output in outputs]) / seen.total()
+        place = int(np.argmax(np.abs(law - drawn)))
+        cut = outputs[place]
+        name = f"at most {printed(cut)}"
+        found.append(LawEvent.near(name, lambda k: k <= cut, float(law[place]), pad, pad))
     return found
 
 
-# ---------------------------------------------------------------- single events
-
-
-def _top(
+def _frequent(
     seen: Counter[Any], mass: Callable[[Any], arb], text: Callable[[Any], str]
-) -> Iterator[LawEvent]:
-    for output, _ in seen.most_common(_TOP):
-        yield LawEvent(text(output), lambda k, o=output: k == o, *share_ends(mass(output)))  # type: ignore[misc]
-
-
-def _again(seen: Counter[Any], mass: Callable[[Any], arb]) -> LawEvent:
-    """One of the outputs seen, the most frequent of them if they are many."""
+) -> list[LawEvent]:
+    """The most frequent outputs; and one of all that were seen, or of the most frequent 2,048."""
+    top = [LawEvent.single(k, text(k), mass(k)) for k, _ in seen.most_common(_TOP)]
     some = frozenset(output for output, _ in seen.most_common(_MOST_SEEN))
     total = sum((mass(output) for output in some), arb(0))
     name = f"one of {len(some):,} that were seen before"
-    return LawEvent(name, some.__contains__, *share_ends(total))
+    return [*top, LawEvent.enclosed(name, some.__contains__, total)]
 
 
 def _residues(law: Law, seen: Counter[int]) -> Iterator[LawEvent]:
@@ -158,71 +191,34 @@ def _residues(law: Law, seen: Counter[int]) -> Iterator[LawEvent]:
     outside = max(Fraction(0), 1 - Fraction(float(masses.sum()))) + 2 * pad
     for m in _MODULI:
         classes = (np.arange(len(masses)) + low % m) % m
-        shares = np.bincount(classes, weights=masses, minlength=m)
-        counts = np.zeros(m)
-        for k, count in seen.items():
-            counts[k % m] += count
-        more = frozenset(np.flatnonzero(counts / counts.sum() > shares).tolist())
-        least = Fraction(float(shares[list(more)].sum())) if more else Fraction(0)
-        ends = max(Fraction(0), least - pad), min(Fraction(1), least + outside)
-        text = ", ".join(map(str, sorted(more)))
-        yield LawEvent(f"{text} modulo {m}", lambda k, m=m, s=more: k % m in s, *ends)  # type: ignore[misc]
+        expected = np.bincount(classes, weights=masses, minlength=m)
+        more, least = _more(expected, seen, _modulo(m))
+        name = f"{', '.join(map(str, sorted(more)))} modulo {m}"
+        yield LawEvent.near(name, _within(_modulo(m), more), least, pad, outside)
 
 
-def _chosen(
-    known: Mapping[Any, float],
-    seen: Counter[Any],
-    classed: Callable[[Any], int],
-    classes: tuple[int, str, Fraction],
-) -> LawEvent:
-    """The classes of which more were seen than the law says."""
-    count, name, pad = classes
-    shares, counts = np.zeros(count), np.zeros(count)
-    for output, share in known.items():
-        shares[classed(output)] += share
+def _more(
+    expected: NDArray[Any], seen: Counter[Any], classed: Callable[[Any], int]
+) -> tuple[frozenset[int], float]:
+    """The classes of which more were seen than the law says, and their share by the law."""
+    counts = np.zeros(len(expected))
     for output, times in seen.items():
         counts[classed(output)] += times
-    more = frozenset(np.flatnonzero(counts / counts.sum() > shares).tolist())
-    total = Fraction(float(shares[list(more)].sum())) if more else Fraction(0)
-    ends = max(Fraction(0), total - pad), min(Fraction(1), total + pad)
-    return LawEvent(name, lambda k: classed(k) in more, *ends)
+    more = frozenset(np.flatnonzero(counts / counts.sum() > expected).tolist())
+    return more, float(expected[list(more)].sum()) if more else 0.0
 
 
 def _modulo(m: int) -> Callable[[Any], int]:
     return lambda k: int(k % m)
 
 
+def _within(classed: Callable[[Any], int], classes: frozenset[int]) -> Callable[[Any], bool]:
+    return lambda k: classed(k) in classes
+
+
 def _blur(shares: Iterable[arb]) -> Fraction:
     """More than sums of the middles of some enclosures, as floats, can be off."""
     return _PAD + sum((Fraction(float(share.rad())) for share in shares), Fraction(0)) * 2
-
-
-def _ordered(known: Mapping[Any, float], seen: Counter[Any], pad: Fraction) -> LawEvent:
-    """The half-line of a listed law that lies furthest off."""
-    outputs = sorted(known)
-    law = np.cumsum([known[output] for output in outputs])
-    drawn = np.cumsum([seen[output] for output in outputs]) / seen.total()
-    place = int(np.argmax(np.abs(law - drawn)))
-    cut, share = outputs[place], Fraction(float(law[place]))
-    ends = max(Fraction(0), share - pad), min(Fraction(1), share + pad)
-    return LawEvent(f"at most {printed(cut)}", lambda k: k <= cut, *ends)
-
-
-def _furthest(law: Law, ordered: Sequence[int]) -> int:
-    """Of some of the multiples seen: where the law and the releases differ most."""
-    total = len(ordered)
-    places = sorted({total * i // _CUTS for i in range(_CUTS)})
-    return max(
-        (ordered[place] for place in places),
-        key=lambda k: abs(bisect_right(ordered, k) / total - float(law.cumulative(k).mid())),
-    )
-
-
-def _gap(ordered: Sequence[int]) -> tuple[int, int]:
-    """The widest gap between two that were seen, in the middle of them."""
-    quarter = len(ordered) // 8
-    inner = ordered[quarter : len(ordered) - quarter] or ordered
-    return max(pairwise(inner), key=lambda pair: pair[1] - pair[0], default=(0, 0))
 
 
 def _bucket(output: Any) -> int:
@@ -331,25 +327,21 @@ def _contradiction(
 
 def _off(events: Sequence[LawEvent], keys: list[Any], share: Fraction) -> str | None:
     """The first event that happens too often or too seldom, each way with a share of the error."""
+    trials = len(keys)
     for event in events:
         hits = sum(map(event.holds, keys))
-        if not _far(hits, len(keys), event):
-            continue
-        low = probability_lower(hits, len(keys), error=share)
-        high = probability_upper(hits, len(keys), error=share)
+        p = float((event.low + event.high) / 2)
+        near = _NEAR * math.sqrt(max(p * (1 - p) * trials, 0.0))
+        if abs(hits - p * trials) <= near and p not in (0, 1):
+            continue  # not worth an exact tail; a statement that is not made is never wrong
+        low = probability_lower(hits, trials, error=share)
+        high = probability_upper(hits, trials, error=share)
         if Fraction(low) > event.high or Fraction(high) < event.low:
-            near = float((event.low + event.high) / 2)
             return (
-                f"the output is {event.name} in {hits:,} of {len(keys):,} releases, "
-                f"where the law says {near:.4g}"
+                f"the output is {event.name} in {hits:,} of {trials:,} releases, "
+                f"where the law says {p:.4g}"
             )
     return None
-
-
-def _far(hits: int, trials: int, event: LawEvent) -> bool:
-    """Whether it is worth an exact tail; a statement that is not made is never wrong."""
-    p = float((event.low + event.high) / 2)
-    return abs(hits - p * trials) > _NEAR * math.sqrt(max(p * (1 - p) * trials, 0.0)) or p in (0, 1)
 
 
 def _look(output: Any) -> str:
@@ -390,48 +382,23 @@ def _whole(law: Law, step: Fraction, value: Any) -> _Stated:
     cuts = sorted({law.quantile(level) for level in _LEVELS})
     own = key(value)
     atoms = {*cuts, own} if isinstance(own, int) else {*cuts}
-    events = [*_half_lines(law, cuts, step), *_atoms(law, sorted(atoms), step)]
-    even = _even(law)
-    return _Stated(
-        key,
-        possible,
-        tuple(events if even is None else [*events, even]),
-        lambda keys: fitted_to_multiples(law, step, keys),
-    )
-
-
-def _half_lines(law: Law, cuts: Sequence[int], step: Fraction) -> Iterator[LawEvent]:
-    for cut in cuts:
-        ends = share_ends(law.cumulative(cut))
-        yield LawEvent(f"at most {float(cut * step):.6g}", lambda k, c=cut: k <= c, *ends)  # type: ignore[misc]
-
-
-def _atoms(law: Law, atoms: Sequence[int], step: Fraction) -> Iterator[LawEvent]:
-    for atom in atoms:
-        ends = share_ends(law.mass(atom))
-        yield LawEvent(f"{float(atom * step):.6g}", lambda k, a=atom: k == a, *ends)  # type: ignore[misc]
-
-
-def _even(law: Law) -> LawEvent | None:
-    """An even multiple of the step: noise that was scaled after it was drawn has no odd ones."""
-    low, high = law.quantile(_EVEN_TAIL), law.quantile(1 - _EVEN_TAIL)
-    if high - low > _MOST_EVEN:
-        return None
-    inside = sum((law.mass(k) for k in range(low, high + 1) if k % 2 == 0), arb(0))
-    least, most = share_ends(inside)
-    return LawEvent(
-        "an even multiple", lambda k: k % 2 == 0, least, min(most + 2 * _EVEN_TAIL, Fraction(1))
-    )
+    events = [LawEvent.at_most(law, cut, step) for cut in cuts]
+    events += [LawEvent.single(k, f"{float(k * step):.6g}", law.mass(k)) for k in sorted(atoms)]
+    first, last = law.quantile(_EVEN_TAIL), law.quantile(1 - _EVEN_TAIL)
+    if last - first <= _MOST_EVEN:
+        # noise that was scaled after it was drawn has no odd multiples
+        inside = sum((law.mass(k) for k in range(first, last + 1) if k % 2 == 0), arb(0))
+        even = LawEvent.enclosed("an even multiple", lambda k: k % 2 == 0, inside)
+        events.append(replace(even, high=min(even.high + 2 * _EVEN_TAIL, Fraction(1))))
+    fitted = partial(fitted_to_multiples, law, step)
+    return _Stated(key, possible, tuple(events), fitted)
 
 
 def _listed(law: Any) -> _Stated:
     """A law that lists its outputs: the key is the output as the law knows it."""
     shares = listed_law(law)
     common = sorted(shares, key=lambda output: -float(shares[output].mid()))[:_MOST_ATOMS]
-    events = [
-        LawEvent(printed(output), lambda k, o=output: k == o, *share_ends(shares[output]))  # type: ignore[misc]
-        for output in common
-    ]
+    events = tuple(LawEvent.single(k, printed(k), shares[k]) for k in common)
 
     def key(output: Any) -> Hashable | None:
         found = same_output(_plain(output), law)
@@ -440,12 +407,7 @@ def _listed(law: Any) -> _Stated:
         except TypeError:  # it cannot be a key
             return None
 
-    return _Stated(
-        key,
-        lambda k: not shares[k].is_zero(),
-        tuple(events),
-        lambda keys: fitted_to_list(shares, keys),
-    )
+    return _Stated(key, lambda k: not shares[k].is_zero(), events, partial(fitted_to_list, shares))
 
 
 def _plain(output: Any) -> Any:

@@ -8,9 +8,6 @@ With a claim, counting goes on while a refutation is in reach and there is time 
 reading. Otherwise it ends when the runs for which there is time are not likely to raise the bound
 by more than a hundredth.
 
-One error budget covers everything that is stated from counts: about each event, by one of two
-methods, at each reading.
-
 Theorem  let every statement (reading i, event j) have the share r_i w_j of the error, where the r_i
          are constants that sum to 1, and the w_j, the events, their methods and the number of runs
          at every reading are functions of outputs drawn before the first run that is counted. Then,
@@ -39,7 +36,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +48,7 @@ from lastbit.audit.inputs import Pair
 from lastbit.audit.result import NoEvent, PairFinding
 from lastbit.exact import DEFAULT_PRECISION, arb_of, lower, probability_lower, working_precision
 
+Counts: TypeAlias = NDArray[np.int64]  # by event; hits or runs; likelier input or other
 _MOST_TESTS = 1 << 28
 _MOST_RUNS = 1 << 33  # of both inputs, beyond the plan
 _LEAST_TESTS = 1 << 10
@@ -70,26 +68,13 @@ _DEVIATIONS = 3.0
 _CLEARLY = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """How often each event happened: under its likelier input, and under the other."""
-
-    hits: NDArray[np.int64]
-    trials: NDArray[np.int64]
-
-    def __add__(self, more: _Counts) -> _Counts:
-        return _Counts(self.hits + more.hits, self.trials + more.trials)
-
-
 def explore(draw: Draw, pairs: list[Pair], plan: Plan, report: Progress) -> PairFinding:
     """The best pair of these and what its counts prove, with the error of the plan.
 
-    Theorem  the event is a function of outputs drawn before the test, in this process, and the
-             number of tests is fixed before the first of them. Given the event, the counts are
-             binomial; each reading i of each event j is wrong with probability at most its share,
-             and the shares sum to plan.error (see above). That the mechanism's draws are
-             independent of one another is assumed: a mechanism that seeds itself in each call has
-             no law to audit
+    Theorem  the events are functions of outputs drawn before the test, in this process, and the
+             number of tests is fixed before the first of them; the rest is said above. That the
+             mechanism's draws are independent of one another is assumed: a mechanism that seeds
+             itself in each call has no law to audit
     Checked  tests/audit/test_distinguish.py
     """
     box, watch = Box(draw, plan.clock), Watch(plan)
@@ -102,7 +87,12 @@ def explore(draw: Draw, pairs: list[Pair], plan: Plan, report: Progress) -> Pair
     events = fitted(box, pairs[place], plan, watch, place)
     if not events:
         return _nothing(place, box.drawn, plan)
-    trials = plan.samples or _test_size(box, pairs[place], events, watch)
+    trials = plan.samples
+    if not trials:  # as many of each input as fit into the time left
+        size = watch.size(_LEAST_TESTS << 4, watch.share(0.05))
+        coins = Coins(0, "pace")
+        watch.timed(lambda: _counted(box, pairs[place], events, 2 * size, coins), size)
+        trials = watch.size(_MOST_TESTS, watch.share(_TEST_SHARE))
     return _tested(box, pairs[place], place, events, plan, trials, watch, report)
 
 
@@ -133,13 +123,6 @@ def ratio_lower(hits: int, other_hits: int, *, error: Fraction) -> float:
         return max(0.0, lower((arb_of(share) / arb_of(1 - share)).log()))
 
 
-def _test_size(box: Box, pair: Pair, events: list[ScoreEvent], watch: Watch) -> int:
-    """How many tests of each input fit into the time left; fixed before the first is counted."""
-    size = watch.size(_LEAST_TESTS << 4, watch.share(0.05))
-    watch.timed(lambda: _counted(box, pair, events, 2 * size, Coins(0, "pace")), size)
-    return watch.size(_MOST_TESTS, watch.share(_TEST_SHARE))
-
-
 class Coins:
     """Fair coins: whether a run is on the first input.
 
@@ -153,7 +136,6 @@ class Coins:
         self._count = 0
 
     def heads(self, coins: int) -> int:
-        """How many of the coins show heads."""
         self._count += 1
         text = hashlib.shake_128(self._key + str(self._count).encode()).digest(-(-coins // 8))
         return (int.from_bytes(text, "big") >> (-coins % 8)).bit_count()
@@ -170,8 +152,8 @@ def _tested(
     report: Progress,
 ) -> PairFinding:
     """The best of all readings; which of them is the last may depend on anything."""
-    zero = np.zeros((len(events), 2), dtype=np.int64)
-    counts, done, best = _Counts(zero, zero), 0, _nothing(place, 0, plan)
+    counts = np.zeros((len(events), 2, 2), dtype=np.int64)
+    done, best = 0, _nothing(place, 0, plan)
     coins = Coins(plan.seed, f"tests of pair {place} after {box.seen}")
     stated, room = statements(events, plan), 0.0
     for part, share in ONE_READING if plan.samples else readings():
@@ -185,8 +167,8 @@ def _tested(
             report(0.4 + 0.6 * min(1.0, done / (2 * trials)), f"counting, {done} of {2 * trials}")
         for statement in stated:
             i, error = statement.event, plan.error * share * statement.share
-            given = (counts.hits[i], counts.trials[i], place, plan, error, statement.by_ratio)
-            best = _better(best, replace(_finding(events[i], *given), samples=box.drawn))
+            found = _finding(events[i], counts[i], plan, error, statement.by_ratio)
+            best = _better(best, replace(found, pair=place, samples=box.drawn))
         took = max(left - watch.left, 1e-9)  # since the last reading: the pace may have changed
         room = max(watch.left, 0.0) * (done - before) / took
         if plan.samples is None and _over(best, counts, plan, watch, room):
@@ -194,7 +176,7 @@ def _tested(
     return best
 
 
-def _over(best: PairFinding, counts: _Counts, plan: Plan, watch: Watch, room: float) -> bool:
+def _over(best: PairFinding, counts: Counts, plan: Plan, watch: Watch, room: float) -> bool:
     """Whether to stop at this reading.
 
     Never while the claim stands, an event may yet refute it, and time is left; else if the runs
@@ -202,58 +184,47 @@ def _over(best: PairFinding, counts: _Counts, plan: Plan, watch: Watch, room: fl
     """
     if watch.left <= 0:
         return True
-    if plan.epsilon is not None and not _refuted(best, plan):
-        pairs = zip(counts.hits.tolist(), counts.trials.tolist(), strict=True)
-        if any(in_reach(hits, trials, plan) for hits, trials in pairs):
+    if plan.epsilon is not None:
+        refuted = best.epsilon_lower > plan.epsilon or (best.delta_lower or 0.0) > plan.delta
+        if not refuted and any(in_reach(hits, runs, plan) for hits, runs in counts.tolist()):
             return False
     return _settled(best, room)
 
 
-def _refuted(best: PairFinding, plan: Plan) -> bool:
-    assert plan.epsilon is not None
-    return best.epsilon_lower > plan.epsilon or (best.delta_lower or 0.0) > plan.delta
+def _counted(box: Box, pair: Pair, events: list[ScoreEvent], size: int, coins: Coins) -> Counts:
+    """Hits and runs of each event, under its likelier input and under the other.
 
-
-def _counted(box: Box, pair: Pair, events: list[ScoreEvent], size: int, coins: Coins) -> _Counts:
-    """Runs of which each is on the one or the other input as a coin decides."""
+    A coin decides the input of each run.
+    """
     heads = coins.heads(size)
     trials = [heads, size - heads]
     tables = [
         box(value, count) if count else None for value, count in zip(pair, trials, strict=True)
     ]
-    found = _Counts(*(np.empty((len(events), 2), dtype=np.int64) for _ in range(2)))
+    found = np.empty((len(events), 2, 2), dtype=np.int64)
     for i, event in enumerate(events):
         hits = [0 if table is None else int(event.holds(table).sum()) for table in tables]
-        found.hits[i] = hits[::-1] if event.swapped else hits
-        found.trials[i] = trials[::-1] if event.swapped else trials
+        order = slice(None, None, -1 if event.swapped else 1)
+        found[i] = hits[order], trials[order]
     return found
 
 
 def _finding(
-    event: ScoreEvent,
-    hits: NDArray[np.int64],
-    trials: NDArray[np.int64],
-    place: int,
-    plan: Plan,
-    error: Fraction,
-    by_ratio: bool,
+    event: ScoreEvent, counts: Counts, plan: Plan, error: Fraction, by_ratio: bool
 ) -> PairFinding:
     """What these counts prove with this error: by their ratio, or by two intervals."""
-    one, two = (int(count) for count in hits)
-    first, second = (int(count) for count in trials)
+    (one, two), (first, second) = counts.tolist()
     loss, rest = 0.0, None if plan.epsilon is None else 0.0
     if by_ratio:
         loss = ratio_lower(one, two, error=error)
     elif first and second:
-        counts = (one, first, two, second)
-        loss = epsilon_lower(*counts, delta=plan.delta, error=error)
+        loss = epsilon_lower(one, first, two, second, delta=plan.delta, error=error)
         if plan.epsilon is not None:  # from the same two ends
-            rest = delta_lower(*counts, epsilon=plan.epsilon, error=error)
+            rest = delta_lower(one, first, two, second, epsilon=plan.epsilon, error=error)
     return PairFinding(
         epsilon_lower=loss,
         delta_lower=rest,
         event=event.described(),
-        pair=place,
         swapped=event.swapped,
         hits=one,
         trials=first,
@@ -422,21 +393,16 @@ def _gathered(
             match message:
                 case PairFinding():
                     found[number] = message
-                case str():
-                    raise _failure(pipe, message)
+                case str():  # what the mechanism raised follows, if it survives a pipe
+                    try:
+                        failure = pipe.recv()
+                    except Exception:
+                        failure = None
+                    raise failure if isinstance(failure, Exception) else RuntimeError(message)
                 case (share, text):
                     shares[number] = share
                     tell(min(shares), text)
     return [found[i] for i in range(count)]
-
-
-def _failure(pipe: Connection, kind: str) -> Exception:
-    """What the mechanism raised, or its kind where that does not survive the way through a pipe."""
-    try:
-        failure = pipe.recv()
-    except Exception:
-        return RuntimeError(kind)
-    return failure if isinstance(failure, Exception) else RuntimeError(kind)
 
 
 def _work(pipe: Connection, draw: Draw, pairs: list[Pair], plan: Plan) -> None:

@@ -33,24 +33,18 @@ Progress: TypeAlias = Callable[[float, str], None]
 
 # Each look: outputs of each input, share of the time, caution, and how many pairs are kept.
 _LOOKS = ((3 << 15, 0.1, 2.0, 4), (3 << 19, 0.2, 1.5, 1))
-_FIRST_FIT = 3 << 12
+_FIRST_FIT, _LEAST_FIT = 3 << 12, 3 << 7
 _FIT, _FIT_SHARE = 3 << 20, 0.25
 _REFINE, _REFINE_SHARE = 1 << 23, 0.2
-_LEAST_FIT = 3 << 7
-_FEWEST = 6
-_TRY = 1 << 10
+_FEWEST, _TRY = 6, 1 << 10
 _FEATURES = 4e-6  # seconds for the features of an output, roughly
 _FIT_FACTOR = 3
 _RESERVED = 0.3
 _CANDIDATES = 2  # of each kind
-_FIT_CAUTION = 2.0
-_LAST_CAUTION = 1.5
-_LEAST_CHUNK, _CHUNK = 1 << 8, 1 << 14
-_FOR_CUTS = 1 << 17
-_FOR_TABLES = 3 << 16
-_CHUNK_NUMBERS = 1 << 16
+_FIT_CAUTION, _LAST_CAUTION = 2.0, 1.5
+_LEAST_CHUNK, _CHUNK, _CHUNK_NUMBERS = 1 << 8, 1 << 14, 1 << 16
+_FOR_CUTS, _FOR_TABLES = 1 << 17, 3 << 16
 _GUESS = 1 << 23
-
 _REMEMBERED = 256
 
 
@@ -69,7 +63,6 @@ class Plan:
 
     @property
     def tests(self) -> int:
-        """How many tests there will be, or may be."""
         return self.samples or self.guess
 
 
@@ -194,8 +187,7 @@ def _promise(box: Box, pair: Pair, plan: Plan, place: int, size: int, caution: f
     """What epsilon to hope for, by `size` outputs: a fit to some, a judgement by the rest."""
     goals = _objectives(plan, caution)[:1]
     found = _candidates(box, pair, plan, place, size, goals)
-    events = _refined(box, pair, found, goals, size)
-    return max((event.promise for event in events), default=-np.inf)
+    return max((e.promise for e in _refined(box, pair, found, goals, size)), default=-np.inf)
 
 
 def _objectives(plan: Plan, caution: float) -> list[Objective]:
@@ -232,16 +224,14 @@ def _refined(
         one, two = (_scores(box, value, events, count) for value in pair)
         for tally, *scores in zip(tallies, one, two, strict=True):
             tally.add(*scores)
-    best, place = [], 0
-    for goal, group in zip(goals, found, strict=True):
-        again = [tally.best(goal) for tally in tallies[place : place + len(group)]]
-        best.append(max(again, key=lambda event: event.merit))
-        place += len(group)
-    return best
+    left = iter(tallies)
+    return [
+        max((next(left).best(goal) for _ in group), key=lambda event: event.merit)
+        for goal, group in zip(goals, found, strict=True)
+    ]
 
 
 def _scores(box: Box, value: Any, events: list[ScoreEvent], size: int) -> NDArray[np.float64]:
-    """A row of scores for each event."""
     parts = []
     for count in box.chunks(size):
         table, seen = box(value, count), dict[int, NDArray[np.int64]]()

@@ -1,16 +1,4 @@
-"""Grey-box audit: record a program's noise, replay it on a neighbour, see what still changes.
-
-| file | holds |
-|---|---|
-| `replay.py` | `record`, `replay`, `audit_program` |
-| `recorder.py` | `Tape`: the calls of one run; who writes it, and who answers from it |
-| `hooks.py`, `numpy_generators.py` | how calls are intercepted: Python functions; numpy's types |
-| `primitives.py` | which functions draw noise, and what a call protects; `noise` declares one |
-| `taint.py` | draws that are tracked until they are added to a value |
-| `distance.py` | how far inputs are apart, and what that costs; `bit_identical` outputs |
-| `neighbours.py` | the neighbours of a dataset |
-| `findings.py` | what is reported, and whether a claim is kept |
-"""
+"""Grey-box audit: record a program's noise, replay it on a neighbour, see what still changes."""
 
 from lastbit.doors import opened
 

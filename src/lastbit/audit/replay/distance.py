@@ -16,31 +16,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from lastbit import mechanisms
 from lastbit.errors import LastbitError, WrongType
 from lastbit.exact import Real, rational, refine, root_above
-from lastbit.mechanisms import (
-    AboveThreshold,
-    ByRate,
-    ExponentialQuantile,
-    Gaussian,
-    Histogram,
-    Laplace,
-    PlanarLaplace,
-    PolarLaplace,
-    ProposeTestRelease,
-    RandomizedResponse,
-    ReportNoisyMax,
-    RoundedLaplace,
-    SmoothNoise,
-    SmoothStatistic,
-    Snapping,
-    StableValue,
-    ThresholdedHistogram,
-)
 from lastbit.privacy import AS_DECLARED, Guarantee, Loss, PureDP
 
 Norm: TypeAlias = Literal["L1", "L2", "Linf", "entries", "records"]
 NORMS = ("L1", "L2", "Linf", "entries", "records")
+_EVERYTHING = (PureDP(math.inf),)
+_OURS = "lastbit.mechanisms."
+_APART = "its input moves as no neighbours can, by what the mechanism was told"
+_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +62,13 @@ class Declared:
         if far == 0:
             return Observed(distance=far)
         if far == math.inf:
-            return Observed(distance=far, beyond=beyond, costs=(PureDP(math.inf),))
+            return Observed(distance=far, beyond=beyond, costs=_EVERYTHING)
         steps = math.ceil(far / Fraction(self.sensitivity)) if beyond else 1
-        cost = self.guarantee if steps == 1 else self.guarantee.group(steps)
-        return Observed(distance=far, beyond=beyond, costs=priced(cost))
+        return Observed(distance=far, beyond=beyond, costs=_grouped(self.guarantee, steps))
+
+
+def _grouped(guarantee: Guarantee, steps: int) -> tuple[Guarantee, ...]:
+    return priced(guarantee if steps == 1 else guarantee.group(steps))
 
 
 def priced(*costs: Guarantee) -> tuple[Guarantee, ...]:
@@ -96,7 +85,7 @@ def distance(here: Any, there: Any, norm: Norm) -> Loss:
     (Fraction(5, 1), inf)
     """
     if norm == "records":
-        return Fraction(records_apart(here, there))
+        return Fraction(sum(_moved_records(here, there)))
     if norm == "entries":
         return entries_changed(here, there)
     apart = differences(here, there)
@@ -128,9 +117,7 @@ def differences(here: Any, there: Any) -> list[Fraction] | None:
     shapes, NaN and infinities are infinitely far from everything but themselves.
     """
     if isinstance(here, Mapping) and isinstance(there, Mapping):
-        keys = {**here, **there}
-        pairs = [(here.get(key, 0), there.get(key, 0)) for key in keys]
-        return _apart(pairs)
+        return _apart((here.get(key, 0), there.get(key, 0)) for key in {**here, **there})
     if isinstance(here, Mapping) or isinstance(there, Mapping):
         return None
     one, other = _array(here), _array(there)
@@ -162,43 +149,29 @@ def shifts(here: Any, there: Any, shape: tuple[int, ...]) -> dict[int, Fraction]
     ({0: Fraction(2, 1), 1: Fraction(2, 1)}, {1: Fraction(1, 1)})
     """
     try:
-        pair = [np.broadcast_to(np.asarray(value), shape).ravel() for value in (here, there)]
+        one, other = (np.broadcast_to(np.asarray(v), shape).ravel() for v in (here, there))
     except ValueError:
         return None
-    one, other = pair
     plain = one.dtype == other.dtype and one.dtype.kind in "biuf"
     places = np.flatnonzero(one != other) if plain else np.arange(one.size)
-    found = {}
-    for place, a, b in zip(
-        places.tolist(), one[places].tolist(), other[places].tolist(), strict=True
-    ):
-        try:
-            gap = Fraction(0) if bit_identical(a, b) else _number(b) - _number(a)
-        except LastbitError:
-            return None
-        if gap:
-            found[place] = gap
-    return found
+    values = zip(places.tolist(), one[places].tolist(), other[places].tolist(), strict=True)
+    try:
+        gaps = {place: _number(b) - _number(a) for place, a, b in values if not bit_identical(a, b)}
+    except LastbitError:
+        return None
+    return {place: gap for place, gap in gaps.items() if gap}
 
 
 def _apart(pairs: Iterable[tuple[Any, Any]]) -> list[Fraction] | None:
-    found = []
-    for one, other in pairs:
-        if bit_identical(one, other):
-            continue
-        try:
-            gap = abs(_number(one) - _number(other))
-        except (LastbitError, TypeError, ValueError):
-            return None
-        if gap:
-            found.append(gap)
-    return found
+    try:
+        gaps = [abs(_number(a) - _number(b)) for a, b in pairs if not bit_identical(a, b)]
+    except (LastbitError, TypeError, ValueError):
+        return None
+    return [gap for gap in gaps if gap]
 
 
 def _number(value: Any) -> Fraction:
-    if isinstance(value, bool | np.bool_):
-        return Fraction(int(value))
-    return rational(value)
+    return Fraction(int(value)) if isinstance(value, bool | np.bool_) else rational(value)
 
 
 def entries_changed(here: Any, there: Any) -> Loss:
@@ -216,24 +189,17 @@ def entries_changed(here: Any, there: Any) -> Loss:
         return Fraction(int(not bit_identical(here, there)))
     if len(here) != len(there):
         return math.inf
-    return Fraction(
-        sum(not bit_identical(one, other) for one, other in zip(here, there, strict=True))
-    )
-
-
-def _records(data: Any) -> Counter[Any]:
-    rows = data.tolist() if hasattr(data, "tolist") else list(data)
-    return Counter(key_of(row) for row in rows)
+    pairs = zip(here, there, strict=True)
+    return Fraction(sum(not bit_identical(one, other) for one, other in pairs))
 
 
 def _moved_records(here: Any, there: Any) -> tuple[int, int]:
-    one, other = _records(here), _records(there)
+    """How many records are to be removed and added, the order aside."""
+    one, other = (
+        Counter(map(key_of, data.tolist() if hasattr(data, "tolist") else data))
+        for data in (here, there)
+    )
     return (one - other).total(), (other - one).total()
-
-
-def records_apart(here: Any, there: Any) -> int:
-    """How many records are to be removed or added, the order aside."""
-    return sum(_moved_records(here, there))
 
 
 def record_distance(here: Any, there: Any, relation: str) -> Loss:
@@ -242,11 +208,6 @@ def record_distance(here: Any, there: Any, relation: str) -> Loss:
     if relation == "add-remove":
         return Fraction(gone + come)
     return Fraction(gone) if gone == come else math.inf
-
-
-_OURS = "lastbit.mechanisms."
-_NOWHERE = Observed(distance=Fraction(0))
-_APART = "its input moves as no neighbours can, by what the mechanism was told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,45 +225,46 @@ class MechanismRule:
         """
         if not type(self.mechanism).__module__.startswith(_OURS):
             return Observed(distance=math.inf, costs=None)
-        match self.mechanism:
-            case Laplace() | RoundedLaplace():
-                return _by_norm(self.mechanism, here, there, "L1")
-            case Gaussian():
-                return _by_norm(self.mechanism, here, there, "L2")
-            case Histogram():
-                return _by_norm(self.mechanism, here, there, "L1")
-            case ByRate() | ReportNoisyMax() | AboveThreshold():
-                return _together(self.mechanism, here, there, self.releases)
-            case ThresholdedHistogram():
-                return _keys(self.mechanism, here, there)
-            case RandomizedResponse():
-                changed = entries_changed(here, there)
-                return _counted(self.mechanism, changed)
-            case SmoothStatistic():
-                relation = self.mechanism.noise.neighbours.relation
-                return _counted(self.mechanism, record_distance(here, there, relation))
-            case ExponentialQuantile():
-                relation = self.mechanism.neighbours.relation
-                return _counted(self.mechanism, record_distance(here, there, relation))
-            case Snapping():
-                return _each_number(self.mechanism, here, there)
-            case PlanarLaplace() | PolarLaplace():
-                return _each_point(self.mechanism, here, there)
-            case SmoothNoise() | ProposeTestRelease() | StableValue():
-                return _facts(self.mechanism, here, there)
+        mechanism = self.mechanism
+        match mechanism:
+            case mechanisms.Laplace() | mechanisms.RoundedLaplace() | mechanisms.Histogram():
+                return _by_norm(mechanism, here, there, "L1")
+            case mechanisms.Gaussian():
+                return _by_norm(mechanism, here, there, "L2")
+            case mechanisms.ByRate() | mechanisms.ReportNoisyMax() | mechanisms.AboveThreshold():
+                return _together(mechanism, here, there, self.releases)
+            case mechanisms.ThresholdedHistogram():
+                return _keys(mechanism, here, there)
+            case mechanisms.RandomizedResponse():
+                return _counted(mechanism, entries_changed(here, there))
+            case mechanisms.SmoothStatistic():
+                relation = mechanism.noise.neighbours.relation
+                return _counted(mechanism, record_distance(here, there, relation))
+            case mechanisms.ExponentialQuantile():
+                relation = mechanism.neighbours.relation
+                return _counted(mechanism, record_distance(here, there, relation))
+            case mechanisms.Snapping():
+                return _each(mechanism, differences(here, there), mechanism.sensitivity)
+            case mechanisms.PlanarLaplace() | mechanisms.PolarLaplace():
+                # metric promises hold at every distance: everything has its price
+                return _each(mechanism, _between_points(here, there), math.inf)
+            case (
+                mechanisms.SmoothNoise()
+                | mechanisms.ProposeTestRelease()
+                | mechanisms.StableValue()
+            ):
+                return _facts(mechanism, here, there)
         return Observed(distance=math.inf, costs=None)  # a mechanism that is not known here yet
 
 
 def _cost(mechanism: Any, far: Fraction | float) -> tuple[Guarantee, ...]:
-    if far == math.inf:
-        return (PureDP(math.inf),)
-    return priced(mechanism.guarantee_at(far))
+    return _EVERYTHING if far == math.inf else priced(mechanism.guarantee_at(far))
 
 
 def _by_norm(mechanism: Any, here: Any, there: Any, norm: Norm) -> Observed:
     far = distance(here, there, norm)
     if far == 0:
-        return _NOWHERE
+        return Observed(distance=far)
     beyond = not no_more_than(here, there, norm, Fraction(mechanism.sensitivity))
     at = far if beyond else min(far, Fraction(mechanism.sensitivity))  # L2 was rounded up
     declared = None if beyond else priced(mechanism.guarantee)
@@ -313,20 +275,17 @@ def _together(mechanism: Any, here: Any, there: Any, releases: int) -> Observed:
     """Utilities and queries: none moves by more than the sensitivity; monotone ones one way."""
     far = distance(here, there, "Linf")
     if far == 0:
-        return _NOWHERE
-    if mechanism.monotone and far != math.inf and _both_ways(here, there):
-        why = "its values move both ways, and it was told that they move one way (monotone)"
-        return Observed(distance=far, beyond=True, costs=(PureDP(math.inf),), why=why)
+        return Observed(distance=far)
+    if mechanism.monotone and far != math.inf:
+        pairs = zip(np.asarray(here).tolist(), np.asarray(there).tolist(), strict=True)
+        if len({rational(one) > rational(other) for one, other in pairs if one != other}) == 2:
+            why = "its values move both ways, and it was told that they move one way (monotone)"
+            return Observed(distance=far, beyond=True, costs=_EVERYTHING, why=why)
     costs = _cost(mechanism, far) * releases
     return Observed(distance=far, beyond=far > mechanism.sensitivity, costs=costs)
 
 
-def _both_ways(here: Any, there: Any) -> bool:
-    pairs = zip(np.asarray(here).tolist(), np.asarray(there).tolist(), strict=True)
-    return len({rational(one) > rational(other) for one, other in pairs if one != other}) == 2
-
-
-def _keys(mechanism: ThresholdedHistogram, here: Any, there: Any) -> Observed:
+def _keys(mechanism: mechanisms.ThresholdedHistogram, here: Any, there: Any) -> Observed:
     """The fewest people, each contributing 1 to at most `keys_per_person` keys, for the change."""
     one, other = _counts(here), _counts(there)
     gaps = [other.get(key, 0) - one.get(key, 0) for key in {**one, **other}]
@@ -347,36 +306,32 @@ def _counts(value: Any) -> dict[Any, int]:
 def _counted(mechanism: Any, number: Fraction | float) -> Observed:
     """A distance in persons or records: one is what the guarantee is about."""
     if number == 0:
-        return _NOWHERE
+        return Observed(distance=number)
     if number == math.inf:
-        return Observed(distance=number, beyond=True, costs=(PureDP(math.inf),), why=_APART)
-    steps = int(number)
-    cost = mechanism.guarantee if steps == 1 else mechanism.guarantee.group(steps)
-    return Observed(distance=number, beyond=steps > 1, costs=priced(cost), why=_APART)
+        return Observed(distance=number, beyond=True, costs=_EVERYTHING, why=_APART)
+    costs = _grouped(mechanism.guarantee, int(number))
+    return Observed(distance=number, beyond=number > 1, costs=costs, why=_APART)
 
 
-def _each_number(mechanism: Snapping, here: Any, there: Any) -> Observed:
-    apart = differences(here, there)
-    if apart is None:
-        return Observed(distance=math.inf, beyond=True, costs=(PureDP(math.inf),))
-    costs = tuple(cost for gap in apart for cost in _cost(mechanism, gap))
-    far = max(apart, default=Fraction(0))
-    return Observed(distance=far, beyond=far > mechanism.sensitivity, costs=costs)
+def _each(mechanism: Any, gaps: list[Fraction] | None, most: Fraction | float) -> Observed:
+    """Numbers or points that are released one by one."""
+    if gaps is None:
+        return Observed(distance=math.inf, beyond=True, costs=_EVERYTHING)
+    costs = tuple(cost for gap in gaps for cost in _cost(mechanism, gap))
+    far = max(gaps, default=Fraction(0))
+    return Observed(distance=far, beyond=far > most, costs=costs)
 
 
-def _each_point(mechanism: Any, here: Any, there: Any) -> Observed:
-    """Metric promises hold at every distance: nothing is beyond, everything has its price."""
+def _between_points(here: Any, there: Any) -> list[Fraction] | None:
     one, other = np.asarray(here), np.asarray(there)
     if one.shape != other.shape:
-        return Observed(distance=math.inf, beyond=True, costs=(PureDP(math.inf),))
+        return None
     pairs = zip(one.reshape(-1, 2).tolist(), other.reshape(-1, 2).tolist(), strict=True)
-    gaps = [
+    return [
         root_above((rational(p[0]) - rational(q[0])) ** 2 + (rational(p[1]) - rational(q[1])) ** 2)
         for p, q in pairs
         if p != q
     ]
-    costs = tuple(cost for gap in gaps for cost in _cost(mechanism, gap))
-    return Observed(distance=max(gaps, default=Fraction(0)), costs=costs)
 
 
 def _facts(mechanism: Any, here: Any, there: Any) -> Observed:
@@ -386,12 +341,12 @@ def _facts(mechanism: Any, here: Any, there: Any) -> Observed:
              use, each checked exactly on the pair
     """
     if bit_identical(here, there):
-        return _NOWHERE
+        return Observed(distance=Fraction(0))
     match mechanism:
-        case SmoothNoise():
+        case mechanisms.SmoothNoise():
             least = min(here.bound, there.bound)
             allowed = abs(here.value - there.value) <= least and _smooth(here, there)
-        case ProposeTestRelease():
+        case mechanisms.ProposeTestRelease():
             distances = here.distances, there.distances
             near = all(abs(a - b) <= 1 for a, b in zip(*distances, strict=True))
             gap = abs(here.value - there.value)
@@ -402,25 +357,19 @@ def _facts(mechanism: Any, here: Any, there: Any) -> Observed:
                 allowed = abs(here.distance - there.distance) <= 1
             else:
                 allowed = here.distance == there.distance == 1
-    costs = priced(mechanism.guarantee) if allowed else (PureDP(math.inf),)
-    return Observed(
-        distance=Fraction(1) if allowed else math.inf, beyond=not allowed, costs=costs, why=_APART
-    )
+    if not allowed:
+        return Observed(distance=math.inf, beyond=True, costs=_EVERYTHING, why=_APART)
+    return Observed(distance=Fraction(1), costs=priced(mechanism.guarantee), why=_APART)
 
 
 def _smooth(here: Any, there: Any) -> bool:
     """Whether neither bound is more than exp(beta) times the other."""
     low, high = sorted((here.bound, there.bound))
-    if low == high:
-        return True
-    if low == 0:
-        return False
+    if low == high or low == 0:
+        return bool(low == high)
     ratio = Real(high / low).log()  # irrational, so it is decided in the end
     beta: Fraction = here.beta
     return refine(lambda precision: bool(ratio.ball(precision) <= beta))
-
-
-_DEEPEST = 100
 
 
 def bit_identical(one: Any, other: Any, *, depth: int = 0) -> bool:
@@ -450,57 +399,40 @@ def bit_identical(one: Any, other: Any, *, depth: int = 0) -> bool:
             )
         case complex():
             return inner(one.real, other.real) and inner(one.imag, other.imag)
-        case None | bool() | int() | str() | bytes() | Enum():
+        case None | bool() | int() | str() | bytes() | Enum() | Set():
             return bool(one == other)
         case np.ndarray():
-            return _same_arrays(one, other, inner)
+            if one.shape != other.shape or one.dtype != other.dtype:
+                return False
+            if one.dtype.kind != "O" and one.tobytes() == other.tobytes():
+                return True
+            return one.dtype.kind in "Ofc" and inner(one.ravel().tolist(), other.ravel().tolist())
         case np.generic():
             return inner(np.asarray(one), np.asarray(other))
         case Mapping():  # the order of keys can tell who came first
             return inner(list(one.items()), list(other.items()))
         case list() | tuple():
             return len(one) == len(other) and all(map(inner, one, other))
-        case Set():
-            return bool(one == other)
         case BaseException():
-            return inner(one.args, other.args) is True and inner(vars(one), vars(other)) is True
-    return _same_objects(one, other, inner)
-
-
-def _same_arrays(one: Any, other: Any, inner: Any) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if one.dtype.kind == "O":
-        return inner(one.tolist(), other.tolist()) is True
-    if one.tobytes() == other.tobytes():
-        return True
-    if one.dtype.kind in "fc":
-        return all(map(inner, one.ravel().tolist(), other.ravel().tolist()))
-    return False
-
-
-def _same_objects(one: Any, other: Any, inner: Any) -> bool:
+            return inner(one.args, other.args) and inner(vars(one), vars(other))
     if is_dataclass(one) and not isinstance(one, type):
         names = [f.name for f in fields(one) if f.name != "_sampler"]  # tables, built when needed
         return all(inner(getattr(one, name), getattr(other, name)) for name in names)
     equals = getattr(one, "equals", None)  # frames of pandas and polars
     if callable(equals):
-        return bool(equals(other)) and list(_columns(one)) == list(_columns(other))
+        columns = [list(getattr(frame, "columns", ())) for frame in (one, other)]
+        return bool(equals(other)) and columns[0] == columns[1]
     if type(one).__eq__ is not object.__eq__:  # type: ignore[comparison-overlap]
         answer = one == other
         if isinstance(answer, bool | np.bool_):
             return bool(answer)
     elif getattr(one, "__dict__", None):
-        return inner(vars(one), vars(other)) is True
+        return inner(vars(one), vars(other))
     raise WrongType(
         "output",
         problem=f"of type {type(one).__name__} cannot be compared",
         remedy="return numbers, text, lists, dictionaries, arrays, dataclasses or frames",
     )
-
-
-def _columns(frame: Any) -> Any:
-    return getattr(frame, "columns", ())
 
 
 def key_of(record: Any) -> Hashable:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from flint import arb
@@ -35,35 +36,24 @@ Kind: TypeAlias = Literal[
     "cost",
     "unfollowed",
 ]
-_REMEDIES = (
-    (
-        "control flow",
-        "decide by released values and public facts only, and ask the same questions of all data",
-    ),
-    ("parameters", "take bounds, scales, sizes and keys from public knowledge, not from the data"),
-    (
-        "sensitivity",
-        "bound what one record can do before this line (clamp, count once, sum on a grid of "
-        "integers), or declare the sensitivity it really has",
-    ),
-    (
-        "leak",
-        "return released values and functions of them only; if noise covers the value in a way "
-        "that cannot be followed, wrap that code with lastbit.audit.noise",
-    ),
-    ("reuse", "draw fresh noise for every value; the difference of two such sums has none"),
-    ("fixed noise", "do not seed the generator: who knows the seed takes the noise away"),
-    (
-        "cost",
-        "lower the epsilon of the releases, make fewer of them, or claim what they cost; a proof "
-        "that hides noisy values (noisy maximum, sparse vector, sampling) is for "
+_REMEDIES: Mapping[Kind, str] = MappingProxyType(
+    {
+        "control flow": "decide by released values and public facts only, and ask the same "
+        "questions of all data",
+        "parameters": "take bounds, scales, sizes and keys from public knowledge, "
+        "not from the data",
+        "sensitivity": "bound what one record can do before this line (clamp, count once, sum on a "
+        "grid of integers), or declare the sensitivity it really has",
+        "leak": "return released values and functions of them only; if noise covers the value in a "
+        "way that cannot be followed, wrap that code with lastbit.audit.noise",
+        "reuse": "draw fresh noise for every value; the difference of two such sums has none",
+        "fixed noise": "do not seed the generator: who knows the seed takes the noise away",
+        "cost": "lower the epsilon of the releases, make fewer of them, or claim what they cost; a "
+        "proof that hides noisy values (noisy maximum, sparse vector, sampling) is for "
         "lastbit.audit.noise",
-    ),
-    (
-        "unfollowed",
-        "draw all noise in one thread, by numpy, lastbit, or functions wrapped with "
+        "unfollowed": "draw all noise in one thread, by numpy, lastbit, or functions wrapped with "
         "lastbit.audit.noise, and keep nothing from run to run",
-    ),
+    }
 )
 
 
@@ -92,8 +82,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
-        return dict(_REMEDIES)[self.kind]
+        return _REMEDIES[self.kind]
 
     def __str__(self) -> str:
         perhaps = "" if self.certain or self.kind in ("cost", "unfollowed") else "perhaps "
@@ -128,7 +117,6 @@ class Replay:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was found."""
         return not self.findings
 
     def within(self, claim: Guarantee) -> bool:
@@ -226,8 +214,6 @@ def _free(part: Guarantee) -> bool:
     match part:
         case PureDP():
             return part.epsilon == 0
-        case ZCDP():
-            return part.rho == 0
         case ApproxDP() | ProbabilisticDP():
             return part.epsilon == 0 and part.delta == 0
-    return False
+    return isinstance(part, ZCDP) and part.rho == 0

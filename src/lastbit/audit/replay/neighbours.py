@@ -54,65 +54,42 @@ def neighbours(
     pool = dataset if records is None else _joined(dataset, records)
     number = None if most == "all" else whole(most, "most", least=1)
     changes = _changes(dataset, pool, relation, number)
-    return (
-        Neighbour(dataset=_taken(pool, change.rows()), change=str(change)) for change in changes
-    )
+    return (Neighbour(dataset=_taken(pool, rows), change=change) for rows, change in changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Change:
-    """Which rows of the pool make up a neighbour: worked out when it is asked for."""
-
-    size: int
-    without: frozenset[int] = frozenset()
-    others: tuple[int, ...] = ()
-    unit: str = "record"
-    number: int = 0
-
-    def rows(self) -> list[int]:
-        """In their order; what replaces a record stands in its place."""
-        if self.others and self.without:
-            (other,) = self.others
-            return [other if row in self.without else row for row in range(self.size)]
-        return [*(row for row in range(self.size) if row not in self.without), *self.others]
-
-    def __str__(self) -> str:
-        if not self.others:
-            return f"{self.unit} {self.number} removed"
-        other = _named(self.others[0], self.size)
-        return f"record {self.number} changed to {other}" if self.without else f"{other} added"
-
-
-def _spread(total: int, most: int | None) -> Iterable[int]:
-    """All places, or `most` of them, spread evenly."""
-    if most is None or most >= total:
-        return range(total)
-    return (place * total // most for place in range(most))
-
-
-def _changes(dataset: Any, pool: Any, relation: Neighbours, most: int | None) -> Iterable[_Change]:
+def _changes(
+    dataset: Any, pool: Any, relation: Neighbours, most: int | None
+) -> Iterator[tuple[list[int], str]]:
+    """The rows of the pool that make up each neighbour, and what was changed."""
     size, column = _length(dataset), _column(pool, relation.unit)
     if column is not None:
-        units = _units(size, column, relation)
-        return [units[place] for place in _spread(len(units), most)]
-    different = _different(pool)
+        return _unit_changes(size, column, relation, most)
+    keys = [key_of(_row(pool, row)) for row in range(_length(pool))]
+    first: dict[Any, int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    different = list(first.values())
     if relation.relation == "add-remove":
         return (
-            _Change(size=size, without=frozenset((place,)), number=place)
+            ([*range(place), *range(place + 1, size)], f"record {place} removed")
             if place < size
-            else _Change(size=size, others=(different[place - size],))
+            else _with([different[place - size]], size)
             for place in _spread(size + len(different), most)
         )
-    keys = [key_of(_row(pool, row)) for row in range(_length(pool))]
     pairs = (divmod(place, len(different)) for place in _spread(size * len(different), most))
     return (
-        _Change(size=size, without=frozenset((row,)), others=(different[other],), number=row)
+        (
+            [*range(row), different[other], *range(row + 1, size)],
+            f"record {row} changed to {_named(different[other], size)}",
+        )
         for row, other in pairs
         if keys[row] != keys[different[other]]
     )
 
 
-def _units(size: int, column: Sequence[Any], relation: Neighbours) -> list[_Change]:
+def _unit_changes(
+    size: int, column: Sequence[Any], relation: Neighbours, most: int | None
+) -> Iterator[tuple[list[int], str]]:
     """All rows of a unit at once."""
     if relation.relation != "add-remove":
         raise InvalidParameter(
@@ -121,29 +98,34 @@ def _units(size: int, column: Sequence[Any], relation: Neighbours) -> list[_Chan
     rows: dict[Any, list[int]] = {}
     for row, unit in enumerate(column):
         rows.setdefault(key_of(unit), []).append(row)
-    if any(its[0] < size <= its[-1] for its in rows.values()):
+    units = list(rows.values())
+    if any(its[0] < size <= its[-1] for its in units):
         raise InvalidParameter(
             "records",
             problem=f"hold a {relation.unit} that is in the dataset",
             remedy="pass all rows of new ones",
         )
-    return [
-        _Change(size=size, without=frozenset(its), unit=relation.unit, number=number)
-        if its[0] < size
-        else _Change(size=size, others=tuple(its))
-        for number, its in enumerate(rows.values())
-    ]
+    return (
+        (sorted(set(range(size)).difference(units[number])), f"{relation.unit} {number} removed")
+        if units[number][0] < size
+        else _with(units[number], size)
+        for number in _spread(len(units), most)
+    )
+
+
+def _with(others: list[int], size: int) -> tuple[list[int], str]:
+    return [*range(size), *others], f"{_named(others[0], size)} added"
 
 
 def _named(row: int, size: int) -> str:
     return f"a copy of record {row}" if row < size else f"given record {row - size}"
 
 
-def _different(pool: Any) -> list[int]:
-    seen: dict[Any, int] = {}
-    for row in range(_length(pool)):
-        seen.setdefault(key_of(_row(pool, row)), row)
-    return list(seen.values())
+def _spread(total: int, most: int | None) -> Iterable[int]:
+    """All places, or `most` of them, spread evenly."""
+    if most is None or most >= total:
+        return range(total)
+    return (place * total // most for place in range(most))
 
 
 # ---------------------------------------------------------------- kinds of datasets
@@ -163,15 +145,10 @@ def _length(dataset: Any) -> int:
                 "dataset", problem="has columns of different lengths", remedy="pass a table"
             )
         return lengths.pop()
-    if isinstance(dataset, np.ndarray) and dataset.ndim == 0:
-        raise _no_dataset()
-    if isinstance(dataset, list | tuple | np.ndarray) or _library(dataset):
+    scalar = isinstance(dataset, np.ndarray) and dataset.ndim == 0
+    if not scalar and (isinstance(dataset, list | tuple | np.ndarray) or _library(dataset)):
         return len(dataset)
-    raise _no_dataset()
-
-
-def _no_dataset() -> WrongType:
-    return WrongType(
+    raise WrongType(
         "dataset",
         problem="is not a collection of records",
         remedy="pass a list, an array, a dictionary of columns or a frame, "
@@ -200,7 +177,6 @@ def _row(dataset: Any, row: int) -> Any:
 
 
 def _taken(dataset: Any, rows: list[int]) -> Any:
-    """The dataset of these rows, of the same kind."""
     if isinstance(dataset, Mapping):
         return {name: _taken(column, rows) for name, column in dataset.items()}
     match _library(dataset):

@@ -15,7 +15,7 @@ import ctypes
 import gc
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from types import FunctionType, MappingProxyType, ModuleType
@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from lastbit.audit.replay.hooks import Described, Hook, hooked
 from lastbit.audit.replay.primitives import spread_of
-from lastbit.audit.replay.recorder import Description, bound
+from lastbit.audit.replay.recorder import Call, Described, Hook, bound, hooked
 from lastbit.audit.replay.taint import Spread, SpreadRule
 from lastbit.errors import LastbitError
 from lastbit.exact import arb_of, rational, upper, working_precision
@@ -35,8 +34,8 @@ _MODULE = "numpy.random"
 _TYPES = ("Generator", "RandomState")
 _CENTRED = MappingProxyType({"loc": 0.0, "scale": 1.0, "size": None})
 _SCALED = MappingProxyType({"scale": 1.0, "size": None})
-_STANDARD: MappingProxyType[str, Any] = MappingProxyType({"size": None, "dtype": None, "out": None})
-_NOISE: MappingProxyType[str, tuple[str, MappingProxyType[str, Any]]] = MappingProxyType(
+_STANDARD: Mapping[str, Any] = MappingProxyType({"size": None, "dtype": None, "out": None})
+_NOISE: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "laplace": ("laplace", _CENTRED),
         "logistic": ("laplace", _CENTRED),
@@ -50,16 +49,10 @@ _NOISE: MappingProxyType[str, tuple[str, MappingProxyType[str, Any]]] = MappingP
     }
 )
 # arguments that say how many coins there are, or what is chosen from: no part of their law
-_COUNTS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "choice": ("a", "size"),
-        "permutation": ("x",),
-        "permuted": ("x",),
-        "rand": ("d0", "d1", "d2"),
-        "random": ("size",),
-        "random_sample": ("size",),
-        "shuffle": ("x",),
-    }
+_COUNTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"choice": ("a", "size"), "rand": ("d0", "d1", "d2")}
+    | dict.fromkeys(("permutation", "permuted", "shuffle"), ("x",))
+    | dict.fromkeys(("random", "random_sample"), ("size",))
 )
 _SILENT = frozenset({"seed", "get_state", "set_state", "bit_generator", "spawn"})
 
@@ -83,7 +76,6 @@ def hook_numpy(hook: Hook) -> Iterator[None]:
 
 @contextmanager
 def _methods(kind: type, hook: Hook) -> Iterator[None]:
-    """Exchange the methods of one type."""
     entries: dict[str, Any] = gc.get_referents(kind.__dict__)[0]
     originals = {
         name: method
@@ -165,43 +157,37 @@ class _Coins:
 def _describing(name: str) -> Described:
     noise = _NOISE.get(name)
 
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
-        if noise is None and name != "randn":
-            return _tossed(name, args, named)
-        law, names = noise or ("gaussian", _STANDARD)
-        given = bound({"self": None, **names}, args, named)
-        if given.get("out") is not None:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Call:
+        if name == "randn":
+            return _drawn("numpy randn", "gaussian", {"size": args[1:] or None})
+        given = None if noise is None else bound({"self": None, **noise[1]}, args, named)
+        if noise is None or given is None or given.get("out") is not None:
             return _tossed(name, args, named)
         del given["self"]
-        if name == "randn":
-            given = {"size": args[1:] or None}
-        return _drawn(f"numpy {name}", law, given)
+        return _drawn(f"numpy {name}", noise[0], given)
 
     return describe
 
 
-def _tossed(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Description:
+def _tossed(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Call:
     """Coins: `value` says how many, `parameters` all that shapes their law."""
     names = _COUNTS.get(name, ("size",))
     places = names if name in _COUNTS else ()
     counts = {**dict(zip(places, args[1:], strict=False)), **named}
-    return Description(
+    law = {key: value for key, value in named.items() if key not in names}
+    return Call(
         kind=f"numpy {name}",
-        value=[_many(counts[key]) for key in names if key in counts],
-        parameters=(
-            args[1 + len(places) :],
-            {key: value for key, value in named.items() if key not in names},
-        ),
+        # of a pool its length: the same coins choose the same places of it
+        value=[
+            len(count) if hasattr(count, "__len__") and not isinstance(count, tuple) else count
+            for count in (counts[key] for key in names if key in counts)
+        ],
+        parameters=(args[1 + len(places) :], law),
         coins=_Coins(args[0]),
     )
 
 
-def _many(pool: Any) -> Any:
-    """A pool as its length: the same coins choose the same places of it."""
-    return len(pool) if hasattr(pool, "__len__") and not isinstance(pool, tuple) else pool
-
-
-def _drawn(kind: str, law: str, given: dict[str, Any]) -> Description:
+def _drawn(kind: str, law: str, given: dict[str, Any]) -> Call:
     """Noise of a law: about its centre, if that is not 0, else tracked."""
     centre, scale, size = given.pop("loc", 0), given.get("scale", 1), given.get("size")
     try:
@@ -209,20 +195,16 @@ def _drawn(kind: str, law: str, given: dict[str, Any]) -> Description:
         shape = np.broadcast_shapes(*shapes)
     except (TypeError, ValueError):
         shape = ()  # numpy itself will refuse it
-    spread = _geometric(given["p"]) if "p" in given else _spread(law, scale, shape)
-    rule = SpreadRule(spread, shape)
+    wide = np.broadcast_to(scale, shape) if np.ndim(scale) else scale
+    spread = _geometric(given["p"]) if "p" in given else spread_of(law, wide)
     alone = not np.any(np.asarray(centre) != 0)
-    return Description(
+    return Call(
         kind=kind,
         value=centre,
         parameters=(*given.values(), shape),
-        rule=rule,
+        rule=SpreadRule(spread, shape),
         taint=spread if alone else None,
     )
-
-
-def _spread(law: str, scale: Any, shape: tuple[int, ...]) -> Spread:
-    return spread_of(law, np.broadcast_to(scale, shape) if np.ndim(scale) else scale)
 
 
 def _geometric(p: Any) -> Spread:
@@ -261,22 +243,18 @@ def hook_random(hook: Hook) -> Iterator[None]:
     module = sys.modules.get("random")
     with ExitStack() as stack:
         if module is not None:
-            for name, law, names in (
-                ("gauss", "gaussian", {"loc": 0.0, "scale": 1.0}),
-                ("normalvariate", "gaussian", {"loc": 0.0, "scale": 1.0}),
-            ):
+            for name in ("gauss", "normalvariate"):
                 function = module.Random.__dict__[name]
                 if isinstance(function, FunctionType):
-                    described = _library(name, law, names)
-                    stack.enter_context(hooked(function, described, hook))
+                    stack.enter_context(hooked(function, _library(name), hook))
         yield
 
 
-def _library(name: str, law: str, names: dict[str, Any]) -> Described:
-    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+def _library(name: str) -> Described:
+    def describe(args: tuple[Any, ...], named: dict[str, Any]) -> Call:
         spelled = {{"mu": "loc", "sigma": "scale"}.get(key, key): v for key, v in named.items()}
-        given = bound({"self": None, **names}, args, spelled)
+        given = bound({"self": None, "loc": 0.0, "scale": 1.0}, args, spelled)
         del given["self"]
-        return _drawn(f"random.{name}", law, given)
+        return _drawn(f"random.{name}", "gaussian", given)
 
     return describe

@@ -8,12 +8,12 @@ are its own affair. For mechanisms whose noise depends on the data (`SmoothStati
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial, wraps
 from itertools import zip_longest
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -30,8 +30,7 @@ from lastbit.audit.replay.distance import (
     bit_identical,
     distance,
 )
-from lastbit.audit.replay.hooks import Described
-from lastbit.audit.replay.recorder import Description, bound
+from lastbit.audit.replay.recorder import Call, Described, bound
 from lastbit.audit.replay.taint import Spread, SpreadRule
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, arb_of, positive, rational, root_below, upper, working_precision
@@ -39,24 +38,10 @@ from lastbit.mechanisms import AboveThreshold, AboveThresholdSession
 from lastbit.privacy import ZCDP, ApproxDP, Guarantee, PureDP
 
 _MECHANISMS = (
-    "AboveThreshold",
-    "Exponential",
-    "ExponentialQuantile",
-    "Gaussian",
-    "Histogram",
-    "Laplace",
-    "PermuteAndFlip",
-    "PlanarLaplace",
-    "PolarLaplace",
-    "ProposeTestRelease",
-    "RandomizedResponse",
-    "ReportNoisyMax",
-    "RoundedLaplace",
-    "SmoothNoise",
-    "SmoothStatistic",
-    "Snapping",
-    "StableValue",
-    "ThresholdedHistogram",
+    *("AboveThreshold", "Exponential", "ExponentialQuantile", "Gaussian", "Histogram", "Laplace"),
+    *("PermuteAndFlip", "PlanarLaplace", "PolarLaplace", "ProposeTestRelease"),
+    *("RandomizedResponse", "ReportNoisyMax", "RoundedLaplace", "SmoothNoise", "SmoothStatistic"),
+    *("Snapping", "StableValue", "ThresholdedHistogram"),
 )
 # draws that are not tracked: their outcome is kept, and a change of their law has no known price
 _DRAWS = ("bernoulli_exp", "planar_laplace", "uniform_below")
@@ -67,7 +52,10 @@ def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
     found: list[tuple[Any, Described]] = [
         # kinds that share one function are hooked once: the call says which it is
         *dict.fromkeys((getattr(mechanisms, name).release, _release) for name in _MECHANISMS),
-        (mechanisms.ThresholdedHistogram.release_arrays, _RELEASE_ARRAYS),
+        (
+            mechanisms.ThresholdedHistogram.release_arrays,
+            _by_name(_release_arrays, self=None, keys=None, counts=None),
+        ),
         (AboveThreshold.start, _start),
         (AboveThresholdSession.ask, _by_name(_ask, self=None, value=None)),
         *((getattr(sampling, name), _draw(name)) for name in _DRAWS),
@@ -87,7 +75,7 @@ def our_primitives() -> Iterator[tuple[FunctionType, Described]]:
         yield function, describe
 
 
-def _by_name(make: Callable[[dict[str, Any]], Description], **names: Any) -> Described:
+def _by_name(make: Callable[[dict[str, Any]], Call], **names: Any) -> Described:
     """What describes a call by its arguments; `names` gives their order and defaults."""
     return lambda args, named: make(bound(names, args, named))
 
@@ -95,13 +83,13 @@ def _by_name(make: Callable[[dict[str, Any]], Description], **names: Any) -> Des
 # ---------------------------------------------------------------- mechanisms
 
 
-def _release(args: tuple[Any, ...], named: dict[str, Any]) -> Description | None:
+def _release(args: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
     size = args[2] if len(args) > 2 else named.get("size")
     values = [*args[1:2], *(value for key, value in named.items() if key != "size")]
     if not args or not values:
         return None  # the mechanism itself will refuse it
     kinds = (kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in _MECHANISMS)
-    return Description(
+    return Call(
         kind=f"{next(kinds, 'mechanism')}.release",
         value=values[0],
         parameters=(args[0], size),
@@ -117,33 +105,29 @@ def _count(size: Any) -> int:
         return 1  # the mechanism itself will refuse it
 
 
-_RELEASE_ARRAYS = _by_name(
-    lambda given: Description(
+def _release_arrays(given: dict[str, Any]) -> Call:
+    return Call(
         kind="ThresholdedHistogram.release_arrays",
         value=(np.asarray(given["keys"]), np.asarray(given["counts"])),
         parameters=given["self"],
         rule=MechanismRule(given["self"]),
         release=True,
-    ),
-    self=None,
-    keys=None,
-    counts=None,
-)
+    )
 
 
-def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Description:
+def _start(args: tuple[Any, ...], named: dict[str, Any]) -> Call:
     rule = MechanismRule(args[0])
-    return Description(kind="AboveThreshold.start", parameters=args[0], rule=rule, release=True)
+    return Call(kind="AboveThreshold.start", parameters=args[0], rule=rule, release=True)
 
 
-def _ask(given: dict[str, Any]) -> Description:
+def _ask(given: dict[str, Any]) -> Call:
     session, value = given["self"], given["value"]
 
     def instead(answer: bool) -> None:
         session._mechanism.lattice.steps_of(value)  # refuses what it would have refused
         session._left -= answer
 
-    return Description(
+    return Call(
         kind="AboveThreshold.ask", value=value, group=session, instead=instead, release=True
     )
 
@@ -163,15 +147,15 @@ def spread_of(law: Any, scale: Any, *, whole: bool = False) -> Spread:
 
 
 def _noise(name: str, law: str) -> Described:
-    def made(given: dict[str, Any]) -> Description:
+    def made(given: dict[str, Any]) -> Call:
         spread = spread_of(law, given["scale"], whole=True)
         parameters = (given["scale"], given["size"])
-        return Description(kind=name, value=0, parameters=parameters, taint=spread)
+        return Call(kind=name, value=0, parameters=parameters, taint=spread)
 
     return _by_name(made, scale=None, size=None)
 
 
-def _gaussian(given: dict[str, Any]) -> Description:
+def _gaussian(given: dict[str, Any]) -> Call:
     spread = spread_of("gaussian", given["standard_deviation"], whole=True)
     if given["variance"] is not None:
         variance = spread_of("gaussian", given["variance"])
@@ -179,43 +163,43 @@ def _gaussian(given: dict[str, Any]) -> Description:
         # a root rounded down, so that the cost is rounded up
         spread = Spread(law=variance.law, scale=root_below(variance.scale), whole=True)
     parameters = tuple(given.values())
-    return Description(kind="discrete_gaussian", value=0, parameters=parameters, taint=spread)
+    return Call(kind="discrete_gaussian", value=0, parameters=parameters, taint=spread)
 
 
 def _draw(name: str) -> Described:
-    return lambda args, named: Description(kind=name, value=(args, named), rule=_NoPrice())
+    return lambda args, named: Call(kind=name, value=(args, named), rule=_Rule(_unpriced))
 
 
 @dataclass(frozen=True, slots=True)
-class _NoPrice:
-    def observed(self, here: Any, there: Any) -> Observed:
-        return Observed(distance=Fraction(0), costs=() if bit_identical(here, there) else None)
+class _Rule:
+    """A rule that is a function."""
+
+    observed: Callable[[Any, Any], Observed]
+
+
+def _unpriced(here: Any, there: Any) -> Observed:
+    return Observed(distance=Fraction(0), costs=() if bit_identical(here, there) else None)
 
 
 def _chance(name: str, first: str) -> Described:
-    def made(given: dict[str, Any]) -> Description:
-        rule = _ByProbabilities(_count(given["size"]))
-        return Description(kind=name, value=given[first], parameters=given["size"], rule=rule)
+    def made(given: dict[str, Any]) -> Call:
+        rule = _Rule(partial(_by_probabilities, _count(given["size"])))
+        return Call(kind=name, value=given[first], parameters=given["size"], rule=rule)
 
     return _by_name(made, **{first: None, "size": None})
 
 
-@dataclass(frozen=True, slots=True)
-class _ByProbabilities:
+def _by_probabilities(releases: int, here: Any, there: Any) -> Observed:
     """Theorem  a draw from finitely many costs the largest logarithm of a ratio of chances."""
-
-    releases: int
-
-    def observed(self, here: Any, there: Any) -> Observed:
-        one, other = _probabilities(here), _probabilities(there)
-        if one == other:
-            return Observed(distance=Fraction(0))
-        pairs = [(a, b) for a, b in zip_longest(one, other, fillvalue=Fraction(0)) if a != b]
-        if not all(a and b for a, b in pairs):
-            return Observed(distance=math.inf, costs=(PureDP(math.inf),))
-        with working_precision(128):
-            loss = Fraction(upper(arb_of(max(max(a / b, b / a) for a, b in pairs)).log()))
-        return Observed(distance=loss, costs=(PureDP(loss * self.releases),))
+    one, other = _probabilities(here), _probabilities(there)
+    if one == other:
+        return Observed(distance=Fraction(0))
+    pairs = [(a, b) for a, b in zip_longest(one, other, fillvalue=Fraction(0)) if a != b]
+    if not all(a and b for a, b in pairs):
+        return Observed(distance=math.inf, costs=(PureDP(math.inf),))
+    with working_precision(128):
+        loss = Fraction(upper(arb_of(max(max(a / b, b / a) for a, b in pairs)).log()))
+    return Observed(distance=loss, costs=(PureDP(loss * releases),))
 
 
 def _probabilities(given: Any) -> list[Fraction]:
@@ -226,34 +210,30 @@ def _probabilities(given: Any) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
-@dataclass(frozen=True, slots=True)
-class _ByExponents:
+def _by_exponents(rate: Any, releases: int, here: Any, there: Any) -> Observed:
     """Theorem  exponents that move by at most d change each weight, and their sum, by exp(d)."""
-
-    rate: Any
-    releases: int
-
-    def observed(self, here: Any, there: Any) -> Observed:
-        far = distance(here, there, "Linf")
-        if far == math.inf:
-            return Observed(distance=far, costs=(PureDP(math.inf),))
-        loss = 2 * Fraction(far) * rational(self.rate) * self.releases
-        return Observed(distance=far, costs=(PureDP(loss),))
+    far = distance(here, there, "Linf")
+    if far == math.inf:
+        return Observed(distance=far, costs=(PureDP(math.inf),))
+    return Observed(distance=far, costs=(PureDP(2 * Fraction(far) * rational(rate) * releases),))
 
 
-def _choice_exp(given: dict[str, Any]) -> Description:
+def _choice_exp(given: dict[str, Any]) -> Call:
     rate, size = given["rate"], given["size"]
-    rule = _ByExponents(rate, _count(size))
-    value = given["exponents"]
-    return Description(kind="choice_exp", value=value, parameters=(rate, size), rule=rule)
+    return Call(
+        kind="choice_exp",
+        value=given["exponents"],
+        parameters=(rate, size),
+        rule=_Rule(partial(_by_exponents, rate, _count(size))),
+    )
 
 
-def _rounded(given: dict[str, Any]) -> Description:
+def _rounded(given: dict[str, Any]) -> Call:
     location, size = given.pop("location"), given["size"]
     law = given["law"] if given["law"] in ("laplace", "gaussian") else "unknown"
     shape = size if isinstance(size, tuple) else () if size is None else (_count(size),)
     rule = SpreadRule(spread_of(law, given["scale"]), shape)
-    return Description(kind="rounded", value=location, parameters=tuple(given.values()), rule=rule)
+    return Call(kind="rounded", value=location, parameters=tuple(given.values()), rule=rule)
 
 
 # ---------------------------------------------------------------- declared by the program
@@ -274,7 +254,7 @@ class _Declaration:
     numbers: Mapping[str, Number]
     """Sensitivity, and epsilon (and delta) or rho; a name stands for the argument of that name."""
 
-    def described(self, args: tuple[Any, ...], named: dict[str, Any]) -> Description:
+    def described(self, args: tuple[Any, ...], named: dict[str, Any]) -> Call:
         given = self.signature.bind(*args, **named)
         given.apply_defaults()
         values = dict(given.arguments)
@@ -283,23 +263,21 @@ class _Declaration:
             name: positive(values[str(of)] if _is_name(of) else of, name)
             for name, of in self.numbers.items()
         }
-        sensitivity = numbers.pop("sensitivity")
-        return Description(
+        guarantee: Guarantee
+        if "rho" in numbers:
+            guarantee = ZCDP(numbers["rho"])
+        elif "delta" in numbers:
+            guarantee = ApproxDP(numbers["epsilon"], numbers["delta"])
+        else:
+            guarantee = PureDP(numbers["epsilon"])
+        sensitivity = numbers["sensitivity"]
+        return Call(
             kind=self.name,
             value=values[self.protected],
             parameters={name: value for name, value in values.items() if name not in hidden},
-            rule=Declared(norm=self.norm, sensitivity=sensitivity, guarantee=_guarantee(**numbers)),
+            rule=Declared(norm=self.norm, sensitivity=sensitivity, guarantee=guarantee),
             release=True,
         )
-
-
-def _guarantee(
-    epsilon: Fraction | None = None, delta: Fraction | None = None, rho: Fraction | None = None
-) -> Guarantee:
-    if rho is not None:
-        return ZCDP(rho)
-    assert epsilon is not None  # `noise` refuses neither
-    return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
 def noise(
@@ -358,7 +336,7 @@ def noise(
                 remedy="pass a number, or the name of an argument",
             )
 
-        @functools.wraps(function)
+        @wraps(function)
         def declared(*args: Any, **named: Any) -> Any:
             return _through(function, declaration, args, named)
 

@@ -1,4 +1,10 @@
-"""Recording a program: the tape of its calls, who writes it, and who answers from it and compares.
+"""Recording a program: hooks on its calls, the tape of them, who writes it, who answers from it.
+
+A Python function keeps its identity when its `__code__` is exchanged: names imported earlier, bound
+methods and default arguments all lead to it, and so to the listener. Types written in C have no
+such code; for them the entry in the type's own dictionary is exchanged (`numpy_generators.py`).
+Hooks are seen by the whole process. Only calls made in the recording thread reach the listener;
+those of other threads go through as if nothing had happened, and are counted.
 
 A tape holds the inputs of the noise primitives, which are as secret as the data: nothing prints
 them.
@@ -9,72 +15,160 @@ from __future__ import annotations
 import copy
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from types import FrameType, MappingProxyType, TracebackType
-from typing import Any, Protocol
+from types import FrameType, FunctionType, MappingProxyType, TracebackType
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.replay.distance import Observed, bit_identical, shifts
 from lastbit.audit.replay.findings import Finding, Kind, Replay, composed
-from lastbit.audit.replay.hooks import Described
 from lastbit.audit.replay.taint import Source, Spread, plain, tainted
 from lastbit.errors import InvalidParameter, LastbitError, WrongType
 from lastbit.privacy import Guarantee, PureDP
 
 _LIBRARIES = frozenset({"lastbit", "numpy", "pandas", "polars", "scipy"})
 _NOTHING = object()
+_HERE = "the hook of lastbit.audit"
+_LISTENING = threading.Lock()
 ADDED = "added noise"
 
 
 class Rule(Protocol):
     """How far two inputs of a primitive are apart, and what that costs."""
 
-    def observed(self, here: Any, there: Any) -> Observed:
-        """From the input on one dataset to that on its neighbour."""
-        ...
+    def observed(self, here: Any, there: Any) -> Observed: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Description:
-    """A call before it is made: what it protects, and by which parameters.
+class Call:
+    """One call of a primitive: what it protects, and by which parameters; never shown.
 
     `taint` is the law of a draw that is tracked until it is added to something (`taint.py`), and
     None for an output that is left as it is. `coins` draws the same coins again for another input,
-    where the output is not a release. `group` is the session that a question belongs to, `instead`
-    what a replay does in place of the call. `release` says that the call is a whole mechanism:
-    only its output leaves it.
+    where the output is not a release; `state` is where they stood. `group` is the session that a
+    question belongs to, on a tape the number of the call that started it, `instead` what a replay
+    does in place of the call. `release` says that the call is a whole mechanism: only its output
+    leaves it. Where it was made, and its output, are known on a tape only.
     """
 
     kind: str
     value: Any = field(default=None, repr=False)
     parameters: Any = field(default=None, repr=False)
-    rule: Rule | None = None
-    taint: Any = None
+    rule: Rule | None = field(default=None, repr=False)
+    taint: Any = field(default=None, repr=False)
     coins: Any = field(default=None, repr=False)
     group: Any = field(default=None, repr=False)
-    instead: Any = None
+    instead: Any = field(default=None, repr=False)
     release: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Call:
-    """One call of a primitive: where, what kind, and, never shown, its input and output."""
-
-    kind: str
-    where: str
-    value: Any = field(repr=False)
-    parameters: Any = field(repr=False)
-    output: Any = field(repr=False)
-    rule: Rule | None = field(repr=False)
-    taint: Any = field(default=None, repr=False)
+    where: str = ""
+    output: Any = field(default=None, repr=False)
     state: Any = field(default=None, repr=False)
-    group: int | None = field(default=None, repr=False)
-    release: bool = False
+
+
+Described: TypeAlias = Callable[[tuple[Any, ...], dict[str, Any]], Call | None]
+"""What a primitive makes of the arguments of a call; None if it is not one of ours."""
+
+
+# ---------------------------------------------------------------- hooks
+
+
+class Hook:
+    """Where calls arrive: at one thread's listener, or past it."""
+
+    __slots__ = ("_depth", "_thread", "elsewhere", "listener")
+
+    def __init__(self) -> None:
+        self.listener: Recorder | Replayer | None = None
+        self.elsewhere = 0
+        self._thread = threading.get_ident()
+        self._depth = 0
+
+    def called(
+        self, original: Callable[..., Any], describe: Described, args: Any, named: Any
+    ) -> Any:
+        """Tell the listener, unless the call is part of one it was told of already."""
+        if threading.get_ident() != self._thread:
+            self.elsewhere += 1
+            return original(*args, **named)
+        if self.listener is None or self._depth:
+            return original(*args, **named)
+        self._depth += 1
+        try:
+            return self.listener.on_call(original, describe, args, named)
+        finally:
+            self._depth -= 1
+
+
+def dispatched(called: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Where exchanged code leads."""
+    return called(args, named)
+
+
+def _template(*args: Any, **named: Any) -> Any:
+    # inside, since this code runs with the globals of the function that was exchanged
+    from lastbit.audit.replay.recorder import dispatched
+
+    return dispatched("the hook of lastbit.audit", args, named)
+
+
+@contextmanager
+def hooked(function: FunctionType, describe: Described, hook: Hook) -> Iterator[None]:
+    """Lead every call of a function to the hook, inside the `with` block.
+
+    >>> def double(x, *, times=2):
+    ...     return times * x
+    >>> class Loud:
+    ...     def on_call(self, original, describe, args, named):
+    ...         return original(*args, **named) + 1000
+    >>> hook, alias = Hook(), double
+    >>> hook.listener = Loud()
+    >>> with hooked(double, lambda args, named: None, hook):
+    ...     alias(21)
+    1042
+    >>> alias(21)
+    42
+    """
+    code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
+    if code.co_freevars:
+        raise InvalidParameter(
+            "function", problem="is a closure", remedy="decorate it with lastbit.audit.noise"
+        )
+    original = FunctionType(code, function.__globals__, function.__name__, defaults)
+    original.__kwdefaults__ = named
+    called, template = partial(hook.called, original, describe), _template.__code__
+    constants = tuple(called if known == _HERE else known for known in template.co_consts)
+    try:
+        function.__code__ = template.replace(co_consts=constants, co_name=code.co_name)
+        yield
+    finally:
+        function.__code__ = code
+        function.__defaults__ = defaults
+        function.__kwdefaults__ = named
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[ExitStack]:
+    """A stack of exchanges, undone in reverse order whatever happens; never two in a process."""
+    if not _LISTENING.acquire(blocking=False):
+        raise InvalidParameter(
+            "record", problem="is going on already", remedy="end the other `with` block first"
+        )
+    try:
+        with ExitStack() as stack:
+            yield stack
+    finally:
+        _LISTENING.release()
+
+
+# ---------------------------------------------------------------- the tape
 
 
 class Tape:
@@ -114,7 +208,6 @@ class Tape:
         return sum(call.kind != ADDED for call in self._calls)
 
     def add(self, call: Call) -> int:
-        """Note a call; its number is returned."""
         self._calls.append(call)
         return len(self._calls) - 1
 
@@ -166,38 +259,27 @@ def copied(value: Any) -> Any:
 def place() -> str:
     """File and line of the innermost code that is the program's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if _foreign(frame):
-            return f"{_relative(frame.f_code.co_filename)}:{frame.f_lineno}"
+    while frame is not None and not (found := _line(frame, frame.f_lineno)):
         frame = frame.f_back
-    return "unknown place"
+    return found if frame is not None else "unknown place"
 
 
 def place_of(traceback: TracebackType | None) -> str:
     """The same for an error: where the program's own code met it."""
-    found = "unknown place"
+    found = ""
     while traceback is not None:
-        if _foreign(traceback.tb_frame):
-            found = f"{_relative(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}"
+        found = _line(traceback.tb_frame, traceback.tb_lineno) or found
         traceback = traceback.tb_next
-    return found
+    return found or "unknown place"
 
 
-def _foreign(frame: FrameType) -> bool:
-    """Code of the program: a library that passes noise on is not where it was asked for."""
-    if frame.f_code.co_filename.startswith("<frozen"):
-        return False
-    module = str(frame.f_globals.get("__name__", ""))
-    return module.partition(".")[0] not in _LIBRARIES
-
-
-def _relative(file: str) -> str:
-    """Relative to where one stands, if it is below."""
-    path = Path(file)
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return file
+def _line(frame: FrameType, number: int) -> str:
+    """File, relative to where one stands, and line; nothing in a library that passes noise on."""
+    file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", ""))
+    if file.startswith("<frozen") or module.partition(".")[0] in _LIBRARIES:
+        return ""
+    path, here = Path(file), Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else file}:{number}"
 
 
 def bound(
@@ -234,28 +316,22 @@ class Recorder:
         self, original: Callable[..., Any], describe: Described, args: Any, named: Any
     ) -> Any:
         """Make the call, note it, hand on what it gave."""
-        call: Description | None = describe(args, named)
+        call = describe(args, named)
         if call is None:
             return original(*args, **named)
-        value, parameters = copied(plain(call.value)), copied(plain(call.parameters))
-        state = call.coins.state() if call.coins is not None else None
-        where = place()
-        output = original(*args, **named)
-        group = _started(self._groups, call.group) if call.group is not None else None
-        number = self.tape.add(
-            Call(
-                kind=call.kind,
-                where=where,
-                value=value,
-                parameters=parameters,
-                output=None if call.coins is not None else copied(output),
-                rule=call.rule,
-                taint=call.taint,
-                state=state,
-                group=group,
-                release=call.release,
-            )
+        noted = replace(
+            call,
+            where=place(),
+            value=copied(plain(call.value)),
+            parameters=copied(plain(call.parameters)),
+            state=call.coins.state() if call.coins is not None else None,
         )
+        output = original(*args, **named)
+        if call.coins is None:
+            noted = replace(noted, output=copied(output))
+        if call.group is not None:
+            noted = replace(noted, group=_started(self._groups, call.group))
+        number = self.tape.add(replace(noted, coins=None, instead=None))
         if call.kind.endswith(".start"):
             self._groups[id(output)] = (output, number)  # kept, so that its id stays its own
         if call.taint is None:
@@ -265,16 +341,9 @@ class Recorder:
     def added(self, source: Source, index: Any, value: Any, output: Any) -> Any:
         """Note what noise was added to."""
         if self.open:
-            self.tape.add(
-                Call(
-                    kind=ADDED,
-                    where=place(),
-                    value=copied(value),
-                    parameters=(source.draw, index.tolist(), source.factor, source.spread),
-                    output=copied(output),
-                    rule=None,
-                )
-            )
+            how = (source.draw, index.tolist(), source.factor, source.spread)
+            call = Call(kind=ADDED, where=place(), value=copied(value), parameters=how)
+            self.tape.add(replace(call, output=copied(output)))
         return output
 
 
@@ -310,12 +379,16 @@ class Replayer:
         self, original: Callable[..., Any], describe: Described, args: Any, named: Any
     ) -> Any:
         """Let the call be refused if it must be, and else answer from the tape."""
-        here: Description | None = describe(args, named)
+        here = describe(args, named)
         if here is None:
             return original(*args, **named)
         number, call = self._expected(here.kind, release=here.release)
+        same = _same_parameters(call.parameters, plain(here.parameters))
         if here.coins is not None:
-            self._compare_coins(call, here)
+            # the same bits fall as other coins, if their number or their law has changed
+            if not same:
+                self._unpriced.append(call.kind)
+            self._uncoupled |= not same or not bit_identical(call.value, plain(here.value))
             here.coins.restore(call.state)
             return original(*args, **named)
         output = None
@@ -323,7 +396,7 @@ class Replayer:
             here.instead(call.output)
         else:
             output = original(*args, **named)  # a refusal is a fact about the data: let it out
-        if not _same_parameters(call.parameters, plain(here.parameters)):
+        if not same:
             self.find("parameters", call.where, f"the parameters of {call.kind} change")
         if call.kind.endswith(".start"):
             self._groups[id(output)] = (output, number)
@@ -336,14 +409,6 @@ class Replayer:
         if call.taint is None:
             return answer
         return tainted(answer, Source(listener=self, draw=number, spread=call.taint))
-
-    def _compare_coins(self, call: Call, here: Description) -> None:
-        """The same bits fall as other coins, if their number or their law has changed."""
-        if not _same_parameters(call.parameters, plain(here.parameters)):
-            self._unpriced.append(call.kind)
-            self._uncoupled = True
-        elif not bit_identical(call.value, plain(here.value)):
-            self._uncoupled = True
 
     def _expected(self, kind: str, *, release: bool = False) -> tuple[int, Call]:
         number = self._next
@@ -361,7 +426,7 @@ class Replayer:
         self.find("control flow", place(), problem)
         raise Diverged
 
-    def _measure(self, number: int, call: Call, here: Description) -> None:
+    def _measure(self, number: int, call: Call, here: Call) -> None:
         value = plain(here.value)
         if here.group is not None:
             start = _started(self._groups, here.group)
@@ -381,23 +446,29 @@ class Replayer:
             little = allowed is not None and move.distance <= allowed * (1 + Fraction(1, 1 << 40))
             problem = f"{call.kind}: {move.why}{', by a rounding' * little}"
             self.find("sensitivity", call.where, problem, move.distance, allowed)
-        if move.costs is None:
-            self._unpriced.append(call.kind)
-            self._uncoupled = True
-        else:
-            self._charge(move.costs, move.declared, getattr(call.rule, "spread", None))
+        self._uncoupled |= move.costs is None
+        self._charge(call.kind, move.costs, move.declared, getattr(call.rule, "spread", None))
 
     def _charge(
         self,
-        costs: tuple[Guarantee, ...],
+        kind: str,
+        costs: tuple[Guarantee, ...] | None,
         declared: tuple[Guarantee, ...] | None = None,
         spread: Spread | None = None,
     ) -> None:
         """At the distances seen, and as the mechanisms declare it: either is a bound."""
+        if costs is None:
+            self._unpriced.append(kind)
+            return
         self._costs += costs
         self._declared += costs if declared is None else declared
         real = spread is not None and spread.law == "gaussian" and not spread.whole
         self._gaussian &= real or not costs
+
+    def _lost(self, kind: Kind, where: str, problem: str) -> None:
+        """A finding after which nothing is private."""
+        self.find(kind, where, problem)
+        self._charge(ADDED, (PureDP(math.inf),))
 
     def find(
         self,
@@ -437,8 +508,7 @@ class Replayer:
         flat = index.ravel().tolist()
         moved = shifts(call.value, plain(value), index.shape)
         if moved is None:
-            self.find("sensitivity", call.where, "the value under the noise is not finite")
-            self._charge((PureDP(math.inf),))
+            self._lost("sensitivity", call.where, "the value under the noise is not finite")
         else:
             np.add.at(self._used(draw), flat, 1)
             entries = self._shifts.setdefault(draw, {})
@@ -502,8 +572,7 @@ class Replayer:
         """The cost of one draw: every entry may be shifted by one amount only."""
         call = self.tape[draw]
         if centre is None:
-            self.find("sensitivity", call.where, "the centre of the noise is not finite")
-            self._charge((PureDP(math.inf),))
+            self._lost("sensitivity", call.where, "the centre of the noise is not finite")
             return
         total: dict[int, Fraction] = {}
         entries = self._shifts.get(draw, {})
@@ -515,16 +584,11 @@ class Replayer:
             if len(moved) > 1 or (draw in self._mixed and any(moved)):
                 where = self._wheres.get(draw, call.where)
                 self._uncoupled |= draw in self._shared  # two sums of noises may be priced better
-                self.find("reuse", where, f"one draw of {call.kind} covers different values")
-                self._charge((PureDP(math.inf),))
+                self._lost("reuse", where, f"one draw of {call.kind} covers different values")
                 return
             total[entry] = moved.pop()
         spread: Spread = self._spreads.get(draw, call.taint)
-        costs = spread.cost(total)
-        if costs is None:
-            self._unpriced.append(call.kind)
-        else:
-            self._charge(costs, spread=spread)
+        self._charge(call.kind, spread.cost(total), spread=spread)
 
 
 def _started(groups: dict[int, tuple[Any, int]], session: Any) -> int:

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 
 from lastbit.audit.replay.distance import Declared, bit_identical
-from lastbit.audit.replay.findings import Finding, Replay, a_little_more, claim_of, keeps
-from lastbit.audit.replay.hooks import Hook, hooked, one_at_a_time
+from lastbit.audit.replay.findings import Finding, Kind, Replay, a_little_more, claim_of, keeps
 from lastbit.audit.replay.neighbours import Neighbour, neighbours as neighbours_of
 from lastbit.audit.replay.numpy_generators import (
     hook_numpy,
@@ -40,11 +40,14 @@ from lastbit.audit.replay.primitives import declared_primitives, our_primitives
 from lastbit.audit.replay.recorder import (
     Call,
     Diverged,
+    Hook,
     Recorder,
     Replayer,
     Tape,
     Unmeasurable,
     copied,
+    hooked,
+    one_at_a_time,
     place_of,
 )
 from lastbit.errors import InvalidParameter, WrongType
@@ -119,12 +122,6 @@ def replay(program: Program, neighbour: Any, tape: Tape) -> Replay:
     anything from run to run.
     """
     _check_program(program)
-    _check_tape(tape)
-    with _listening() as hook:
-        return _replayed(program, neighbour, tape, hook)
-
-
-def _check_tape(tape: object) -> None:
     if not isinstance(tape, Tape):
         raise WrongType("tape", problem="is not a tape", remedy="pass what record() gave")
     if not tape.complete:
@@ -132,6 +129,8 @@ def _check_tape(tape: object) -> None:
             "tape", problem="is not complete", remedy="end its `with` block without an error first"
         )
     _ = tape.output  # refuses a tape without one
+    with _listening() as hook:
+        return _replayed(program, neighbour, tape, hook)
 
 
 def _check_program(program: object) -> None:
@@ -159,12 +158,11 @@ def _replayed(program: Program, neighbour: Any, tape: Tape, hook: Hook) -> Repla
 def _run(program: Program, neighbour: Any, replayer: Replayer, hook: Hook) -> Replay:
     before, state = hook.elsewhere, library_state()
     set_library_state(replayer.tape.library_state)
-    ended: Finding | None = None
+    found = None
     hook.listener = replayer
     try:
         output: Any = program(copied(neighbour))
         output = list(output) if isinstance(output, Iterator) else output
-        found = None
     except Unmeasurable as refusal:
         raise refusal.error from None
     except Diverged:
@@ -181,9 +179,13 @@ def _run(program: Program, neighbour: Any, replayer: Replayer, hook: Hook) -> Re
     if found is None:
         found = replayer.finish(output)
     if hook.elsewhere != before:
-        problem = "noise is drawn in another thread"
-        ended = Finding(kind="unfollowed", where="another thread", problem=problem, certain=False)
-    return found if ended is None else replace(found, findings=(*found.findings, ended))
+        elsewhere = _unsure("noise is drawn in another thread", where="another thread")
+        found = replace(found, findings=(*found.findings, elsewhere))
+    return found
+
+
+def _unsure(problem: str, where: str = "the whole program", kind: Kind = "unfollowed") -> Finding:
+    return Finding(kind=kind, where=where, problem=problem, certain=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,6 @@ class ProgramAudit:
 
     @property
     def clean(self) -> bool:
-        """Whether no neighbour showed anything."""
         return not self.findings
 
     @property
@@ -270,7 +271,10 @@ def audit_program(
     with _listening() as hook:
         again = _replayed(program, dataset, tape, hook)
         if not _quiet(again):
-            return _not_repeatable(tape, promised, again)
+            where = again.findings[0].where if again.findings else "the whole program"
+            problem = "the same dataset and the same noise give another run: "
+            finding = _unsure(problem + "something is not recorded", where=where)
+            return ProgramAudit(findings=(finding,), calls=tape.calls, tried=0, claim=promised)
         for neighbour in chosen:
             tried += 1
             result = _replayed(program, neighbour.dataset, tape, hook)
@@ -299,20 +303,19 @@ def audit_program(
 
 
 def _quiet(found: Replay) -> bool:
-    """Whether nothing was seen to move."""
     return found.clean and keeps(PureDP(0), found.cost)
 
 
 def _beyond(claim: Guarantee | None, found: Replay) -> Iterator[Finding]:
     """What a neighbour says against the claim."""
-    where = "the whole program"
-    if claim is not None and not found.within(claim):
+    if claim is None:
+        return
+    if not found.within(claim):
         rounding = ", by a rounding" if found.within(a_little_more(claim)) else ""
-        problem = f"the releases together cost more than the claim{rounding}"
-        yield Finding(kind="cost", where=where, problem=problem, certain=False)
-    if claim is not None and found.unpriced:
-        problem = f"the cost of {', '.join(found.unpriced)} is not known, so nor is the claim"
-        yield Finding(kind="unfollowed", where=where, problem=problem, certain=False)
+        yield _unsure(f"the releases together cost more than the claim{rounding}", kind="cost")
+    if found.unpriced:
+        names = ", ".join(found.unpriced)
+        yield _unsure(f"the cost of {names} is not known, so nor is the claim")
 
 
 def _collect(found: dict[Finding, Finding], new: Finding, change: str, *, sure: bool) -> None:
@@ -374,21 +377,9 @@ def _chosen(
     )
 
 
-def _not_repeatable(tape: Tape, claim: Guarantee | None, found: Replay) -> ProgramAudit:
-    """On the same dataset, with the same noise, the program did something else."""
-    problem = "the same dataset and the same noise give another run: something is not recorded"
-    where = found.findings[0].where if found.findings else "the whole program"
-    finding = Finding(kind="unfollowed", where=where, problem=problem, certain=False)
-    return ProgramAudit(findings=(finding,), calls=tape.calls, tried=0, claim=claim)
-
-
 def _size(cost: tuple[Guarantee, ...]) -> tuple[Loss, Loss]:
     """For finding the costliest neighbour: epsilons, then rhos."""
-    epsilon: Loss = Fraction(0)
-    rho: Loss = Fraction(0)
-    for part in cost:
-        if isinstance(part, ZCDP):
-            rho = plus(rho, part.rho)
-        else:
-            epsilon = plus(epsilon, part.epsilon)
-    return epsilon, rho
+    nothing: Loss = Fraction(0)
+    rhos = (part.rho for part in cost if isinstance(part, ZCDP))
+    epsilons = (part.epsilon for part in cost if not isinstance(part, ZCDP))
+    return reduce(plus, epsilons, nothing), reduce(plus, rhos, nothing)

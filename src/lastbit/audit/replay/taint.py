@@ -45,7 +45,6 @@ class Spread:
     whole: bool = False
 
     def at(self, index: int) -> Fraction:
-        """The scale of one entry."""
         return self.scale[index] if isinstance(self.scale, tuple) else self.scale
 
     def cost(self, shifts: Mapping[int, Fraction]) -> tuple[Guarantee, ...] | None:
@@ -105,7 +104,6 @@ class Source:
     others: frozenset[int] = frozenset()
 
     def times(self, factor: Fraction) -> Source:
-        """The same draw, stretched."""
         return replace(self, factor=self.factor * factor)
 
 
@@ -226,23 +224,19 @@ class _Scalar:
         noise.source, noise.index = source, index
         return noise
 
-    def __add__(self, other: Any) -> Any:
-        return _added(self, other, operator.add)
+    def _sum(self, other: Any, operation: Any, *, reflected: bool = False) -> Any:
+        one, two = (other, self) if reflected else (self, other)
+        return _added(one, two, operation)
 
-    def __radd__(self, other: Any) -> Any:
-        return _added(other, self, operator.add)
-
-    def __sub__(self, other: Any) -> Any:
-        return _added(self, other, operator.sub)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _added(other, self, operator.sub)
+    __add__ = partialmethod(_sum, operation=operator.add)
+    __radd__ = partialmethod(_sum, operation=operator.add, reflected=True)
+    __sub__ = partialmethod(_sum, operation=operator.sub)
+    __rsub__ = partialmethod(_sum, operation=operator.sub, reflected=True)
 
     def __mul__(self, other: Any) -> Any:
         return _stretched(self, other, operator.mul)
 
-    def __rmul__(self, other: Any) -> Any:
-        return _stretched(self, other, operator.mul)
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         return _stretched(self, other, operator.truediv)
@@ -322,7 +316,6 @@ class _Array(np.ndarray[Any, Any]):
         return (self[entry] for entry in range(len(self)))
 
     def tolist(self) -> Any:
-        """Lists of tracked numbers."""
         return [part.tolist() if isinstance(part, _Array) else part for part in self]
 
     def round(self, decimals: Any = 0, out: Any = None) -> Any:
@@ -336,7 +329,6 @@ class _Array(np.ndarray[Any, Any]):
         return tainted(part, self.source, self.index) if exact and self.is_tainted() else part
 
     def _arranged(self, method: str, *args: Any, **named: Any) -> Any:
-        """The same noise in another order or shape."""
         part = getattr(np.asarray(self), method)(*args, **named)
         if not self.is_tainted():
             return part

@@ -2,13 +2,6 @@
 
 A library is imported when its targets are asked for, and a clear error says how to install it.
 Every target has the promise that its library makes, for two neighbouring inputs.
-
-| file | holds |
-|---|---|
-| `target.py` | what an attack is tried on |
-| `numpy.py` | noise as people write it with numpy; fixed point by hand |
-| `lastbit.py` | lastbit's mechanisms, and its samplers made into mechanisms |
-| `libraries.py` | `targets(library)`; diffprivlib, OpenDP, PyDP, Tumult |
 """
 
 from lastbit.doors import opened

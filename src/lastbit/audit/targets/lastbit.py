@@ -20,50 +20,12 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from lastbit import mechanisms, sampling
 from lastbit.audit.targets.target import Bounds, SumTarget, Target, again_and_again
 from lastbit.exact import arb_of, upper, working_precision
 from lastbit.geo import Geo
 from lastbit.laws import Ideal, IdealCauchy, StudentT
-from lastbit.mechanisms import (
-    AboveThreshold,
-    Exponential,
-    ExponentialQuantile,
-    Gaussian,
-    Histogram,
-    Laplace,
-    Passed,
-    PermuteAndFlip,
-    PlanarLaplace,
-    PolarLaplace,
-    Poll,
-    ProposeTestRelease,
-    RandomizedResponse,
-    ReportNoisyMax,
-    RoundedLaplace,
-    SmoothNoise,
-    SmoothStatistic,
-    Snapping,
-    StableValue,
-    ThresholdedHistogram,
-    private_median,
-    private_quantile,
-    private_trimmed_mean,
-    private_variance,
-)
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-from lastbit.sampling import (
-    bernoulli,
-    bernoulli_exp,
-    choice,
-    choice_exp,
-    discrete_gaussian,
-    discrete_laplace,
-    geometric,
-    planar_laplace,
-    rounded,
-    stream,
-    uniform_below,
-)
 from lastbit.sensitivity import Proposal, Stability, smooth_sensitivity
 
 DELTA = Fraction(1, 10**6)
@@ -89,21 +51,11 @@ EAST = 0.0029445  # degrees of longitude: just below 200 m
 
 def lastbit_targets() -> Iterator[Target | SumTarget]:
     """Everything public that draws noise."""
-    yield from _laplace()
-    yield from _gaussian()
-    yield from _certified_floats()
-    yield SumTarget(name="lastbit sum", release=exact_sum, claimed=1)
-    for dtype in ("int32", "int64"):
-        yield SumTarget(name=f"lastbit {dtype} sum", release=exact_sum, claimed=1, dtype=dtype)
-    yield from _points()
-    yield from _earth()
-    yield from _counts()
-    yield from _choices()
-    yield from _medians()
-    yield from _withheld()
-    yield from _sampled_noise()
-    yield from _heavy_tails()
-    yield from _sampled_answers()
+    yield from (*_laplace(), *_gaussian(), *_certified_floats())
+    for dtype, name in (("float64", "sum"), ("int32", "int32 sum"), ("int64", "int64 sum")):
+        yield SumTarget(name=f"lastbit {name}", release=exact_sum, claimed=1, dtype=dtype)
+    yield from (*_points(), *_earth(), *_counts(), *_choices(), *_medians(), *_withheld())
+    yield from (*_sampled_noise(), *_heavy_tails(), *_sampled_answers())
 
 
 def _ours(name: str, release: Callable[..., Any], claimed: Any, **known: Any) -> Target:
@@ -118,39 +70,34 @@ def _many(release: Callable[[Any], Any], of: Callable[[Any], Any] = lambda value
 # ---------------------------------------------------------------- numbers plus noise
 
 
+def _at_once(value: Any, size: int, *, kind: Any, **options: Any) -> Any:
+    """One release of many coordinates."""
+    return kind(sensitivity=1, dimension=size, **options).release(np.full(size, value))
+
+
 def _laplace() -> Iterator[Target]:
     for scale in (1, 10):
-        noise = Laplace(sensitivity=1, scale=scale)
-        name = f"Laplace, integers, scale {scale}"
+        noise = mechanisms.Laplace(sensitivity=1, scale=scale)
         known = {"scale": scale, "values": (0, 1), "step": 1}
+        name = f"Laplace, integers, scale {scale}"
         yield _ours(name, _many(noise.release), noise.epsilon, **known)
-        fine = Laplace(sensitivity=1, scale=scale, grid="auto")
+        fine = mechanisms.Laplace(sensitivity=1, scale=scale, grid="auto")
         step = fine.lattice.step
-
-        def release(value: float, size: int, fine: Laplace = fine, step: Fraction = step) -> Any:
-            wide = Laplace(sensitivity=1, scale=fine.scale, grid=step, dimension=size)
-            return wide.release(np.full(size, value))
-
-        yield _ours(
-            f"Laplace, floats, scale {scale}", release, fine.epsilon, scale=scale, step=step
-        )
+        release = partial(_at_once, kind=mechanisms.Laplace, scale=fine.scale, grid=step)
+        name = f"Laplace, floats, scale {scale}"
+        yield _ours(name, release, fine.epsilon, scale=scale, step=step)
 
 
 def _gaussian() -> Iterator[Target]:
     kinds = [("integers", None, DELTA), ("floats", "auto", DELTA)]
     # a delta that samples can see: the shape of the law is the same
     for kind, grid, delta in (*kinds, ("integers, delta 1/20", None, SEEN_DELTA)):
-        one = Gaussian(sensitivity=1, epsilon=1, delta=delta, grid=grid)
+        one = mechanisms.Gaussian(sensitivity=1, epsilon=1, delta=delta, grid=grid)
         step = one.lattice.step
-        options = {"variance": one.variance, "grid": step if grid else None}
-
-        def release(value: Any, size: int, options: Mapping[str, Any] = options) -> Any:
-            many = Gaussian(sensitivity=1, dimension=size, **options)
-            return many.release(np.full(size, value))
-
+        options: dict[str, Any] = {"variance": one.variance, "grid": step if grid else None}
         yield _ours(
             f"Gaussian, {kind}",
-            release,
+            partial(_at_once, kind=mechanisms.Gaussian, **options),
             1,
             delta=delta,
             values=(0, 1) if grid is None else (0.0, 1.0),
@@ -160,11 +107,13 @@ def _gaussian() -> Iterator[Target]:
 
 
 def _certified_floats() -> Iterator[Target]:
-    snapping = Snapping(sensitivity=1, bound=64, epsilon=1)
+    snapping = mechanisms.Snapping(sensitivity=1, bound=64, epsilon=1)
     known: dict[str, Any] = {"claimed": snapping.guarantee.epsilon, "step": snapping.grid}
     yield _ours("Snapping", _many(snapping.release), scale=1, **known)
     # many coordinates at once; what one of them loses by itself is distance/scale + excess
-    cells = RoundedLaplace(sensitivity=1, epsilon=1, cell="1/16", bound=1000, dimension=AT_ONCE)
+    cells = mechanisms.RoundedLaplace(
+        sensitivity=1, epsilon=1, cell="1/16", bound=1000, dimension=AT_ONCE
+    )
 
     def in_parts(value: float, size: int) -> NDArray[np.float64]:
         parts = [min(AT_ONCE, size - start) for start in range(0, size, AT_ONCE)]
@@ -193,7 +142,7 @@ def exact_sum(data: NDArray[Any], bounds: Bounds, size: int) -> list[float]:
         clean = np.where(np.isnan(share), 0.0, np.clip(share, 0.0, 1.0))
         steps = np.rint(clean * STEPS).astype(np.int64).tolist()
         most, width = STEPS, (Fraction(upper) - Fraction(lower)) / STEPS
-    noise = Laplace(sensitivity=most, epsilon=1)
+    noise = mechanisms.Laplace(sensitivity=most, epsilon=1)
     base, total = Fraction(lower) * len(data), sum(steps)
     return [float(base + width * noise.release(total)) for _ in range(size)]
 
@@ -213,45 +162,43 @@ def nearer(points: NDArray[np.float64], far: float) -> NDArray[np.float64]:
 
 
 def _points() -> Iterator[Target]:
-    lattice = PlanarLaplace(epsilon=1, within=1, grid="1/64")
-    polar = PolarLaplace(epsilon=1, within=200, unit="m", cell=4, half_width=2000, inputs=1000)
+    lattice = mechanisms.PlanarLaplace(epsilon=1, within=1, grid="1/64")
+    polar = mechanisms.PolarLaplace(
+        epsilon=1, within=200, unit="m", cell=4, half_width=2000, inputs=1000
+    )
 
     def sampled(points: Any) -> Any:
-        return np.asarray(planar_laplace("1/16", size=len(points)), np.float64) + points
+        return np.asarray(sampling.planar_laplace("1/16", size=len(points)), np.float64) + points
+
+    def moved(point: Any, size: int, move: Callable[[Any], Any]) -> Any:
+        return move(np.full((size, 2), point))
 
     for name, move, far, claimed, step in (
         ("PlanarLaplace", lattice.release, 1.0, lattice.guarantee_at(1).epsilon, lattice.grid),
         ("PolarLaplace", polar.release, 200.0, polar.guarantee_at(200).epsilon, polar.cell),
         ("planar_laplace", sampled, 16.0, 1, 1),
     ):
-
-        def moved(point: Any, size: int, move: Callable[[Any], Any] = move) -> Any:
-            return move(np.full((size, 2), point))
-
+        values = ((0.0, 0.0), (far, 0.0))
+        known = {"answers": (0.0, far), "scale": far, "step": step}
         yield _ours(
             name,
-            lambda point, size, moved=moved: moved(point, size)[:, 0],
+            lambda point, size, move=move: moved(point, size, move)[:, 0],
             claimed,
-            values=((0.0, 0.0), (far, 0.0)),
-            answers=(0.0, far),
-            scale=far,
-            step=step,
+            values=values,
+            **known,
         )
         yield _ours(
             f"{name}, which is nearer",
-            lambda point, size, moved=moved, far=far: nearer(moved(point, size), far),
+            lambda point, size, move=move, far=far: nearer(moved(point, size, move), far),
             claimed,
-            values=((0.0, 0.0), (far, 0.0)),
+            values=values,
         )
 
 
 def _earth() -> Iterator[Target]:
     geo = Geo(epsilon="1/200m", region=(52.3, 13.0, 52.7, 13.8))
     east = (BERLIN[0], BERLIN[1] + EAST)
-    known: dict[str, Any] = {
-        "claimed": geo.guarantee_at(200).epsilon,
-        "values": (BERLIN, east),
-    }
+    known: dict[str, Any] = {"claimed": geo.guarantee_at(200).epsilon, "values": (BERLIN, east)}
 
     def moved(place: tuple[float, float], size: int) -> NDArray[np.float64]:
         return np.asarray(geo.release(np.full((size, 2), place)))
@@ -271,11 +218,11 @@ def _counts() -> Iterator[Target]:
     """Many keys with the same count in one release: each has the law of a single key."""
 
     def counted(count: int, size: int) -> list[int]:
-        histogram = Histogram(keys=range(size), epsilon=1, keys_per_person=1)
+        histogram = mechanisms.Histogram(keys=range(size), epsilon=1, keys_per_person=1)
         return list(histogram.release(dict.fromkeys(range(size), count)).values())
 
     yield _ours("Histogram", counted, 1, values=(0, 1), scale=1, step=1)
-    found = ThresholdedHistogram(epsilon=1, delta=ANSWER_DELTA, keys_per_person=1)
+    found = mechanisms.ThresholdedHistogram(epsilon=1, delta=ANSWER_DELTA, keys_per_person=1)
 
     def found_counts(count: int, size: int) -> list[float]:
         released = found.release(dict.fromkeys(range(size), count))
@@ -290,7 +237,7 @@ def _counts() -> Iterator[Target]:
         scale=1,
         step=1,
     )
-    poll, response = Poll(epsilon=1), RandomizedResponse(epsilon=1)
+    poll, response = mechanisms.Poll(epsilon=1), mechanisms.RandomizedResponse(epsilon=1)
     answers = partial(_ours, values=(0, 1), step=1)
     yield answers("Poll", _many(poll.collect, bool), poll.guarantee.epsilon)
     epsilon = response.guarantee.epsilon
@@ -299,7 +246,7 @@ def _counts() -> Iterator[Target]:
 
 def _choices() -> Iterator[Target]:
     """How often the worse of two candidates is chosen, when it becomes less bad."""
-    for kind in (Exponential, PermuteAndFlip, ReportNoisyMax):
+    for kind in (mechanisms.Exponential, mechanisms.PermuteAndFlip, mechanisms.ReportNoisyMax):
         pick = kind(sensitivity=1, epsilon=1)
         yield _ours(
             kind.__name__,
@@ -307,7 +254,7 @@ def _choices() -> Iterator[Target]:
             pick.guarantee.epsilon,
             values=WORSE_AND_BETTER,
         )
-    alarm = AboveThreshold(threshold=1, epsilon=1)
+    alarm = mechanisms.AboveThreshold(threshold=1, epsilon=1)
 
     def first(values: tuple[int, ...]) -> int:
         answers = alarm.release(values)
@@ -322,25 +269,25 @@ def _medians() -> Iterator[Target]:
         fixed = {"values": (AGES, OLDER), "answers": (0, 1), "step": "1/16"}
         return _ours(name, again_and_again(release), 1, **(fixed | more))
 
-    quantile = ExponentialQuantile("1/2", epsilon=1, grid=1, lower=0, upper=10_000)
+    quantile = mechanisms.ExponentialQuantile("1/2", epsilon=1, grid=1, lower=0, upper=10_000)
     apart = {"values": (LEFT, RIGHT), "answers": (10, 10), "step": 1}
     yield known("ExponentialQuantile", quantile.release, **apart)
     for noise, delta in (("cauchy", None), ("student", None), ("laplace", ANSWER_DELTA)):
-        median = SmoothStatistic(
+        median = mechanisms.SmoothStatistic(
             "median", epsilon=1, delta=delta, noise=noise, grid="1/16", **BOUNDS
         )
         yield known(f"SmoothStatistic, {noise}", median.release, delta=delta or 0)
-    smooth = SmoothNoise(epsilon=1, noise="cauchy", grid="1/16", neighbours=CHANGE_ONE)
+    smooth = mechanisms.SmoothNoise(epsilon=1, noise="cauchy", grid="1/16", neighbours=CHANGE_ONE)
     bounds = tuple(
         smooth_sensitivity("median", ages, beta=smooth.beta, **BOUNDS) for ages in (AGES, OLDER)
     )
     yield known("SmoothNoise", smooth.release, values=bounds)
     # the functions that make such a mechanism and use it once
     for function, level in (
-        (private_median, ()),
-        (private_quantile, ("1/4",)),
-        (private_trimmed_mean, ()),
-        (private_variance, ()),
+        (mechanisms.private_median, ()),
+        (mechanisms.private_quantile, ("1/4",)),
+        (mechanisms.private_trimmed_mean, ()),
+        (mechanisms.private_variance, ()),
     ):
 
         def once(data: Any, function: Any = function, level: tuple[str, ...] = level) -> Any:
@@ -351,7 +298,7 @@ def _medians() -> Iterator[Target]:
 
 def _withheld() -> Iterator[Target]:
     """At the threshold itself the test loses all it may."""
-    stable = StableValue(epsilon=1, delta=ANSWER_DELTA, neighbours=ADD_REMOVE)
+    stable = mechanisms.StableValue(epsilon=1, delta=ANSWER_DELTA, neighbours=ADD_REMOVE)
     at = [Stability("yes", stable.threshold + more, ADD_REMOVE) for more in (0, 1)]
     yield _ours(
         "StableValue",
@@ -360,11 +307,11 @@ def _withheld() -> Iterator[Target]:
         delta=stable.guarantee.delta,
         values=tuple(at),
     )
-    ask = ProposeTestRelease(bounds=[60], epsilon=2, delta="1e-6", neighbours=CHANGE_ONE)
+    ask = mechanisms.ProposeTestRelease(bounds=[60], epsilon=2, delta="1e-6", neighbours=CHANGE_ONE)
 
     def value(proposal: Any) -> float:
         answer = ask.release(proposal)
-        return float(answer.value) if isinstance(answer, Passed) else math.nan
+        return float(answer.value) if isinstance(answer, mechanisms.Passed) else math.nan
 
     yield _ours(
         "ProposeTestRelease",
@@ -380,18 +327,21 @@ def _withheld() -> Iterator[Target]:
 
 
 def _sampled_noise() -> Iterator[Target]:
-    """Noise drawn directly and added by the user."""
     unit = {"values": (0, 1), "step": 1, "scale": 1}
     deviation = unit | {"scale": float(DEVIATION), "delta": DELTA}
     draws: tuple[tuple[str, Callable[[int], Any], Mapping[str, Any]], ...] = (
-        ("discrete_laplace", lambda size: discrete_laplace(1, size=size), unit),
+        ("discrete_laplace", lambda size: sampling.discrete_laplace(1, size=size), unit),
         # the difference of two geometric numbers is discrete Laplace
-        ("geometric", lambda size: geometric(1, size=size) - geometric(1, size=size), unit),
+        (
+            "geometric",
+            lambda size: sampling.geometric(1, size=size) - sampling.geometric(1, size=size),
+            unit,
+        ),
         ("stream", _streamed, unit),
         # (1, 1e-6) by the exact curve of the discrete Gaussian; tests/audit/targets/test_own.py
         (
             "discrete_gaussian",
-            lambda size: discrete_gaussian(standard_deviation=DEVIATION, size=size),
+            lambda size: sampling.discrete_gaussian(standard_deviation=DEVIATION, size=size),
             deviation,
         ),
     )
@@ -401,7 +351,7 @@ def _sampled_noise() -> Iterator[Target]:
         yield _ours(
             f"rounded, {law}",
             lambda value, size, law=law: (
-                rounded(law, location=value, scale=1, grid=STEP, size=size) * float(STEP)
+                sampling.rounded(law, location=value, scale=1, grid=STEP, size=size) * float(STEP)
             ),
             1,
             scale=1,
@@ -410,7 +360,9 @@ def _sampled_noise() -> Iterator[Target]:
 
 
 def _streamed(size: int) -> NDArray[Any]:
-    return np.concatenate(list(stream(discrete_laplace, 1, total=size, block=1 << 12)))
+    return np.concatenate(
+        list(sampling.stream(sampling.discrete_laplace, 1, total=size, block=1 << 12))
+    )
 
 
 def _heavy_tails() -> Iterator[Target]:
@@ -425,7 +377,7 @@ def _heavy_tails() -> Iterator[Target]:
         def score(
             place: tuple[int], size: int, law: Ideal = law, degrees: int = degrees
         ) -> NDArray[np.float64]:
-            steps = rounded(law, location=place[0], scale=1, grid=STEP, size=size)
+            steps = sampling.rounded(law, location=place[0], scale=1, grid=STEP, size=size)
             return heavy_score(np.asarray(steps, np.float64) * float(STEP), degrees)
 
         with working_precision(64):
@@ -446,12 +398,16 @@ def _sampled_answers() -> Iterator[Target]:
     with working_precision(64):
         thrice = upper(arb_of(Fraction(3)).log())  # the true answer three times as likely
     draws: tuple[tuple[str, Any, Callable[[Any, int], Any]], ...] = (
-        ("bernoulli", thrice, lambda v, size: bernoulli("3/4" if v else "1/4", size=size)),
-        ("uniform_below", thrice, lambda v, size: v ^ (uniform_below(4, size=size) == 0)),
-        ("choice", thrice, lambda v, size: choice([1, 3] if v else [3, 1], size=size)),
+        ("bernoulli", thrice, lambda v, size: sampling.bernoulli("3/4" if v else "1/4", size=size)),
+        ("uniform_below", thrice, lambda v, size: v ^ (sampling.uniform_below(4, size=size) == 0)),
+        ("choice", thrice, lambda v, size: sampling.choice([1, 3] if v else [3, 1], size=size)),
         # True e times as likely for one value; False is less than e times as likely for the other
-        ("bernoulli_exp", 1, lambda v, size: bernoulli_exp("1/2" if v else "3/2", size=size)),
-        ("choice_exp", 1, lambda v, size: choice_exp([0, 1] if v else [1, 0], size=size)),
+        (
+            "bernoulli_exp",
+            1,
+            lambda v, size: sampling.bernoulli_exp("1/2" if v else "3/2", size=size),
+        ),
+        ("choice_exp", 1, lambda v, size: sampling.choice_exp([0, 1] if v else [1, 0], size=size)),
     )
     for name, claimed, release in draws:
         yield _ours(name, release, claimed, values=(0, 1), step=1)

@@ -1,7 +1,8 @@
 """Ready-made targets by the name of their library, each with the promise that the library makes.
 
-lastbit's and numpy's are in files of their own. Of Tumult Core only the samplers are tried: its
-measurements need Spark. PyDP is Google's library by way of OpenMined.
+lastbit's own are in `lastbit.py`. Of Tumult Core only the samplers are tried: its measurements need
+Spark. PyDP is Google's library by way of OpenMined. This is one of two files that may name numpy's
+generators (tests/architecture).
 """
 
 from __future__ import annotations
@@ -16,17 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastbit.audit.targets.lastbit import lastbit_targets
-from lastbit.audit.targets.numpy import numpy_targets
-from lastbit.audit.targets.target import (
-    Bounds,
-    ReleaseOfSums,
-    SumTarget,
-    Target,
-    again_and_again,
-)
+from lastbit.audit.targets.target import Bounds, ReleaseOfSums, SumTarget, Target, again_and_again
 from lastbit.errors import InvalidParameter
 
 DELTA = 1e-6
+# enough for epsilon = 1 and delta = 1e-6 at sensitivity 1 (the analytic Gaussian needs 4.224...)
+NUMPY_DEVIATION = 4.25
 WIDE = 1e6  # bounds of diffprivlib's truncated kinds, far from the values
 DEVIATION = 4.6  # of OpenDP's Gaussian
 
@@ -71,6 +67,51 @@ def _sums(
     for dtype, kind in zip(("float64", "int32", "int64"), kinds, strict=True):
         name = f"{library} sum" if dtype == "float64" else f"{library} {dtype} sum"
         yield SumTarget(name=name, release=make(kind), claimed=claimed, dtype=dtype)
+
+
+def numpy_targets() -> Iterator[Target | SumTarget]:
+    """Noise as people write it with numpy, and the fixed-point machine of paper 000.
+
+    This is what lastbit is there to replace: targets for attacks, and nothing else.
+    """
+    fresh, legacy = np.random.default_rng(), np.random.RandomState()
+    for scale, claimed in ((1, "1"), (10, "1/10")):
+        yield Target(
+            name=f"numpy Laplace, scale {scale}",
+            release=lambda value, size, scale=scale: fresh.laplace(value, scale, size),
+            claimed=claimed,
+            scale=scale,
+        )
+    generators: tuple[tuple[str, Any], ...] = (("", fresh), ("legacy ", legacy))
+    for name, generator in generators:
+        yield Target(
+            name=f"numpy {name}Gaussian",
+            release=lambda value, size, of=generator: of.normal(value, NUMPY_DEVIATION, size),
+            claimed=1,
+            delta="1e-6",
+            scale=NUMPY_DEVIATION,
+        )
+    step, scale, values = 2.0**-6, 4, (0.0, 1 + 2.0**-5)
+    yield Target(  # six fractional bits: noise is drawn on the grid, then multiplied
+        name="fixed point by hand",
+        release=lambda v, size: v + np.rint(fresh.laplace(0, 1, size) / step) * scale * step,
+        claimed=values[1] / scale,
+        sensitivity=values[1],
+        values=values,
+        scale=scale,
+        step=step,
+    )
+
+    def summed(kind: str) -> ReleaseOfSums:
+        """Clip, sum in the records' own type, add noise for upper - lower."""
+
+        def release(data: NDArray[Any], bounds: Bounds, size: int) -> NDArray[np.float64]:
+            total = np.clip(data, *bounds).sum(dtype=data.dtype)
+            return float(total) + fresh.laplace(0, bounds[1] - bounds[0], size)
+
+        return release
+
+    yield from _sums("numpy", summed, ("", "", ""), claimed=1)
 
 
 def diffprivlib_targets() -> Iterator[Target | SumTarget]:

@@ -1,8 +1,7 @@
 """What is attacked: any callable, with the promise it makes.
 
 `Target` wraps a mechanism that takes one of two neighbouring inputs, `SumTarget` a private sum of a
-whole data set. Both carry the claim that an attack tries to refute. Targets made ready for numpy,
-lastbit and other libraries: `libraries.py`.
+whole data set. Both carry the claim that an attack tries to refute.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ class Target:
         pair = (0.0, lower(distance)) if values is None else tuple(values)
         if len(pair) != 2:
             raise InvalidParameter("values", problem="are not two", remedy="pass two neighbours")
-        apart = _distance(pair)
-        if apart is not None and apart > distance:
+        numbers = _numbers(pair)
+        if numbers is not None and abs(numbers[0] - numbers[1]) > distance:
             raise InvalidParameter(
                 "values",
                 problem="are further apart than the sensitivity",
@@ -82,19 +81,18 @@ class Target:
             )
         _keep(
             self,
-            name=_checked_name(name),
+            name=name,
             release=as_release(release),
-            claimed=claimed_epsilon(claimed, "claimed"),
+            claimed=claimed,
+            delta=delta,
             sensitivity=distance,
-            delta=_delta(delta),
             values=pair,
-            answers=_answers(pair if answers is None else answers),
+            answers=_floats(pair if answers is None else answers),
             scale=None if scale is None else _scale(scale),
             step=None if step is None else positive(step, "step"),
         )
 
     def draw(self, world: int, size: int) -> NDArray[np.float64]:
-        """`size` releases of the first (0) or the second (1) value."""
         return checked(self.release(self.values[world], size), size)
 
 
@@ -133,18 +131,51 @@ class SumTarget:
             )
         if not callable(release):
             raise WrongType("release", problem="cannot be called", remedy="pass a function")
-        _keep(
-            self,
-            name=_checked_name(name),
-            release=release,
-            claimed=claimed_epsilon(claimed, "claimed"),
-            delta=_delta(delta),
-            dtype=np.dtype(dtype),
-        )
+        kind = np.dtype(dtype)
+        _keep(self, name=name, release=release, claimed=claimed, delta=delta, dtype=kind)
 
     def draw(self, data: NDArray[Any], bounds: Bounds, size: int) -> NDArray[np.float64]:
-        """`size` releases of the sum of these records."""
         return checked(self.release(own_copy(data), bounds, size), size)
+
+
+def _keep(target: object, *, name: str, claimed: Number, delta: Number, **fields: Any) -> None:
+    """The fields of a frozen target; those of its claim are checked here."""
+    if not isinstance(name, str) or not name:
+        raise WrongType("name", problem="is not text", remedy="pass a short name")
+    fields |= {
+        "name": name,
+        "claimed": claimed_epsilon(claimed, "claimed"),
+        "delta": probability(delta, "delta", one=False, remedy="pass 0 if there is none"),
+    }
+    for field, value in fields.items():
+        object.__setattr__(target, field, value)
+
+
+def _numbers(pair: tuple[Any, ...]) -> tuple[Fraction, Fraction] | None:
+    """Two numbers; None for other inputs."""
+    if any(isinstance(value, str) for value in pair):
+        return None
+    try:
+        return rational(pair[0]), rational(pair[1])
+    except WrongType:
+        return None
+
+
+def _floats(pair: tuple[Any, ...]) -> tuple[float, float] | None:
+    numbers = _numbers(pair)
+    try:
+        return None if numbers is None else (float(numbers[0]), float(numbers[1]))
+    except OverflowError:
+        return None
+
+
+def _scale(scale: Number) -> float:
+    try:
+        return float(positive(scale, "scale"))
+    except OverflowError:
+        raise InvalidParameter(
+            "scale", problem="is above every float", remedy="pass a smaller one"
+        ) from None
 
 
 def as_release(mechanism: Callable[..., Any]) -> Release:
@@ -165,6 +196,24 @@ def as_release(mechanism: Callable[..., Any]) -> Release:
     if _takes_size(mechanism):
         return lambda value, size: mechanism(own_copy(value), size)
     return lambda value, size: [own_copy(mechanism(own_copy(value))) for _ in range(size)]
+
+
+def _takes_size(mechanism: Callable[..., Any]) -> bool:
+    try:
+        signature = inspect.signature(mechanism)
+    except ValueError:  # a builtin without a signature
+        return True
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    places = [p for p in signature.parameters.values() if p.kind in kinds]
+    second = places[1] if len(places) > 1 else None
+    return second is not None and (
+        second.name == "size" or second.default is inspect.Parameter.empty
+    )
+
+
+def again_and_again(release: Callable[[Any], Any]) -> Callable[[Any, int], list[Any]]:
+    """A release of one value, as many times as asked for."""
+    return lambda value, size: [release(value) for _ in range(size)]
 
 
 def own_copy(value: Any) -> Any:
@@ -211,70 +260,3 @@ def sample_size(samples: object, *, least: int) -> int:
             "samples", problem=f"is above {MOST_SAMPLES}", remedy="pass fewer; 10,000 often do"
         )
     return count
-
-
-def _takes_size(mechanism: Callable[..., Any]) -> bool:
-    try:
-        signature = inspect.signature(mechanism)
-    except ValueError:  # a builtin without a signature
-        return True
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    places = [p for p in signature.parameters.values() if p.kind in kinds]
-    if len(places) < 2:
-        return False
-    second = places[1]
-    return second.name == "size" or second.default is inspect.Parameter.empty
-
-
-def _keep(target: object, **fields: Any) -> None:
-    """The checked fields of a frozen target."""
-    for name, value in fields.items():
-        object.__setattr__(target, name, value)
-
-
-def _distance(pair: tuple[Any, ...]) -> Fraction | None:
-    """How far apart two numbers are; None for other inputs, whose distance is not known."""
-    numbers = _numbers(pair)
-    return None if numbers is None else abs(numbers[0] - numbers[1])
-
-
-def _answers(pair: tuple[Any, ...]) -> tuple[float, float] | None:
-    """Two finite floats, or None for inputs that are no numbers."""
-    numbers = _numbers(pair)
-    try:
-        return None if numbers is None else (float(numbers[0]), float(numbers[1]))
-    except OverflowError:
-        return None
-
-
-def _numbers(pair: tuple[Any, ...]) -> tuple[Fraction, Fraction] | None:
-    if any(isinstance(value, str) for value in pair):
-        return None
-    try:
-        return rational(pair[0]), rational(pair[1])
-    except WrongType:
-        return None
-
-
-def _scale(scale: Number) -> float:
-    try:
-        return float(positive(scale, "scale"))
-    except OverflowError:
-        raise InvalidParameter(
-            "scale", problem="is above every float", remedy="pass a smaller one"
-        ) from None
-
-
-def _delta(delta: Number) -> Fraction:
-    return probability(delta, "delta", one=False, remedy="pass 0 if there is none")
-
-
-def _checked_name(name: str) -> str:
-    if not isinstance(name, str) or not name:
-        raise WrongType("name", problem="is not text", remedy="pass a short name")
-    return name
-
-
-def again_and_again(release: Callable[[Any], Any]) -> Callable[[Any, int], list[Any]]:
-    """A release of one value, as many times as asked for."""
-    return lambda value, size: [release(value) for _ in range(size)]

@@ -85,13 +85,14 @@ def assembled(
     width = len(query.keys)
     found = list(rows)
     if query.groups is None:
-        keys = sorted({row[1 : 1 + width] for row in found}, key=_sortable)
+        keys = sorted({row[1 : 1 + width] for row in found}, key=_missing_first)
     else:
         keys = list(product(*(key.values or () for key in query.keys)))
     places = {key: place for place, key in enumerate(keys)}
     sums = {name: [0] * len(keys) for name in ran.sums}
     units = [0] * len(keys)
-    weights = {block: _zeros(measures, ran, block, len(keys)) for block in ran.bins.values()}
+    sizes = {ran.bins[m.name]: len(m.edges) - 1 for m in measures if m.name in ran.bins}
+    weights = {block: Bins(keys=len(keys), size=size) for block, size in sizes.items()}
     for row in found:
         block, (place, number, *values) = row[0], row[1 + width :]
         at = places.get(row[1 : 1 + width])
@@ -110,10 +111,5 @@ def assembled(
     return Aggregates(keys=keys, entries=entries, bins=bins, units=[] if known else units)
 
 
-def _zeros(measures: tuple[Measure, ...], ran: Statement, block: int, keys: int) -> Bins:
-    (size, *_) = (len(m.edges) - 1 for m in measures if ran.bins.get(m.name) == block)
-    return Bins(keys=keys, size=size)
-
-
-def _sortable(key: tuple[Value, ...]) -> tuple[Any, ...]:
+def _missing_first(key: tuple[Value, ...]) -> tuple[Any, ...]:
     return tuple((value is not None, value if value is not None else 0) for value in key)

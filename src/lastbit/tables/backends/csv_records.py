@@ -91,12 +91,15 @@ def header_of(file: IO[bytes], path: str) -> Header:
     Header(delimiter=',', names=('name', 'a;b'), size=11)
     """
     first = file.read(_LONGEST)
-    size = next(_record_sizes(first), 0)
-    found = max(
-        _headers(first[:size], size),
-        key=lambda header: len(header.names),
-        default=Header("", (), 0),
-    )
+    size = _record_size(first)
+    found = Header("", (), 0)
+    with suppress(UnicodeDecodeError):
+        line = first[:size].removeprefix(_MARK).decode("utf-8").rstrip("\r\n")
+        for delimiter in _DELIMITERS:
+            with suppress(csv.Error):
+                reader = csv.reader(io.StringIO(line, newline=""), delimiter=delimiter, strict=True)
+                names = tuple(next(reader, []))
+                found = max(found, Header(delimiter, names, size), key=lambda h: len(h.names))
     if wrong := _wrong(found, first[:size]):
         problem, remedy = wrong
         raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
@@ -106,30 +109,21 @@ def header_of(file: IO[bytes], path: str) -> Header:
 
 def _wrong(header: Header, record: bytes) -> tuple[str, str] | None:
     """What is wrong with a header, of which this is the record, and what to do about it."""
-    if not _decodes(record):
+    try:
+        record.decode("utf-8")
+    except UnicodeDecodeError:
         return "has a first line that is not UTF-8", "save it as UTF-8"
     if record.removeprefix(_MARK).lower().startswith(b"sep="):
         return "begins with a line that is no header, as Excel writes it", "delete the line sep="
     if header.names in ((), ("",)):
         return "has no header", "write the names of the columns into its first line"
-    if not all(map(_is_name, header.names)):
+    letters = (letter for name in header.names for letter in name)
+    if not all(header.names) or any(c < " " and c not in "\t\r\n" for c in letters):
         problem = "has a column without a name, or with one that cannot be printed, in its header"
         return problem, "name every column: look for an index, or a delimiter at an end of the line"
     if len({name.lower() for name in header.names}) < len(header.names):
         return "names a column twice in its header, if case is left aside", "rename one"
     return None
-
-
-def _decodes(record: bytes) -> bool:
-    try:
-        record.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _is_name(name: str) -> bool:
-    return bool(name) and all(letter >= " " or letter in "\t\r\n" for letter in name)
 
 
 def check_records(file: IO[bytes], header: Header, path: str) -> None:
@@ -157,30 +151,14 @@ def write_plain(file: IO[bytes], header: Header, path: str, out: IO[bytes]) -> i
     return count
 
 
-# ---------------------------------------------------------------- the header
-
-
-def _record_sizes(first: bytes) -> Iterator[int]:
-    """How many bytes the first record takes, with the line break after it."""
+def _record_size(first: bytes) -> int:
+    """How many bytes the first record takes, with the line break after it; 0 if it has no end."""
     bits = np.frombuffer(first, np.uint8)
     inside = np.bitwise_xor.accumulate((bits == _QUOTE).view(np.uint8)) if len(bits) else bits
     ends = np.flatnonzero(((bits == _LF) | (bits == _CR)) & (inside == 0))
     if len(ends):
-        yield int(ends[0]) + 1
-    elif len(first) < _LONGEST and len(first) and not inside[-1]:
-        yield len(first)
-
-
-def _headers(record: bytes, size: int) -> Iterator[Header]:
-    with suppress(UnicodeDecodeError):
-        line = record.removeprefix(_MARK).decode("utf-8").rstrip("\r\n")
-        for delimiter in _DELIMITERS:
-            with suppress(csv.Error):
-                reader = csv.reader(io.StringIO(line, newline=""), delimiter=delimiter, strict=True)
-                yield Header(delimiter, tuple(next(reader, [])), size)
-
-
-# ---------------------------------------------------------------- whole records, block by block
+        return int(ends[0]) + 1
+    return len(first) if 0 < len(first) < _LONGEST and not inside[-1] else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +183,8 @@ def _blocks(file: IO[bytes], header: Header, path: str) -> Iterator[_Block]:
         outside = np.bitwise_xor.accumulate(quotes.view(np.uint8)) == 0
         breaks = (bits == _LF) | (bits == _CR)
         breaks &= outside
-        size = _last(breaks)
+        last = int(breaks[::-1].argmax())
+        size = len(breaks) - last if breaks[::-1][last] else 0  # up to the last line break
         if size:
             ends = ((bits == delimiter) & outside)[:size]
             ends |= breaks[:size]
@@ -216,13 +195,6 @@ def _blocks(file: IO[bytes], header: Header, path: str) -> Iterator[_Block]:
             raise _refused(path, "has a quote that is not closed, or a record of 16 MiB")
         if not read:
             return
-
-
-def _last(breaks: Truths) -> int:
-    """One more than the last place that is true, 0 if none is."""
-    turned = breaks[::-1]
-    place = int(turned.argmax())
-    return len(breaks) - place if turned[place] else 0
 
 
 def _quoted(bits: Bytes, ends: Truths, quotes: Places, delimiter: int, path: str) -> _Block:
@@ -241,11 +213,8 @@ def _refused(path: str, problem: str) -> InvalidParameter:
     return InvalidParameter(
         f"source {path}",
         problem=problem,
-        remedy="write it anew with a CSV writer that quotes as RFC 4180 says, or as Parquet",
+        remedy="write it again with a CSV writer that quotes as RFC 4180 says, or as Parquet",
     )
-
-
-# ---------------------------------------------------------------- the private copy
 
 
 def _plain(block: _Block, columns: int) -> tuple[Bytes, int]:
@@ -257,30 +226,18 @@ def _plain(block: _Block, columns: int) -> tuple[Bytes, int]:
     stops = places[lasts]
     starts = np.concatenate(([0], stops[:-1] + 1))
     good = (fields >= columns) & (stops > starts) & (stops - starts <= _LONGEST)
-    good &= _textual(block, stops)
+    odd = np.concatenate((np.flatnonzero(_CONTROL[bits]), _invalid(bits)))
+    good[np.searchsorted(stops, odd)] = False  # records that hold more than text
     cuts = places[np.minimum(lasts - fields + columns, lasts)]
-    keep = _kept(starts, cuts, stops, good)
+    # of each good record the bytes up to its cut, and its line break
+    lengths = np.stack((cuts - starts, stops - cuts, np.ones_like(stops)), axis=1)
+    wanted = np.stack((good, np.zeros_like(good), good), axis=1)
+    keep = np.repeat(wanted.ravel(), lengths.ravel())
     keep[block.opening] = False
     keep[block.closing] = False
     plain = _TRANSLATED[bits]
     plain[places] = np.where(breaks, _LF, ord(FIELD_END))
     return plain[keep], int(np.count_nonzero(good))
-
-
-def _kept(starts: Places, cuts: Places, stops: Places, good: Truths) -> Truths:
-    """Of each good record the bytes up to its cut, and its line break."""
-    lengths = np.stack((cuts - starts, stops - cuts, np.ones_like(stops)), axis=1)
-    wanted = np.stack((good, np.zeros_like(good), good), axis=1)
-    return np.repeat(wanted.ravel(), lengths.ravel())
-
-
-def _textual(block: _Block, stops: Places) -> Truths:
-    """Which records, that end at these places, hold text and nothing else."""
-    wrong = np.flatnonzero(_CONTROL[block.bits])
-    odd = np.concatenate((wrong, _invalid(block.bits)))
-    good = np.ones(len(stops), np.bool_)
-    good[np.searchsorted(stops, odd)] = False
-    return good
 
 
 def _invalid(bits: Bytes) -> Places:

@@ -183,7 +183,6 @@ class _Reader:
         self.found: dict[Problem, None] = {}
 
     def wrong(self, path: KeyPath, problem: str, remedy: str, *, undecided: bool = False) -> None:
-        """Note a problem."""
         where = toml_key(*(part[:_LONGEST_NAME] for part in path))
         line = nearest_line(self.lines, path)
         self.found[Problem(line, where, problem, remedy, undecided)] = None
@@ -199,7 +198,6 @@ class _Reader:
             return None
 
     def section(self, name: str, *, needed: bool = True) -> dict[str, Any]:
-        """A table of the card; empty if it is not there."""
         value = self.data.get(name)
         if isinstance(value, dict):
             return value
@@ -210,7 +208,6 @@ class _Reader:
         return {}
 
     def known(self, path: KeyPath, fields: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        """Note fields that have no meaning here."""
         for field in fields:
             if field not in names:
                 self.wrong((*path, field), "is not known", f"use {', '.join(names)}, or drop it")
@@ -232,7 +229,6 @@ class _Reader:
         return "" if self.undecided(path, value, remedy) else value
 
     def choice(self, path: KeyPath, value: Any, among: tuple[str, ...]) -> str | None:
-        """One of these words."""
         words = [f'"{word}"' for word in among]
         remedy = f"write {', '.join(words[:-1])} or {words[-1]}"
         if type(value) is str and value in among:
@@ -242,7 +238,6 @@ class _Reader:
         return None
 
     def whole(self, path: KeyPath, value: Any, remedy: str) -> int | None:
-        """A whole number above 0."""
         if type(value) is int and value > 0:
             return value
         if not self.undecided(path, value, remedy):
@@ -256,17 +251,16 @@ class _Reader:
         if value is None or self.undecided(path, value, remedy):
             return None
         plain = value.replace("_", "") if isinstance(value, Written) else value
-        if isinstance(plain, bool) or not isinstance(plain, int | str):
-            self.wrong(path, "is no number", remedy)
-            return None
-        try:
-            return rational(plain, path[-1])
-        except InvalidParameter as error:
-            self.wrong(path, error.problem, remedy)
-            return None
+        problem = "is no number"
+        if not isinstance(plain, bool) and isinstance(plain, int | str):
+            try:
+                return rational(plain, path[-1])
+            except InvalidParameter as error:
+                problem = error.problem
+        self.wrong(path, problem, remedy)
+        return None
 
     def bounds(self, path: KeyPath, value: Any) -> tuple[Fraction, Fraction] | None:
-        """Two numbers."""
         remedy = "write bounds = [low, high]"
         if value is None or self.undecided(path, value, remedy):
             return None
@@ -299,7 +293,6 @@ class _Reader:
         return self.attempt(path, lambda: source_of(*cast(list[str], places)))
 
     def place(self, path: KeyPath, text: str) -> str | None:
-        """A path, relative to the card's folder."""
         if "://" in text:
             self.wrong(path, "is not a file here", "download it first, and name the file")
             return None
@@ -452,12 +445,13 @@ class _Reader:
         numbers = {name: self.number(("budget", name), fields[name]) for name in names}
         if not names or None in numbers.values():
             return None
-        budget = self.attempt(
-            ("budget",), lambda: Budget(kind=kind, **cast(dict[str, Fraction], numbers))
-        )
-        if budget is not None:
-            self.attempt(("budget",), lambda: check_budget(budget))
-        return budget
+
+        def checked() -> Budget:
+            budget = Budget(kind=kind, **cast(dict[str, Fraction], numbers))
+            check_budget(budget)
+            return budget
+
+        return self.attempt(("budget",), checked)
 
     def _ledger(self, name: str) -> str | None:
         path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
@@ -468,9 +462,8 @@ class _Reader:
                 self.wrong(path, "is not a file here", remedy)
             return str((self.folder / value).absolute())  # one ledger, wherever we go
         if name and not _FILE_NAME.fullmatch(name):
-            self.wrong(
-                ("ledger",), "cannot be named after the table", f"add [ledger], and {remedy}"
-            )
+            problem = "cannot be named after the table"
+            self.wrong(("ledger",), problem, f"add [ledger], and {remedy}")
         return str((self.folder / f"{name}.ledger").absolute())
 
     def _users(self) -> tuple[str, ...] | None:
@@ -493,23 +486,20 @@ class _Reader:
             self.known(path, fields, ("source", "columns"))
             self._name(path, name)
             source = self.source((*path, "source"), fields.get("source"))
-            columns = self._public_columns((*path, "columns"), fields.get("columns"))
+            columns, place = fields.get("columns"), (*path, "columns")
+            if not isinstance(columns, dict) or not columns:
+                problem = "is missing" if columns is None else "names no columns"
+                self.wrong(place, problem, 'write columns = {region = "text"}')
+                columns = {}
+            for column, kind in columns.items():
+                self.choice((*place, column), kind, TYPES)
+            self._told_apart(place, columns)
             if name.lower() == table.lower() or (source and own and _shared(source, own)):
                 self.wrong(path, "is the table itself", "name only what everybody may see")
             if source is not None:
                 found[name] = PublicTable(name=name, source=source, columns=columns)
         self._told_apart(("public",), section)
         return found
-
-    def _public_columns(self, path: KeyPath, value: Any) -> dict[str, ColumnType]:
-        if not isinstance(value, dict) or not value:
-            problem = "is missing" if value is None else "names no columns"
-            self.wrong(path, problem, 'write columns = {region = "text"}')
-            return {}
-        for name, kind in value.items():
-            self.choice((*path, name), kind, TYPES)
-        self._told_apart(path, value)
-        return value
 
 
 def source_of(*paths: str) -> Source:

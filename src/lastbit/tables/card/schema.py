@@ -55,16 +55,17 @@ class Column:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
         if self.type not in TYPES:
             raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
+        number = self.type in ("integer", "number")
         if self.bounds is not None:
             low, high = self.bounds
             object.__setattr__(self, "bounds", (rational(low, "low"), rational(high, "high")))
-            if self.type not in ("integer", "number"):
+            if not number:
                 raise self._wrong("bounds", "are for numbers", "drop them")
             if not self.bounds[0] < self.bounds[1]:
                 raise self._wrong("bounds", "do not rise", "write [low, high] with low < high")
         if self.step is not None:
             object.__setattr__(self, "step", rational(self.step, "step"))
-            if self.type not in ("integer", "number"):
+            if not number:
                 raise self._wrong("step", "is for numbers", "drop it")
             if not self.step > 0:
                 raise self._wrong("step", "is not above 0", "pass, say, 0.01")
@@ -228,14 +229,10 @@ class DataCard:
             problem = "is not 1 although each row is a unit"
             remedy = "name the unit's column, or leave max_rows at 1"
             raise InvalidParameter("max_rows", problem=problem, remedy=remedy)
-        if not 1 <= self.max_rows <= _MOST_ROWS:
-            raise InvalidParameter(
-                "max_rows", problem="is not between 1 and 2**20", remedy="declare a smaller number"
-            )
-        if self.max_groups is not None and not 1 <= self.max_groups <= _MOST_ROWS:
-            raise InvalidParameter(
-                "max_groups", problem="is not between 1 and 2**20", remedy="declare a smaller one"
-            )
+        for name, most in (("max_rows", self.max_rows), ("max_groups", self.max_groups)):
+            if most is not None and not 1 <= most <= _MOST_ROWS:
+                problem = "is not between 1 and 2**20"
+                raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
         lowered = [name.lower() for name in self.columns]
         if len(set(lowered)) != len(lowered):
             problem = "are two whose names differ in case only"

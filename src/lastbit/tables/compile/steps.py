@@ -59,7 +59,7 @@ _MOST_STEPS = 8 * MOST_CALLS  # a call takes a few: the operation, a cast, a che
 class Typed:
     """A column or constant, its type (None: always missing), and whether it may be NaN as yet.
 
-    `after` says when it is there: after so many joins, and so many steps.
+    `after` says when it is there: after that many joins and steps.
     """
 
     sql: str

@@ -77,20 +77,17 @@ def pure_error(demand: Demand) -> Fraction:
 def concentrated_error(demand: Demand) -> Fraction:
     """The error at rho = 1, in full rows, nearly."""
     if demand.kind == "rank":
-        assert demand.aggregate is not None
-        share = rank_draws(demand.aggregate)[0].share  # buys epsilon * share, or sqrt(8 rho share)
+        share = _draws(demand)[0].share  # buys epsilon * share, or sqrt(8 rho share)
         return _rank_error(demand) * root_below(share / 8, _ROOT_BITS)
     return root_below(Fraction(demand.sensitivity.l2_squared, 2), _ROOT_BITS) / demand.full
 
 
 def _rank_error(demand: Demand) -> Fraction:
     """Half the distance that is missed once in twenty draws, for the draw of the value."""
-    assert demand.measure is not None and demand.aggregate is not None
-    draw = rank_draws(demand.aggregate)[0]
-    bins = len(demand.measure.edges) - 1
-    far = rank_accuracy(
-        demand.rank_sensitivity, draw.share, beta=Fraction(1, 20), candidates=max(bins, 2)
-    )
+    assert demand.measure is not None
+    draw, moved = _draws(demand)[0], demand.rank_sensitivity
+    bins = max(len(demand.measure.edges) - 1, 2)
+    far = rank_accuracy(moved, draw.share, beta=Fraction(1, 20), candidates=bins)
     return Fraction(far, 2 * draw.level.denominator * demand.full)
 
 
@@ -309,13 +306,9 @@ def _draws(demand: Demand) -> tuple[RankDraw, ...]:
 
 def _rank_part(demand: Demand, draw: RankDraw, epsilon: Fraction, rho: Fraction | None) -> RankPart:
     assert demand.aggregate is not None and demand.measure is not None
+    moved = demand.rank_sensitivity
     return rank_part(
-        demand.aggregate,
-        demand.measure,
-        draw,
-        sensitivity=demand.rank_sensitivity,
-        epsilon=epsilon,
-        rho=rho,
+        demand.aggregate, demand.measure, draw, sensitivity=moved, epsilon=epsilon, rho=rho
     )
 
 
@@ -323,9 +316,7 @@ def _partition_selection(
     card: DataCard, demand: Demand, epsilon: Fraction, delta: Fraction
 ) -> PartitionSelection:
     own = 1 if card.unit is None else chosen_keys(card, groups=None, needs_choice=True)
-    assert (
-        own is not None
-    )  # chosen_keys refuses where a unit could contribute to any number of groups
+    assert own is not None  # chosen_keys refuses where a unit could be in any number of groups
     found = ThresholdedHistogram(
         keys_per_person=own, epsilon=epsilon, delta=delta, neighbours=card.neighbours
     )

@@ -15,7 +15,7 @@ Source   basic composition: paper 003 Prop. 8; zCDP: Bun, Steinke 2016; to (epsi
          Prop. 12
 Checked  tests/tables/test_plan.py
 
-Which noise. Where rho is asked: Gaussian. Where delta is 0: Laplace. Otherwise both are worked out
+Which noise. Where rho is asked: Gaussian. Where delta is 0: Laplace. Otherwise both are computed
 in full, and the one is taken whose worst error in full rows (`calibrate.py`) is smaller.
 """
 
@@ -31,21 +31,11 @@ from lastbit.canonical import digest_of
 from lastbit.exact import Number, root_below
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.plan.calibrate import (
-    Conversion,
-    Demand,
-    Weights,
-    basic_parts,
-    concentrated_error,
-    concentrated_parts,
-    conversion_to,
-    demands_of,
-    pure_error,
-    shares,
-)
+from lastbit.tables.plan import calibrate
+from lastbit.tables.plan.calibrate import Conversion, Demand, Weights, shares
 from lastbit.tables.plan.parts import Part, PartitionSelection
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
-from lastbit.tables.plan.sensitivity import Measure, Recipe, measures_of, weight_one
+from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
 from lastbit.tables.query.expression import columns_in, to_json
 from lastbit.tables.query.query import Query
 
@@ -57,7 +47,7 @@ _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A query with its mechanisms and its price worked out; nothing was read or charged."""
+    """A query with its mechanisms and its price; nothing was read or charged."""
 
     query: Query
     card: DataCard
@@ -107,7 +97,10 @@ class Plan:
             "conversion": None if self.conversion is None else self.conversion.to_json(),
             "cost": self.cost.to_json(),
             "measures": [_measure(measure) for measure in self.measures],
-            "recipes": [_recipe(recipe) for recipe in self.recipes],
+            "recipes": [
+                {"aggregate": part.name, "function": part.function, "measures": dict(names)}
+                for part, names in ((one.aggregate, one.measures) for one in self.recipes)
+            ],
             "parts": [part.to_json() for part in self.parts],
         }
 
@@ -130,11 +123,16 @@ def planned(
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     groups = query.groups
     measures, recipes = measures_of(query)
+    if groups is None and asked.rho is not None:
+        problem = "has undeclared keys, and rho cannot pay for finding them"
+        remedy = "declare the keys, or use a table with a budget of epsilon and delta"
+        raise refused("GROUP BY", problem, remedy)
     _check(query, measures, groups=groups, delta=asked.delta)
     keys = tuple(key.name for key in query.keys)
-    demands = demands_of(card, measures, recipes, keys, groups=groups)
+    demands = calibrate.demands_of(card, measures, recipes, keys, groups=groups)
     if asked.rho is not None:
-        parts, conversion = _by_rho(demands, asked.rho, weights), None
+        prices = [asked.rho * share for share in shares(demands, weights, concentrated=True)]
+        parts, conversion = list(calibrate.concentrated_parts(demands, prices)), None
         cost, concentrated = Cost(rho=asked.rho), True
     else:
         parts, conversion = _by_epsilon(card, demands, asked, weights)
@@ -189,15 +187,6 @@ def _check(
             raise refused("HAVING or ORDER BY", problem, f"use {', '.join(sorted(single))}")
 
 
-def _by_rho(demands: list[Demand], rho: Fraction, weights: Weights) -> list[Part]:
-    if any(demand.kind == "keys" for demand in demands):
-        problem = "has undeclared keys, and rho cannot pay for finding them"
-        remedy = "declare the keys, or use a table with a budget of epsilon and delta"
-        raise refused("GROUP BY", problem, remedy)
-    parts = shares(demands, weights, concentrated=True)
-    return list(concentrated_parts(demands, [rho * share for share in parts]))
-
-
 def _by_epsilon(
     card: DataCard, demands: list[Demand], asked: PriceRequest, weights: Weights
 ) -> tuple[list[Part], Conversion | None]:
@@ -207,50 +196,33 @@ def _by_epsilon(
     prices = [asked.epsilon * share for share in split]
     others = [i for i, demand in enumerate(demands) if demand.kind != "keys"]
     if asked.delta and others:
-        pure = max(pure_error(demands[i]) / prices[i] for i in others)
-        found = _concentrated(card, demands, asked, weights)
-        if found.error < pure:
-            return found.parts, found.conversion
-    return list(basic_parts(card, demands, prices, asked.delta)), None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    parts: list[Part]
-    conversion: Conversion
-    error: Fraction
+        pure = max(calibrate.pure_error(demands[i]) / prices[i] for i in others)
+        parts, conversion, error = _concentrated(card, demands, asked, weights)
+        if error < pure:
+            return parts, conversion
+    return list(calibrate.basic_parts(card, demands, prices, asked.delta)), None
 
 
 def _concentrated(
     card: DataCard, demands: list[Demand], asked: PriceRequest, weights: Weights
-) -> _Found:
-    """Partition selection at its share of epsilon and half of delta, all else by rho."""
+) -> tuple[list[Part], Conversion, Fraction]:
+    """Partition selection at its share of epsilon and half of delta, all else by rho; the error."""
     assert asked.epsilon is not None
     split = shares(demands, weights, concentrated=True)
     keys = [i for i, demand in enumerate(demands) if demand.kind == "keys"]
     others = [i for i, demand in enumerate(demands) if demand.kind != "keys"]
     rest = sum((split[i] for i in others), Fraction(0))
     left = asked.delta / 2 if keys else asked.delta
-    conversion = conversion_to(asked.epsilon * rest, left)
+    conversion = calibrate.conversion_to(asked.epsilon * rest, left)
     rhos = [conversion.rho * split[i] / rest for i in others]
     wanted = [demands[i] for i in others]
-    parts: list[Part] = list(
-        basic_parts(
-            card,
-            [demands[i] for i in keys],
-            [asked.epsilon * split[i] for i in keys],
-            asked.delta - left,
-        )
-    )
-    parts.extend(concentrated_parts(wanted, rhos))
-    error = max(
-        concentrated_error(demand) / root_below(rho)
-        for demand, rho in zip(wanted, rhos, strict=True)
-    )
-    return _Found(parts=parts, conversion=conversion, error=error)
-
-
-# ---------------------------------------------------------------- the promise
+    selections = [demands[i] for i in keys]
+    prices = [asked.epsilon * split[i] for i in keys]
+    parts = list(calibrate.basic_parts(card, selections, prices, asked.delta - left))
+    parts += calibrate.concentrated_parts(wanted, rhos)
+    pairs = zip(wanted, rhos, strict=True)
+    error = max(calibrate.concentrated_error(one) / root_below(rho) for one, rho in pairs)
+    return parts, conversion, error
 
 
 def guarantee_of(card: DataCard, cost: Cost) -> str:
@@ -262,7 +234,9 @@ def guarantee_of(card: DataCard, cost: Cost) -> str:
     'epsilon = 1 differential privacy for one row more or less'
     """
     kind = "zero-concentrated differential privacy" if cost.rho else "differential privacy"
-    return f"{str(cost).replace(chr(39), '')} {kind} for {_neighbours(card)}"
+    # by the column that the card names, and by nothing else: the checker writes the same
+    unit = "row" if card.unit is None else unit_name(card.unit)
+    return f"{str(cost).replace(chr(39), '')} {kind} for {card.neighbours.by(unit)}"
 
 
 def unit_name(name: str) -> str:
@@ -277,16 +251,10 @@ def unit_name(name: str) -> str:
     return '"' + "".join(letters) + '"'
 
 
-def _neighbours(card: DataCard) -> str:
-    """By the column that the card names, and by nothing else: the checker writes the same."""
-    unit = "row" if card.unit is None else unit_name(card.unit)
-    return str(card.neighbours.by(unit))
-
-
-# ---------------------------------------------------------------- plain JSON
-
-
 def _measure(measure: Measure) -> dict[str, Any]:
+    """Equal bins are written as first, last and number, since a thousand edges say no more."""
+    edges, last = [str(edge) for edge in measure.edges], len(measure.edges) - 1
+    equal = last > 63 and measure.edges == equal_edges(measure.edges[0], measure.edges[-1], last)
     return {
         "name": measure.name,
         "kind": measure.kind,
@@ -296,24 +264,6 @@ def _measure(measure: Measure) -> dict[str, Any]:
         "step": str(measure.step),
         "lowest": measure.lowest,
         "highest": measure.highest,
-        "edges": _edges(measure.edges),
+        "edges": {"first": str(edges[0]), "last": str(edges[-1]), "bins": last} if equal else edges,
         "clamped": measure.clamped,
-    }
-
-
-def _edges(edges: tuple[Fraction, ...]) -> Any:
-    """The edges; equal bins as first, last and number, since a thousand say no more."""
-    if len(edges) > 64 and all(
-        edge == edges[0] + (edges[-1] - edges[0]) * i / (len(edges) - 1)
-        for i, edge in enumerate(edges)
-    ):
-        return {"first": str(edges[0]), "last": str(edges[-1]), "bins": len(edges) - 1}
-    return [str(edge) for edge in edges]
-
-
-def _recipe(recipe: Recipe) -> dict[str, Any]:
-    return {
-        "aggregate": recipe.aggregate.name,
-        "function": recipe.aggregate.function,
-        "measures": dict(recipe.measures),
     }

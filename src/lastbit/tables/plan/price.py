@@ -1,6 +1,4 @@
-"""The price somebody offers for an answer, checked against the currency of the table.
-
-The public grid of prices: which numbers an epsilon, a delta, a rho or a budget may be.
+"""Prices: the public grid of admitted numbers, the cost of an answer, and the price asked for it.
 
 Law      a price is admitted if it is
          - a decimal of at most 12 significant digits, the last not beyond 10**-40;
@@ -13,10 +11,8 @@ Theorem  let Q = lcm(1, ..., 100, 10**40, 2**192), a number of 124 digits. Every
          number of charges makes the ledger's numbers longer than that
 Proof    every admitted price has a denominator that divides Q, and a sum of multiples of 1/Q is one
 Differs  a price that is computed (and not written by a person) is moved up to the next multiple of
-         1/Q: whoever pays more than the answer costs is protected all the same
+         1/Q: paying more than the answer costs protects all the same
 Checked  tests/tables/test_price_grid.py; tests/ledger/test_short_sums.py
-
-What an answer costs, in the currency of its table's budget.
 """
 
 from __future__ import annotations
@@ -55,22 +51,15 @@ def admitted(price: Fraction) -> bool:
     """
     if not 0 <= price < LARGEST:
         return False
-    denominator = price.denominator
-    return denominator <= _DENOMINATOR or _double(price) or _decimal(price)
-
-
-def _double(price: Fraction) -> bool:
-    denominator, numerator = price.denominator, price.numerator
+    numerator, denominator = price.numerator, price.denominator
     odd = numerator >> ((numerator & -numerator).bit_length() - 1) if numerator else 0
-    power = denominator & (denominator - 1) == 0
-    return power and denominator <= 1 << _BITS and odd.bit_length() <= _DOUBLE
-
-
-def _decimal(price: Fraction) -> bool:
-    if 10**_PLACES % price.denominator:
-        return False
-    digits = str(int(price * 10**_PLACES)).rstrip("0")
-    return len(digits) <= _DIGITS
+    power = denominator & (denominator - 1) == 0 and denominator <= 1 << _BITS
+    decimal = 10**_PLACES % denominator == 0
+    return (
+        denominator <= _DENOMINATOR
+        or (power and odd.bit_length() <= _DOUBLE)
+        or (decimal and len(str(int(price * 10**_PLACES)).rstrip("0")) <= _DIGITS)
+    )
 
 
 def on_grid(amount: Fraction) -> bool:
@@ -153,14 +142,11 @@ class Cost:
             )
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            epsilon=self.epsilon + other.epsilon,
-            delta=self.delta + other.delta,
-            rho=self.rho + other.rho,
-        )
+        epsilon, delta = self.epsilon + other.epsilon, self.delta + other.delta
+        return Cost(epsilon=epsilon, delta=delta, rho=self.rho + other.rho)
 
     def within(self, budget: Budget) -> bool:
-        """Whether so much may be spent in all; exact, and False for another currency."""
+        """Whether it may be spent in all; exact, and False for another currency."""
         if budget.kind == "filter":
             kept = budget.filter()
             return kept.within(kept.price(epsilon=self.epsilon, delta=self.delta, rho=self.rho))
@@ -214,13 +200,15 @@ def asked_price(
 ) -> PriceRequest:
     """The price as exact numbers of the public grid, in the currency of the card's budget.
 
-    There is no default: a price that nobody named is no price.
+    There is no default: a price must be named.
     """
+    kind = None if card.budget is None else card.budget.kind
     if (epsilon is None) == (rho is None):
+        wanted = "rho" if kind == "zcdp" else "epsilon"
         raise InvalidParameter(
             "epsilon",
             problem="or {rho}, exactly one, is needed",
-            remedy=_wanted(card),
+            remedy=f"pass {{{wanted}}}, the price of the whole answer",
             epsilon="",
             rho=None,
         )
@@ -228,14 +216,18 @@ def asked_price(
         raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
     named: Any = weights
     if not isinstance(weights, str) and weights is not None:
-        named = tuple(sorted((name, _weight(weights[name])) for name in weights))
+        # on the grid too: shares of the price are written out in the plan, and must stay short
+        exact = {name: positive(weight, "weights") for name, weight in weights.items()}
+        named = tuple(sorted((name, _on_grid(exact[name], "weights")) for name in exact))
+    level = Fraction(0)
+    if delta is not None:
+        level = probability(delta, "delta", one=False, remedy="pass, say, 1e-9")
     asked = PriceRequest(
         epsilon=None if epsilon is None else _price(epsilon, "epsilon"),
-        delta=Fraction(0) if delta is None else _level(delta),
+        delta=_on_grid(level, "delta"),
         rho=None if rho is None else _price(rho, "rho"),
         weights=named,
     )
-    kind = None if card.budget is None else card.budget.kind
     if kind == "zcdp" and asked.rho is None:
         raise InvalidParameter(
             "epsilon", problem="is not what this table is paid in", remedy="pass {rho}", rho=""
@@ -251,30 +243,15 @@ def asked_price(
     return asked
 
 
-def _wanted(card: DataCard) -> str:
-    if card.budget is not None and card.budget.kind == "zcdp":
-        return "pass {rho}, the price of the whole answer"
-    return "pass {epsilon}, the price of the whole answer"
-
-
 def _price(value: Number, name: str) -> Fraction:
     price = positive(value, name)
     if not 1 / _EXTREME < price < _EXTREME:
         raise InvalidParameter(
             name, problem="is beyond 2**30 or below 2**-30", remedy="pass, say, 1"
         )
-    check_admitted(price, name)
-    return price
+    return _on_grid(price, name)
 
 
-def _weight(value: Number) -> Fraction:
-    """On the grid too: shares of the price are written out in the plan, and must stay short."""
-    weight = positive(value, "weights")
-    check_admitted(weight, "weights")
-    return weight
-
-
-def _level(value: Number) -> Fraction:
-    level = probability(value, "delta", one=False, remedy="pass, say, 1e-9")
-    check_admitted(level, "delta")
-    return level
+def _on_grid(number: Fraction, name: str) -> Fraction:
+    check_admitted(number, name)
+    return number

@@ -1,10 +1,10 @@
-"""How far each measure can move when one unit comes, goes or changes; one proof per kind.
+"""Measures, the integer vectors that noise is added to, and how far each can move; with proofs.
 
 Set-up. After filters, joins and the choice of keys, a unit has n rows. Each counts with the weight
 w = W if n <= k, else floor(k W / n), where k is `max_rows` and W stands for 1 (`WEIGHT_ONE`, or 1
 where every row is a unit of its own). The weight, the rows that are left and their integers depend
 on the unit's own rows, on public tables and on a secret of this release alone; so when one unit
-comes or goes, nobody else's contribution moves, and the measure moves by exactly the unit's own.
+comes or goes, no other contribution moves, and the measure moves by exactly the unit's own.
 
 Weights. n w <= k W: for n <= k since n W <= k W, and else since n floor(kW/n) <= n kW/n.
 
@@ -30,11 +30,9 @@ afresh) are least among its own. That is a function of the unit's own rows and o
 every secret the above holds, so it holds on average. It is needed only where the *number* of keys
 counts: for `units`, and for undeclared keys.
 
-Measures: the integer vectors that the engine computes and the noise is added to.
-
 An aggregate is a formula over measures; a measure that two aggregates need is computed, and paid
 for, once. Every measure is a sum over rows of (weight of the unit) * (integer of the row), so that
-no order of rows, no rounding and no engine can change it (`sensitivity.py` says how far it moves).
+no order of rows, no rounding and no engine can change it (above: how far it moves).
 
 | kind | integer of a row | entries |
 |---|---|---|
@@ -225,7 +223,12 @@ def _candidates(part: Aggregate) -> tuple[Fraction, ...]:
     count = _CANDIDATES
     if part.step is not None:
         count = min(count, ceil((high - low) / part.step))
-    return tuple(low + (high - low) * i / count for i in range(count + 1))
+    return equal_edges(low, high, count)
+
+
+def equal_edges(low: Fraction, high: Fraction, bins: int) -> tuple[Fraction, ...]:
+    """The edges of this many bins of equal width."""
+    return tuple(low + (high - low) * i / bins for i in range(bins + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, probability, rational, shown
@@ -18,6 +19,7 @@ from lastbit.tables.sql.rows import SelectedRows
 from lastbit.tables.sql.statement import expression_of
 
 Bounds = tuple[Fraction, Fraction]
+Limit: TypeAlias = Number | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +58,14 @@ def count_units() -> AggregateSpec:
 
 
 def sum(
-    expression: str,
-    low: Number | None = None,
-    high: Number | None = None,
-    *,
-    nullable: bool | None = None,
+    expression: str, low: Limit = None, high: Limit = None, *, nullable: bool | None = None
 ) -> AggregateSpec:
     """The sum of values, each clamped to [low, high]; without bounds, the card's hold."""
     return _number("sum", expression, low, high, nullable)
 
 
 def mean(
-    expression: str,
-    low: Number | None = None,
-    high: Number | None = None,
-    *,
-    nullable: bool | None = None,
+    expression: str, low: Limit = None, high: Limit = None, *, nullable: bool | None = None
 ) -> AggregateSpec:
     """The mean of the values that are there. With nullable=False the count of rows is shared.
 
@@ -82,34 +76,26 @@ def mean(
 
 
 def variance(
-    expression: str,
-    low: Number | None = None,
-    high: Number | None = None,
-    *,
-    nullable: bool | None = None,
+    expression: str, low: Limit = None, high: Limit = None, *, nullable: bool | None = None
 ) -> AggregateSpec:
     """The variance of the values themselves (divided by n, not by n - 1)."""
     return _number("variance", expression, low, high, nullable)
 
 
 def std(
-    expression: str,
-    low: Number | None = None,
-    high: Number | None = None,
-    *,
-    nullable: bool | None = None,
+    expression: str, low: Limit = None, high: Limit = None, *, nullable: bool | None = None
 ) -> AggregateSpec:
     """The standard deviation of the values themselves: the root of the variance."""
     return _number("std", expression, low, high, nullable)
 
 
-def median(expression: str, low: Number | None = None, high: Number | None = None) -> AggregateSpec:
+def median(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
     """The value in the middle."""
     return quantile(expression, "1/2", low, high)
 
 
 def quantile(
-    expression: str, level: Number, low: Number | None = None, high: Number | None = None
+    expression: str, level: Number, low: Limit = None, high: Limit = None
 ) -> AggregateSpec:
     """The value below which the share `level` of values lies."""
     remedy = 'pass, say, "0.9"; or use min and max'
@@ -119,14 +105,14 @@ def quantile(
     )
 
 
-def min(expression: str, low: Number | None = None, high: Number | None = None) -> AggregateSpec:
+def min(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
     """A value near the least: private, so some rows lie below it."""
-    return AggregateSpec(function="min", expression=expression, bounds=_bounds(low, high))
+    return _number("min", expression, low, high)
 
 
-def max(expression: str, low: Number | None = None, high: Number | None = None) -> AggregateSpec:
+def max(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
     """A value near the greatest: private, so some rows lie above it."""
-    return AggregateSpec(function="max", expression=expression, bounds=_bounds(low, high))
+    return _number("max", expression, low, high)
 
 
 def histogram(expression: str, edges: Iterable[Number]) -> AggregateSpec:
@@ -176,15 +162,10 @@ def aggregate_of(name: str, wanted: AggregateSpec, rows: SelectedRows) -> Aggreg
 
 
 def _number(
-    function: Function,
-    expression: str,
-    low: Number | None,
-    high: Number | None,
-    nullable: bool | None,
+    function: Function, expression: str, low: Limit, high: Limit, nullable: bool | None = None
 ) -> AggregateSpec:
-    return AggregateSpec(
-        function=function, expression=expression, bounds=_bounds(low, high), nullable=nullable
-    )
+    bounds = _bounds(low, high)
+    return AggregateSpec(function=function, expression=expression, bounds=bounds, nullable=nullable)
 
 
 def _bounds(low: Number | None, high: Number | None) -> Bounds | None:

@@ -19,21 +19,13 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
+from lastbit.tables import limits
 from lastbit.tables.limits import (
     DEEPEST,
     LONGEST_CONSTANT,
-    LONGEST_NAME,
-    LONGEST_PATTERN,
-    MOST_AGGREGATES,
     MOST_CALLS,
-    MOST_EDGES,
     MOST_ITEMS,
-    MOST_JOINS,
-    MOST_KEYS,
     MOST_NODES,
-    MOST_SINGLE_WILDCARDS,
-    MOST_TERMS,
-    MOST_TEXT_FUNCTIONS,
     refused,
 )
 
@@ -67,25 +59,19 @@ class Constant:
         return hash((type(self.value), self.value))
 
     def __post_init__(self) -> None:
-        if _bits(self.value) > _MOST_BITS or _bytes(self.value) > LONGEST_CONSTANT:
+        value, size, bits = self.value, 0, 0
+        if isinstance(value, int | Fraction):
+            bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+        elif isinstance(value, str):  # cut first: a long one need not be encoded
+            start = value[: LONGEST_CONSTANT + 1].encode(errors="surrogatepass")
+            size = max(len(value), len(start))
+        if bits > _MOST_BITS or size > LONGEST_CONSTANT:
             problem = f"is longer than {LONGEST_CONSTANT} bytes, or has too many digits"
             raise refused("a constant", problem, "write a shorter one")
 
 
 _MOST_BITS = 4_096
 _RATIO = re.compile(r"-?[0-9]{1,1300}(/[0-9]{1,1300})?", re.ASCII)
-
-
-def _bits(value: Value) -> int:
-    if not isinstance(value, int | Fraction):
-        return 0
-    return max(value.numerator.bit_length(), value.denominator.bit_length())
-
-
-def _bytes(value: Value) -> int:
-    if not isinstance(value, str):
-        return 0
-    return max(len(value), len(value[: LONGEST_CONSTANT + 1].encode(errors="surrogatepass")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +93,7 @@ class Call:
         calls = 1 + sum(part.calls for part in inner)
         nodes = 1 + len(self.arguments) + sum(part.nodes - 1 for part in inner)
         depth = 1 + max((part.depth for part in inner), default=0)
-        most = MOST_ITEMS if self.function == "in" else MOST_TERMS
+        most = MOST_ITEMS if self.function == "in" else limits.MOST_TERMS
         if len(self.arguments) > most:
             raise _too_large(f"is too long: {self.function[:20]} takes {most} parts at most")
         if depth > DEEPEST:
@@ -122,37 +108,26 @@ class Call:
 Expression: TypeAlias = ColumnName | Constant | Call
 
 
-def _functions() -> dict[str, tuple[int, int | None]]:
-    """Each function with the least and the greatest number of its arguments (None: any)."""
-    binary = ("-", "/", "%", "=", "<>", "<", "<=", ">", ">=", "like", "ilike")
-    unary = ("negate", "not", "is_missing", "abs", "floor", "ceil", "sqrt", "ln", "exp", "length")
-    casts = ("to_integer", "to_number", "to_text", "to_date", "to_boolean")
-    texts = ("lower", "upper", "trim", "starts_with", "contains")
-    dates = ("year", "quarter", "month", "day", "hour", "weekday", "days_between", "start_of_month")
-    several: dict[str, tuple[int, int | None]] = {
-        "+": (2, None),
-        "*": (2, None),
-        "and": (2, None),
-        "or": (2, None),
+FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
+    {
+        **dict.fromkeys(("-", "/", "%", "=", "<>", "<", "<=", ">", ">=", "like", "ilike"), (2, 2)),
+        **dict.fromkeys(("power", "starts_with", "contains", "days_between"), (2, 2)),
+        **dict.fromkeys(("negate", "not", "is_missing", "abs", "floor", "ceil", "sqrt"), (1, 1)),
+        **dict.fromkeys(("ln", "exp", "length", "lower", "upper", "trim"), (1, 1)),
+        **dict.fromkeys(("to_integer", "to_number", "to_text", "to_date", "to_boolean"), (1, 1)),
+        **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), (1, 1)),
+        **dict.fromkeys(("+", "*", "and", "or", "least", "greatest"), (2, None)),
+        **dict.fromkeys(("coalesce", "concat"), (1, None)),
         "in": (2, None),  # the value, then the constants
         "case": (2, None),  # condition, value, condition, value ... and perhaps the value otherwise
-        "coalesce": (1, None),
-        "concat": (1, None),
-        "least": (2, None),
-        "greatest": (2, None),
-        "round": (1, 2),
-        "power": (2, 2),
+        "bin": (3, None),  # value, then rising edges: the lower edge of its bin [e_i, e_i+1)
         "clamp": (3, 3),  # value, low, high
         "substring": (2, 3),
-        "bin": (3, None),  # value, then rising edges: the lower edge of its bin [e_i, e_i+1)
+        "round": (1, 2),
+        "start_of_month": (1, 1),
     }
-    one: dict[str, tuple[int, int | None]] = dict.fromkeys((*unary, *casts), (1, 1))
-    two: dict[str, tuple[int, int | None]] = dict.fromkeys(binary, (2, 2))
-    some = {name: (1, 1) for name in (*texts[:3], *dates) if name != "days_between"}
-    return several | one | two | some | dict.fromkeys((*texts[3:], "days_between"), (2, 2))
-
-
-FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(_functions())
+)
+"""Each function with the least and the greatest number of its arguments (None: any)."""
 
 
 def _too_large(problem: str) -> QueryRefused:
@@ -164,7 +139,7 @@ def _too_large(problem: str) -> QueryRefused:
 
 
 def call(function: str, *arguments: Expression) -> Call:
-    """The function applied, checked to exist and to take so many arguments.
+    """The function applied, checked to exist and to take that many arguments.
 
     >>> call("+", ColumnName("age"), Constant(1))
     Call(function='+', arguments=(ColumnName(name='age', table=None), Constant(value=1)))
@@ -216,7 +191,9 @@ def to_json(expression: Expression) -> Any:
         case ColumnName(name, table):
             return {"column": name, "table": table}
         case Constant(value):
-            return {"type": value_type(value) or "missing", "value": _written(value)}
+            written: Any = value.isoformat() if isinstance(value, date) else value
+            written = str(value) if isinstance(value, Fraction) else written
+            return {"type": value_type(value) or "missing", "value": written}
         case Call(function, arguments):
             return [function, *map(to_json, arguments)]
 
@@ -263,35 +240,24 @@ def value_type(value: Value) -> ColumnType | None:
     )
 
 
-def _written(value: Value) -> str | int | bool | None:
-    if isinstance(value, Fraction):
-        return str(value)
-    return value.isoformat() if isinstance(value, date | datetime) else value
-
-
 def _read(kind: str, value: Any) -> Value:
-    readers: dict[str, Callable[[Any], Value]] = {
-        "number": _ratio,
-        "date": date.fromisoformat,
-        "timestamp": datetime.fromisoformat,
-    }
+    read: Value = None
     try:
-        read: Value = readers[kind](value) if kind in readers else value
+        match kind:
+            case "number" if _RATIO.fullmatch(value):  # not 1e999999, a short text of a long number
+                read = Fraction(value)
+            case "date":
+                read = date.fromisoformat(value)
+            case "timestamp":
+                read = datetime.fromisoformat(value)
+            case "integer" | "text" | "boolean" | "missing":
+                read = value
     except (TypeError, ValueError, ZeroDivisionError):
-        read = None
+        pass
     if (value_type(read) or "missing") != kind:
         raise WrongType("constant", problem="is malformed", remedy="pass what to_json wrote")
     return read
 
-
-def _ratio(value: str) -> Fraction:
-    """1/2, as `to_json` writes it; 1e999999 is a short text and a long number, so it is none."""
-    if not _RATIO.fullmatch(value):
-        raise ValueError
-    return Fraction(value)
-
-
-# ---------------------------------------------------------------- the size of a question
 
 _PATTERNS = ("contains", "ilike", "like")
 _OF_TEXTS = (*_PATTERNS, "concat", "length", "lower", "starts_with", "substring", "trim", "upper")
@@ -317,26 +283,28 @@ def check_parts(
     """That a query as a whole is small enough, and each of its expressions."""
     found = list(expressions)
     for what, number, most in (
-        ("GROUP BY", keys, MOST_KEYS),
-        ("JOIN", joins, MOST_JOINS),
-        ("SELECT", aggregates, MOST_AGGREGATES),
-        ("HISTOGRAM", max(map(len, edges), default=0), MOST_EDGES),
+        ("GROUP BY", keys, limits.MOST_KEYS),
+        ("JOIN", joins, limits.MOST_JOINS),
+        ("SELECT", aggregates, limits.MOST_AGGREGATES),
+        ("HISTOGRAM", max(map(len, edges), default=0), limits.MOST_EDGES),
     ):
         if number > most:
             raise refused(what, f"lists more than {most} things", "ask several questions")
-    if any(len(name) > LONGEST_NAME for name in names):
+    if any(len(name) > limits.LONGEST_NAME for name in names):
         raise refused(
-            "a name of the answer", f"has more than {LONGEST_NAME} characters", "name it with AS"
+            "a name of the answer",
+            f"has more than {limits.LONGEST_NAME} characters",
+            "name it with AS",
         )
     nodes = sum(part.nodes if isinstance(part, Call) else 1 for part in found)
     if nodes > MOST_NODES or sum(isinstance(p, Call) and p.calls for p in found) > MOST_CALLS:
         problem = f"is too long: {MOST_NODES} parts, {MOST_CALLS} functions in all at most"
         raise refused("query", problem, "ask several questions")
     texts = sum(part.function in (*_OF_TEXTS, *_CASTS) for part in _calls(found))
-    if texts > MOST_TEXT_FUNCTIONS:
+    if texts > limits.MOST_TEXT_FUNCTIONS:
         raise refused(
             "query",
-            f"has more than {MOST_TEXT_FUNCTIONS} functions of texts and casts",
+            f"has more than {limits.MOST_TEXT_FUNCTIONS} functions of texts and casts",
             "ask several questions",
         )
     for expression in found:
@@ -355,19 +323,17 @@ def _calls(expressions: Iterable[Expression]) -> Iterator[Call]:
 def _check_pattern(part: Call) -> None:
     what = part.function.upper()
     match part.arguments[1:]:
-        case (Constant(None),):
-            return
         case (Constant(str(pattern)),):
             pass
         case (Constant(),):
-            return  # of the wrong type, which is refused elsewhere
+            return  # missing, or of the wrong type, which is refused elsewhere
         case _:
             problem = "looks for a text that is no constant"
             raise refused(what, problem, "write the text into the question, in quotes")
-    if len(pattern) > LONGEST_PATTERN:
-        problem = f"has a pattern of more than {LONGEST_PATTERN} characters"
+    if len(pattern) > limits.LONGEST_PATTERN:
+        problem = f"has a pattern of more than {limits.LONGEST_PATTERN} characters"
         raise refused(what, problem, "look for a part of it")
     mixed = part.function != "contains" and "%" in pattern
-    if mixed and pattern.count("_") > MOST_SINGLE_WILDCARDS:
-        problem = f"has more than {MOST_SINGLE_WILDCARDS} signs _ in a pattern with %"
+    if mixed and pattern.count("_") > limits.MOST_SINGLE_WILDCARDS:
+        problem = f"has more than {limits.MOST_SINGLE_WILDCARDS} signs _ in a pattern with %"
         raise refused(what, problem, "write two patterns with AND, or compare substring(...)")

@@ -1,4 +1,4 @@
-"""A query, as data: what was asked, whoever asked it and in whatever language.
+"""A query, as data: what was asked, in whatever language.
 
 The SQL front end (`sql.py`) and the Python one (`lastbit.table`) both make a `Query`; derived
 columns are already written out, so its expressions mention columns of the table and of public
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import prod
 from typing import Any, Literal, TypeAlias
 
@@ -43,6 +44,11 @@ class GroupKey:
             raise InvalidParameter(
                 f"GROUP BY {self.name}", problem="has a key twice", remedy="list each key once"
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        values = None if self.values is None else [to_json(Constant(one)) for one in self.values]
+        return {"name": self.name, "expression": to_json(self.expression), "values": values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +86,27 @@ class Aggregate:
             remedy = "pass, say, 1/2; for the ends use min and max"
             level = 0 if self.level is None else self.level
             probability(level, f"{self.name}: level", zero=False, one=False, remedy=remedy)
-        if self.function == "histogram" and (
-            self.edges is None
-            or len(self.edges) < 2
-            or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False))
-        ):
+        edges = self.edges or ()
+        rising = len(edges) > 1 and all(a < b for a, b in pairwise(edges))
+        if self.function == "histogram" and not rising:
             raise InvalidParameter(
                 f"{self.name}: bins", problem="do not rise", remedy="pass two or more rising edges"
             )
         if self.expression is None and not bare:
             raise InvalidParameter(self.name, problem="has no column", remedy="name one")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        return {
+            "name": self.name,
+            "function": self.function,
+            "expression": None if self.expression is None else to_json(self.expression),
+            "bounds": None if self.bounds is None else [str(bound) for bound in self.bounds],
+            "step": None if self.step is None else str(self.step),
+            "nullable": self.nullable,
+            "level": None if self.level is None else str(self.level),
+            "edges": None if self.edges is None else [str(edge) for edge in self.edges],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +187,8 @@ class Query:
                 {"table": join.table, "on": [[to_json(a), to_json(b)] for a, b in join.on]}
                 for join in self.joins
             ],
-            "keys": [_key(key) for key in self.keys],
-            "aggregates": [_aggregate(part) for part in self.aggregates],
+            "keys": [key.to_json() for key in self.keys],
+            "aggregates": [part.to_json() for part in self.aggregates],
             "having": None if self.having is None else to_json(self.having),
             "order": [[order.name, order.descending] for order in self.order],
             "limit": self.limit,
@@ -181,22 +198,3 @@ class Query:
     def digest(self) -> str:
         """SHA-256 of the canonical text."""
         return digest_of(self.to_json())
-
-
-def _key(key: GroupKey) -> dict[str, Any]:
-    values = None if key.values is None else [to_json(Constant(value)) for value in key.values]
-    return {"name": key.name, "expression": to_json(key.expression), "values": values}
-
-
-def _aggregate(part: Aggregate) -> dict[str, Any]:
-    pair = None if part.bounds is None else [str(part.bounds[0]), str(part.bounds[1])]
-    return {
-        "name": part.name,
-        "function": part.function,
-        "expression": None if part.expression is None else to_json(part.expression),
-        "bounds": pair,
-        "step": None if part.step is None else str(part.step),
-        "nullable": part.nullable,
-        "level": None if part.level is None else str(part.level),
-        "edges": None if part.edges is None else [str(edge) for edge in part.edges],
-    }

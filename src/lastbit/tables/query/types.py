@@ -1,6 +1,6 @@
-"""The type of an expression, worked out from the card alone; nonsense is refused before it runs.
+"""What the card alone says of an expression: its type, its bounds, its grid, its possible values.
 
-What is publicly known of an expression: its bounds, its grid, the values it can have.
+Nonsense is refused before it runs.
 """
 
 from __future__ import annotations
@@ -112,7 +112,12 @@ def dated(expression: Expression, lookup: Lookup) -> Expression:
         types = {type_of(argument, lookup) for argument in arguments}
         for kind, read in _READERS:
             if kind in types and "text" in types:
-                arguments = [_read(argument, read) for argument in arguments]
+                arguments = [
+                    Constant(day_or_time(part.value, read))
+                    if isinstance(part, Constant) and isinstance(part.value, str)
+                    else part
+                    for part in arguments
+                ]
     return Call(expression.function, tuple(arguments))
 
 
@@ -120,13 +125,6 @@ _READERS: tuple[tuple[ColumnType, Callable[[str], date]], ...] = (
     ("timestamp", datetime.fromisoformat),
     ("date", date.fromisoformat),
 )
-
-
-def _read(expression: Expression, read: Callable[[str], date]) -> Expression:
-    match expression:
-        case Constant(str(text)):
-            return Constant(day_or_time(text, read))
-    return expression
 
 
 def day_or_time(text: str, read: Callable[[str], date]) -> date:
@@ -263,17 +261,13 @@ def _range(expression: Expression, card: DataCard) -> Bounds | None:
             values = [Fraction(v) for v in branches if _number(v)]  # type: ignore[arg-type]
             return (min(values), max(values)) if len(set(values)) > 1 else None
         case Call("to_integer" | "to_number", (inner,)):
-            return _truth(inner, card)
+            truth = type_of(inner, card_types(card)) == "boolean"
+            return (Fraction(0), Fraction(1)) if truth else None
         case Call(function):
             for part, first, last in _PARTS:
                 if part == function:
                     return Fraction(first), Fraction(last)
     return None
-
-
-def _truth(inner: Expression, card: DataCard) -> Bounds | None:
-    is_truth = type_of(inner, card_types(card)) == "boolean"
-    return (Fraction(0), Fraction(1)) if is_truth else None
 
 
 def _ordered(low: Value, high: Value) -> Bounds:

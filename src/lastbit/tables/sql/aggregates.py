@@ -17,17 +17,14 @@ from lastbit.tables.query.types import Known, card_types, check_bounds, known_of
 from lastbit.tables.sql.expressions import Resolve, quoted, translated
 from lastbit.tables.sql.parse import kind_of, number_of, taken
 
-_PLAIN: Mapping[str, str] = MappingProxyType(
+_PLAIN: Mapping[str, Function] = MappingProxyType(
     {
         "Sum": "sum",
         "Avg": "mean",
-        "Variance": "variance",
-        "VariancePop": "variance",
-        "Stddev": "std",
-        "StddevPop": "std",
-        "StddevSamp": "std",
         "Min": "min",
         "Max": "max",
+        **dict.fromkeys(("Variance", "VariancePop"), "variance"),
+        **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), "std"),
     }
 )
 _LEVELS: Mapping[str, str] = MappingProxyType(
@@ -50,7 +47,7 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
         (value,) = taken(node, "this")
         if kind_of(value) == "Distinct":
             raise refused(f"{kind.upper()}(DISTINCT ...)", "is not known here", "leave it out")
-        return bounded(name, cast(Function, _PLAIN[kind]), translated(value, resolve), card)
+        return bounded(name, _PLAIN[kind], translated(value, resolve), card)
     if kind in _LEVELS or kind == "Median":
         value, level = taken(node, "this", _LEVELS.get(kind, "level"))
         share = Fraction(1, 2) if kind == "Median" else _level(number_of(level))
@@ -146,9 +143,6 @@ def resolve_unit(card: DataCard) -> Expression:
     """The unit's column as an expression."""
     assert card.unit is not None
     return ColumnName(card.column(card.unit).name)
-
-
-# ---------------------------------------------------------------- one kind each
 
 
 def _count(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:

@@ -31,47 +31,26 @@ KNOWN_FUNCTIONS = (
 _BIGGEST = 2**63 - 1
 _DIALECT = ("safe", "typed")
 _CHAINS = MappingProxyType({"Add": "+", "Mul": "*", "And": "and", "Or": "or"})
-_UNARY = MappingProxyType(
-    {
-        "Neg": "negate",
-        "Not": "not",
-        "Abs": "abs",
-        "Floor": "floor",
-        "Ceil": "ceil",
-        "Sqrt": "sqrt",
-        "Ln": "ln",
-        "Exp": "exp",
-        "Length": "length",
-        "Lower": "lower",
-        "Upper": "upper",
-        "Trim": "trim",
-        "Year": "year",
-        "Quarter": "quarter",
-        "Month": "month",
-        "Day": "day",
-        "DayOfMonth": "day",
-        "Hour": "hour",
-        "DayOfWeek": "weekday",
-    }
-)
-_BINARY = MappingProxyType(
-    {
-        "Sub": "-",
-        "Div": "/",
-        "Mod": "%",
-        "Pow": "power",
-        "EQ": "=",
-        "NEQ": "<>",
-        "LT": "<",
-        "LTE": "<=",
-        "GT": ">",
-        "GTE": ">=",
-        "Like": "like",
-        "ILike": "ilike",
-        "StartsWith": "starts_with",
-        "Contains": "contains",
-    }
-)
+_ALIKE = "Not Abs Floor Ceil Sqrt Ln Exp Length Lower Upper Trim Year Quarter Month Day Hour"
+_UNARY = {"Neg": "negate", "DayOfMonth": "day", "DayOfWeek": "weekday"} | {
+    kind: kind.lower() for kind in _ALIKE.split()
+}
+_BINARY = {
+    "Sub": "-",
+    "Div": "/",
+    "Mod": "%",
+    "Pow": "power",
+    "EQ": "=",
+    "NEQ": "<>",
+    "LT": "<",
+    "LTE": "<=",
+    "GT": ">",
+    "GTE": ">=",
+    "Like": "like",
+    "ILike": "ilike",
+    "StartsWith": "starts_with",
+    "Contains": "contains",
+}
 _CALLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
         **{kind: (ours, ("this",), ()) for kind, ours in _UNARY.items()},
@@ -200,8 +179,7 @@ def _in(node: Any, resolve: Resolve) -> Expression:
 
 
 def _between(node: Any, resolve: Resolve) -> Expression:
-    parts = taken(node, "this", "low", "high")
-    value, low, high = (translated(part, resolve) for part in parts)
+    value, low, high = (translated(part, resolve) for part in taken(node, "this", "low", "high"))
     return call("and", call(">=", value, low), call("<=", value, high))
 
 
@@ -253,16 +231,13 @@ def _cast(node: Any, resolve: Resolve) -> Expression:
     return call(_CASTS[name], value)
 
 
-def _extract(node: Any, resolve: Resolve) -> Expression:
-    part, value = taken(node, "this", "expression")
-    return _part(_word(part), translated(value, resolve))
-
-
-def _part(name: str, value: Expression) -> Expression:
-    name = {"dow": "weekday", "dayofweek": "weekday", "dayofmonth": "day"}.get(name, name)
+def _part(part: Any, value: Any, resolve: Resolve) -> Expression:
+    """A part of a date, as in EXTRACT(year FROM d)."""
+    word = _word(part)
+    name = {"dow": "weekday", "dayofweek": "weekday", "dayofmonth": "day"}.get(word, word)
     if name not in _PARTS:
         raise refused(f"EXTRACT({name})", "is not known here", f"use one of {', '.join(_PARTS)}")
-    return call(name, value)
+    return call(name, translated(value, resolve))
 
 
 def _word(node: Any) -> str:
@@ -280,9 +255,8 @@ def _truncated(node: Any, resolve: Resolve) -> Expression:
 
 
 def _days(node: Any, resolve: Resolve) -> Expression:
-    late, early, part = taken(
-        node, "this", "expression", "unit", ignored=("date_part_boundary",)
-    )  # days_between counts midnights too
+    ignored = ("date_part_boundary",)  # days_between counts midnights too
+    late, early, part = taken(node, "this", "expression", "unit", ignored=ignored)
     if part is not None and _word(part) not in ("day", "days"):
         raise refused("DATEDIFF", "is known for days only", "count days and divide")
     return call("days_between", translated(early, resolve), translated(late, resolve))
@@ -293,7 +267,7 @@ def _named(node: Any, resolve: Resolve) -> Expression:
     name, nodes = taken(node, "this", "expressions")
     function = name.lower() if isinstance(name, str) else ""
     if function in ("date_part", "datepart") and len(nodes or []) == 2:
-        return _part(_word(nodes[0]), translated(nodes[1], resolve))
+        return _part(nodes[0], nodes[1], resolve)
     if function not in _OURS:
         shown = f"{str(name)[:30]}(...)"
         raise refused(shown, "is not a function known here", f"use {KNOWN_FUNCTIONS}")
@@ -328,15 +302,13 @@ _HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType
         "Nullif": _nullif,
         "Cast": _cast,
         "TryCast": _cast,
-        "Extract": _extract,
+        "Extract": lambda node, resolve: _part(*taken(node, "this", "expression"), resolve),
         "TimestampTrunc": _truncated,
         "DateTrunc": _truncated,
         "DateDiff": _days,
         "Anonymous": _named,
-        **dict.fromkeys(
-            ("Subquery", "Select"),
-            _never("a sub-query", "join with a public table, or ask two questions"),
-        ),
+        "Subquery": _never("a sub-query", "join with a public table, or ask two questions"),
+        "Select": _never("a sub-query", "join with a public table, or ask two questions"),
         "Exists": _never("EXISTS", "join with a public table"),
         "Window": _never("a window function", "group instead"),
         "Rand": _never("random()", "ask about the rows as they are"),

@@ -24,18 +24,8 @@ from typing import Any
 from sqlglot.dialects.duckdb import DuckDB
 
 from lastbit.errors import QueryRefused, WrongType
-from lastbit.tables.limits import (
-    DEEPEST_SQL,
-    DEEPEST_TREE,
-    LARGEST_EXPONENT,
-    LONGEST_DIGITS,
-    LONGEST_SQL,
-    MOST_COLUMNS,
-    MOST_SUBQUERIES,
-    MOST_TOKENS,
-    PARSER_STEPS,
-    refused,
-)
+from lastbit.tables import limits
+from lastbit.tables.limits import refused
 
 _A_FEW_STEPS = 200
 _CHAINS = ("Add", "And", "DPipe", "Mul", "Or")
@@ -77,7 +67,7 @@ def expression_tree(text: str) -> Any:
 def _check_text(text: object, what: str = "query", remedy: str = "write SQL") -> None:
     if not isinstance(text, str):
         raise WrongType(what, problem="is no text", remedy=remedy)
-    if not text.strip() or len(text) > LONGEST_SQL:
+    if not text.strip() or len(text) > limits.LONGEST_SQL:
         raise refused(what, "is empty or too long", "write SQL, a page at most")
     if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise refused("query", "holds characters that are none", "leave them out")
@@ -94,9 +84,17 @@ def _parsed(text: str, what: str, remedy: str) -> list[Any]:
         tokens = dialect.tokenize(text)
         if not tokens or tokens[0].text.upper() not in _FIRST:
             raise refused(what, "is no SELECT", remedy)
-        _check_tokens(tokens, what)
+        if len(tokens) > limits.MOST_TOKENS:
+            problem = f"has more than {limits.MOST_TOKENS} words"
+            raise refused(what, problem, "ask several questions")
+        depth = 0  # of brackets inside each other
+        for token in tokens:
+            sign = token.token_type.name
+            depth += (sign in _OPENING) - (sign in _CLOSING and depth > 0)
+            if depth > limits.DEEPEST_SQL:
+                raise too_deep(what)
         parser = _Counting(dialect=dialect)
-        parser.left = PARSER_STEPS * len(tokens) + _A_FEW_STEPS
+        parser.left = limits.PARSER_STEPS * len(tokens) + _A_FEW_STEPS
         return [tree for tree in parser.parse(tokens, text) if tree is not None]
     except QueryRefused:
         raise
@@ -126,24 +124,12 @@ class _Counting(_Parser):  # type: ignore[misc]
         super()._advance(times)
 
 
-def _check_tokens(tokens: list[Any], what: str) -> None:
-    """That there are not too many, and not too many brackets inside each other."""
-    if len(tokens) > MOST_TOKENS:
-        raise refused(what, f"has more than {MOST_TOKENS} words", "ask several questions")
-    depth = 0
-    for token in tokens:
-        sign = token.token_type.name
-        depth += (sign in _OPENING) - (sign in _CLOSING and depth > 0)
-        if depth > DEEPEST_SQL:
-            raise too_deep(what)
-
-
 def _check_size(tree: Any) -> None:
     """That the tree is no deeper than what walks it can bear; a long sum or AND is one level."""
     columns, queries, waiting = 0, 0, [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
-        if depth > DEEPEST_TREE:
+        if depth > limits.DEEPEST_TREE:
             raise too_deep()
         columns += kind_of(node) == "Column"
         queries += kind_of(node) == "Select"
@@ -151,9 +137,9 @@ def _check_size(tree: Any) -> None:
         for child in node.iter_expressions():
             same = chained and kind_of(child) == kind_of(node)
             waiting.append((child, depth if same else depth + 1))
-    if columns > MOST_COLUMNS:
+    if columns > limits.MOST_COLUMNS:
         raise refused("query", "names columns too often", "ask several questions")
-    if queries > MOST_SUBQUERIES:
+    if queries > limits.MOST_SUBQUERIES:
         raise refused("query", "has too many sub-queries", "ask several questions")
 
 
@@ -212,7 +198,17 @@ def number_of(node: Any) -> Fraction | None:
         (node,) = taken(node, "this")
     if kind_of(node) != "Literal" or node.args.get("is_string"):
         return None
-    return sign * _number(str(node.this))
+    mantissa, _, exponent = str(node.this).lower().replace("_", "").partition("e")
+    if len(mantissa) > limits.LONGEST_DIGITS or len(exponent) > 4:
+        raise refused("number", "is written with too many digits", "write a shorter one")
+    try:
+        power = int(exponent or "0")
+        number = Fraction(mantissa)
+    except (ValueError, ZeroDivisionError):
+        raise refused("number", "is not understood", "write digits") from None
+    if abs(power) > limits.LARGEST_EXPONENT:
+        raise refused("number", "is too large or too small", "write one that a double can hold")
+    return sign * number * Fraction(10) ** power
 
 
 def integer_of(node: Any) -> int | None:
@@ -228,17 +224,3 @@ def place_of(node: Any) -> int | None:
     if kind_of(node) == "Literal" and not node.args.get("is_string") and str(node.this).isdigit():
         return integer_of(node)
     return None
-
-
-def _number(text: str) -> Fraction:
-    mantissa, _, exponent = text.lower().replace("_", "").partition("e")
-    if len(mantissa) > LONGEST_DIGITS or len(exponent) > 4:
-        raise refused("number", "is written with too many digits", "write a shorter one")
-    try:
-        power = int(exponent or "0")
-        number = Fraction(mantissa)
-    except (ValueError, ZeroDivisionError):
-        raise refused("number", "is not understood", "write digits") from None
-    if abs(power) > LARGEST_EXPONENT:
-        raise refused("number", "is too large or too small", "write one that a double can hold")
-    return number * Fraction(10) ** power

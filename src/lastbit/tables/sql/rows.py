@@ -107,7 +107,7 @@ def rows_of(card: DataCard) -> SelectedRows:
 def with_column(rows: SelectedRows, name: str, expression: Expression) -> SelectedRows:
     """The rows with one more column, or with another meaning of an old one."""
     others = {old: e for old, e in rows.columns.items() if old.lower() != name.lower()}
-    return replace(rows, columns={**others, name: derived(expression, rows)})
+    return replace(rows, columns={**others, name: typed(expression, card_types(rows.card))})
 
 
 def add_column(columns: dict[str, Expression], name: str, expression: Expression) -> None:
@@ -118,20 +118,15 @@ def add_column(columns: dict[str, Expression], name: str, expression: Expression
     columns[name] = expression
 
 
-def derived(expression: Expression, rows: SelectedRows) -> Expression:
-    """A derived column: typed. It is written out wherever it is named, and counted there."""
-    return typed(expression, card_types(rows.card))
-
-
 def joined_with(rows: SelectedRows, name: str, on: Mapping[str, str]) -> SelectedRows:
     """The rows joined with a public table where these columns are equal: {own: the table's}.
 
     Columns of one name become one, as with USING.
     """
     table = _public_table(rows, name)
-    pairs = [(rows.named(own), _column(table, theirs)) for own, theirs in on.items()]
-    same = [column for (own, column) in zip(on, (c for _, c in pairs), strict=True)
-            if own.lower() == column.name.lower()]  # fmt: skip
+    pairs = [(rows.named(own), _column(table, other)) for own, other in on.items()]
+    theirs = [column for _, column in pairs]
+    same = [c for own, c in zip(on, theirs, strict=True) if own.lower() == c.name.lower()]
     return _with_join(rows, name, table, pairs, same)
 
 
@@ -252,9 +247,6 @@ def item_of(item: Any) -> tuple[str | None, Any]:
     return None, item
 
 
-# ---------------------------------------------------------------- FROM and WITH
-
-
 def _definitions(
     tree: Any, card: DataCard, defined: Mapping[str, SelectedRows]
 ) -> dict[str, SelectedRows]:
@@ -276,22 +268,14 @@ def _definitions(
 def _relation(source: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
     if kind_of(source) == "Subquery":
         inner, alias = taken(source, "this", "alias")
-        return _renamed(_selected(inner, card, defined), alias)
-    identifier, alias = table_named(source, "FROM", f"write FROM {card.name}")
-    if name_of(identifier).lower() in defined:
-        return _renamed(defined[name_of(identifier).lower()], alias)
-    if not names(identifier, card.name):
-        raise refused(
-            f"FROM {name_of(identifier)}", "is not this card's table", f"write FROM {card.name}"
-        )
-    return _renamed(rows_of(card), alias)
-
-
-def _renamed(rows: SelectedRows, alias: Any) -> SelectedRows:
-    if alias is None:
-        return rows
-    (identifier,) = taken(alias, "this")
-    return replace(rows, called=name_of(identifier))
+        rows = _selected(inner, card, defined)
+    else:
+        identifier, alias = table_named(source, "FROM", f"write FROM {card.name}")
+        name = name_of(identifier)
+        rows = defined.get(name.lower()) or rows_of(card)
+        if name.lower() not in defined and not names(identifier, card.name):
+            raise refused(f"FROM {name}", "is not this card's table", f"write FROM {card.name}")
+    return rows if alias is None else replace(rows, called=name_of(taken(alias, "this")[0]))
 
 
 def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) -> SelectedRows:
@@ -318,5 +302,6 @@ def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
         given, value = item_of(item)
         if given is None:
             raise refused("a column of a sub-query", "has no name", "name it with AS")
-        add_column(columns, given, derived(translated(value, rows.resolve), rows))
+        # written out wherever it is named, and counted there
+        add_column(columns, given, typed(translated(value, rows.resolve), card_types(card)))
     return replace(rows, called=None, columns=columns, public={}, merged=frozenset())

@@ -45,7 +45,7 @@ class Released:
 
     def condition(self, node: Any) -> Expression:
         """A condition over the columns of the answer."""
-        found = typed(translated(node, self._resolved), self._type)
+        found = typed(translated(node, lambda n: ColumnName(self._one(self._found(n)))), self._type)
         if type_of(found, self._type) not in ("boolean", None):
             raise refused("HAVING", "is neither true nor false", "write a comparison")
         return found
@@ -69,9 +69,6 @@ class Released:
                 return OrderBy(name=self._one(output), descending=descending)
         raise self._unknown()
 
-    def _resolved(self, node: Any) -> Expression:
-        return ColumnName(self._one(self._found(node)))
-
     def _type(self, column: ColumnName) -> ColumnType:
         for output in self._outputs():
             if output.name == column.name:
@@ -92,7 +89,8 @@ class Released:
                 for output in self._outputs():
                     if names(what, output.name):
                         return output
-            expression = self._behind(node)
+            # the column of the table that a name such as visits.region means, if there is one
+            expression = next(iter(self.rows.meant(what, table)), None)
             for key in self.query.keys:
                 if key.expression == expression:
                     return key
@@ -102,10 +100,6 @@ class Released:
                 if replace(part, name="asked") == asked:
                     return part
         raise self._unknown()
-
-    def _behind(self, node: Any) -> Expression | None:
-        """The column of the table that a name such as visits.region means, if there is one."""
-        return next(iter(self.rows.meant(*taken(node, "this", "table"))), None)
 
     def _one(self, output: GroupKey | Aggregate) -> str:
         if isinstance(output, Aggregate) and output.function == "histogram":
@@ -187,26 +181,34 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
     return GroupKey(name=name, expression=expression, values=known_values(expression, card))
 
 
-# ---------------------------------------------------------------- SELECT
-
-
 def _query(select: Any, rows: SelectedRows) -> Query:
     parts = ("expressions", "group", "having", "order", "limit")
     items, group, having, order, limit = taken(
         select, *parts, ignored=("from_", "joins", "where", "with_")
     )
     named = _names(items)
-    if group is None:
-        _check_aggregates(named)
-    keys, aggregates = _split(named, rows)
+    keys: list[GroupKey] = []
+    aggregates: list[Aggregate] = []
+    for name, node in named:
+        if group is None and kind_of(node) == "Column" and kind_of(node.this) != "Star":
+            raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
+    for name, node in named:
+        if is_aggregate(node):
+            aggregates.append(aggregate_from(node, name, rows.card, rows.resolve))
+        else:
+            expression = typed(translated(node, rows.resolve), card_types(rows.card))
+            keys.append(grouped_by(name, expression, rows.card))
     _check_group(group, named, keys, rows)
+    most = None if limit is None else integer_of(taken(limit, "expression")[0])
+    if limit is not None and (most is None or most < 0):
+        raise refused("LIMIT", "is no whole number", "write, say, LIMIT 10")
     query = Query(
         table=rows.card.name,
         where=all_of(rows.where),
         joins=rows.joins,
         keys=tuple(keys),
         aggregates=tuple(aggregates),
-        limit=_limit(limit),
+        limit=most,
     )
     released = Released(query, rows, tuple(name for name, _ in named))
     test = None if having is None else released.condition(taken(having, "this")[0])
@@ -231,39 +233,16 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
 
 
 def _plain_name(value: Any) -> str:
-    while kind_of(value) in ("Filter", "WithinGroup", "Paren"):
-        inner = value.this
-        if kind_of(value) == "WithinGroup":
-            value = value.expression
-            break
-        value = inner
+    while kind_of(value) in ("Filter", "Paren"):
+        value = value.this
+    if kind_of(value) == "WithinGroup":
+        value = value.expression
     what = str(value.this) if kind_of(value) == "Anonymous" else kind_of(value)
     what = {"percentilecont": "quantile", "percentiledisc": "quantile", "order": "quantile"}.get(
         what.lower(), what.lower()
     )
     column = next(iter(value.find_all(exp.Column)), None)
     return what if column is None else f"{what}_{column.name}"
-
-
-def _split(
-    named: list[tuple[str, Any]], rows: SelectedRows
-) -> tuple[list[GroupKey], list[Aggregate]]:
-    keys: list[GroupKey] = []
-    aggregates: list[Aggregate] = []
-    for name, node in named:
-        if is_aggregate(node):
-            aggregates.append(aggregate_from(node, name, rows.card, rows.resolve))
-            continue
-        expression = typed(translated(node, rows.resolve), card_types(rows.card))
-        keys.append(grouped_by(name, expression, rows.card))
-    return keys, aggregates
-
-
-def _check_aggregates(named: list[tuple[str, Any]]) -> None:
-    """Without GROUP BY there is nothing to select but aggregates."""
-    for name, node in named:
-        if kind_of(node) == "Column" and kind_of(node.this) != "Star":
-            raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
 
 
 def _check_group(
@@ -316,13 +295,3 @@ def _group_key(
             remedy = "select that under a name of its own"
             raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
     return typed(translated(node, rows.resolve), card_types(rows.card))
-
-
-def _limit(node: Any) -> int | None:
-    if node is None:
-        return None
-    (number,) = taken(node, "expression")
-    found = integer_of(number)
-    if found is None or found < 0:
-        raise refused("LIMIT", "is no whole number", "write, say, LIMIT 10")
-    return found

@@ -9,9 +9,15 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter
 from lastbit.verify.certificate import number
-from lastbit.verify.error_bounds.intervals import Interval
-from lastbit.verify.language.expressions import Expression, expression_from_json, table
-from lastbit.verify.language.notation import decimal, latex, text
+from lastbit.verify.error_bounds.formats import Interval
+from lastbit.verify.language.expressions import (
+    Expression,
+    decimal,
+    expression_from_json,
+    latex,
+    table,
+    text,
+)
 
 Box = tuple[tuple[str, Fraction, Fraction], ...]
 """The range of every input, sorted by name."""
@@ -29,10 +35,8 @@ class Judgement:
     error: Fraction
 
     def __str__(self) -> str:
-        return (
-            f"real {_bracketed(self.real)}, computed {_bracketed(self.computed)}, "
-            f"error ≤ {decimal(self.error, up=True)}"
-        )
+        bounds = f"real {_bracketed(self.real)}, computed {_bracketed(self.computed)}"
+        return f"{bounds}, error ≤ {decimal(self.error, up=True)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +56,18 @@ class Derivation:
 
     @property
     def error(self) -> Fraction:
-        """The bound on the distance between the real and the machine's value."""
         return self.conclusion.error
 
     def tree(self, *, deepest: int = 1000) -> str:
-        """The tree, one rule a line, premises indented below their conclusion."""
         lines: list[str] = []
         stack: list[tuple[Derivation, int]] = [(self, 0)]
         while stack:
             node, depth = stack.pop()
-            where = f"  over {_ranges(node.box)}" if depth == 0 or node.rule == "SPLIT" else ""
-            lines.append(
-                f"{'  ' * depth}{node.rule:6} {text(node.expression)} ⇓ {node.conclusion}{where}"
-            )
+            line = f"{'  ' * depth}{node.rule:6} {text(node.expression)} ⇓ {node.conclusion}"
+            if depth == 0 or node.rule == "SPLIT":
+                ranges = (f"{name} ∈ {_bracketed((low, high))}" for name, low, high in node.box)
+                line += f"  over {', '.join(ranges)}"
+            lines.append(line)
             if depth < deepest:
                 stack.extend((premise, depth + 1) for premise in reversed(node.shown_premises))
         return "\n".join(lines)
@@ -74,10 +77,10 @@ class Derivation:
     def latex(self) -> str:
         r"""The tree as nested \dfrac inference rules, for any LaTeX with amsmath."""
         above = r" \qquad ".join(premise.latex() for premise in self.shown_premises)
-        own = (
-            f"{latex(self.expression)} \\Downarrow {_latex_interval(self.conclusion.computed)},\\ "
-            f"{decimal(self.conclusion.error, up=True, latex=True)}"
-        )
+        low, high = self.conclusion.computed
+        interval = f"[{decimal(low, up=False, latex=True)}, {decimal(high, up=True, latex=True)}]"
+        error = decimal(self.conclusion.error, up=True, latex=True)
+        own = f"{latex(self.expression)} \\Downarrow {interval},\\ {error}"
         name = rf"\ \textsc{{{self.rule.lower()}}}"
         return rf"\dfrac{{{above}}}{{{own}}}{name}" if above else f"{own}{name}"
 
@@ -92,7 +95,8 @@ def steps_to_json(derivation: Derivation) -> dict[str, Any]:
 
     An expression's number is its place in `expression_to_json` of the whole.
     """
-    places = _places(derivation.expression)
+    parts = table(derivation.expression).expressions
+    places = {id(part): place for place, part in enumerate(parts)}
     boxes: dict[Box, int] = {}
     steps: list[dict[str, Any]] = []
     done: dict[int, int] = {}
@@ -143,23 +147,9 @@ def derivation_from_json(
             built.append(Derivation(step["rule"], place, judgement, premises, box))
         return built[-1]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidParameter(
-            "body", problem="is not written as a derivation", remedy="write it anew"
-        ) from error
-
-
-def _places(expression: Expression) -> dict[int, int]:
-    return {id(part): place for place, part in enumerate(table(expression).expressions)}
+        problem, remedy = "is not written as a derivation", "write it again"
+        raise InvalidParameter("body", problem=problem, remedy=remedy) from error
 
 
 def _bracketed(x: Interval) -> str:
     return f"[{decimal(x[0], up=False)}, {decimal(x[1], up=True)}]"
-
-
-def _latex_interval(x: Interval) -> str:
-    low, high = decimal(x[0], up=False, latex=True), decimal(x[1], up=True, latex=True)
-    return f"[{low}, {high}]"
-
-
-def _ranges(box: Box) -> str:
-    return ", ".join(f"{name} ∈ {_bracketed((low, high))}" for name, low, high in box)

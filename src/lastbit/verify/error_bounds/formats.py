@@ -1,4 +1,4 @@
-"""Number formats: what a machine can hold, and how it rounds to it."""
+"""Number formats, what a machine can hold and how it rounds to it; intervals with exact ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from lastbit.errors import InvalidParameter, Overflow, WrongType
-from lastbit.exact import floor_log2, whole
+from lastbit.exact import arb_of, ends, floor_log2, root_above, root_below, whole, working_precision
 
 
 def power_of_two(exponent: int) -> Fraction:
@@ -18,6 +18,11 @@ def power_of_two(exponent: int) -> Fraction:
     Fraction(1, 8)
     """
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+def is_power(x: Fraction) -> bool:
+    """Whether a number from 0 up is a power of two, or 0."""
+    return x.numerator & (x.numerator - 1) == 0 and x.denominator & (x.denominator - 1) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +56,11 @@ class Binary:
         object.__setattr__(self, "least_exponent", least)
         object.__setattr__(self, "greatest", whole(self.greatest, "greatest", least=least + 1))
         if self.significand > 10**4 or self.greatest > 10**5:
-            raise InvalidParameter(
-                "format", problem="is too large", remedy="pass at most 10**4 bits, 10**5 exponents"
-            )
+            remedy = "pass at most 10**4 bits, 10**5 exponents"
+            raise InvalidParameter("format", problem="is too large", remedy=remedy)
 
     @property
     def name(self) -> str:
-        """The format's usual name, or its three numbers."""
         for name, known in (("binary16", BINARY16), ("binary32", BINARY32), ("binary64", BINARY64)):
             if self == known:
                 return name
@@ -70,12 +73,10 @@ class Binary:
 
     @property
     def largest(self) -> Fraction:
-        """The largest number."""
         return (2 - power_of_two(1 - self.significand)) * power_of_two(self.greatest)
 
     @property
     def least_normal(self) -> Fraction:
-        """The least number of full precision."""
         return power_of_two(self.least_exponent)
 
     @property
@@ -84,7 +85,6 @@ class Binary:
         return power_of_two(self.least_exponent - self.significand + 1)
 
     def ulp(self, x: Fraction) -> Fraction:
-        """The distance between the numbers of the binade of x."""
         if abs(x) < self.least_normal:
             return self.least
         return power_of_two(floor_log2(x) - self.significand + 1)
@@ -98,7 +98,6 @@ class Binary:
         return near
 
     def holds(self, x: Fraction) -> bool:
-        """Whether a number belongs to the format."""
         return abs(x) <= self.largest and (x / self.ulp(x)).denominator == 1
 
     def rounding_error(self, low: Fraction, high: Fraction) -> Fraction:
@@ -117,10 +116,7 @@ class Binary:
         return min(step / 2, most)
 
     def json(self) -> dict[str, object]:
-        """The format as certificates write it."""
-        return {
-            "binary": [self.significand, self.least_exponent, self.greatest],
-        }
+        return {"binary": [self.significand, self.least_exponent, self.greatest]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +139,15 @@ class Fixed:
         object.__setattr__(self, "fraction_bits", whole(self.fraction_bits, "fraction_bits"))
         object.__setattr__(self, "integer_bits", whole(self.integer_bits, "integer_bits", least=1))
         if max(self.fraction_bits, self.integer_bits) > 10**4:
-            raise InvalidParameter(
-                "format", problem="is too large", remedy="pass at most 10**4 bits"
-            )
+            remedy = "pass at most 10**4 bits"
+            raise InvalidParameter("format", problem="is too large", remedy=remedy)
 
     @property
     def name(self) -> str:
-        """What it is called in derivations."""
         return f"fixed({self.fraction_bits}, {self.integer_bits})"
 
     @property
     def least(self) -> Fraction:
-        """The distance between neighbouring numbers."""
         return power_of_two(-self.fraction_bits)
 
     @property
@@ -164,11 +157,9 @@ class Fixed:
 
     @property
     def largest(self) -> Fraction:
-        """The largest number."""
         return power_of_two(self.integer_bits) - self.least
 
     def ulp(self, x: Fraction) -> Fraction:
-        """The distance between neighbouring numbers, the same everywhere."""
         return self.least
 
     def rounded(self, x: Fraction) -> Fraction:
@@ -179,17 +170,14 @@ class Fixed:
         return near
 
     def holds(self, x: Fraction) -> bool:
-        """Whether a number belongs to the format."""
         return abs(x) <= self.largest and (x / self.least).denominator == 1
 
     def rounding_error(self, low: Fraction, high: Fraction) -> Fraction:
-        """A bound on abs(rounded(x) - x) over all real x of [low, high]."""
         if low == high:
             return abs(self.rounded(low) - low)
         return min(self.least / 2, max(abs(low), abs(high)))
 
     def json(self) -> dict[str, object]:
-        """The format as certificates write it."""
         return {"fixed": [self.fraction_bits, self.integer_bits]}
 
 
@@ -211,6 +199,110 @@ def format_from_json(written: Mapping[str, object]) -> Format:
             return Binary(p, least, greatest)
         case {"fixed": [int(fraction), int(integer)], **rest} if not rest:
             return Fixed(fraction, integer)
-    raise WrongType(
-        "format", problem="is not written as one", remedy='pass {"binary": [53, -1022, 1023]}'
-    )
+    remedy = 'pass {"binary": [53, -1022, 1023]}'
+    raise WrongType("format", problem="is not written as one", remedy=remedy)
+
+
+Interval: TypeAlias = tuple[Fraction, Fraction]
+
+RANGE_BITS = 64
+ERROR_BITS = 32
+_PRECISION = 160
+# The independent checker must find its own, slightly wider enclosures inside ours.
+_MARGIN = power_of_two(-120)
+_LEAST_EXPONENT = Fraction(-1400)  # e**-1400 < 2**-2000: smaller than anything that matters
+
+
+def outward(x: Interval) -> Interval:
+    """An interval around one whose ends have at most 64 significant bits.
+
+    >>> low, high = outward((Fraction(1, 3), Fraction(1, 3)))
+    >>> low < Fraction(1, 3) < high
+    True
+    """
+    return -upward(-x[0], bits=RANGE_BITS), upward(x[1], bits=RANGE_BITS)
+
+
+def upward(x: Fraction, *, bits: int = ERROR_BITS) -> Fraction:
+    """The least number not below x with this many significant bits."""
+    if x == 0:
+        return x
+    step = floor_log2(x) - bits + 1
+    if step >= 0:
+        return Fraction(-(-x.numerator // (x.denominator << step)) << step)
+    return Fraction(-((-x.numerator << -step) // x.denominator), 1 << -step)
+
+
+def added(x: Interval, y: Interval) -> Interval:
+    """All sums."""
+    return x[0] + y[0], x[1] + y[1]
+
+
+def negated(x: Interval) -> Interval:
+    """All opposites."""
+    return -x[1], -x[0]
+
+
+def multiplied(x: Interval, y: Interval) -> Interval:
+    """All products."""
+    if x[0] >= 0 and y[0] >= 0:
+        return x[0] * y[0], x[1] * y[1]
+    products = (x[0] * y[0], x[0] * y[1], x[1] * y[0], x[1] * y[1])
+    return min(products), max(products)
+
+
+def squared(x: Interval) -> Interval:
+    """All squares."""
+    low, high = least_size(x), largest_size(x)
+    return low * low, high * high
+
+
+def divided(x: Interval, y: Interval) -> Interval:
+    """All quotients; y must not hold 0."""
+    return multiplied(x, (1 / y[1], 1 / y[0]))
+
+
+def hull(x: Interval, y: Interval) -> Interval:
+    """The least interval around two."""
+    return min(x[0], y[0]), max(x[1], y[1])
+
+
+def largest_size(x: Interval) -> Fraction:
+    """The greatest distance from 0."""
+    return max(-x[0], x[1])
+
+
+def least_size(x: Interval) -> Fraction:
+    """The least distance from 0."""
+    return max(x[0], -x[1], Fraction(0))
+
+
+def ln_interval(x: Interval) -> Interval:
+    """All logarithms, rounded outward; x must lie above 0."""
+    return _monotone(x, "log", exact=Fraction(1), value=Fraction(0))
+
+
+def exp_interval(x: Interval) -> Interval:
+    """All exponentials, rounded outward; below e**-1400 the lower end is 0."""
+    cut = max(x[0], _LEAST_EXPONENT), max(x[1], _LEAST_EXPONENT)
+    low, high = _monotone(cut, "exp", exact=Fraction(0), value=Fraction(1))
+    return (low if x[0] >= _LEAST_EXPONENT else Fraction(0)), high
+
+
+def _monotone(x: Interval, name: str, *, exact: Fraction, value: Fraction) -> Interval:
+    """An increasing function over an interval; at one argument its value is rational."""
+    found = []
+    with working_precision(_PRECISION):
+        for end in x:
+            if end == exact:
+                found.append((value, value))
+                continue
+            low, high = ends(getattr(arb_of(end), name)())
+            slack = max(abs(low), abs(high)) * _MARGIN + power_of_two(-180) * (name == "log")
+            found.append((low - slack, high + slack))
+    return outward((found[0][0], found[1][1]))
+
+
+def sqrt_interval(x: Interval) -> Interval:
+    """All square roots, rounded outward, exact where rational; x must not go below 0."""
+    return outward((root_below(x[0], _PRECISION), root_above(x[1], _PRECISION)))

@@ -39,8 +39,7 @@ Proof    unfold the equation from the result down; each slope is a number in its
 | clamp a | between 0 and 1 | |
 
 Unlike the step-by-step rules it sees that errors of one value reach the result by several ways and
-partly cancel: x - x/2 passes on half of what x is off, not one and a half times. It needs no second
-derivative: the equation is exact.
+partly cancel: x - x/2 passes on half of what x is off. The equation is exact.
 """
 
 from __future__ import annotations
@@ -51,13 +50,16 @@ from fractions import Fraction
 
 from lastbit.errors import NoBound
 from lastbit.verify.error_bounds.derivation import Judgement
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format
-from lastbit.verify.error_bounds.intervals import (
+from lastbit.verify.error_bounds.formats import (
+    Binary,
+    Fixed,
+    Format,
     Interval,
     added,
     divided,
     exp_interval,
     hull,
+    is_power,
     largest_size,
     least_size,
     ln_interval,
@@ -68,23 +70,8 @@ from lastbit.verify.error_bounds.intervals import (
     squared,
     upward,
 )
-from lastbit.verify.language.expressions import (
-    Absolute,
-    Add,
-    Clamp,
-    Constant,
-    Divide,
-    Exp,
-    Expression,
-    Ln,
-    Multiply,
-    Negate,
-    RoundTo,
-    Sign,
-    Sqrt,
-    Subtract,
-    Table,
-)
+from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.expressions import Expression, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +82,7 @@ class Machine:
     ulps: Mapping[str, Fraction]
 
 
-HALF = Fraction(1, 2)
 ZERO = Fraction(0)
-ONE = Fraction(1)
 
 
 def input_step(interval: Interval, error: Fraction | None, machine: Machine) -> Judgement:
@@ -121,31 +106,42 @@ def step(
     """The judgement of one step, and the bound on the rounding of this step alone."""
     format = machine.format
     match node:
-        case Constant():
+        case ex.Constant():
             near = _rounded((node.value, node.value), format)
             error = abs(near[0] - node.value)
             return Judgement((node.value, node.value), near, error), error
-        case Add() | Subtract():
-            return _sum(below[0], below[1], format, minus=isinstance(node, Subtract))
-        case Multiply():
+        case ex.Add():
+            return _sum(below[0], below[1], format)
+        case ex.Subtract():
+            return _sum(below[0], _negated(below[1]), format)
+        case ex.Multiply():
             return _product(below[0], below[1], format, square=square)
-        case Divide():
+        case ex.Divide():
             return _quotient(below[0], below[1], format)
-        case Ln() | Exp() | Sqrt():
+        case ex.Ln() | ex.Exp() | ex.Sqrt():
             return _library(node, below[0], machine)
-        case Negate():
-            (a,) = below
-            return Judgement(negated(a.real), negated(a.computed), a.error), ZERO
-        case Absolute():
-            (a,) = below
-            return Judgement(_sizes(a.real), _sizes(a.computed), a.error), ZERO
-        case Sign():
-            return _sign(below[0]), ZERO
-        case Clamp():
-            return _clamped(node, below[0], format)
-        case RoundTo():
-            return _grid(node.step, below[0], format)
+    (a,) = below
+    match node:
+        case ex.Negate():
+            return _negated(a), ZERO
+        case ex.Absolute():
+            real, computed = ((least_size(x), largest_size(x)) for x in (a.real, a.computed))
+            return Judgement(real, computed, a.error), ZERO
+        case ex.Sign():
+            real, computed = (
+                (Fraction((low > 0) - (low < 0)), Fraction((high > 0) - (high < 0)))
+                for low, high in (a.real, a.computed)
+            )
+            return Judgement(real, computed, _apart(real, computed) if a.error else ZERO), ZERO
+        case ex.Clamp():
+            return _clamped(node, a, format)
+        case ex.RoundTo():
+            return _grid(node.step, a, format)
     raise NoBound("a step has no rule")
+
+
+def _negated(a: Judgement) -> Judgement:
+    return Judgement(negated(a.real), negated(a.computed), a.error)
 
 
 def _finished(
@@ -167,12 +163,11 @@ def _rounded(exact: Interval, format: Format) -> Interval:
     return format.rounded(exact[0]), format.rounded(exact[1])
 
 
-def _sum(a: Judgement, b: Judgement, format: Format, *, minus: bool) -> tuple[Judgement, Fraction]:
-    other_real = negated(b.real) if minus else b.real
-    other = negated(b.computed) if minus else b.computed
-    exact = added(a.computed, other)
-    rounding = ZERO if _exact_sum(a.computed, other, format) else format.rounding_error(*exact)
-    return _finished(added(a.real, other_real), exact, a.error + b.error, rounding, format)
+def _sum(a: Judgement, b: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+    exact = added(a.computed, b.computed)
+    kept = _exact_sum(a.computed, b.computed, format)
+    rounding = ZERO if kept else format.rounding_error(*exact)
+    return _finished(added(a.real, b.real), exact, a.error + b.error, rounding, format)
 
 
 def _exact_sum(x: Interval, y: Interval, format: Format) -> bool:
@@ -210,15 +205,14 @@ def _quotient(a: Judgement, b: Judgement, format: Format) -> tuple[Judgement, Fr
         raise NoBound("a divisor may be 0; narrow the ranges, or raise pieces=")
     real, exact = divided(a.real, b.real), divided(a.computed, b.computed)
     carried = (a.error + largest_size(real) * b.error) / least_size(b.computed)
-    inverse = (1 / b.computed[1], 1 / b.computed[0])
-    rounding = _scaling_error(exact, (inverse,), format)
+    rounding = _scaling_error(exact, (divided(_ONE, b.computed),), format)
     return _finished(real, exact, carried, rounding, format)
 
 
 def _scaling_error(exact: Interval, factors: tuple[Interval, ...], format: Format) -> Fraction:
     """The rounding of a product, none if a factor is a power of two and nothing is lost below."""
     for low, high in factors:
-        if low != high or (low != 0 and not _is_power(abs(low))):
+        if low != high or not is_power(abs(low)):
             continue
         if low == 0 or abs(low) >= 1:
             return ZERO
@@ -227,32 +221,30 @@ def _scaling_error(exact: Interval, factors: tuple[Interval, ...], format: Forma
     return format.rounding_error(*exact)
 
 
-def _is_power(x: Fraction) -> bool:
-    return x.numerator & (x.numerator - 1) == 0 and x.denominator & (x.denominator - 1) == 0
-
-
-def _library(node: Ln | Exp | Sqrt, a: Judgement, machine: Machine) -> tuple[Judgement, Fraction]:
+def _library(
+    node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine
+) -> tuple[Judgement, Fraction]:
+    lowest = min(a.real[0], a.computed[0])
     match node:
-        case Ln():
-            if min(a.real[0], a.computed[0]) <= 0:
+        case ex.Ln():
+            if lowest <= 0:
                 raise NoBound("ln of a number that may not be above 0; narrow the ranges")
             real, exact, name = ln_interval(a.real), ln_interval(a.computed), "ln"
-            carried = a.error / min(a.real[0], a.computed[0])
-        case Exp():
-            highest = max(a.real[1], a.computed[1])
-            if highest > 10**5:
+            carried = a.error / lowest
+        case ex.Exp():
+            if max(a.real[1], a.computed[1]) > 10**5:
                 raise NoBound(f"exp may overflow {machine.format.name}; narrow the ranges")
             real, exact, name = exp_interval(a.real), exp_interval(a.computed), "exp"
             carried = a.error * max(real[1], exact[1])
-        case Sqrt():
-            if min(a.real[0], a.computed[0]) < 0:
+        case ex.Sqrt():
+            if lowest < 0:
                 raise NoBound("sqrt of a number that may be below 0; narrow the ranges")
             real, exact, name = sqrt_interval(a.real), sqrt_interval(a.computed), "sqrt"
             carried = sqrt_interval((a.error, a.error))[1]
             if real[0] + exact[0] > 0:
                 carried = min(carried, a.error / (real[0] + exact[0]))
     ulps = machine.ulps[name]
-    if ulps == HALF:
+    if ulps == Fraction(1, 2):
         rounding = machine.format.rounding_error(*exact)
         return _finished(real, exact, carried, rounding, machine.format)
     return _approximate(real, exact, carried, ulps, machine.format)
@@ -284,19 +276,7 @@ def _lowest(low: Fraction, ulps: Fraction, format: Format) -> Fraction:
     return min(low - ulps * here, here * (1 << format.significand) - 2 * ulps * here)
 
 
-def _sizes(x: Interval) -> Interval:
-    return least_size(x), largest_size(x)
-
-
-def _sign(a: Judgement) -> Judgement:
-    real, computed = (
-        (Fraction((x[0] > 0) - (x[0] < 0)), Fraction((x[1] > 0) - (x[1] < 0)))
-        for x in (a.real, a.computed)
-    )
-    return Judgement(real, computed, ZERO if a.error == 0 else _apart(real, computed))
-
-
-def _clamped(node: Clamp, a: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _clamped(node: ex.Clamp, a: Judgement, format: Format) -> tuple[Judgement, Fraction]:
     """The middle one of three numbers: no farther off than the farthest of them."""
     real, computed, rounding = a.real, a.computed, ZERO
     for end, pick in ((node.low, max), (node.high, min)):
@@ -315,15 +295,15 @@ def _grid(grid: Fraction, a: Judgement, format: Format) -> tuple[Judgement, Frac
         (round(x[0] / grid) * grid, round(x[1] / grid) * grid) for x in (a.real, a.computed)
     )
     carried = ZERO if a.error == 0 else (a.error // grid + 1) * grid
-    kept = isinstance(format, Binary) and _is_power(grid) and grid >= format.least
+    kept = isinstance(format, Binary) and is_power(grid) and grid >= format.least
     rounding = ZERO if kept else format.rounding_error(*exact)
     computed = _rounded(exact, format)
     error = min(carried + rounding, _apart(real, computed))
     return Judgement(outward(real), computed, upward(error)), rounding
 
 
-_ONE_INTERVAL: Interval = (Fraction(1), Fraction(1))
-MINUS_ONE: Interval = (Fraction(-1), Fraction(-1))
+_ONE: Interval = (Fraction(1), Fraction(1))
+_MINUS_ONE: Interval = (Fraction(-1), Fraction(-1))
 
 
 def mean_error(
@@ -333,7 +313,7 @@ def mean_error(
     roundings: Mapping[int, Fraction | None],
 ) -> Fraction:
     """A bound on the error of a step from the roundings of all steps below it."""
-    weights: dict[int, Interval] = {root: _ONE_INTERVAL}
+    weights: dict[int, Interval] = {root: _ONE}
     total = Fraction(0)
     for index in sorted(judged, reverse=True):
         weight = outward(weights.get(index, (Fraction(0), Fraction(0))))
@@ -352,38 +332,34 @@ def mean_error(
 def _slopes(
     steps: Table, index: int, judged: Mapping[int, Judgement]
 ) -> tuple[Interval, ...] | None:
-    node = steps.expressions[index]
     below = [judged[place] for place in steps.below[index]]
     if not below:
         return ()
     a = below[0]
-    match node:
-        case Add():
-            return _ONE_INTERVAL, _ONE_INTERVAL
-        case Subtract():
-            return _ONE_INTERVAL, MINUS_ONE
-        case Multiply():
+    both = hull(a.real, a.computed)
+    match steps.expressions[index]:
+        case ex.Add():
+            return _ONE, _ONE
+        case ex.Subtract():
+            return _ONE, _MINUS_ONE
+        case ex.Multiply():
             return below[1].computed, a.real
-        case Divide():
+        case ex.Divide():
             divisor = below[1].computed
-            return divided(_ONE_INTERVAL, divisor), negated(divided(judged[index].real, divisor))
-        case Negate():
-            return (MINUS_ONE,)
-        case Ln():
-            return (divided(_ONE_INTERVAL, hull(a.real, a.computed)),)
-        case Exp():
-            return (exp_interval(hull(a.real, a.computed)),)
-        case Sqrt():
+            return divided(_ONE, divisor), negated(divided(judged[index].real, divisor))
+        case ex.Negate():
+            return (_MINUS_ONE,)
+        case ex.Ln():
+            return (divided(_ONE, both),)
+        case ex.Exp():
+            return (exp_interval(both),)
+        case ex.Sqrt():
             roots = added(sqrt_interval(a.real), sqrt_interval(a.computed))
-            return (divided(_ONE_INTERVAL, roots),) if roots[0] > 0 else None
-        case Absolute():
-            return (_absolute_slope(hull(a.real, a.computed)),)
-        case Clamp():
+            return (divided(_ONE, roots),) if roots[0] > 0 else None
+        case ex.Absolute() if both[0] >= 0:
+            return (_ONE,)
+        case ex.Absolute():
+            return (_MINUS_ONE,) if both[1] <= 0 else ((Fraction(-1), Fraction(1)),)
+        case ex.Clamp():
             return ((Fraction(0), Fraction(1)),)
     return None
-
-
-def _absolute_slope(x: Interval) -> Interval:
-    if x[0] >= 0:
-        return _ONE_INTERVAL
-    return MINUS_ONE if x[1] <= 0 else (Fraction(-1), Fraction(1))

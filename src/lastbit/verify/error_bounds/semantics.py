@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -16,8 +16,7 @@ from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
 from lastbit.exact import Number, floor_log2, rational, whole
 from lastbit.verify.certificate import certify
 from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
-from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, power_of_two
-from lastbit.verify.error_bounds.intervals import hull
+from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, hull, power_of_two
 from lastbit.verify.error_bounds.rules import Machine, input_step, mean_error, step
 from lastbit.verify.language.expressions import (
     Condition,
@@ -33,13 +32,19 @@ from lastbit.verify.language.expressions import (
 )
 
 
-@dataclass(slots=True, eq=False)
 class _Piece:
     """A box with its judgement, or with why there is none, or with its two halves."""
 
-    box: Box
-    found: Derivation | NoBound
-    halves: tuple[_Piece, _Piece] | None = None
+    __slots__ = ("box", "found", "halves")
+
+    def __init__(self, over: Callable[[Box], Derivation], box: Box) -> None:
+        self.box = box
+        self.halves: tuple[_Piece, _Piece] | None = None
+        self.found: Derivation | NoBound
+        try:
+            self.found = over(box)
+        except NoBound as problem:
+            self.found = problem
 
     @property
     def badness(self) -> tuple[bool, Fraction]:
@@ -49,32 +54,24 @@ class _Piece:
 
 def split(over: Callable[[Box], Derivation], box: Box, *, most: int) -> Derivation:
     """The judgement over a box, from at most `most` pieces, the worst always halved first."""
-    root = _piece(over, box)
+    root = _Piece(over, box)
     count = 1
     queue: list[tuple[bool, Fraction, int, _Piece]] = []
-    _push(queue, root, count)
+
+    def push(piece: _Piece) -> None:
+        unbounded, error = piece.badness
+        heapq.heappush(queue, (not unbounded, -error, 2 * count + len(queue), piece))
+
+    push(root)
     while count < most and queue:
         *_, worst = heapq.heappop(queue)
-        halves = _best_halves(over, worst.box)
-        if halves is None:  # a single point: nothing to gain
+        worst.halves = _best_halves(over, worst.box)
+        if worst.halves is None:  # a single point: nothing to gain
             break
-        worst.halves = halves
         count += 1
-        for half in halves:
-            _push(queue, half, count)
+        for half in worst.halves:
+            push(half)
     return _joined(root)
-
-
-def _push(queue: list[tuple[bool, Fraction, int, _Piece]], piece: _Piece, count: int) -> None:
-    unbounded, error = piece.badness
-    heapq.heappush(queue, (not unbounded, -error, 2 * count + len(queue), piece))
-
-
-def _piece(over: Callable[[Box], Derivation], box: Box) -> _Piece:
-    try:
-        return _Piece(box, over(box))
-    except NoBound as problem:
-        return _Piece(box, problem)
 
 
 def _best_halves(over: Callable[[Box], Derivation], box: Box) -> tuple[_Piece, _Piece] | None:
@@ -84,20 +81,15 @@ def _best_halves(over: Callable[[Box], Derivation], box: Box) -> tuple[_Piece, _
         if low == high:
             continue
         at = _middle(low, high)
-        pieces = tuple(
-            _piece(over, (*box[:index], (name, *ends), *box[index + 1 :]))
+        one, two = (
+            _Piece(over, (*box[:index], (name, *ends), *box[index + 1 :]))
             for ends in ((low, at), (at, high))
         )
-        worst = max(piece.badness for piece in pieces)
-        rest = min(piece.badness for piece in pieces)
-        score = (worst, rest, -_spread(low, high))
+        rest, worst = sorted((one.badness, two.badness))
+        score = (worst, rest, (low - high) / max(abs(low), abs(high)))
         if best is None or score < best[0]:
-            best = score, (pieces[0], pieces[1])
+            best = score, (one, two)
     return None if best is None else best[1]
-
-
-def _spread(low: Fraction, high: Fraction) -> Fraction:
-    return (high - low) / max(abs(low), abs(high))
 
 
 def _middle(low: Fraction, high: Fraction) -> Fraction:
@@ -112,7 +104,6 @@ def _middle(low: Fraction, high: Fraction) -> Fraction:
 
 
 def _joined(root: _Piece) -> Derivation:
-    """The pieces put together again, from below."""
     order, stack = [], [root]
     while stack:
         order.append(stack.pop())
@@ -121,19 +112,12 @@ def _joined(root: _Piece) -> Derivation:
     for piece in reversed(order):  # every piece after its halves
         found = piece.found
         if piece.halves is not None:
-            low, high = (done[id(half)] for half in piece.halves)
-            found = _split(low, high, piece.box)
+            both = tuple(done[id(half)] for half in piece.halves)
+            found = Derivation("SPLIT", both[0].expression, _union(both), both, piece.box)
         if isinstance(found, NoBound):
             raise found
         done[id(piece)] = found
     return done[id(root)]
-
-
-def _split(low: Derivation, high: Derivation, box: Box) -> Derivation:
-    a, b = low.conclusion, high.conclusion
-    real, computed = hull(a.real, b.real), hull(a.computed, b.computed)
-    conclusion = Judgement(real, computed, max(a.error, b.error))
-    return Derivation("SPLIT", low.expression, conclusion, (low, high), box)
 
 
 ROUNDED: Final = "rounded"
@@ -159,7 +143,7 @@ def analyse(
              real inputs in `ranges` and all inputs of the machine (numbers of the format) within
              `errors` of them; abs(computed - real) <= conclusion.error
     Theorem  by induction over the steps, each by its rule (`rules.py`); where it is sharper, by
-             carrying all roundings to the result at once (`mean.py`); SPLIT takes the worse of two
+             carrying all roundings to the result at once (MEAN); SPLIT takes the worse of two
              halves. All ends are exact rationals, rounded outward.
     Source   paper 002, Figure 1
     Differs  rules for operands of any sign (the paper divides negative bounds the wrong way), with
@@ -178,10 +162,9 @@ def analyse(
     >>> print(found.conclusion)
     real [-1, 7], computed [-1, 7], error ≤ 8.881785e-16
     """
-    machine = Machine(_format(format), _ulps(ulps, format))
+    machine = _machine(format, ulps)
     box = _box(expression, ranges)
-    slack = _errors(errors, box, machine.format)
-    work = _Work(table(expression), machine, slack)
+    work = _Work(table(expression), machine, _errors(errors, box))
     return split(work.over, box, most=whole(pieces, "pieces", least=1))
 
 
@@ -205,9 +188,8 @@ def error_proof(
     ulps: Mapping[str, Number] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Claim and body of an error bound, as parts of a larger certificate."""
-    machine = Machine(_format(format), _ulps(ulps, format))
-    slack = _errors(errors, derivation.box, machine.format)
-    steps = steps_to_json(derivation)
+    machine = _machine(format, ulps)
+    slack = _errors(errors, derivation.box)
     claim = {
         "expression": expression_to_json(derivation.expression),
         "ranges": {name: [str(low), str(high)] for name, low, high in derivation.box},
@@ -218,20 +200,16 @@ def error_proof(
         "computed": [str(end) for end in derivation.conclusion.computed],
         "error": str(derivation.conclusion.error),
     }
-    return claim, steps
+    return claim, steps_to_json(derivation)
 
 
+@dataclass(frozen=True, slots=True)
 class _Work:
     """One expression on one machine: its judgement over any box."""
 
-    __slots__ = ("errors", "machine", "steps")
-
-    def __init__(
-        self, steps: Table, machine: Machine, errors: Mapping[str, Fraction | None]
-    ) -> None:
-        self.steps = steps
-        self.machine = machine
-        self.errors = errors
+    steps: Table
+    machine: Machine
+    errors: Mapping[str, Fraction | None]
 
     def over(self, box: Box) -> Derivation:
         return self._goal(len(self.steps.expressions) - 1, box)
@@ -250,7 +228,7 @@ class _Work:
         error = mean_error(self.steps, root, judgements, roundings)
         if error >= plain.error:
             return plain
-        conclusion = Judgement(plain.conclusion.real, plain.conclusion.computed, error)
+        conclusion = replace(plain.conclusion, error=error)
         return Derivation("MEAN", plain.expression, conclusion, tuple(found.values()), box)
 
     def _step(
@@ -258,14 +236,14 @@ class _Work:
     ) -> tuple[Derivation, Fraction | None]:
         """A step's derivation and its own rounding; None if only its whole error is known."""
         node, below = self.steps.expressions[index], self.steps.below[index]
-        rounding: Fraction | None
+        rounding: Fraction | None = None
+        premises: tuple[Derivation, ...] = ()
         if isinstance(node, Piecewise):
             premises = self._branches(node.condition, below, box)
-            conclusion, rounding = _union(premises), None
+            conclusion = _union(premises)
         elif isinstance(node, Variable | Sample):
-            low, high = next((low, high) for name, low, high in box if name == node.name)
-            premises = ()
-            conclusion = input_step((low, high), self.errors[node.name], self.machine)
+            interval = next((low, high) for name, low, high in box if name == node.name)
+            conclusion = input_step(interval, self.errors[node.name], self.machine)
             rounding = conclusion.error
         else:
             premises = tuple(found[place] for place in below)
@@ -304,61 +282,47 @@ def _narrowed(condition: Condition, box: Box) -> tuple[Box | None, Box | None]:
     else:
         then = (low, min(high, at)) if (low < at if strict else low <= at) else None
         otherwise = (max(low, at), high) if (high >= at if strict else high > at) else None
-    return _replaced(box, condition.name, then), _replaced(box, condition.name, otherwise)
 
+    def with_ends(ends: tuple[Fraction, Fraction] | None) -> Box | None:
+        if ends is None:
+            return None
+        return tuple((r[0], *ends) if r[0] == condition.name else r for r in box)
 
-def _replaced(box: Box, name: str, ends: tuple[Fraction, Fraction] | None) -> Box | None:
-    if ends is None:
-        return None
-    return tuple((n, *ends) if n == name else (n, low, high) for n, low, high in box)
+    return with_ends(then), with_ends(otherwise)
 
 
 def _union(parts: tuple[Derivation, ...]) -> Judgement:
+    """What holds over all parts of a box."""
     first, *rest = (part.conclusion for part in parts)
     for other in rest:
-        first = Judgement(
-            hull(first.real, other.real),
-            hull(first.computed, other.computed),
-            max(first.error, other.error),
-        )
+        real, computed = hull(first.real, other.real), hull(first.computed, other.computed)
+        first = Judgement(real, computed, max(first.error, other.error))
     return first
 
 
-def _format(format: object) -> Format:
+def _machine(format: object, given: Mapping[str, Number] | None) -> Machine:
     if not isinstance(format, Binary | Fixed):
         raise WrongType("format", problem="is not a number format", remedy="pass BINARY64")
-    return format
-
-
-def _ulps(given: Mapping[str, Number] | None, format: Format) -> dict[str, Fraction]:
     ulps = dict(DEFAULT_ULPS)
-    most = (
-        Fraction(2 ** (format.significand - 2)) if isinstance(format, Binary) else Fraction(2**20)
-    )
+    most = 2 ** (format.significand - 2) if isinstance(format, Binary) else 2**20
     for name, value in (given or {}).items():
         if name not in ulps:
-            raise InvalidParameter(
-                "ulps", problem="names an unknown function", remedy="pass ln, exp or sqrt"
-            )
+            problem, remedy = "names an unknown function", "pass ln, exp or sqrt"
+            raise InvalidParameter("ulps", problem=problem, remedy=remedy)
         ulps[name] = rational(value, "ulps")
         if not Fraction(1, 2) <= ulps[name] <= most:
-            raise InvalidParameter(
-                "ulps", problem="is below 1/2 or absurdly large", remedy="pass 1/2 or more"
-            )
-    return ulps
+            problem, remedy = "is below 1/2 or absurdly large", "pass 1/2 or more"
+            raise InvalidParameter("ulps", problem=problem, remedy=remedy)
+    return Machine(format, ulps)
 
 
 def _box(expression: Expression, ranges: Mapping[str, tuple[Number, Number]]) -> Box:
     wanted = names(expression)
-    unknown = set(ranges) - set(wanted)
-    missing = [name for name in wanted if name not in ranges]
-    if unknown or missing:
-        raise InvalidParameter(
-            "ranges",
-            problem="lacks an input, or has one that is not used: "
-            + ", ".join(missing or sorted(unknown)),
-            remedy="pass (low, high) for " + (", ".join(wanted) or "nothing"),
-        )
+    wrong = [name for name in wanted if name not in ranges] or sorted(set(ranges) - set(wanted))
+    if wrong:
+        problem = "lacks an input, or has one that is not used: " + ", ".join(wrong)
+        remedy = "pass (low, high) for " + (", ".join(wanted) or "nothing")
+        raise InvalidParameter("ranges", problem=problem, remedy=remedy)
     box = []
     for name in wanted:
         try:
@@ -373,16 +337,14 @@ def _box(expression: Expression, ranges: Mapping[str, tuple[Number, Number]]) ->
 
 
 def _errors(
-    given: Mapping[str, Number | Literal["rounded"]] | None, box: Box, format: Format
+    given: Mapping[str, Number | Literal["rounded"]] | None, box: Box
 ) -> dict[str, Fraction | None]:
     errors: dict[str, Fraction | None] = {name: Fraction(0) for name, _, _ in box}
     for name, value in (given or {}).items():
         if name not in errors:
-            raise InvalidParameter(
-                "errors", problem="names an input that is not used", remedy="leave it out"
-            )
-        errors[name] = None if value == ROUNDED else rational(value, name)
-        bound = errors[name]
+            problem = "names an input that is not used"
+            raise InvalidParameter("errors", problem=problem, remedy="leave it out")
+        bound = errors[name] = None if value == ROUNDED else rational(value, name)
         if bound is not None and bound < 0:
             raise InvalidParameter(name, problem="has a negative error", remedy="pass 0 or more")
     return errors

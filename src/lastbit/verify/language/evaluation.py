@@ -8,35 +8,15 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from flint import arb
 
 from lastbit.errors import InvalidParameter, Overflow, Undecidable
 from lastbit.exact import Ball, arb_of, ends, refine, root_bounds, working_precision
-from lastbit.verify.error_bounds.formats import Binary, Fixed, Format
-from lastbit.verify.language.expressions import (
-    Absolute,
-    Add,
-    Clamp,
-    Constant,
-    Divide,
-    Exp,
-    Expression,
-    Ln,
-    Multiply,
-    Negate,
-    Piecewise,
-    RoundTo,
-    Sample,
-    Sign,
-    Sqrt,
-    Subtract,
-    Variable,
-    table,
-)
-
-Value = TypeVar("Value")
+from lastbit.verify.error_bounds.formats import Format
+from lastbit.verify.language import expressions as ex
+from lastbit.verify.language.expressions import Expression, table
 
 
 def real_value(
@@ -44,11 +24,25 @@ def real_value(
 ) -> Ball:
     """A ball around the real value; `Undecidable` where a jump (sgn, rounding) is too near.
 
-    >>> real_value(Ln(Constant(2)), {})
+    >>> real_value(ex.Ln(ex.Constant(2)), {})
     Ball(0.69314718055994530942 ± 2.77e-21)
     """
+
+    def jump(ball: arb, function: Callable[[Any], Any]) -> arb:
+        low, high = (function(end) for end in ends(ball))
+        if low != high:
+            raise Undecidable("a ball lies across a jump; compute it with more precision")
+        return arb_of(low)
+
+    def run(node: Expression, below: list[arb]) -> arb:
+        found: arb = _REAL[type(node)](*below)
+        return found
+
+    def given(_: str | None, value: Any) -> arb:
+        return arb_of(Fraction(value))
+
     with working_precision(precision):
-        return Ball(_walk(expression, values, _real_step))
+        return Ball(_walk(expression, values, _Numbers(given, jump, arb.max, arb.min, run)))
 
 
 def machine_value(
@@ -60,184 +54,143 @@ def machine_value(
     number; an `InvalidParameter` for ln or sqrt outside their domain, and for a division by 0.
 
     >>> from lastbit.verify import BINARY64
-    >>> tenth = Divide(Variable("x"), Constant(10))
+    >>> tenth = ex.Divide(ex.Variable("x"), ex.Constant(10))
     >>> machine_value(tenth, {"x": Fraction(1)}, BINARY64) == Fraction(0.1)
     True
     """
-    return _walk(expression, values, partial(_machine_step, format=format))
+
+    def given(name: str | None, value: Any) -> Fraction:
+        if name is not None and not format.holds(Fraction(value)):
+            problem = f"is not a number of {format.name}"
+            raise InvalidParameter(name, problem=problem, remedy="round it first")
+        return format.rounded(Fraction(value))
+
+    def run(node: Expression, below: list[Fraction]) -> Fraction:
+        if isinstance(node, ex.Ln | ex.Exp | ex.Sqrt):
+            return _correctly_rounded(node, below[0], format)
+        if isinstance(node, ex.Divide) and below[1] == 0:
+            raise InvalidParameter("divisor", problem="is 0", remedy="keep it away from 0")
+        return format.rounded(_ARITHMETIC[type(node)](*below))
+
+    def jump(x: Fraction, function: Callable[[Any], Any]) -> Fraction:
+        return format.rounded(Fraction(function(x)))
+
+    found: Fraction = _walk(expression, values, _Numbers(given, jump, max, min, run))
+    return found
 
 
 def float_value(expression: Expression, values: Mapping[str, float]) -> float:
     """The value in Python's own floats, with its math library: what running code would give.
 
-    >>> float_value(Divide(Variable("x"), Constant(10)), {"x": 1.0})
+    >>> float_value(ex.Divide(ex.Variable("x"), ex.Constant(10)), {"x": 1.0})
     0.1
     """
-    return _walk(expression, values, _float_step)
+
+    def run(node: Expression, below: list[float]) -> float:
+        return float(_FLOAT[type(node)](*below))
+
+    numbers = _Numbers(lambda _, x: float(x), lambda x, jump: float(jump(x)), max, min, run)
+    found: float = _walk(expression, values, numbers)
+    return found
 
 
-def _walk(
-    expression: Expression,
-    values: Mapping[str, Any],
-    step: Callable[[Expression, list[Any], Mapping[str, Any]], Value],
-) -> Value:
+_ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
+    ex.Add: operator.add, ex.Subtract: operator.sub, ex.Multiply: operator.mul,
+    ex.Divide: operator.truediv, ex.Negate: operator.neg, ex.Absolute: abs,
+    ex.Piecewise: lambda taken: taken,
+})  # fmt: skip
+_REAL = MappingProxyType({**_ARITHMETIC, ex.Ln: arb.log, ex.Exp: arb.exp, ex.Sqrt: arb.sqrt})
+_FLOAT = MappingProxyType({**_ARITHMETIC, ex.Ln: math.log, ex.Exp: math.exp, ex.Sqrt: math.sqrt})
+
+
+class _Numbers(NamedTuple):
+    """What an expression is evaluated in: how numbers are held, and what is done to them."""
+
+    given: Callable[[str | None, Any], Any]  # an input by its name, or a constant
+    jump: Callable[[Any, Callable[[Any], Any]], Any]
+    greatest: Callable[[Any, Any], Any]
+    least: Callable[[Any, Any], Any]
+    run: Callable[[Expression, list[Any]], Any]
+
+
+def _walk(expression: Expression, values: Mapping[str, Any], numbers: _Numbers) -> Any:
     """Evaluate the steps that are needed: of a case distinction only the branch taken."""
+
+    def value_of(name: str) -> Any:
+        if name not in values:
+            raise InvalidParameter(name, problem="has no value", remedy="pass one for every input")
+        return values[name]
+
     steps = table(expression)
-    found: dict[int, Value] = {}
+    found: dict[int, Any] = {}
     stack = [len(steps.expressions) - 1]
     while stack:
         index = stack[-1]
-        node, below = steps.expressions[index], steps.below[index]
-        if isinstance(node, Piecewise):
-            taken = node.condition.holds(Fraction(_input(node.condition.name, values)))
-            below = below[:1] if taken else below[1:]
-        waiting = [place for place in below if place not in found]
+        node, places = steps.expressions[index], steps.below[index]
+        if isinstance(node, ex.Piecewise):
+            taken = node.condition.holds(Fraction(value_of(node.condition.name)))
+            places = places[:1] if taken else places[1:]
+        waiting = [place for place in places if place not in found]
         if waiting:
             stack.extend(waiting)
             continue
-        found[index] = step(node, [found[place] for place in below], values)
+        below = [found[place] for place in places]
+        match node:
+            case ex.Constant():
+                found[index] = numbers.given(None, node.value)
+            case ex.Variable() | ex.Sample():
+                found[index] = numbers.given(node.name, value_of(node.name))
+            case ex.Sign():
+                found[index] = numbers.jump(below[0], lambda x: (x > 0) - (x < 0))
+            case ex.RoundTo():
+                found[index] = numbers.jump(below[0], partial(_multiple, node.step))
+            case ex.Clamp():
+                x = below[0]
+                if node.low is not None:
+                    x = numbers.greatest(x, numbers.given(None, node.low))
+                if node.high is not None:
+                    x = numbers.least(x, numbers.given(None, node.high))
+                found[index] = x
+            case _:
+                found[index] = numbers.run(node, below)
         stack.pop()
     return found[len(steps.expressions) - 1]
 
 
-def _input(name: str, values: Mapping[str, Any]) -> Any:
-    if name not in values:
-        raise InvalidParameter(name, problem="has no value", remedy="pass one for every input")
-    return values[name]
+def _multiple(step: Fraction, x: Any) -> Fraction:
+    return round(Fraction(x) / step) * step
 
 
-_ARITHMETIC: Mapping[type, Callable[..., Any]] = MappingProxyType({
-    Add: operator.add, Subtract: operator.sub, Multiply: operator.mul, Divide: operator.truediv,
-    Negate: operator.neg, Absolute: abs, Piecewise: lambda taken: taken,
-})  # fmt: skip
-_REAL: Mapping[type, Callable[..., Any]] = MappingProxyType(
-    {**_ARITHMETIC, Ln: arb.log, Exp: arb.exp, Sqrt: arb.sqrt}
-)
-_FLOAT: Mapping[type, Callable[..., Any]] = MappingProxyType(
-    {**_ARITHMETIC, Ln: math.log, Exp: math.exp, Sqrt: math.sqrt}
-)
-
-
-def _real_step(node: Expression, below: list[arb], values: Mapping[str, Fraction]) -> arb:
-    match node:
-        case Constant():
-            return arb_of(node.value)
-        case Variable() | Sample():
-            return arb_of(Fraction(_input(node.name, values)))
-        case Sign():
-            return arb_of(_decided(below[0], _sign))
-        case Clamp():
-            return _clamped(below[0], node)
-        case RoundTo():
-            return arb_of(_decided(below[0], partial(_multiple, step=node.step)))
-    found: arb = _REAL[type(node)](*below)
-    return found
-
-
-def _clamped(ball: arb, node: Clamp) -> arb:
-    if node.low is not None:
-        ball = ball.max(arb_of(node.low))
-    return ball if node.high is None else ball.min(arb_of(node.high))
-
-
-def _decided(ball: arb, jump: Callable[[Fraction], Fraction]) -> Fraction:
-    low, high = (jump(end) for end in ends(ball))
-    if low != high:
-        raise Undecidable("a ball lies across a jump; compute it with more precision")
-    return low
-
-
-def _sign(x: Fraction) -> Fraction:
-    return Fraction((x > 0) - (x < 0))
-
-
-def _multiple(x: Fraction, step: Fraction) -> Fraction:
-    return round(x / step) * step
-
-
-def _machine_step(
-    node: Expression, below: list[Fraction], values: Mapping[str, Fraction], *, format: Format
-) -> Fraction:
-    match node:
-        case Constant():
-            return format.rounded(node.value)
-        case Variable() | Sample():
-            value = Fraction(_input(node.name, values))
-            if not format.holds(value):
-                raise InvalidParameter(
-                    node.name, problem=f"is not a number of {format.name}", remedy="round it first"
-                )
-            return value
-        case Ln() | Exp() | Sqrt():
-            return _correctly_rounded(node, below[0], format)
-        case Sign():
-            return _sign(below[0])
-        case RoundTo():
-            return format.rounded(_multiple(below[0], node.step))
-        case Clamp():
-            low = below[0] if node.low is None else max(below[0], format.rounded(node.low))
-            return low if node.high is None else min(low, format.rounded(node.high))
-        case Divide() if below[1] == 0:
-            raise InvalidParameter("divisor", problem="is 0", remedy="keep it away from 0")
-    return format.rounded(_ARITHMETIC[type(node)](*below))
-
-
-def _correctly_rounded(node: Ln | Exp | Sqrt, x: Fraction, format: Format) -> Fraction:
+def _correctly_rounded(node: ex.Ln | ex.Exp | ex.Sqrt, x: Fraction, format: Format) -> Fraction:
     """ln, exp or sqrt of a rational, rounded to the nearest.
 
     ln x and exp x of rationals other than 1 and 0 are irrational (Lindemann), hence never halfway
-    between two numbers: some precision decides. The square root of a rational may be rational; it
-    is compared with the halfway points by squaring.
+    between two numbers: some precision decides. The square root of a rational may be rational.
     """
-    if isinstance(node, Sqrt):
-        return _rounded_root(x, format)
-    if isinstance(node, Ln) and x <= 0:
+    if isinstance(node, ex.Sqrt):
+        if x < 0:
+            problem, remedy = "of sqrt is below 0", "keep it above 0"
+            raise InvalidParameter("argument", problem=problem, remedy=remedy)
+        finest = format.least.denominator.bit_length()
+        # neighbours on a grid finer than the format's halfway points: none lies between them, so
+        # what does, the root or the middle, is rounded alike
+        low, high = root_bounds(x, 4 + finest + x.numerator.bit_length())
+        return format.rounded((low + high) / 2)
+    if isinstance(node, ex.Ln) and x <= 0:
         raise InvalidParameter("argument", problem="of ln is not above 0", remedy="keep it above 0")
-    if x == (1 if isinstance(node, Ln) else 0):
-        return Fraction(isinstance(node, Exp))
-    if isinstance(node, Exp) and abs(x) > 10**6:  # beyond every format's range: see Binary's limits
+    if x == (1 if isinstance(node, ex.Ln) else 0):
+        return Fraction(isinstance(node, ex.Exp))
+    if isinstance(node, ex.Exp) and abs(x) > 10**6:  # beyond every format's range: Binary's limits
         if x > 0:
             raise Overflow(f"the result may overflow {format.name}")
         return Fraction(0)
 
     def at(precision: int) -> Fraction:
         with working_precision(precision):
-            ball = arb_of(x).log() if isinstance(node, Ln) else arb_of(x).exp()
+            ball = arb_of(x).log() if isinstance(node, ex.Ln) else arb_of(x).exp()
             low, high = (format.rounded(end) for end in ends(ball))
         if low != high:
             raise Undecidable("the rounding is not decided yet")
         return low
 
     return refine(at, start=128)
-
-
-def _rounded_root(x: Fraction, format: Format) -> Fraction:
-    if x < 0:
-        raise InvalidParameter("argument", problem="of sqrt is below 0", remedy="keep it above 0")
-    # neighbours on a grid finer than the format's halfway points: none lies between them, so what
-    # does, the root or the middle, is rounded alike
-    low, high = root_bounds(x, 4 + _places(format) + x.numerator.bit_length())
-    return format.rounded((low + high) / 2)
-
-
-def _places(format: Format) -> int:
-    if isinstance(format, Binary):
-        return format.significand - format.least_exponent
-    assert isinstance(format, Fixed)
-    return format.fraction_bits
-
-
-def _float_step(node: Expression, below: list[float], values: Mapping[str, float]) -> float:
-    match node:
-        case Constant():
-            return node.value.numerator / node.value.denominator
-        case Variable() | Sample():
-            return float(_input(node.name, values))
-        case Sign():
-            return float((below[0] > 0) - (below[0] < 0))
-        case RoundTo():
-            return float(_multiple(Fraction(below[0]), node.step))
-        case Clamp():
-            low = below[0] if node.low is None else max(below[0], float(node.low))
-            return low if node.high is None else min(low, float(node.high))
-    return float(_FLOAT[type(node)](*below))

@@ -1,9 +1,10 @@
-"""The language of float code: expressions over real inputs, and their table of steps."""
+"""The language of float code: expressions over real inputs, as steps, as JSON and on paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -11,6 +12,12 @@ from typing import Any, TypeAlias
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, rational
 from lastbit.verify.certificate import number
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.isidentifier():
+        remedy = 'pass a name such as "x"'
+        raise InvalidParameter("name", problem="is not an identifier", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,9 @@ class Sample:
         object.__setattr__(self, "parameters", tuple(rational(p) for p in self.parameters))
         wanted = {"uniform": 0, "bernoulli": 1, "laplace": 1}.get(self.distribution)
         if wanted != len(self.parameters):
-            raise InvalidParameter(
-                "distribution",
-                problem="is unknown or has the wrong number of parameters",
-                remedy='pass "uniform", or "bernoulli" or "laplace" with one parameter',
-            )
+            problem = "is unknown or has the wrong number of parameters"
+            remedy = 'pass "uniform", or "bernoulli" or "laplace" with one parameter'
+            raise InvalidParameter("distribution", problem=problem, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +120,10 @@ class Clamp(_OfOne):
     high: Fraction | None
 
     def __post_init__(self) -> None:
-        low = None if self.low is None else rational(self.low, "low")
-        high = None if self.high is None else rational(self.high, "high")
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-        if low is not None and high is not None and low > high:
+        for name in ("low", "high"):
+            end = getattr(self, name)
+            object.__setattr__(self, name, None if end is None else rational(end, name))
+        if self.low is not None and self.high is not None and self.low > self.high:
             raise InvalidParameter("low", problem="is above high", remedy="swap the two")
 
 
@@ -145,12 +149,10 @@ class Condition:
         _check_name(self.name)
         object.__setattr__(self, "bound", rational(self.bound, "bound"))
         if self.relation not in ("<", "<=", "=="):
-            raise InvalidParameter(
-                "relation", problem="is unknown", remedy='pass "<", "<=" or "=="'
-            )
+            remedy = 'pass "<", "<=" or "=="'
+            raise InvalidParameter("relation", problem="is unknown", remedy=remedy)
 
     def holds(self, value: Fraction) -> bool:
-        """Whether a value of the input satisfies it."""
         if self.relation == "==":
             return value == self.bound
         return value < self.bound if self.relation == "<" else value <= self.bound
@@ -169,12 +171,15 @@ Unary: TypeAlias = Negate | Ln | Exp | Sqrt | Absolute | Sign | Clamp | RoundTo
 Dyadic: TypeAlias = Add | Subtract | Multiply | Divide
 Expression: TypeAlias = Constant | Variable | Sample | Dyadic | Unary | Piecewise
 
-_KINDS: Mapping[str, type[Any]] = MappingProxyType({
-    "CONST": Constant, "VAR": Variable, "SAMPLE": Sample, "ADD": Add, "SUB": Subtract,
-    "MUL": Multiply, "DIV": Divide, "NEG": Negate, "LN": Ln, "EXP": Exp, "SQRT": Sqrt,
-    "ABS": Absolute, "SGN": Sign, "CLAMP": Clamp, "ROUND": RoundTo, "CASES": Piecewise,
+# a rule: what it makes, of how many expressions, and how many texts come before its numbers
+_KINDS: Mapping[str, tuple[type[Any], int, int]] = MappingProxyType({
+    "CONST": (Constant, 0, 0), "VAR": (Variable, 0, 1), "SAMPLE": (Sample, 0, 2),
+    "ADD": (Add, 2, 0), "SUB": (Subtract, 2, 0), "MUL": (Multiply, 2, 0), "DIV": (Divide, 2, 0),
+    "NEG": (Negate, 1, 0), "LN": (Ln, 1, 0), "EXP": (Exp, 1, 0), "SQRT": (Sqrt, 1, 0),
+    "ABS": (Absolute, 1, 0), "SGN": (Sign, 1, 0), "CLAMP": (Clamp, 1, 0), "ROUND": (RoundTo, 1, 0),
+    "CASES": (Piecewise, 2, 2),
 })  # fmt: skip
-_RULES = MappingProxyType({kind: name for name, kind in _KINDS.items()})
+_RULES = MappingProxyType({kind: name for name, (kind, _, _) in _KINDS.items()})
 
 
 def rule_of(expression: Expression) -> str:
@@ -184,11 +189,9 @@ def rule_of(expression: Expression) -> str:
     'LN'
     """
     if type(expression) not in _RULES:
-        raise WrongType(
-            "expression",
-            problem=f"is of type {type(expression).__name__}",
-            remedy="build it from lastbit.verify.language, or with trace()",
-        )
+        problem = f"is of type {type(expression).__name__}"
+        remedy = "build it from lastbit.verify.language, or with trace()"
+        raise WrongType("expression", problem=problem, remedy=remedy)
     return _RULES[type(expression)]
 
 
@@ -218,7 +221,6 @@ class Table:
     below: tuple[tuple[int, ...], ...]
 
     def reached(self, root: int) -> list[int]:
-        """The steps that one of them uses, itself included, in order."""
         found = {root}
         for index in range(root, -1, -1):
             if index in found:
@@ -272,6 +274,9 @@ def names(expression: Expression) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+# ---------------------------------------------------------------- as JSON
+
+
 def expression_to_json(expression: Expression) -> list[list[object]]:
     """The table of steps as plain JSON: a rule, the steps it uses, and what else it needs.
 
@@ -279,80 +284,193 @@ def expression_to_json(expression: Expression) -> list[list[object]]:
     [['VAR', 'x'], ['CONST', '1/3'], ['ADD', 0, 1]]
     """
     steps = table(expression)
-    return [
-        [rule_of(node), *places, *_payload(node)]
-        for node, places in zip(steps.expressions, steps.below, strict=True)
-    ]
-
-
-def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
-    """The expression that `expression_to_json` wrote."""
-    built: list[Expression] = []
-    try:
-        for row in rows:
-            kind = _KINDS[row[0]]
-            count = _arity(row[0])
-            places = [built[_place(index, len(built))] for index in row[1 : 1 + count]]
-            built.append(_built(kind, places, list(row[1 + count :])))
-        return built[-1]
-    except (LookupError, TypeError, ValueError) as error:
-        raise InvalidParameter(
-            "expression", problem="is not written as a table of steps", remedy="write it anew"
-        ) from error
-
-
-def _built(kind: type[Any], below: list[Expression], rest: list[Any]) -> Expression:
-    if kind is Constant:
-        (value,) = rest
-        return Constant(number(value))
-    if kind is Sample:
-        name, distribution, *parameters = rest
-        return Sample(name, distribution, tuple(number(p) for p in parameters))
-    if kind is Piecewise:
-        name, relation, bound = rest
-        return Piecewise(Condition(name, relation, number(bound)), *below)
-    if kind is Clamp:
-        low, high = (None if end is None else number(end) for end in rest)
-        return Clamp(below[0], low, high)
-    if kind is RoundTo:
-        (step,) = rest
-        return RoundTo(below[0], number(step))
-    return kind(*below, *rest)  # type: ignore[no-any-return]
-
-
-def _arity(rule: str) -> int:
-    if rule in ("CONST", "VAR", "SAMPLE"):
-        return 0
-    return 2 if rule in ("ADD", "SUB", "MUL", "DIV", "CASES") else 1
-
-
-def _place(index: object, known: int) -> int:
-    if type(index) is not int or not 0 <= index < known:
-        raise ValueError("a step uses one that is not before it")
-    return index
+    rows = zip(steps.expressions, steps.below, strict=True)
+    return [[rule_of(node), *places, *_payload(node)] for node, places in rows]
 
 
 def _payload(node: Expression) -> tuple[object, ...]:
     """What a step needs besides the steps below it, as JSON values."""
     match node:
-        case Constant():
-            return (str(node.value),)
+        case Constant(value=exact) | RoundTo(step=exact):
+            return (str(exact),)
         case Variable():
             return (node.name,)
         case Sample():
             return (node.name, node.distribution, *map(str, node.parameters))
         case Clamp():
             return tuple(None if end is None else str(end) for end in (node.low, node.high))
-        case RoundTo():
-            return (str(node.step),)
-        case Piecewise():
-            condition = node.condition
+        case Piecewise(condition=condition):
             return (condition.name, condition.relation, str(condition.bound))
     return ()
 
 
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.isidentifier():
+def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
+    """The expression that `expression_to_json` wrote."""
+    built: list[Expression] = []
+    try:
+        for rule, *parts in rows:
+            kind, count, texts = _KINDS[rule]
+            if any(type(p) is not int or not 0 <= p < len(built) for p in parts[:count]):
+                raise ValueError("a step uses one that is not before it")
+            below = [built[place] for place in parts[:count]]
+            words, figures = parts[count : count + texts], parts[count + texts :]
+            numbers = [None if figure is None else number(figure) for figure in figures]
+            if kind is Sample:
+                name, distribution = words
+                built.append(Sample(name, distribution, tuple(numbers)))  # type: ignore[arg-type]
+            elif kind is Piecewise:
+                built.append(Piecewise(Condition(*words, *numbers), *below))
+            else:
+                built.append(kind(*below, *words, *numbers))
+        return built[-1]
+    except (LookupError, TypeError, ValueError) as error:
         raise InvalidParameter(
-            "name", problem="is not an identifier", remedy='pass a name such as "x"'
-        )
+            "expression", problem="is not written as a table of steps", remedy="write it again"
+        ) from error
+
+
+# ---------------------------------------------------------------- on paper
+
+_LONGEST = 20_000
+_FUNCTIONS: Mapping[type[Any], str] = MappingProxyType(
+    {Ln: "ln", Exp: "exp", Sqrt: "sqrt", Absolute: "abs", Sign: "sgn"}
+)
+
+
+def decimal(x: Fraction, *, up: bool, latex: bool = False, digits: int = 7) -> str:
+    """A number with a few digits, rounded up or down.
+
+    >>> decimal(Fraction(1, 3), up=True), decimal(Fraction(1, 4), up=False)
+    ('0.3333334', '0.25')
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    near = context.divide(Decimal(x.numerator), Decimal(x.denominator)).normalize()
+    plain = (f"{near:f}" if -5 < near.adjusted() < 9 else str(near)).replace("E", "e")
+    return _power_of_ten(plain) if latex else plain
+
+
+def text(expression: Expression) -> str:
+    """The expression in one line.
+
+    >>> text(Multiply(Add(Variable("x"), Constant(1)), Ln(Variable("x"))))
+    '(x + 1) * ln(x)'
+    """
+    return _spelled(expression, _plain_step, "({})")
+
+
+def latex(expression: Expression) -> str:
+    r"""The expression for LaTeX's mathematics.
+
+    >>> latex(Divide(Ln(Variable("u")), Constant(2)))
+    '\\frac{\\ln(u)}{2}'
+    """
+    return _spelled(expression, _latex_step, r"\left({}\right)")
+
+
+def _spelled(
+    expression: Expression, spell: Callable[[Expression, list[str], list[str]], str], bracket: str
+) -> str:
+    steps = table(expression)
+    words: list[str] = []
+    for node, places in zip(steps.expressions, steps.below, strict=True):
+        below = [words[place] for place in places]
+        held = [
+            bracket.format(words[p])
+            if isinstance(steps.expressions[p], Add | Subtract | Negate)
+            else words[p]
+            for p in places
+        ]
+        match node:
+            case Add():
+                word = f"{below[0]} + {held[1] if below[1].startswith('-') else below[1]}"
+            case Subtract():
+                word = f"{below[0]} - {held[1]}"
+            case Negate():
+                word = f"-{held[0]}"
+            case _:
+                word = spell(node, below, held)
+        # shared parts may be written again and again: what is too long to read is cut
+        words.append(word if len(word) <= _LONGEST else word[: _LONGEST - 1] + "…")
+    return words[-1]
+
+
+def _plain_step(node: Expression, below: list[str], held: list[str]) -> str:
+    match node:
+        case Constant():
+            return _constant(node.value)
+        case Variable() | Sample():
+            return node.name
+        case Multiply():
+            return f"{held[0]} * {_factor(node.right, held[1])}"
+        case Divide():
+            return f"{held[0]} / {_factor(node.right, held[1])}"
+        case Clamp():
+            low, high = ("none" if e is None else _constant(e) for e in (node.low, node.high))
+            return f"clamp({below[0]}, {low}, {high})"
+        case RoundTo():
+            return f"round({below[0]}, {_constant(node.step)})"
+        case Piecewise(condition=asked):
+            condition = f"{asked.name} {asked.relation} {_constant(asked.bound)}"
+            return f"({below[0]} if {condition} else {below[1]})"
+    return f"{_FUNCTIONS[type(node)]}({below[0]})"
+
+
+def _latex_step(node: Expression, below: list[str], held: list[str]) -> str:
+    match node:
+        case Constant():
+            return _latex_constant(node.value)
+        case Variable() | Sample():
+            return _latex_name(node.name)
+        case Multiply():
+            return rf"{held[0]} \times {_factor(node.right, held[1])}"
+        case Divide():
+            return rf"\frac{{{below[0]}}}{{{below[1]}}}"
+        case Sqrt():
+            return rf"\sqrt{{{below[0]}}}"
+        case Absolute():
+            return rf"\left|{below[0]}\right|"
+        case Sign():
+            return rf"\mathrm{{sgn}}({below[0]})"
+        case Clamp():
+            low = r"-\infty" if node.low is None else _latex_constant(node.low)
+            high = r"\infty" if node.high is None else _latex_constant(node.high)
+            return rf"\mathrm{{clamp}}_{{[{low}, {high}]}}\left({below[0]}\right)"
+        case RoundTo():
+            return rf"\left\lfloor {below[0]} \right\rceil_{{{_latex_constant(node.step)}}}"
+        case Piecewise(condition=asked):
+            sign = {"<": "<", "<=": r"\leq", "==": "="}[asked.relation]
+            condition = f"{_latex_name(asked.name)} {sign} {_latex_constant(asked.bound)}"
+            cases = rf"{below[0]} & {condition} \\ {below[1]} & \text{{else}}"
+            return rf"\begin{{cases}} {cases} \end{{cases}}"
+    return rf"\{_FUNCTIONS[type(node)]}({below[0]})"
+
+
+def _factor(node: Expression, word: str) -> str:
+    """A right factor or divisor, which binds only as tightly as it is written."""
+    loose = isinstance(node, Multiply | Divide) or word.startswith("-") or " / " in word
+    return f"({word})" if loose else word
+
+
+def _constant(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value)
+    near = value.numerator / value.denominator if abs(value) < 2**1000 else 0.0
+    if near and (Fraction(near) == value or Fraction(repr(near)) == value):
+        return repr(near)
+    return f"({value})"
+
+
+def _latex_constant(value: Fraction) -> str:
+    plain = _constant(value)
+    if plain.startswith("("):
+        return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+    return _power_of_ten(plain)
+
+
+def _power_of_ten(plain: str) -> str:
+    mantissa, e, exponent = plain.partition("e")
+    return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if e else mantissa
+
+
+def _latex_name(name: str) -> str:
+    return name if len(name) == 1 else rf"\mathit{{{name}}}".replace("_", r"\_")

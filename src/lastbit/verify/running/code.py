@@ -32,7 +32,7 @@ class Code:
 
     name: str
     parameters: tuple[tuple[str, float], ...]
-    _function: Function = field(repr=False, compare=False)
+    function: Function = field(repr=False, compare=False)
 
     def __init__(self, name: str, **parameters: float) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -51,33 +51,26 @@ class Code:
             raise InvalidParameter("parameters", problem="hold NaN", remedy="pass numbers")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "parameters", tuple(sorted(parameters.items())))
-        object.__setattr__(self, "_function", function)
-
-    @property
-    def function(self) -> Function:
-        """The function itself."""
-        return self._function
+        object.__setattr__(self, "function", function)
 
     def __call__(self, value: float, *random: float) -> float:
-        return self._function(value, *random, **dict(self.parameters))
+        return self.function(value, *random, **dict(self.parameters))
 
     def takes(self, *arguments: float) -> bool:
-        """Whether it can be called with these arguments, and its parameters."""
-        return _takes(self._function, arguments, dict(self.parameters))
+        return _takes(self.function, arguments, **dict(self.parameters))
 
 
 def evaluated(function: Function, value: float, u: float, sign: int | None) -> float:
     """The output for one uniform, refused unless it is a float and a number."""
+    given = (value, u) if sign is None else (value, u, sign)
     try:
-        output = function(value, u) if sign is None else function(value, u, sign)
+        output = function(*given)
     except (ArithmeticError, ValueError) as failure:
         problem = f"fails at the uniform {u!r} ({type(failure).__name__})"
         remedy = "pass a model of the generator that does not draw it"
         raise InvalidParameter("function", problem=problem, remedy=remedy) from failure
     except TypeError as failure:
-        given = (value, u) if sign is None else (value, u, sign)
-        fits = function.takes(*given) if isinstance(function, Code) else _takes(function, given, {})
-        if fits:
+        if function.takes(*given) if isinstance(function, Code) else _takes(function, given):
             problem, remedy = f"raises TypeError: {failure}"[:200], "make it take plain floats"
             raise WrongType("function", problem=problem, remedy=remedy) from failure
         names = ("value", "u", "sign")[: len(given)]
@@ -111,40 +104,34 @@ class Calls:
     count: int = 0
 
     def at(self, value: float, u: float, sign: int | None) -> float:
-        """The output for one uniform, as `evaluated` gives it."""
         output = evaluated(self.function, value, u, sign)
         key = (value, math.copysign(1.0, value), u, sign)
         self.count += 1
         if len(self.kept) < _MOST_KEPT or self.count % (self.count // _MOST_KEPT + 1) == 0:
-            if self.kept.setdefault(key, order(output)) != order(output):
-                raise _two_outputs()
+            self._check_same(self.kept.setdefault(key, order(output)), output)
             if len(self.kept) > 2 * _MOST_KEPT:
                 self.kept = dict(list(self.kept.items())[::2])
         return output
 
+    def _check_same(self, wanted: int, output: float) -> None:
+        if order(output) != wanted:
+            problem = "gives two outputs for the same uniform, depending on what was called before"
+            remedy = "let all its randomness come from u and sign, and keep nothing between calls"
+            raise InvalidParameter("function", problem=problem, remedy=remedy)
+
     def check_again(self) -> None:
         """Refuse a function that gives another output than before for the same arguments."""
         calls = list(self.kept.items())
-        strides = (calls[start::7] for start in range(7))
-        again = [*reversed(calls), *(call for stride in strides for call in stride)]
+        again = [*reversed(calls), *(call for start in range(7) for call in calls[start::7])]
         for one, other in pairwise(calls[:256]):
             again += [other, one, other]
         for (value, _, u, sign), wanted in again:
-            if order(evaluated(self.function, value, float(u), sign)) != wanted:
-                raise _two_outputs()
+            self._check_same(wanted, evaluated(self.function, value, float(u), sign))
 
 
-def _two_outputs() -> InvalidParameter:
-    return InvalidParameter(
-        "function",
-        problem="gives two outputs for the same uniform, depending on what was called before",
-        remedy="let all its randomness come from u and sign, and keep nothing between calls",
-    )
-
-
-def _takes(function: object, arguments: tuple[float, ...], parameters: dict[str, float]) -> bool:
+def _takes(function: Function, arguments: tuple[float, ...], **parameters: float) -> bool:
     try:
-        inspect.signature(function).bind(*arguments, **parameters)  # type: ignore[arg-type]
+        inspect.signature(function).bind(*arguments, **parameters)
     except (TypeError, ValueError):
         return False
     return True

@@ -23,9 +23,7 @@ Function16: TypeAlias = Callable[[Halves, Halves, int], Halves]
 
 BINARY16_UNIFORM = FullPrecision(significand=11, least_exponent=-14)
 _MOST_CELLS = 1 << 12
-
-
-# ---------------------------------------------------------------- the laws of all inputs
+_TURNS = "the output turns; only code that rises or falls is analysed"
 
 
 def laws_of(
@@ -49,10 +47,18 @@ def laws_of(
     below = np.ldexp(np.append(points, 1.0), unit).astype(np.int64)
     below[0] = 0
     u = points.astype(np.float16)
+    some = np.linspace(0, inputs.size - 1, min(checked, inputs.size)).astype(np.int64).tolist()
     found: list[tuple[Integers, Integers, Integers]] = []
     for sign in signs:
         here = _cells(function, inputs, u, sign)
-        _check_all(function, inputs, u, sign, here, checked)
+        for i in some:
+            claimed = np.empty(u.size, np.int64)
+            for who, key, first, last in here:
+                at = int(np.searchsorted(who, i))
+                if at < who.size and who[at] == i:
+                    claimed[first[at] : last[at] + 1] = key[at]
+            if (_keys(function(np.full(u.size, inputs[i]), u, sign)) != claimed).any():
+                raise NotMonotone(_TURNS)
         found += [(who, key, below[last + 1] - below[first]) for who, key, first, last in here]
     who, key, share = (np.concatenate(column) for column in zip(*found, strict=True))
     keys, column = np.unique(key, return_inverse=True)
@@ -65,9 +71,9 @@ def _cells(
     function: Function16, inputs: Halves, u: Halves, sign: int
 ) -> list[tuple[Integers, Integers, Integers, Integers]]:
     """Rounds of cells: which inputs, their output, the first and the last uniform."""
-    rounds = []
+    rounds: list[tuple[Integers, Integers, Integers, Integers]] = []
     who = np.arange(inputs.size)
-    first = np.zeros(inputs.size, np.int64)
+    first, before, way = (np.zeros(inputs.size, np.int64) for _ in range(3))
     while who.size:
         x = inputs[who]
         key = _keys(function(x, u[first], sign))
@@ -76,44 +82,22 @@ def _cells(
             middle = (low + high) // 2
             same = _keys(function(x, u[middle], sign)) == key
             low, high = np.where(same, middle, low), np.where(same, high, middle)
+        if rounds:
+            step = np.sign(key - before[who])
+            if (way[who] * step < 0).any():
+                raise NotMonotone(_TURNS)
+            way[who] = step
+        before[who] = key
         rounds.append((who, key, first, low))
         if len(rounds) > _MOST_CELLS:
             problem = f"has more than {_MOST_CELLS} outputs"
             raise InvalidParameter("function", problem=problem, remedy="round them to a grid")
         left = low + 1 < u.size
         who, first = who[left], low[left] + 1
-    _check_order(rounds, inputs.size)
     return rounds
 
 
-def _check_order(rounds: list[tuple[Integers, Integers, Integers, Integers]], size: int) -> None:
-    before = np.zeros(size, np.int64)
-    way = np.zeros(size, np.int64)
-    for position, (who, key, _, _) in enumerate(rounds):
-        step = np.sign(key - before[who])
-        if position and (way[who] * step < 0).any():
-            raise NotMonotone("the output turns; only code that rises or falls is analysed")
-        if position:
-            way[who] = step
-        before[who] = key
-
-
-def _check_all(
-    function: Function16, inputs: Halves, u: Halves, sign: int, rounds: Any, checked: int
-) -> None:
-    """Every single uniform, for some of the inputs."""
-    for i in np.linspace(0, inputs.size - 1, min(checked, inputs.size)).astype(np.int64).tolist():
-        claimed = np.empty(u.size, np.int64)
-        for who, key, first, last in rounds:
-            at = int(np.searchsorted(who, i))
-            if at < who.size and who[at] == i:
-                claimed[first[at] : last[at] + 1] = key[at]
-        if (_keys(function(np.full(u.size, inputs[i]), u, sign)) != claimed).any():
-            raise NotMonotone("the output turns; only code that rises or falls is analysed")
-
-
 def _keys(outputs: NDArray[Any]) -> Integers:
-    """Floats as integers in the same order, -0.0 just below 0.0."""
     wide = outputs.astype(np.float64)
     if np.isnan(wide).any():
         raise InvalidParameter("function", problem="returns NaN", remedy="return numbers")
@@ -124,9 +108,6 @@ def _keys(outputs: NDArray[Any]) -> Integers:
 def _from_keys(keys: Integers) -> NDArray[np.float64]:
     pattern = np.where(keys >= 0, keys, -(keys + 1) | np.int64(-(1 << 63)))
     return pattern.view(np.float64)
-
-
-# ---------------------------------------------------------------- all pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +121,9 @@ class Exhaustive:
 
     @property
     def loss(self) -> Ball | None:
-        """The greatest log-ratio of all pairs; None stands for infinity."""
         return self.worst.loss
 
     def excess(self, epsilon: Number) -> Ball | None:
-        """How far that lies above a claimed loss."""
         loss = self.loss
         return None if loss is None else loss - rational(epsilon, "epsilon")
 
@@ -173,27 +152,26 @@ def exhaustive(
     outputs, table, total = laws_of(function, inputs, uniform=uniform, signs=signs, checked=checked)
     place = inputs.astype(np.float64)
     # the sums are exact: at most 2**5 + 2**24 units, and a distance is rounded down to such units
-    step = Fraction(math.floor(apart * 2**24), 2**24)
-    low = np.searchsorted(place, place - float(step), side="left")
-    high = np.searchsorted(place, place + float(step), side="right")
+    step = float(Fraction(math.floor(apart * 2**24), 2**24))
+    low = np.searchsorted(place, place - step, side="left")
+    high = np.searchsorted(place, place + step, side="right")
     best: tuple[Fraction | None, int, int, int] | None = None
     for k in range(outputs.size):
-        least = _window_least(table[:, k], low, high)
-        i = _greatest_ratio(table[:, k], least)
-        p, q = int(table[i, k]), int(least[i])
+        share, least = table[:, k], _window_least(table[:, k], low, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotient = np.where(share > 0, share / least, 0.0)
+        likely = np.flatnonzero(quotient == quotient.max()).tolist()
+        i = max(likely, key=lambda i: Fraction(int(share[i]), max(int(least[i]), 1)))
+        p, q = int(share[i]), int(least[i])
         ratio = Fraction(p, q) if q else None
         if best is None or (p and ratio is None) or (ratio and best[0] and ratio > best[0]):
-            j = int(low[i] + np.argmin(table[low[i] : high[i], k]))
-            best = (ratio, i, j, k)
+            best = (ratio, i, int(low[i] + np.argmin(share[low[i] : high[i]])), k)
             if ratio is None:
                 break
     assert best is not None  # there is at least one output
     _, i, j, k = best
-    worst = Worst(
-        output=float(outputs[k]),
-        probability=Fraction(int(table[i, k]), total),
-        other=Fraction(int(table[j, k]), total),
-    )
+    one, other = (Fraction(int(table[row, k]), total) for row in (i, j))
+    worst = Worst(output=float(outputs[k]), probability=one, other=other)
     pair = (float(place[i]), float(place[j]))
     return Exhaustive(inputs=pair, worst=worst, count=inputs.size, outputs=outputs.size)
 
@@ -202,13 +180,6 @@ def _every() -> Halves:
     """All finite binary16 numbers."""
     numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     return numbers[np.isfinite(numbers)]
-
-
-def _greatest_ratio(share: Integers, least: Integers) -> int:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(share > 0, share / least, 0.0)
-    likely = np.flatnonzero(ratio == ratio.max()).tolist()
-    return int(max(likely, key=lambda i: Fraction(int(share[i]), max(int(least[i]), 1))))
 
 
 def _window_least(share: Integers, low: Integers, high: Integers) -> Integers:
@@ -224,9 +195,6 @@ def _window_least(share: Integers, low: Integers, high: Integers) -> Integers:
         here = np.flatnonzero(level == power)
         out[here] = np.minimum(stretch[low[here]], stretch[high[here] - (1 << power)])
     return out
-
-
-# ---------------------------------------------------------------- the snapping mechanism
 
 
 def snapped_binary16(

@@ -57,20 +57,27 @@ class ExactLaw:
     @property
     def splits(self) -> list[int]:
         """Where the uniforms were split, as numbers."""
-        starts = [branch.cells[0].first for branch in self.branches]
-        return sorted(set(starts) - {0})
+        return sorted({branch.cells[0].first for branch in self.branches} - {0})
+
+    @property
+    def by_output(self) -> dict[int, Fraction]:
+        """The probabilities by the order of their outputs."""
+        return {order(r): p for r, p in zip(self.outputs, self.probabilities, strict=True)}
 
     def probability(self, output: float) -> Fraction:
         """The exact probability of one output; 0 if it is never reached."""
-        wanted = order(output)
-        for reached, share in zip(self.outputs, self.probabilities, strict=True):
-            if order(reached) == wanted:
-                return share
-        return Fraction(0)
+        return self.by_output.get(order(output), Fraction(0))
+
+    def written(self) -> list[dict[str, Any]]:
+        """The law as certificates write it."""
+        return [
+            {"sign": b.sign, "cells": [[c.output.hex(), c.first, c.last] for c in b.cells]}
+            for b in self.branches
+        ]
 
 
 def exact_law(
-    function: Function,
+    function: Function | Calls,
     value: float,
     *,
     uniform: Uniform | None = None,
@@ -98,21 +105,7 @@ def exact_law(
     >>> law.outputs, sum(law.probabilities)
     ((-2.0, -1.0, 0.0, 1.0, 2.0), Fraction(1, 1))
     """
-    calls = Calls(function)
-    found = _found_law(calls, value, uniform, signs, pieces, most_cells, probes)
-    calls.check_again()
-    return found
-
-
-def _found_law(
-    calls: Calls,
-    value: float,
-    uniform: Uniform | None,
-    signs: Sequence[int] | None,
-    pieces: Sequence[float],
-    most_cells: int,
-    probes: int,
-) -> ExactLaw:
+    calls = function if isinstance(function, Calls) else Calls(function)
     model, place = model_of(uniform), input_of(value, "value")
     most, count = whole(most_cells, "most_cells", least=1), whole(probes, "probes")
     branches: list[Branch] = []
@@ -130,6 +123,8 @@ def _found_law(
             )
         _probe(at, cells, model, count)
         branches.append(Branch(sign, tuple(cells)))
+    if calls is not function:
+        calls.check_again()
     return _law(tuple(branches), model, None if signs is None else tuple(signs))
 
 
@@ -149,9 +144,8 @@ def branches_of(
         problem = "are not all between 0 and 1"
         raise InvalidParameter("pieces", problem=problem, remedy="pass, say, [0.5]")
     inner = {index_of(uniform, u) for u in places} - {0, uniform.size}
-    cuts = [0, *sorted(inner), uniform.size]
     for sign in (None,) if signs is None else signs:
-        for first, after in pairwise(cuts):
+        for first, after in pairwise([0, *sorted(inner), uniform.size]):
             yield sign, first, after - 1
 
 
@@ -174,17 +168,13 @@ def _cells(
             continue
         middle = (low + high) // 2
         between = at(middle)
-        if not _ordered(before, between, after):
+        a, b, c = order(before), order(between), order(after)
+        if not (a <= b <= c or a >= b >= c):
             _check_same(at, {low: before, middle: between, high: after})
             raise _not_monotone(uniform, low, middle, high)
         todo.append((middle, between, high, after))  # what is popped next comes first
         todo.append((low, before, middle, between))
     return [*cells, Cell(output, start, last)] if most > 0 else None
-
-
-def _ordered(before: float, between: float, after: float) -> bool:
-    a, b, c = order(before), order(between), order(after)
-    return a <= b <= c or a >= b >= c
 
 
 def _probe(at: Callable[[int], float], cells: list[Cell], uniform: Uniform, probes: int) -> None:
@@ -197,35 +187,25 @@ def _probe(at: Callable[[int], float], cells: list[Cell], uniform: Uniform, prob
     marks.update(stratified(uniform, first, last, strata=_STRATA * probes))
     todo = sorted(marks, reverse=True)
     for cell, wanted in zip(cells, rise, strict=True):
-        places = _within(cell, uniform, probes)
-        while todo and todo[-1] <= cell.last:
+        low, high = cell.first, cell.last
+        places = [low, min(low + 1, high), max(high - 1, low), high]
+        if high - low > len(places) and probes:  # at random, by number and by probability
+            places += [low + int(k) for k in uniform_below(high - low, size=probes).tolist()]
+            places += stratified(uniform, low, high, strata=probes)
+        while todo and todo[-1] <= high:
             places.append(todo.pop())
         for place in places:
             if order(at(place)) != wanted:
-                _check_same(at, dict.fromkeys((cell.first, cell.last), cell.output))
-                raise _not_monotone(uniform, cell.first, place, cell.last)
-
-
-def _within(cell: Cell, uniform: Uniform, probes: int) -> list[int]:
-    """Both ends again, what is next to them, and random uniforms: by number and by probability."""
-    first, last = cell.first, cell.last
-    places = [first, min(first + 1, last), max(last - 1, first), last]
-    if last - first > len(places) and probes:
-        draws = uniform_below(last - first, size=probes).tolist()
-        places += [first + int(k) for k in draws]
-        places += stratified(uniform, first, last, strata=probes)
-    return places
+                _check_same(at, dict.fromkeys((low, high), cell.output))
+                raise _not_monotone(uniform, low, place, high)
 
 
 def _check_same(at: Callable[[int], float], known: dict[int, float]) -> None:
-    """Refuse code that gives another output than before for the same uniform."""
     for index, output in known.items():
         if any(order(at(index)) != order(output) for _ in range(4)):
-            raise InvalidParameter(
-                "function",
-                problem="gives two outputs for the same uniform",
-                remedy="let all its randomness come from u and sign",
-            )
+            problem = "gives two outputs for the same uniform"
+            remedy = "let all its randomness come from u and sign"
+            raise InvalidParameter("function", problem=problem, remedy=remedy)
 
 
 def _not_monotone(uniform: Uniform, low: int, middle: int, high: int) -> NotMonotone:
@@ -238,15 +218,13 @@ def _not_monotone(uniform: Uniform, low: int, middle: int, high: int) -> NotMono
 
 
 def _law(branches: tuple[Branch, ...], uniform: Uniform, signs: tuple[int, ...] | None) -> ExactLaw:
-    ways = 1 if signs is None else len(signs)
     shares: dict[int, Fraction] = {}
     names: dict[int, float] = {}
-    for branch in branches:
-        for cell in branch.cells:
-            key = order(cell.output)
-            names[key] = cell.output
-            share = uniform.below(cell.last + 1) - uniform.below(cell.first)
-            shares[key] = shares.get(key, Fraction(0)) + share / ways
+    for cell in (cell for branch in branches for cell in branch.cells):
+        key = order(cell.output)
+        names[key] = cell.output
+        share = uniform.below(cell.last + 1) - uniform.below(cell.first)
+        shares[key] = shares.get(key, Fraction(0)) + share / len(signs or (None,))
     keys = sorted(shares)
     return ExactLaw(
         outputs=tuple(names[key] for key in keys),
@@ -275,11 +253,15 @@ class Worst:
 
     @property
     def loss(self) -> Ball | None:
-        """ln(probability/other); None stands for infinity."""
-        if self.infinite:
-            return None
-        with working_precision(_PRECISION):
-            return Ball(arb_of(self.probability / self.other).log())
+        return log_ratio(self.probability, self.other)
+
+
+def log_ratio(probability: Fraction, other: Fraction) -> Ball | None:
+    """ln(probability/other); None stands for infinity."""
+    if other == 0:
+        return None
+    with working_precision(_PRECISION):
+        return Ball(arb_of(probability / other).log())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,10 +278,10 @@ class ExactLoss:
     def direction(self) -> str:
         """Which of the two is the greater."""
         one, two = self.forward, self.backward
-        if one.infinite or two.infinite:
-            return "forward" if one.infinite else "backward"
+        if two.infinite and not one.infinite:
+            return "backward"
         larger = one.probability * two.other >= two.probability * one.other
-        return "forward" if larger else "backward"
+        return "forward" if one.infinite or larger else "backward"
 
     @property
     def worst(self) -> Worst:
@@ -307,16 +289,13 @@ class ExactLoss:
 
     @property
     def infinite(self) -> bool:
-        """Whether some output has a probability above 0 for one input and 0 for the other."""
         return self.worst.infinite
 
     @property
     def loss(self) -> Ball | None:
-        """The greatest log-ratio; None stands for infinity."""
         return self.worst.loss
 
     def excess(self, epsilon: Number) -> Ball | None:
-        """How far the loss lies above a claimed one; None stands for infinity."""
         loss = self.loss
         return None if loss is None else loss - rational(epsilon, "epsilon")
 
@@ -325,14 +304,12 @@ class ExactLoss:
 
         Law      the sum over the outputs of max(0, P - exp(epsilon) Q), the greater of the two ways
         """
-        claimed = rational(epsilon, "epsilon")
-        one, two = self.laws
+        claimed, sums = rational(epsilon, "epsilon"), []
         with working_precision(_PRECISION):
             factor = arb_of(claimed).exp()
-            sums = []
-            for p, q in ((one, two), (two, one)):
-                others, total = _by_output(q), arb_of(0)
-                for key, share in _by_output(p).items():
+            for p, q in (self.laws, self.laws[::-1]):
+                others, total = q.by_output, arb_of(0)
+                for key, share in p.by_output.items():
                     rest = arb_of(share) - factor * arb_of(others.get(key, Fraction(0)))
                     total += rest.max(arb_of(0))
                 sums.append(total)
@@ -340,32 +317,25 @@ class ExactLoss:
 
     def certificate(self, code: Code) -> dict[str, Any]:
         """What the checker needs to find the same loss; `code` is what was analysed."""
-        one, two = self.laws
-        worst = self.worst
-        loss: Any = "infinite"
-        if worst.loss is not None:
-            loss = [str(end) for end in _outward(worst.loss)]
+        one, worst = self.laws[0], self.worst
+        loss = worst.loss
+        steps = monotone_steps(code, self.inputs, self.laws)
         claim = {
             **claim_about(code, one.uniform, one.signs, one.splits, self.inputs),
-            "loss": loss,
+            "loss": "infinite" if loss is None else [str(end) for end in _outward(loss)],
             "direction": self.direction,
             "output": worst.output.hex(),
             "probabilities": [str(worst.probability), str(worst.other)],
+            "monotone": "probed" if steps is None else "proved",
         }
-        steps = self._steps(code)
-        claim["monotone"] = "probed" if steps is None else "proved"
-        body = {"laws": [_written_law(law) for law in (one, two)], "programs": steps or []}
+        body = {"laws": [law.written() for law in self.laws], "programs": steps or []}
         return certify("law", claim, body)
 
     @property
     def monotone(self) -> str:
         """How the code is known to be monotone in its uniform: "proved" or "probed"."""
-        proved = self.code is not None and self._steps(self.code) is not None
+        proved = monotone_steps(self.code, self.inputs, self.laws) is not None
         return "proved" if proved else "probed"
-
-    def _steps(self, code: Code) -> list[list[list[object]]] | None:
-        """Steps that prove the code monotone between the splits, for both inputs; None if none."""
-        return monotone_steps(code, self.inputs, self.laws)
 
     def __str__(self) -> str:
         loss = "infinite" if self.loss is None else f"{float(self.loss.ends[1]):.9g}"
@@ -374,6 +344,12 @@ class ExactLoss:
             f"inputs {self.inputs[0]!r} and {self.inputs[1]!r}; the worst output is "
             f"{self.worst.output!r}"
         )
+
+
+def _outward(ball: Ball) -> tuple[Fraction, Fraction]:
+    """The ends of a ball on multiples of 2**-180: short, and wide enough for any second look."""
+    low, high = (end * (1 << 180) for end in ends(ball.enclosure))
+    return Fraction(math.floor(low) - 1, 1 << 180), Fraction(math.ceil(high) + 1, 1 << 180)
 
 
 def claim_about(
@@ -407,19 +383,16 @@ def monotone_steps(
 ) -> list[list[list[object]]] | None:
     """Steps that prove the code monotone where its laws say so; None where there is no proof."""
     law = laws[0]
-    stretches = [
-        (b.sign, law.uniform.point(b.cells[0].first), law.uniform.point(b.cells[-1].last))
-        for b in law.branches
-    ]
-    signs: tuple[int | None, ...] = (None,) if law.signs is None else law.signs
+    point = law.uniform.point
+    stretches = [(b.sign, point(b.cells[0].first), point(b.cells[-1].last)) for b in law.branches]
     seen = (
-        (value, branch.sign, law.uniform.point(index), cell.output)
+        (value, branch.sign, point(index), cell.output)
         for value, law in zip(inputs, laws, strict=True)
         for branch in law.branches
         for cell in branch.cells
         for index in (cell.first, cell.last)
     )
-    return followed_steps(code, inputs, signs, stretches, seen)
+    return followed_steps(code, inputs, law.signs or (None,), stretches, seen)
 
 
 def exact_loss(
@@ -448,8 +421,10 @@ def exact_loss(
     """
     inputs = (input_of(x, "x"), input_of(y, "y"))
     calls = Calls(function)
+    settings: dict[str, Any] = {"most_cells": most_cells, "probes": probes}
     one, two = (
-        _found_law(calls, value, uniform, signs, pieces, most_cells, probes) for value in inputs
+        exact_law(calls, value, uniform=uniform, signs=signs, pieces=pieces, **settings)
+        for value in inputs
     )
     calls.check_again()
     return ExactLoss(
@@ -462,7 +437,7 @@ def exact_loss(
 
 
 def _worst(one: ExactLaw, two: ExactLaw) -> Worst:
-    others = _by_output(two)
+    others = two.by_output
     best: Worst | None = None
     for output, p in zip(one.outputs, one.probabilities, strict=True):
         q = others.get(order(output), Fraction(0))
@@ -474,26 +449,3 @@ def _worst(one: ExactLaw, two: ExactLaw) -> Worst:
     if best is None:  # the probabilities of a law add up to 1
         raise InvalidParameter("function", problem="has no output", remedy="report a bug")
     return best
-
-
-def _by_output(law: ExactLaw) -> dict[int, Fraction]:
-    return {order(r): p for r, p in zip(law.outputs, law.probabilities, strict=True)}
-
-
-def _outward(ball: Ball) -> tuple[Fraction, Fraction]:
-    """The ends of a ball on multiples of 2**-180: short, and wide enough for any second look."""
-    low, high = ends(ball.enclosure)
-    scale = 1 << 180
-    return Fraction(math.floor(low * scale) - 1, scale), Fraction(
-        math.ceil(high * scale) + 1, scale
-    )
-
-
-def _written_law(law: ExactLaw) -> list[dict[str, Any]]:
-    return [
-        {
-            "sign": branch.sign,
-            "cells": [[cell.output.hex(), cell.first, cell.last] for cell in branch.cells],
-        }
-        for branch in law.branches
-    ]

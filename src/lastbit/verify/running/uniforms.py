@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import floor_log2, rational, whole
@@ -13,36 +13,6 @@ from lastbit.sampling import uniform_below
 
 _FINE = 62
 _DECIMALS = 16
-
-
-@runtime_checkable
-class Uniform(Protocol):
-    """Finitely many floats in increasing order, numbered from 0, with exact probabilities."""
-
-    @property
-    def size(self) -> int:
-        """How many floats there are."""
-        ...
-
-    def point(self, index: int) -> float:
-        """The float of a number from 0 to size - 1."""
-        ...
-
-    def below(self, index: int) -> Fraction:
-        """P(the draw's number < index), exactly, for index from 0 to size."""
-        ...
-
-    def number(self, real: Fraction) -> int:
-        """The number of the float that a uniform real of [0, 1) is drawn as."""
-        ...
-
-    def landmarks(self) -> list[int]:
-        """Numbers at which code is likely to change its ways: probes begin here."""
-        ...
-
-    def written(self) -> dict[str, Any]:
-        """The model as a certificate writes it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +127,21 @@ class Grid:
         return {"model": "grid", "bits": self.bits, "offset": offset, "first": self.first}
 
 
-def draw_error(uniform: FullPrecision | Grid) -> Fraction:
+Uniform: TypeAlias = FullPrecision | Grid
+"""Finitely many floats in increasing order, numbered from 0, with exact probabilities.
+
+| method | gives |
+|---|---|
+| size | how many floats there are |
+| point(index) | the float of a number from 0 to size - 1 |
+| below(index) | P(the draw's number < index), exactly, for an index from 0 to size |
+| number(real) | the number of the float that a uniform real of [0, 1) is drawn as |
+| landmarks() | numbers at which code is likely to change its ways: probes begin here |
+| written() | the model as a certificate writes it |
+"""
+
+
+def draw_error(uniform: Uniform) -> Fraction:
     """How far a draw can be from the uniform real that it stands for.
 
     Theorem  the reals from below(k) to below(k + 1) become point(k). How far their ends are from it
@@ -173,17 +157,13 @@ def draw_error(uniform: FullPrecision | Grid) -> Fraction:
     )
 
 
-# ---------------------------------------------------------------- where to look
-
-
 def model_of(uniform: object) -> Uniform:
     """The model that was passed, or full precision for None."""
-    if uniform is None:
-        return FullPrecision()
-    if isinstance(uniform, type) or not isinstance(uniform, Uniform):
+    found = FullPrecision() if uniform is None else uniform
+    if not isinstance(found, Uniform):
         remedy = "pass FullPrecision() or Grid(53)"
         raise WrongType("uniform", problem="is not a model of a generator", remedy=remedy)
-    return uniform
+    return found
 
 
 def stratified(uniform: Uniform, first: int, last: int, *, strata: int) -> list[int]:

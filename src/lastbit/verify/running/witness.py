@@ -10,15 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 from lastbit.errors import InvalidParameter, NotMonotone
-from lastbit.exact import Ball, arb_of, ends, whole, working_precision
+from lastbit.exact import Ball, ends, whole
 from lastbit.sampling import uniform_below
 from lastbit.verify.certificate import certify
 from lastbit.verify.direction import followed_steps
 from lastbit.verify.running.code import Calls, Code, Function, evaluated, input_of, order
-from lastbit.verify.running.law import branches_of, claim_about, if_monotone
+from lastbit.verify.running.law import branches_of, claim_about, if_monotone, log_ratio
 from lastbit.verify.running.uniforms import Uniform, model_of, stratified
 
-_PRECISION = 320
 _NEAR = 32
 _STRATA = 256
 _INFINITY = order(float("inf"))
@@ -55,71 +54,58 @@ class Refutation:
     code: Code | None = field(default=None, repr=False, compare=False)
 
     @property
-    def monotone(self) -> str:
-        """How the code is known to be monotone in its uniform: "proved" or "probed"."""
-        proved = self.code is not None and self._steps(self.code) is not None
-        return "proved" if proved else "probed"
-
-    @property
     def infinite(self) -> bool:
         """Whether the second input never gives such an output."""
         return self.probabilities[1] == 0
 
     @property
     def loss(self) -> Ball | None:
-        """The log-ratio of the two probabilities; None stands for infinity."""
-        if self.infinite:
-            return None
-        with working_precision(_PRECISION):
-            return Ball(arb_of(self.probabilities[0] / self.probabilities[1]).log())
+        return log_ratio(*self.probabilities)
+
+    @property
+    def monotone(self) -> str:
+        """How the code is known to be monotone in its uniform: "proved" or "probed"."""
+        proved = self.code is not None and self._steps(self.code) is not None
+        return "proved" if proved else "probed"
 
     def certificate(self, code: Code) -> dict[str, Any]:
         """What the checker needs to find the same probabilities."""
-        loss = self.loss
-        if loss is not None:
+        stated, steps = "infinite", self._steps(code)
+        if self.loss is not None:
             scale = 1 << 180
-            stated = str(Fraction(int(ends(loss.enclosure)[0] * scale) - 1, scale))
+            stated = str(Fraction(int(ends(self.loss.enclosure)[0] * scale) - 1, scale))
         claim = {
             **claim_about(code, self.uniform, self.signs, self.splits, self.inputs),
             "outputs": [self.low.hex(), self.high.hex()],
-            "loss": "infinite" if loss is None else stated,
+            "loss": stated,
             "probabilities": [str(share) for share in self.probabilities],
+            "monotone": "probed" if steps is None else "proved",
         }
-        body = {
-            "preimages": [
-                [{"sign": p.sign, "rises": p.rises, "range": [p.first, p.last]} for p in preimage]
-                for preimage in self.preimages
-            ]
-        }
-        steps = self._steps(code)
-        claim["monotone"] = "probed" if steps is None else "proved"
-        return certify("refutation", claim, {**body, "programs": steps or []})
+        preimages = [
+            [{"sign": p.sign, "rises": p.rises, "range": [p.first, p.last]} for p in preimage]
+            for preimage in self.preimages
+        ]
+        return certify("refutation", claim, {"preimages": preimages, "programs": steps or []})
 
     def _steps(self, code: Code) -> list[list[list[object]]] | None:
         """Steps that prove the code monotone between the splits, for both inputs; None if none."""
-        starts = [0, *self.splits]
-        stops = [start - 1 for start in [*self.splits, self.uniform.size]]
-        signs: tuple[int | None, ...] = (None,) if self.signs is None else self.signs
+        point, signs = self.uniform.point, self.signs or (None,)
+        starts = [0, *self.splits, self.uniform.size]
         stretches = [
-            (sign, self.uniform.point(first), self.uniform.point(last))
+            (sign, point(first), point(after - 1))
             for sign in signs
-            for first, last in zip(starts, stops, strict=True)
+            for first, after in pairwise(starts)
         ]
-        seen = [
-            (value, p.sign, u, evaluated(code, value, u, p.sign))
+        places = [
+            (value, p.sign, point(index))
             for value, preimage in zip(self.inputs, self.preimages, strict=True)
             for p in preimage
             for index in (p.first - 1, p.first, p.last, p.last + 1)
             if 0 <= index < self.uniform.size
-            for u in (self.uniform.point(index),)
         ]
-        ends = [
-            (value, sign, u, evaluated(code, value, u, sign))
-            for value in self.inputs
-            for sign, *both in stretches
-            for u in both
-        ]
-        return followed_steps(code, self.inputs, signs, stretches, [*seen, *ends])
+        places += [(v, sign, u) for v in self.inputs for sign, *both in stretches for u in both]
+        seen = [(v, sign, u, evaluated(code, v, u, sign)) for v, sign, u in places]
+        return followed_steps(code, self.inputs, signs, stretches, seen)
 
     def __str__(self) -> str:
         loss = "infinite" if self.loss is None else f"{float(self.loss.ends[0]):.9g} or more"
@@ -239,7 +225,6 @@ class _Code:
                     )
 
     def candidates(self, tries: int) -> Iterator[int]:
-        """Outputs at structured places and at random ones, as ordered integers."""
         powers = [Fraction(1, 1 << k) for k in range(1, 33)]
         marks = [self.uniform.number(u) for u in (*powers, *(1 - u for u in powers[1:17]))]
         for _, first, last, at, _ in self.branches:
@@ -258,12 +243,9 @@ class _Code:
         """The uniforms that lead to outputs from low to high."""
         found = []
         for sign, first, last, at, rises in self.branches:
-            if rises:
-                start = _first(first, last, lambda i, at=at: at(i) >= low)  # type: ignore[misc]
-                after = _first(start, last, lambda i, at=at: at(i) > high)  # type: ignore[misc]
-            else:
-                start = _first(first, last, lambda i, at=at: at(i) <= high)  # type: ignore[misc]
-                after = _first(start, last, lambda i, at=at: at(i) < low)  # type: ignore[misc]
+            way, (least, most) = (1, (low, high)) if rises else (-1, (-high, -low))
+            start = _first(first, last, lambda i, at=at, w=way, x=least: w * at(i) >= x)  # type: ignore[misc]
+            after = _first(start, last, lambda i, at=at, w=way, x=most: w * at(i) > x)  # type: ignore[misc]
             found.append(Preimage(sign=sign, rises=rises, first=start, last=after - 1))
         return tuple(found)
 
@@ -283,7 +265,6 @@ class _Code:
         return low, high
 
     def steady(self, preimage: tuple[Preimage, ...]) -> bool:
-        """Whether the code is monotone close to the ends of a preimage."""
         for part, (_, first, last, at, rises) in zip(preimage, self.branches, strict=True):
             for end in (part.first, part.last):
                 near = range(max(first, end - _NEAR), min(last, end + _NEAR) + 1)
@@ -294,11 +275,9 @@ class _Code:
 
     def share(self, preimage: tuple[Preimage, ...]) -> Fraction:
         """The exact probability of these uniforms."""
-        signs = len({sign for sign, _, _ in self.stretches})
-        total = Fraction(0)
-        for part in preimage:
-            total += self.uniform.below(part.last + 1) - self.uniform.below(part.first)
-        return total / signs
+        below = self.uniform.below
+        total = sum((below(part.last + 1) - below(part.first) for part in preimage), Fraction(0))
+        return total / len({sign for sign, _, _ in self.stretches})
 
 
 def _first(low: int, last: int, holds: Callable[[int], bool]) -> int:
@@ -311,7 +290,6 @@ def _first(low: int, last: int, holds: Callable[[int], bool]) -> int:
 
 
 def _float(key: int) -> float:
-    """The inverse of `order`."""
     pattern = key if key >= 0 else (-(key + 1)) | -(1 << 63)
     if not -_INFINITY - 1 <= key <= _INFINITY:
         raise InvalidParameter("key", problem="is not a float", remedy="pass an ordered float")

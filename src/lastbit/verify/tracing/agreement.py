@@ -21,12 +21,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import islice
 from typing import Any, TypeAlias
 
 from lastbit.errors import Untraceable
 from lastbit.verify.language.expressions import Condition
 from lastbit.verify.running.uniforms import Uniform
-from lastbit.verify.tracing.screening import is_known
+from lastbit.verify.tracing.screening import library_name
 from lastbit.verify.tracing.steps import Outcome, Rows, outcome, replayed
 
 Point: TypeAlias = Mapping[str, float]
@@ -42,9 +44,6 @@ SPECIAL = (
     *(0.5, -0.5, 1.0, -1.0, 1.5, 2.0, -2.5, 0.1, 0.3, 3.0, 7.0, -11.0, 1e-9, 1e16, -1e16),
     *(2.0**-53, 1 - 2.0**-53, 1 + 2.0**-52, 0.5 - 2.0**-54, 0.5 + 2.0**-53, 2.0**53, 2.0**53 + 2),
 )
-
-
-# ---------------------------------------------------------------- points
 
 
 def words(seed: str) -> Iterator[int]:
@@ -124,9 +123,6 @@ def _random_float(kind: int, bits: int) -> float:
         return (bits >> 11) * 2.0**-53
     sign = -1.0 if kind & 4 else 1.0
     return math.ldexp(sign * (1 + (bits >> 12) * 2.0**-52), kind // 8 % 44 - 36)
-
-
-# ---------------------------------------------------------------- the same instructions
 
 
 @dataclass(slots=True)
@@ -212,9 +208,6 @@ def _monitored(recorder: _Recorder) -> Iterator[None]:
         monitoring.free_tool_id(tool)
 
 
-# ---------------------------------------------------------------- agreement
-
-
 def agree(
     call: Callable[[Mapping[str, Any]], Any],
     rows: Rows,
@@ -228,19 +221,25 @@ def agree(
 
     `paths` are those of the traced runs, with the answers to conditions that each belongs to.
     """
+
+    def run(point: Point) -> Any:  # with equal floats that are other objects
+        return call({n: struct.unpack("<d", struct.pack("<d", x))[0] for n, x in point.items()})
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wanted = [outcome(lambda p=p: replayed(rows, p)) for p in at]  # type: ignore[misc]
+        wanted = [outcome(partial(replayed, rows, point)) for point in at]
         for index in _orders(len(at)):
-            point = at[index]
-            ended = outcome(lambda p=point: call(_fresh(p)))  # type: ignore[misc]
-            if ended != wanted[index]:
-                raise _differs(place, point)
+            if outcome(partial(run, at[index])) != wanted[index]:
+                where = ", ".join(f"{name}={value!r}" for name, value in at[index].items())
+                raise Untraceable(
+                    f"{place} computes something else than was followed (seen at {where}); let it "
+                    "depend on its arguments alone, by arithmetic and comparisons"
+                )
         for point, path in _some(at, paths):
-            ended, taken, called = recorded(lambda p=point: call(_fresh(p)), codes)  # type: ignore[misc]
+            ended, taken, called = recorded(partial(run, point), codes)
             if len(taken) >= _LONGEST_PATH:
                 raise Untraceable(f"{place} runs too long to be followed; write shorter loops")
-            unknown = [f for f in called if not is_known(f)]
+            unknown = [f for f in called if library_name(f) is None]
             if unknown:
                 name = getattr(unknown[0], "__name__", "a function")
                 raise Untraceable(f"{place} calls {name}; use a function that can be traced")
@@ -253,18 +252,9 @@ def agree(
 
 def _orders(count: int) -> Iterator[int]:
     """Forward, backward, the odd before the even, and each twice in a row."""
-    yield from range(count)
-    yield from reversed(range(count))
-    yield from range(1, count, 2)
-    yield from range(0, count, 2)
-    for index in range(count):
-        yield index
-        yield index
-
-
-def _fresh(point: Point) -> Point:
-    """Equal floats that are other objects."""
-    return {n: struct.unpack("<d", struct.pack("<d", x))[0] for n, x in point.items()}
+    both = [index for index in range(count) for _ in range(2)]
+    yield from (*range(count), *reversed(range(count)), *range(1, count, 2), *range(0, count, 2))
+    yield from both
 
 
 def _some(
@@ -272,18 +262,5 @@ def _some(
 ) -> Iterator[tuple[Point, Path]]:
     """For each case the first points that belong to it."""
     for known, path in paths:
-        most = max(2, _PATHS // len(paths))
-        for point in at:
-            if all(c.holds(Fraction(point[c.name])) == holds for c, holds in known):
-                yield point, path
-                most -= 1
-                if most == 0:
-                    break
-
-
-def _differs(place: str, point: Point) -> Untraceable:
-    where = ", ".join(f"{name}={value!r}" for name, value in point.items())
-    return Untraceable(
-        f"{place} computes something else than was followed (seen at {where}); let it depend on "
-        "its arguments alone, by arithmetic and comparisons"
-    )
+        fit = (p for p in at if all(c.holds(Fraction(p[c.name])) == holds for c, holds in known))
+        yield from ((point, path) for point in islice(fit, max(2, _PATHS // len(paths))))

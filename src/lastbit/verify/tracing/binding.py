@@ -25,7 +25,7 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter
 from lastbit.verify.tracing.screening import constant_text, module_of
-from lastbit.verify.tracing.trace import Followed, plain_function
+from lastbit.verify.tracing.trace import Followed, codes_in, plain_function
 
 
 def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
@@ -33,10 +33,13 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
 
     `role` is what the code computes: "mechanism", "sum", "noise" or "query".
     """
-    function = code[0].function
-    functions = code[0].screen.functions
-    libraries = set().union(*(one.screen.libraries for one in code))
-    if not _is_named(code[0].name, function):
+    first = code[0]
+    place, _, attribute = first.name.partition(":")
+    module = sys.modules.get(place)
+    # module:name must lead to this very function, in another process too
+    if module is None or place == "__main__" or getattr(module, "__file__", None) is None:
+        return None
+    if vars(module).get(attribute) is not first.function:
         return None
     try:
         written = [
@@ -44,24 +47,33 @@ def record(role: str, code: Sequence[Followed]) -> dict[str, Any] | None:
                 "name": module_of(one),
                 "source": _sha(inspect.getsource(one)),
                 "bytecode": _sha(json.dumps(_code(one.__code__))),
-                "reads": {read.name: read.leads_to for read in sorted(reads, key=lambda r: r.name)},
+                "reads": dict(sorted(reads.items())),
             }
-            for one, reads in functions.items()
+            for one, reads in first.screen.functions.items()
         ]
     except (OSError, TypeError):  # no source, as where it was typed in
         return None
-    sign = code[0].sign
-    given = {name: constant_text(x) for name, x in code[0].given.items() if name != sign}
+    libraries = set().union(*(one.screen.libraries for one in code))
+    used = [name for name in ("lastbit", "numpy") if name in libraries]
+    machine = {
+        "python": _python(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "libc": " ".join(platform.libc_ver()),
+    }
     return {
         "role": role,
-        "function": code[0].name,
-        "inputs": dict(code[0].roles),
-        "sign": sign,
-        "parameters": given,
+        "function": first.name,
+        "inputs": dict(first.roles),
+        "sign": first.sign,
+        "parameters": {n: constant_text(x) for n, x in first.given.items() if n != first.sign},
         "functions": sorted(written, key=lambda one: json.dumps(one, sort_keys=True)),
-        "machine": _machine(libraries),
+        "machine": machine | {name: metadata.version(name) for name in used},
         "steps": [one.rows for one in code],
     }
+
+
+def _python() -> str:
+    return f"{platform.python_implementation()} {platform.python_version()}"
 
 
 def running_code(function: object) -> dict[str, str]:
@@ -89,12 +101,20 @@ def running_code(function: object) -> dict[str, str]:
         seen[id(one)] = one
         match one:
             case types.FunctionType():
-                kept = _kept(one)
+                cells = [cell for cell in one.__closure__ or () if cell != types.CellType()]
+                kept = [cell.cell_contents for cell in cells]
+                kept += [*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values()]
                 todo.extend(kept)
                 if _of_library(one):
                     continue
-                found.append(_digests(one, kept))
-                names = _names(one.__code__)
+                try:
+                    source = inspect.getsource(one.__code__)
+                except (OSError, TypeError):
+                    source = ""
+                bytecode = _sha(json.dumps(_code(one.__code__)))
+                texts = [constant_text(value) or "" for value in kept]
+                found.append([module_of(one), _sha(source), bytecode, texts])
+                names = {name for code in codes_in(one.__code__) for name in code.co_names}
                 values = [one.__globals__[name] for name in names if name in one.__globals__]
                 modules = [value for value in values if isinstance(value, types.ModuleType)]
                 todo.extend(values)
@@ -103,37 +123,9 @@ def running_code(function: object) -> dict[str, str]:
                 todo.extend([one.func, *one.args, *one.keywords.values()])
             case types.MethodType():
                 todo.append(one.__func__)
-            case _ if type(one) is _CACHED:
+            case _ if type(one) is type(lru_cache(len)):
                 todo.append(vars(one).get("__wrapped__"))
-    return {
-        "functions": _sha(json.dumps(sorted(found))),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-    }
-
-
-_CACHED = type(lru_cache(len))
-
-
-def _kept(function: types.FunctionType) -> list[object]:
-    """What a function holds beside its globals: enclosed values and defaults."""
-    cells = [cell for cell in function.__closure__ or () if cell != types.CellType()]
-    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    return [*(cell.cell_contents for cell in cells), *defaults]
-
-
-def _digests(function: types.FunctionType, kept: list[object]) -> list[Any]:
-    code = function.__code__
-    try:
-        source = inspect.getsource(code)
-    except (OSError, TypeError):
-        source = ""
-    texts = [constant_text(value) or "" for value in kept]
-    return [module_of(function), _sha(source), _sha(json.dumps(_code(code))), texts]
-
-
-def _names(code: types.CodeType) -> set[str]:
-    inner = (_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
-    return set(code.co_names).union(*inner)
+    return {"functions": _sha(json.dumps(sorted(found))), "python": _python()}
 
 
 def _of_library(function: types.FunctionType) -> bool:
@@ -149,25 +141,6 @@ def _of_library(function: types.FunctionType) -> bool:
         folder = sysconfig.get_path("stdlib")
         return file is None or (str(file).startswith(folder) and "-packages" not in str(file))
     return root == "numpy"
-
-
-def _is_named(name: str, function: types.FunctionType) -> bool:
-    """Whether `module:name` leads to this very function, in another process too."""
-    place, _, attribute = name.partition(":")
-    module = sys.modules.get(place)
-    if module is None or place == "__main__" or getattr(module, "__file__", None) is None:
-        return False
-    return vars(module).get(attribute) is function
-
-
-def _machine(libraries: set[str]) -> dict[str, str]:
-    found = {
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "platform": f"{platform.system()} {platform.machine()}",
-        "libc": " ".join(platform.libc_ver()),
-    }
-    used = [name for name in ("lastbit", "numpy") if name in libraries]
-    return found | {name: metadata.version(name) for name in used}
 
 
 def _code(code: types.CodeType) -> list[Any]:

@@ -21,14 +21,13 @@ from __future__ import annotations
 import builtins
 import dis
 import math
-import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -36,110 +35,82 @@ from lastbit.errors import Untraceable
 from lastbit.verify.tracing.markers import UFUNCS, clamp, round_to
 
 _TOP = "move that out of the function, and pass numbers"
-_INSTRUCTIONS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_LIST BUILD_SLICE BUILD_STRING BUILD_TUPLE CACHE
-        CALL CALL_INTRINSIC_1 CALL_KW COMPARE_OP CONTAINS_OP CONVERT_VALUE COPY COPY_FREE_VARS
-        DELETE_FAST END_FOR EXTENDED_ARG FORMAT_SIMPLE FORMAT_VALUE FORMAT_WITH_SPEC FOR_ITER
-        GET_ITER JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT JUMP_FORWARD JUMP_IF_FALSE_OR_POP
-        JUMP_IF_TRUE_OR_POP KW_NAMES LIST_APPEND LIST_EXTEND LIST_TO_TUPLE LOAD_ASSERTION_ERROR
-        LOAD_CLOSURE LOAD_CONST LOAD_FAST LOAD_FAST_AND_CLEAR LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST
-        MAKE_CELL MAKE_FUNCTION NOP POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE
-        POP_JUMP_BACKWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE
-        POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_FORWARD_IF_TRUE
-        POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_IF_TRUE POP_TOP PRECALL
-        PUSH_NULL RAISE_VARARGS RERAISE RESUME RETURN_CONST RETURN_VALUE SET_FUNCTION_ATTRIBUTE
-        STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST SWAP TO_BOOL UNARY_INVERT
-        UNARY_NEGATIVE UNARY_NOT UNARY_POSITIVE UNPACK_SEQUENCE
-        """,
-    )
-)
+_FLOATS = "leave that out: inputs are floats"
+_STATE = "return what changes: no state between calls"
+_OWN_NAME = "give each number its own name"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_INSTRUCTIONS = _words("""
+    BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_LIST BUILD_SLICE BUILD_STRING BUILD_TUPLE CACHE
+    CALL CALL_INTRINSIC_1 CALL_KW COMPARE_OP CONTAINS_OP CONVERT_VALUE COPY COPY_FREE_VARS
+    DELETE_FAST END_FOR EXTENDED_ARG FORMAT_SIMPLE FORMAT_VALUE FORMAT_WITH_SPEC FOR_ITER
+    GET_ITER JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT JUMP_FORWARD JUMP_IF_FALSE_OR_POP
+    JUMP_IF_TRUE_OR_POP KW_NAMES LIST_APPEND LIST_EXTEND LIST_TO_TUPLE LOAD_ASSERTION_ERROR
+    LOAD_CLOSURE LOAD_CONST LOAD_FAST LOAD_FAST_AND_CLEAR LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST
+    MAKE_CELL MAKE_FUNCTION NOP POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE
+    POP_JUMP_BACKWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE
+    POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_FORWARD_IF_TRUE
+    POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_IF_TRUE POP_TOP PRECALL
+    PUSH_NULL RAISE_VARARGS RERAISE RESUME RETURN_CONST RETURN_VALUE SET_FUNCTION_ATTRIBUTE
+    STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST SWAP TO_BOOL UNARY_INVERT
+    UNARY_NEGATIVE UNARY_NOT UNARY_POSITIVE UNPACK_SEQUENCE
+""")
 """What may run, in Python 3.11 to 3.13; loads, stores and `is` are looked at one by one."""
 
-_INTRINSICS = frozenset({5, 6})  # unary plus, and a list to a tuple
-_CATCHES = "catches exceptions or opens a context around its steps"
-_WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType(
-    {
-        "PUSH_EXC_INFO": (
-            _CATCHES,
-            "move it out of the function: a tracer's question may be caught",
-        ),
-        "BEFORE_WITH": (_CATCHES, "move it out of the function"),
-        "STORE_GLOBAL": ("writes to a global name", "return what changes: no state between calls"),
-        "DELETE_GLOBAL": ("deletes a global name", "return what changes: no state between calls"),
-        "STORE_ATTR": (
-            "sets an attribute of an object",
-            "return what changes: no state between calls",
-        ),
-        "DELETE_ATTR": ("deletes an attribute", "return what changes: no state between calls"),
-        "STORE_SUBSCR": ("writes into a list or dictionary", "give each number its own name"),
-        "DELETE_SUBSCR": ("deletes from a list or dictionary", "give each number its own name"),
-        "STORE_SLICE": ("writes into a list", "give each number its own name"),
-        "IMPORT_NAME": ("imports while it runs", "import at the top of the module"),
-        "MATCH_CLASS": ("asks an object for its class", "leave that out: inputs are floats"),
-        "MATCH_SEQUENCE": ("asks an object for its class", "leave that out: inputs are floats"),
-        "MATCH_MAPPING": ("asks an object for its class", "leave that out: inputs are floats"),
-        "YIELD_VALUE": ("is a generator, or uses one", "write a loop"),
-        "RETURN_GENERATOR": ("is a generator, or uses one", "write a loop"),
-        "BUILD_MAP": ("builds a dictionary", "give each number its own name"),
-        "BUILD_CONST_KEY_MAP": ("builds a dictionary", "give each number its own name"),
-        "BUILD_SET": ("builds a set", "give each number its own name"),
-        "CALL_FUNCTION_EX": ("calls with a list of arguments", "write the arguments one by one"),
-    }
-)
+_WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType({
+    "PUSH_EXC_INFO": ("catches exceptions", "move it out: a tracer's question may be caught"),
+    "BEFORE_WITH": ("opens a context around its steps", "move it out of the function"),
+    "STORE_GLOBAL": ("writes to a global name", _STATE),
+    "DELETE_GLOBAL": ("deletes a global name", _STATE),
+    "STORE_ATTR": ("sets an attribute of an object", _STATE),
+    "DELETE_ATTR": ("deletes an attribute", _STATE),
+    "STORE_SUBSCR": ("writes into a list or dictionary", _OWN_NAME),
+    "DELETE_SUBSCR": ("deletes from a list or dictionary", _OWN_NAME),
+    "STORE_SLICE": ("writes into a list", _OWN_NAME),
+    "IMPORT_NAME": ("imports while it runs", "import at the top of the module"),
+    "MATCH_CLASS": ("asks an object for its class", _FLOATS),
+    "MATCH_SEQUENCE": ("asks an object for its class", _FLOATS),
+    "MATCH_MAPPING": ("asks an object for its class", _FLOATS),
+    "YIELD_VALUE": ("is a generator, or uses one", "write a loop"),
+    "RETURN_GENERATOR": ("is a generator, or uses one", "write a loop"),
+    "BUILD_MAP": ("builds a dictionary", _OWN_NAME),
+    "BUILD_CONST_KEY_MAP": ("builds a dictionary", _OWN_NAME),
+    "BUILD_SET": ("builds a set", _OWN_NAME),
+    "CALL_FUNCTION_EX": ("calls with a list of arguments", "write the arguments one by one"),
+    "isinstance": ("asks what kind of thing a value is (isinstance)", _FLOATS),
+    "type": ("asks what kind of thing a value is (type)", _FLOATS),
+    "callable": ("asks what kind of thing a value is (callable)", _FLOATS),
+    "print": ("prints (print)", "print outside the function"),
+})  # fmt: skip
 _LIBRARY = "use + - * /, abs, round, min, max, and log, exp, sqrt, fabs of math or numpy"
 _CALL_IT = "call it where it is named: followed code sees another function of that name"
 _NO_TEXT = "leave text out: only the message of an error that is raised may be written"
-_IN_A_MESSAGE = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        BINARY_OP BUILD_STRING CALL CONVERT_VALUE COPY FORMAT_SIMPLE FORMAT_VALUE FORMAT_WITH_SPEC
-        LOAD_CONST LOAD_DEREF LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_GLOBAL
-        """,
-    )
-)
+_IN_A_MESSAGE = _words("""
+    BINARY_OP BUILD_STRING CALL CONVERT_VALUE COPY FORMAT_SIMPLE FORMAT_VALUE FORMAT_WITH_SPEC
+    LOAD_CONST LOAD_DEREF LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_GLOBAL
+""")
 """What may stand between the text of a message and the raising of its error."""
 
-_ASKS = "asks what kind of thing a value is"
-_BUILTIN_WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType(
-    {
-        "isinstance": (_ASKS, "leave that out: inputs are floats"),
-        "type": (_ASKS, "leave that out: inputs are floats"),
-        "callable": (_ASKS, "leave that out: inputs are floats"),
-        "print": ("prints", "print outside the function"),
-    }
-)
-_BUILTINS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        abs all any bool enumerate float int len list max min range reversed round sorted sum tuple
-        zip
-        """,
-    )
-)
+_BUILTINS = _words("""
+    abs all any bool enumerate float int len list max min range reversed round sorted sum tuple zip
+""")
 _ERRORS = frozenset(
     {ArithmeticError, AssertionError, IndexError, KeyError, NotImplementedError, OverflowError}
     | {RuntimeError, TypeError, ValueError, ZeroDivisionError}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A name that a function reads, and what it leads to, in words that can be compared."""
-
-    name: str
-    leads_to: str
+_Loaded: TypeAlias = tuple[str, types.ModuleType, bool] | None
+"""The name of a module that an instruction leads to, it, and whether what follows is called."""
 
 
 @dataclass(slots=True)
 class Screened:
-    """Every Python function that can run, with what each reads; nothing else can run."""
+    """Every Python function that can run, with what each name in it leads to; nothing else can."""
 
-    functions: dict[types.FunctionType, list[Read]] = field(default_factory=dict)
+    functions: dict[types.FunctionType, dict[str, str]] = field(default_factory=dict)
     codes: set[types.CodeType] = field(default_factory=set)
     libraries: set[str] = field(default_factory=set)
 
@@ -151,7 +122,7 @@ def screened(function: types.FunctionType) -> Screened:
     while todo:
         one = todo.pop()
         if one not in found.functions:
-            found.functions[one] = []
+            found.functions[one] = {}
             reader = _Reader(one, found)
             reader.screen()
             todo.extend(reader.called)
@@ -196,27 +167,24 @@ class _Reader:
     callee: object = None
 
     def screen(self) -> None:
-        function = self.function
-        self.line = function.__code__.co_firstlineno
+        function, code = self.function, self.function.__code__
+        self.line = code.co_firstlineno
         own: Any = function
         if own.__builtins__ is not vars(builtins):
             self.refuse("has built-in functions of its own", "define it in an ordinary module")
         if type(function.__globals__) is not dict:
             self.refuse("has global names of its own kind", "define it in an ordinary module")
-        self.inner = frozenset(_inner_names(function.__code__))
-        given = dict(zip(_last_names(function), function.__defaults__ or (), strict=True))
-        for name, value in {**given, **(function.__kwdefaults__ or {})}.items():
+        self.inner = frozenset(_inner_names(code))
+        values = function.__defaults__ or ()
+        names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+        given = dict(zip(names, values, strict=True)) | (function.__kwdefaults__ or {})
+        for name, value in given.items():
             text = constant_text(value)
             if text is None:
                 what = f"has a {type(value).__name__} as the default of {name}"
                 self.refuse(what, "use numbers as defaults")
-            self.read(f"default {name}", text)
-        self.code(function.__code__)
-
-    def read(self, name: str, text: str) -> None:
-        reads = self.found.functions[self.function]
-        if Read(name, text) not in reads:
-            reads.append(Read(name, text))
+            self.found.functions[function][f"default {name}"] = text
+        self.code(code)
 
     def refuse(self, what: str, remedy: str) -> NoReturn:
         file = self.function.__code__.co_filename
@@ -225,11 +193,12 @@ class _Reader:
     def code(self, code: types.CodeType) -> None:
         self.found.codes.add(code)
         listed = [None, *_instructions(code), None, None]
-        path: _Module | None = None
+        path: _Loaded = None
         for place in range(1, len(listed) - 2):
             at, then = listed[place], listed[place + 1]
             assert at is not None
-            self.line = _line(at) or (_line(then) if then is not None else None) or self.line
+            lines = [one.positions.lineno for one in (at, then) if one and one.positions]
+            self.line = next(filter(None, lines), self.line)
             path = self.instruction(at, listed[place - 1], listed[place + 1 :], path)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
@@ -240,39 +209,50 @@ class _Reader:
         at: dis.Instruction,
         before: dis.Instruction | None,
         follow: list[dis.Instruction | None],
-        path: _Module | None,
-    ) -> _Module | None:
+        path: _Loaded,
+    ) -> _Loaded:
         """Refuse an instruction, or say to which module it leads, if it leads to one."""
         called = _is_called(at, before, follow[0]) and _pushes(follow[0])
+        name, enclosed = str(at.argval), self.function.__code__.co_freevars
         match at.opname:
             case "LOAD_GLOBAL":
-                name = str(at.argval)
                 if name.startswith("__") and name.endswith("__"):
                     self.refuse(f"reads {name}, which tells how it is run", "leave that out")
-                return self.led(name, self.global_value(name), follow[0], called=called)
-            case "LOAD_DEREF" if at.argval in self.function.__code__.co_freevars:
-                value = self.cell(str(at.argval))
-                return self.led(f"closure {at.argval}", value, follow[0], called=called)
+                scope = self.function.__globals__
+                value = scope[name] if name in scope else vars(builtins).get(name, _MISSING)
+                if value is _MISSING:
+                    self.refuse(f"reads {name}, which is not there", "define it before")
+                if name not in scope and isinstance(value, types.FunctionType):
+                    what = f"calls {name}, which replaces a built-in function"
+                    self.refuse(what, "leave built-ins alone")
+                return self.led(name, value, follow[0], called=called)
+            case "LOAD_DEREF" if name in enclosed:
+                try:
+                    value = (self.function.__closure__ or ())[enclosed.index(name)].cell_contents
+                except ValueError:
+                    what = f"reads {name} of the enclosing function too early"
+                    self.refuse(what, "define it before")
+                return self.led(f"closure {name}", value, follow[0], called=called)
             case "LOAD_ATTR" | "LOAD_METHOD":
                 if path is None:
-                    self.refuse(f"asks for .{at.argval}", _LIBRARY)
-                attribute, module = str(at.argval), path.module
-                name = f"{path.name}.{attribute}"
-                if attribute not in vars(module) or attribute.startswith("__"):
-                    self.refuse(f"asks for {name}, which is not there", "correct the name")
-                called = called or path.called
-                return self.led(name, vars(module)[attribute], follow[0], called=called)
+                    self.refuse(f"asks for .{name}", _LIBRARY)
+                module_name, module, module_called = path
+                if name not in vars(module) or name.startswith("__"):
+                    what = f"asks for {module_name}.{name}, which is not there"
+                    self.refuse(what, "correct the name")
+                called = called or module_called
+                full = f"{module_name}.{name}"
+                return self.led(full, vars(module)[name], follow[0], called=called)
             case "STORE_DEREF" | "DELETE_DEREF":
-                if at.argval in self.function.__code__.co_freevars:
-                    what = f"writes to {at.argval} of the enclosing function"
-                    self.refuse(what, "return what changes: no state between calls")
+                if name in enclosed:
+                    self.refuse(f"writes to {name} of the enclosing function", _STATE)
             case "IS_OP":
                 self.refuse("asks whether two things are one (is)", "compare with == instead")
-            case "CALL_INTRINSIC_1" if at.arg not in _INTRINSICS:
+            case "CALL_INTRINSIC_1" if at.arg not in (5, 6):  # unary plus, and a list to a tuple
                 self.refuse("does what cannot be followed", _TOP)
             case "MAKE_FUNCTION" | "SET_FUNCTION_ATTRIBUTE":
                 self.check_made(before, follow[0])
-            case name if name.startswith("FORMAT_") or name == "CONVERT_VALUE":
+            case kind if kind.startswith("FORMAT_") or kind == "CONVERT_VALUE":
                 self.check_message(follow)
             case "BINARY_OP" if at.argrepr in ("%", "%="):
                 remedy = "use round(x / step), or an f-string in the message of an error"
@@ -280,8 +260,8 @@ class _Reader:
             case "LOAD_CONST" if isinstance(at.argval, frozenset):
                 if follow[0] is None or follow[0].opname != "CONTAINS_OP":
                     self.refuse("goes through a set, in no fixed order", "use a tuple")
-            case name if name not in _INSTRUCTIONS and name != "LOAD_DEREF":
-                what, remedy = _WHY.get(name, (f"does what cannot be followed ({name})", _TOP))
+            case kind if kind not in _INSTRUCTIONS and kind != "LOAD_DEREF":
+                what, remedy = _WHY.get(kind, (f"does what cannot be followed ({kind})", _TOP))
                 self.refuse(what, remedy)
         self.check_inner(at, called=called)
         return None
@@ -310,7 +290,6 @@ class _Reader:
             self.refuse(f"uses the function {wrong[0]} as a value", _CALL_IT)
 
     def check_message(self, follow: list[dis.Instruction | None]) -> None:
-        """Refuse text but in the message of an error that is raised right away."""
         names = [None if one is None else one.opname for one in follow]
         end = next((k for k, name in enumerate(names) if name not in _IN_A_MESSAGE), 0)
         raised = names[end] == "RAISE_VARARGS" and names[:end].count("CALL") == 1
@@ -318,35 +297,12 @@ class _Reader:
         if not raised or names[end - 1] != "CALL" or not error:
             self.refuse("writes text", _NO_TEXT)
 
-    def global_value(self, name: str) -> Any:
-        scope = self.function.__globals__
-        if name in scope:
-            return scope[name]
-        if name not in vars(builtins):
-            self.refuse(f"reads {name}, which is not there", "define it before")
-        value = vars(builtins)[name]
-        if isinstance(value, types.FunctionType):
-            self.refuse(
-                f"calls {name}, which replaces a built-in function", "leave built-ins alone"
-            )
-        return value
-
-    def cell(self, name: str) -> Any:
-        """What a name of the enclosing function holds."""
-        place = self.function.__code__.co_freevars.index(name)
-        try:
-            return (self.function.__closure__ or ())[place].cell_contents
-        except ValueError:
-            self.refuse(f"reads {name} of the enclosing function too early", "define it before")
-
-    def led(
-        self, name: str, value: Any, then: dis.Instruction | None, *, called: bool
-    ) -> _Module | None:
+    def led(self, name: str, value: Any, then: dis.Instruction | None, *, called: bool) -> _Loaded:
         """What a name leads to: kept if it is fixed and known, refused else."""
         if type(value) is types.ModuleType:
             if then is None or then.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
                 self.refuse(f"uses the module {name} as a value", "write module.function")
-            return _Module(name, value, called)
+            return name, value, called
         text = self.text(name, value)
         raised = then is not None and then.opname == "RAISE_VARARGS"
         held = not called or not _pushes(then)
@@ -354,7 +310,7 @@ class _Reader:
             self.refuse(f"uses the function {name} as a value", _CALL_IT)
         if called:
             self.callee = value
-        self.read(name, text)
+        self.found.functions[self.function][name] = text
         return None
 
     def text(self, name: str, value: Any) -> str:
@@ -365,11 +321,13 @@ class _Reader:
             self.found.libraries.add("lastbit")
             return f"lastbit {value.__name__}"
         if isinstance(value, types.FunctionType):
-            if _of_a_library(value):
-                self.refuse(f"calls {value.__module__}.{value.__name__}", _LIBRARY)
+            for module in (value.__module__, value.__globals__.get("__name__")):
+                root = str(module).partition(".")[0]
+                if root in sys.stdlib_module_names or root == "numpy":
+                    self.refuse(f"calls {value.__module__}.{value.__name__}", _LIBRARY)
             self.called.append(value)
             return f"function {module_of(value)}"
-        known = _known(value)
+        known = library_name(value)
         if known is not None:
             self.found.libraries.add(known.partition(".")[0])
             return f"built-in {known}"
@@ -378,20 +336,12 @@ class _Reader:
         return f"built-in builtins.{value.__name__}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Module:
-    """A module that a name leads to, and whether what follows is called."""
-
-    name: str
-    module: types.ModuleType
-    called: bool
-
-
-_BESIDE = ("CACHE", "PRECALL", "EXTENDED_ARG")
+_MISSING = object()
 
 
 def _instructions(code: types.CodeType) -> list[dis.Instruction]:
-    return [at for at in dis.get_instructions(code) if at.opname not in _BESIDE]
+    beside = ("CACHE", "PRECALL", "EXTENDED_ARG")
+    return [at for at in dis.get_instructions(code) if at.opname not in beside]
 
 
 def _is_called(
@@ -427,16 +377,7 @@ def _inner_names(code: types.CodeType) -> Iterator[str]:
             yield from _inner_names(constant)
 
 
-def _line(at: dis.Instruction) -> int | None:
-    return None if at.positions is None else at.positions.lineno
-
-
-def is_known(value: object) -> bool:
-    """Whether screened code may call it: a function of a library that is on the list."""
-    return _known(value) is not None
-
-
-def _known(value: Any) -> str | None:
+def library_name(value: Any) -> str | None:
     """The name of a library's function that code may call, told by the object and not by a name."""
     if isinstance(value, types.BuiltinFunctionType):
         owner: Any = value.__self__
@@ -448,43 +389,19 @@ def _known(value: Any) -> str | None:
         return f"builtins.{value.__name__}" if vars(builtins)[value.__name__] is value else None
     if value is Fraction:
         return "fractions.Fraction"
-    if value is np.float64:
-        return "numpy.float64"
-    if value is np.clip:
-        return "numpy.clip"
-    if isinstance(value, np.ufunc):
-        ufunc = UFUNCS.get(value.__name__)
-        if ufunc is not None and ufunc[0] is value:
-            return f"numpy.{value.__name__}"
+    if value is np.float64 or value is np.clip:
+        return f"numpy.{value.__name__}"
+    if isinstance(value, np.ufunc) and UFUNCS.get(value.__name__, (None,))[0] is value:
+        return f"numpy.{value.__name__}"
     return None
 
 
 def _why(name: str, value: Any) -> tuple[str, str]:
     called = getattr(value, "__name__", None)
     if callable(value) and isinstance(called, str):
-        if getattr(value, "__module__", None) == "builtins" and called in _BUILTIN_WHY:
-            what, remedy = _BUILTIN_WHY[called]
-            return f"{what} ({called})", remedy
         module = getattr(value, "__module__", None) or type(value).__module__
+        if module == "builtins" and called in _WHY:
+            return _WHY[called]
         return f"calls {module}.{called}", _LIBRARY
-    return (
-        f"reads {name}, a {type(value).__name__}, which may change between calls",
-        "read numbers, texts and tuples of them only",
-    )
-
-
-def _of_a_library(function: types.FunctionType) -> bool:
-    return _root(function.__module__) or _root(function.__globals__.get("__name__"))
-
-
-def _root(module: object) -> bool:
-    root = module.partition(".")[0] if isinstance(module, str) else ""
-    return root in sys.stdlib_module_names or root == "numpy"
-
-
-def _last_names(function: types.FunctionType) -> Iterator[str]:
-    """The positional arguments that have a default."""
-    code = function.__code__
-    count = len(function.__defaults__ or ())
-    names = code.co_varnames[: code.co_argcount]
-    return iter(names[len(names) - count :] if count else ())
+    what = f"reads {name}, a {type(value).__name__}, which may change between calls"
+    return what, "read numbers, texts and tuples of them only"

@@ -1,20 +1,16 @@
-"""From ordinary Python code to an expression: the code is run on marked inputs.
+"""From ordinary Python code to an expression: a copy of the code is run on marked inputs.
 
-`trace(function)` calls a copy of the function with traced values for inputs. Arithmetic on them,
-`abs`, `round`, `min` and `max` with a constant, the functions of `math` and numpy named below, and
-`clamp` and `round_to` build the expression; nothing is computed. The copy sees its own `math`,
-`min`, `max` and so on: no module is changed.
-
-Where the code compares an input with a constant, it is run again for the other answer, and the
-expression has both cases. Whatever else depends on the data and is no arithmetic (a branch on a
-computed value, a loop bound, an index, `int`, `float`) is refused with file and line.
+Arithmetic on them, `abs`, `round`, `min` and `max` with a constant, the functions of `math` and
+numpy that are listed, and `clamp` and `round_to` build the expression; nothing is computed. The
+copy sees its own `math`, `min`, `max` and so on: no module is changed. Where the code compares an
+input with a constant, it is run again for the other answer, and the expression has both cases.
+Whatever else depends on the data (a branch on a computed value, a loop bound, an index, `int`,
+`float`) is refused with file and line.
 
 Code is not believed to be what it looks like. Before it runs, every instruction that could run is
-screened (`screening`): it keeps no state, asks no value for its type, and does nothing to functions
-but call them, so it cannot tell the copy's from its own. While it runs, a question that it swallows
-is kept. A sign is followed as a float and as an int, and must lead to the same steps. Afterwards
-the function itself is called on floats, and must do what was followed, to the last bit and by the
-same instructions (`agreement`).
+screened (`screening`). While it runs, a question that it swallows is kept. A sign is followed as a
+float and as an int, and must lead to the same steps. Afterwards the function itself is called on
+floats, and must do what was followed, to the last bit and by the same instructions (`agreement`).
 
 Arithmetic among constants alone is done by Python, as the code itself does it: its result counts
 as a given number. Write `Fraction(1, 10)` for a tenth; the literal 0.1 is the float of that name.
@@ -27,9 +23,10 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,12 +48,11 @@ from lastbit.verify.tracing.markers import (
     Split,
     Traced,
     clamp,
-    expression_of,
     folded,
+    marked,
     marker,
     refuse,
     round_to,
-    step_of,
 )
 from lastbit.verify.tracing.screening import Screened, module_of, screened
 from lastbit.verify.tracing.steps import Rows, Step, case_step, constant_step, rows_of
@@ -83,11 +79,9 @@ class Followed:
 
     @property
     def conditions(self) -> list[Condition]:
-        """Every condition that the code met."""
         return list({c: None for known, _ in self.paths for c, _ in known})
 
     def call(self, inputs: Mapping[str, Any], **instead: Any) -> Any:
-        """Call the function itself, with its inputs by their roles."""
         named = {argument: inputs[role] for argument, role in self.roles.items()}
         return _called(self.function, {**self.given, **named, **instead})
 
@@ -96,24 +90,16 @@ class Followed:
         names = sorted(set(self.roles.values()))
         at = points(names, self.conditions, extra, seed=seed, rounds=rounds)
         codes = frozenset(self.screen.codes)
-        place = self.place
-        agree(self.call, self.rows, at, paths=self.paths, codes=codes, place=place)
+        calls: list[Callable[..., Any]] = [self.call]
         if self.sign is not None:  # callers pass a sign as an int too
-            whole = {self.sign: int(self.given[self.sign])}
-            agree(
-                lambda inputs: self.call(inputs, **whole),
-                self.rows,
-                at,
-                paths=self.paths,
-                codes=codes,
-                place=place,
-            )
+            whole: dict[str, Any] = {self.sign: int(self.given[self.sign])}
+            calls.append(partial(self.call, **whole))
+        for call in calls:
+            agree(call, self.rows, at, paths=self.paths, codes=codes, place=self.place)
 
 
 def trace(
-    function: Callable[..., Any],
-    *inputs: str,
-    parameters: Mapping[str, Any] | None = None,
+    function: Callable[..., Any], *inputs: str, parameters: Mapping[str, Any] | None = None
 ) -> Expression:
     """The expression that a function computes from its inputs.
 
@@ -154,11 +140,9 @@ def followed(
     plain = plain_function(function)
     for parameter, value in given.items():
         if type(value) not in (int, float, Fraction, np.float64):
-            raise WrongType(
-                parameter,
-                problem=f"is a {type(value).__name__}",
-                remedy="pass a number as parameter, 1 or 0 for yes or no",
-            )
+            problem = f"is a {type(value).__name__}"
+            remedy = "pass a number as parameter, 1 or 0 for yes or no"
+            raise WrongType(parameter, problem=problem, remedy=remedy)
     screen = screened(plain)
     tracer = _Tracer(plain, dict(roles), dict(given), _Copies())
     expression, step, paths = tracer.explored()
@@ -176,16 +160,16 @@ def followed(
             )
     codes = frozenset(screen.codes)
     found = Followed(
-        plain,
-        dict(roles),
-        dict(given),
-        expression,
-        rows_of(step),
-        screen,
-        tuple((known, tracer.path(known, codes)) for known in paths),
-        place,
-        sign,
-        name or module_of(plain),
+        function=plain,
+        roles=dict(roles),
+        given=dict(given),
+        expression=expression,
+        rows=rows_of(step),
+        screen=screen,
+        paths=tuple((known, tracer.path(known, codes)) for known in paths),
+        place=place,
+        sign=sign,
+        name=name or module_of(plain),
     )
     found.agree({}, rounds=1, seed="followed")
     return found
@@ -194,11 +178,9 @@ def followed(
 def plain_function(function: object) -> types.FunctionType:
     """A function written in Python, and no other callable."""
     if type(function) is not types.FunctionType:
-        raise WrongType(
-            "function",
-            problem=f"is of type {type(function).__name__}, not a plain function",
-            remedy="pass a function written with def or lambda",
-        )
+        problem = f"is of type {type(function).__name__}, not a plain function"
+        remedy = "pass a function written with def or lambda"
+        raise WrongType("function", problem=problem, remedy=remedy)
     return function
 
 
@@ -261,16 +243,20 @@ class _Tracer:
                 f"{self.copies.place()} distinguishes more than {MOST_CASES} cases; use clamp, abs "
                 "or min and max with a constant instead of branches"
             )
-        run = Run(self.copies.place, known)
-        condition, result = self.ended(run)
-        if condition is None:
-            self.paths.append(known)
-            if type(result) is Traced:
-                return expression_of(result), step_of(result)
-            return self.constant(result)
-        then, yes = self.from_((*known, (condition, True)))
-        otherwise, no = self.from_((*known, (condition, False)))
-        return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+        condition, result = self.ended(Run(self.copies.place, known))
+        if condition is not None:
+            then, yes = self.from_((*known, (condition, True)))
+            otherwise, no = self.from_((*known, (condition, False)))
+            return Piecewise(condition, then, otherwise), case_step(condition, yes, no)
+        self.paths.append(known)
+        if type(result) is Traced:
+            return marked(result)[:2]
+        try:
+            return Constant(rational(result, "result")), constant_step(result)
+        except LastbitError:
+            raise Untraceable(
+                f"{self.copies.place()} returns a {type(result).__name__}; return one number"
+            ) from None
 
     def ended(self, run: Run) -> tuple[Condition | None, Any]:
         """The condition at which a run stopped, or its result; a question kept is never lost."""
@@ -310,27 +296,18 @@ class _Tracer:
         """The instructions of the run with these answers."""
         run = Run(self.copies.place, known)
 
-        def silent() -> None:
+        def silent() -> None:  # nothing may look at the marker that comes out
             self.start(run)
 
         return recorded(silent, codes)[1]
-
-    def constant(self, result: object) -> tuple[Expression, Step]:
-        try:
-            return Constant(rational(result, "result")), constant_step(result)
-        except LastbitError:
-            raise Untraceable(
-                f"{self.copies.place()} returns a {type(result).__name__}; return one number"
-            ) from None
 
 
 def _by_signature(function: object, given: Mapping[str, Any]) -> tuple[str, ...]:
     data = []
     for name, parameter in arguments_of(function).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise InvalidParameter(
-                "function", problem=f"takes {parameter}", remedy="name its arguments one by one"
-            )
+            problem, remedy = f"takes {parameter}", "name its arguments one by one"
+            raise InvalidParameter("function", problem=problem, remedy=remedy)
         if name not in given and parameter.default is parameter.empty:
             data.append(name)
     return tuple(data)
@@ -355,11 +332,15 @@ def _shim(
     way, which a marker does not show.
     """
 
+    def of_numbers(x: object) -> bool:
+        listed = type(x) is list or type(x) is tuple
+        return all(map(of_numbers, x)) if listed else type(x) in _NUMBERS  # type: ignore[call-overload]
+
     def shimmed(*arguments: Any, **options: Any) -> Any:
         given = (*arguments, *options.values())
         traced = next((x for x in given if type(x) is Traced), None)
         if traced is None:
-            if not all(_is_of_numbers(x) for x in given):
+            if not all(map(of_numbers, given)):
                 raise Untraceable(f"{place()} calls {name} of a list; {_TRACEABLE}")
             return original(*arguments, **options)
         if known is None or options or len(arguments) != 1:
@@ -369,13 +350,8 @@ def _shim(
     return shimmed
 
 
-def _is_of_numbers(x: object) -> bool:
-    if type(x) is list or type(x) is tuple:
-        return all(_is_of_numbers(part) for part in x)
-    return type(x) in _NUMBERS
-
-
-def _folded(name: str) -> Callable[..., Any]:
+def _shim_of_builtin(name: str) -> Callable[..., Any]:
+    """`min`, `max` or `sum` as traced code sees it."""
     original = getattr(builtins, name)
 
     def fold(*values: Any, **options: Any) -> Any:
@@ -388,15 +364,14 @@ def _folded(name: str) -> Callable[..., Any]:
             refuse(traced[0], f"takes the {name} of one number", "pass two")
         return folded(values, name)
 
-    return fold
+    def total(values: Any, *rest: Any) -> Any:
+        listed = list(values)
+        for x in (*listed, *rest):
+            if type(x) is Traced:  # newer Pythons compensate: other roundings
+                refuse(x, "calls sum", "add one by one: versions of Python round sums differently")
+        return sum(listed, *rest)
 
-
-def _listed_sum(values: Any, *rest: Any) -> Any:
-    listed = list(values)
-    for traced in (*listed, *rest):
-        if type(traced) is Traced:
-            refuse(traced, "calls sum", "add one by one: versions of Python round sums differently")
-    return sum(listed, *rest)
+    return total if name == "sum" else fold
 
 
 @dataclass(slots=True)
@@ -411,7 +386,9 @@ class _Copies:
     def of(self, function: types.FunctionType) -> types.FunctionType:
         if id(function) in self.made:
             return self.made[id(function)]
-        self._note(function.__code__)
+        self.first = self.first or function.__code__
+        codes = list(codes_in(function.__code__))
+        self.codes.update(codes)
         scope: dict[str, Any] = {**function.__globals__, "__builtins__": dict(vars(builtins))}
         closure = function.__closure__
         cells = None if closure is None else tuple(types.CellType() for _ in closure)
@@ -420,11 +397,9 @@ class _Copies:
         )
         copy.__kwdefaults__ = function.__kwdefaults__
         self.made[id(function)] = copy  # before its names are replaced: it may call itself
-        for name in self._names(function.__code__):
-            if name in scope:
-                scope[name] = self.replaced(scope[name])
-            elif name in vars(builtins):
-                scope[name] = self.replaced(vars(builtins)[name])
+        for name in {name for code in codes for name in code.co_names}:
+            if name in scope or name in vars(builtins):
+                scope[name] = self.replaced(scope.get(name, vars(builtins).get(name)))
         for old, new in zip(closure or (), cells or (), strict=True):
             new.cell_contents = self.replaced(old.cell_contents)
         return copy
@@ -449,20 +424,6 @@ class _Copies:
             return self.place()
         return f"{found.tb_frame.f_code.co_filename}, line {found.tb_lineno}:"
 
-    def _note(self, code: types.CodeType) -> None:
-        self.first = self.first or code
-        self.codes.add(code)
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                self._note(constant)
-
-    def _names(self, code: types.CodeType) -> set[str]:
-        found = set(code.co_names)
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                found |= self._names(constant)
-        return found
-
     def replaced(self, value: Any) -> Any:
         """What stands for a value in the copies: always the same for the same."""
         if id(value) not in self.shims:
@@ -473,20 +434,23 @@ class _Copies:
     def other(self, value: Any) -> Any:
         if type(value) is types.ModuleType and value is not np:
             return _ModuleShim(value, self)
-        if value is clamp or value is round_to:
-            return value
         if isinstance(value, types.BuiltinFunctionType):
-            name = value.__name__
-            owner: Any = value.__self__
+            name, owner = value.__name__, value.__self__
             if owner is math:
                 return _shim(value, f"math.{name}", MATH_STEPS.get(name), self.place)
-            if owner is builtins and name in ("min", "max"):
-                return _folded(name)
-            if owner is builtins and name == "sum":
-                return _listed_sum  # newer Pythons compensate: other roundings
-        if isinstance(value, types.FunctionType):
+            if owner is builtins and name in ("min", "max", "sum"):
+                return _shim_of_builtin(name)
+        if isinstance(value, types.FunctionType) and value not in (clamp, round_to):
             return self.of(value)
         return value
+
+
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object and those of the functions made inside."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_in(constant)
 
 
 class _ModuleShim:

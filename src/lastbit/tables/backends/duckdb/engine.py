@@ -184,13 +184,10 @@ def fingerprint(card: DataCard) -> bytes:
 def _check_whole(
     connection: Any, name: str, there: Opened, columns: Mapping[str, ColumnType]
 ) -> None:
-    match there.source.kind:
-        case "parquet" | "duckdb":
-            _check_files(there.source, there.seen, tuple(columns.items()))
-        case "frame":
-            _check_readable(connection, there, name, columns)
-        case "csv":  # checked where it is copied
-            pass
+    if there.source.kind == "frame":
+        _check_readable(connection, there, name, columns)
+    elif there.source.kind != "csv":  # which is checked where it is copied
+        _check_files(there.source, there.seen, tuple(columns.items()))
 
 
 @lru_cache(maxsize=64)

@@ -238,5 +238,5 @@ def _check_buffers(array: Any) -> None:
     else:
         return
     problem = "has buffers that are not what their types say, or text that is not UTF-8"
-    remedy = "build the frame anew from plain values"
+    remedy = "build the frame again from plain values"
     raise InvalidParameter("source", problem=problem, remedy=remedy)

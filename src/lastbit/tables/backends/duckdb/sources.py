@@ -34,15 +34,8 @@ from tempfile import mkstemp
 from typing import IO, Any
 
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.csv_records import (
-    FIELD_END,
-    SET_ASIDE,
-    Header,
-    check_records,
-    decompressed,
-    header_of,
-    write_plain,
-)
+from lastbit.tables.backends import csv_records
+from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
 from lastbit.tables.backends.duckdb.files import Opened, plain_frame
 from lastbit.tables.compile.expressions import cast_column
 from lastbit.tables.compile.steps import identifier, string
@@ -104,9 +97,13 @@ def _tried(column: str, kind: str, type_: ColumnType) -> str:
     >>> _tried("x", "VARCHAR", "text"), _tried("y", "TIMESTAMP_S", "date")
     ('decode(encode(CAST(x AS VARCHAR)))', 'y, TRY_CAST(y AS DATE)')
     """
-    textual = kind in ("VARCHAR", "JSON") or kind.startswith("ENUM(")
+    textual = _textual(kind)
     raw = f"decode(encode(CAST({column} AS VARCHAR)))" if textual else column
     return raw if textual and type_ == "text" else f"{raw}, {cast_column(column, type_)}"
+
+
+def _textual(kind: str) -> bool:
+    return kind in ("VARCHAR", "JSON") or kind.startswith("ENUM(")
 
 
 def type_named(kind: str) -> ColumnType:
@@ -142,10 +139,9 @@ def _check_columns(
         if column.lower() in lowered:
             continue
         reason = reasons.get(column.lower(), "is not in the source")
-        remedy = "store its values in a plain column" if reason in left_out.values() else ""
-        raise InvalidParameter(
-            f"column {column[:60]}", problem=reason, remedy=remedy or "check its name"
-        )
+        known = reason in left_out.values()
+        remedy = "store its values in a plain column" if known else "check its name"
+        raise InvalidParameter(f"column {column[:60]}", problem=reason, remedy=remedy)
 
 
 def _check_casts(kinds: Mapping[str, str], wanted: Mapping[str, ColumnType]) -> None:
@@ -174,19 +170,14 @@ def _list(paths: Iterable[str]) -> str:
     return f"[{', '.join(string(path) for path in quoted)}]"
 
 
-# ---------------------------------------------------------------- Parquet
-
-
 def _parquet(
     connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None
 ) -> dict[str, str]:
-    if len(there.names) == 1:
-        return _view(connection, name, f"SELECT * FROM {_read_parquet(there.names)}")
     schemas: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for path in there.names:
+    for path in there.names if len(there.names) > 1 else ():
         kinds = _described(connection, f"SELECT * FROM {_read_parquet([path])}")
         schemas.setdefault(tuple(kinds.items()), []).append(path)
-    if len(schemas) == 1:
+    if len(schemas) < 2:
         return _view(connection, name, f"SELECT * FROM {_read_parquet(there.names)}")
     parts = [
         f"SELECT {_cast(dict(schema), wanted)} FROM {_read_parquet(paths)}"
@@ -213,9 +204,6 @@ def _read_parquet(paths: Sequence[str]) -> str:
     return f"read_parquet({_list(paths)}, hive_partitioning = false, union_by_name = false)"
 
 
-# ---------------------------------------------------------------- CSV
-
-
 def csv_columns(
     there: Opened, wanted: Mapping[str, ColumnType] | None = None
 ) -> dict[str, ColumnType]:
@@ -238,7 +226,7 @@ def check_csv(there: Opened) -> None:
     """Refuse CSV files that are not headers and records."""
     for path, stamp in zip(there.paths, there.stamps, strict=True):
         with _unpacked(path, stamp) as file:
-            check_records(file, _same_header(file, path, there), path)
+            csv_records.check_records(file, _same_header(file, path, there), path)
 
 
 def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
@@ -250,7 +238,7 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
             header = _same_header(file, path, there)
             descriptor, copy = mkstemp(prefix=COPY, dir=folder)
             with open(descriptor, "wb") as out:
-                write_plain(file, header, path, out)
+                csv_records.write_plain(file, header, path, out)
             copies.append(copy)
     return _view(connection, name, _plain(_header(there), copies))
 
@@ -272,12 +260,12 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
         if (found.st_dev, found.st_ino) != stamp[:2]:
             raise EngineFailed("a file of the source changed while it was read; ask again")
         try:
-            yield decompressed(packed)
+            yield csv_records.decompressed(packed)
             return
         except (EOFError, BadGzipFile, zlib.error):
             pass
     problem = "is a gzip file that is cut off or damaged, or has other bytes after its end"
-    remedy = "write it anew; gzip -t says whether it is whole"
+    remedy = "write it again; gzip -t says whether it is whole"
     raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
 
 
@@ -298,16 +286,16 @@ def _plain(header: Header, copies: list[str]) -> str:
 
 def _with_breaks(column: str) -> str:
     """The field with the line breaks that were set aside in the copy."""
-    held = " OR ".join(f"contains({column}, {_letter(aside)})" for aside, _ in SET_ASIDE)
-    asides, meants = (" || ".join(map(_letter, pair)) for pair in zip(*SET_ASIDE, strict=True))
+    pairs = [(f"chr({ord(aside)})", f"chr({ord(meant)})") for aside, meant in SET_ASIDE]
+    held = " OR ".join(f"contains({column}, {aside})" for aside, _ in pairs)
+    asides, meants = (" || ".join(letters) for letters in zip(*pairs, strict=True))
     return f"CASE WHEN {held} THEN translate({column}, {asides}, {meants}) ELSE {column} END"
 
 
-def _letter(letter: str) -> str:
-    return f"chr({ord(letter)})"
-
-
-# ---------------------------------------------------------------- DuckDB files and frames
+_COLUMNS = (
+    "SELECT column_name, data_type, is_generated, column_default FROM information_schema.columns"
+    " WHERE table_catalog = ? AND table_schema = ? AND table_name = ? ORDER BY ordinal_position"
+)
 
 
 def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -319,15 +307,25 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
     if path not in already:  # a file can be attached once; whoever did so reads the same one
         connection.execute(f"ATTACH {string(path)} AS {identifier(database)} (READ_ONLY)")
     wanted = there.source.table or ""
-    found = connection.execute(
-        "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = ?",
-        [database],
-    ).fetchall()
-    for schema, table, sql in found:
+    tables = "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = ?"
+    for schema, table, sql in connection.execute(tables, [database]).fetchall():
         if wanted.lower() in (table.lower(), f"{schema}.{table}".lower()):
             place = ".".join(map(identifier, (database, schema, table)))
-            stored, generated = _stored(connection, (database, schema, table), sql or "")
-            columns = ", ".join(_by_bytes(column, kind) for column, kind in stored.items())
+            found = connection.execute(_COLUMNS, [database, schema, table]).fetchall()
+            # where DuckDB does not say which are computed, all are taken to be that could
+            some = "GENERATED ALWAYS" in (sql or "").upper()
+            generated = [
+                column
+                for column, _, said, default in found
+                if said == "ALWAYS" or (said != "NEVER" and some and default is not None)
+            ]
+            stored = {c: kind for c, kind, *_ in found if c not in generated}
+            columns = ", ".join(
+                f'CAST({identifier(c)} AS VARCHAR) COLLATE "binary" AS {identifier(c)}'
+                if _textual(kind)
+                else identifier(c)
+                for c, kind in stored.items()
+            )
             connection.execute(
                 f"CREATE TEMP VIEW {identifier(name)} AS"
                 f" SELECT {columns or 'NULL AS nothing'} FROM {place}"
@@ -336,36 +334,6 @@ def _attached(connection: Any, there: Opened, name: str) -> tuple[dict[str, str]
     problem = "is no table of that file"
     remedy = "name a table; make one of a view"
     raise InvalidParameter(f"source table {wanted[:60]}", problem=problem, remedy=remedy)
-
-
-def _stored(
-    connection: Any, place: tuple[str, str, str], sql: str
-) -> tuple[dict[str, str], list[str]]:
-    """The stored columns and their types, and those that are computed at each reading.
-
-    Where DuckDB does not say which are computed, all are taken to be that could.
-    """
-    found = connection.execute(
-        "SELECT column_name, data_type, is_generated, column_default"
-        " FROM information_schema.columns"
-        " WHERE table_catalog = ? AND table_schema = ? AND table_name = ?"
-        " ORDER BY ordinal_position",
-        list(place),
-    ).fetchall()
-    some = "GENERATED ALWAYS" in sql.upper()
-    generated = [
-        column
-        for column, _, said, default in found
-        if said == "ALWAYS" or (said != "NEVER" and some and default is not None)
-    ]
-    return {c: kind for c, kind, *_ in found if c not in generated}, generated
-
-
-def _by_bytes(column: str, kind: str) -> str:
-    quoted = identifier(column)
-    if kind in ("VARCHAR", "JSON") or kind.startswith("ENUM("):
-        return f'CAST({quoted} AS VARCHAR) COLLATE "binary" AS {quoted}'
-    return quoted
 
 
 def _registered(connection: Any, frame: Any, name: str) -> dict[str, str]:

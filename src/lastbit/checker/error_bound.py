@@ -26,24 +26,30 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from .floats import (
+from .numbers import (
     ONE,
     ZERO,
     Interval,
+    Json,
     NumberFormat,
+    Rejected,
     each,
     exp,
     hull_distance,
+    interval_of,
     inverse,
+    is_power_of_two,
     ln,
     minus,
+    number,
     number_format,
-    power_of_two,
+    plus,
+    power,
+    require,
     size,
     sqrt,
     times,
 )
-from .numbers import Rejected, number, require
 
 INPUTS = ("VAR", "SAMPLE")
 # rule: how many steps it uses, and how many other parts it is written with
@@ -63,7 +69,7 @@ def rows_of(written: Any) -> list[list[Any]]:
         require(isinstance(row, list) and bool(row), "a row of the expression is empty")
         if row[0] == "SAMPLE":
             require(all(isinstance(part, str) for part in row[1:]) and len(row) > 2, "bad sample")
-            _require_name(row[1])
+            _check_parts(["VAR", row[1]])
             continue
         uses, others = SHAPES[row[0]]
         require(len(row) == 1 + uses + others, "a row of the expression has the wrong length")
@@ -77,7 +83,7 @@ def _check_parts(row: list[Any]) -> None:
     """What a row is written with, whether the proof comes to it or not."""
     match row:
         case ["VAR", name]:
-            _require_name(name)
+            require(isinstance(name, str) and name.isidentifier(), "an input has no name")
         case ["CONST", value]:
             number(value)
         case ["ROUND", _, step]:
@@ -86,32 +92,20 @@ def _check_parts(row: list[Any]) -> None:
             ends = [number(end) for end in (low, high) if end is not None]
             require(ends == sorted(ends), "a clamp has its ends in the wrong order")
         case ["CASES", _, _, name, relation, bound]:
-            _require_name(name)
+            _check_parts(["VAR", name])
             number(bound)
             require(relation in ("<", "<=", "=="), "a condition is unknown")
 
 
-def _require_name(name: Any) -> None:
-    require(isinstance(name, str) and name.isidentifier(), "an input has no name")
-
-
 def below(row: list[Any]) -> list[int]:
-    """The steps that a step uses."""
-    return row[1 : 1 + SHAPES[row[0]][0]] if row[0] != "SAMPLE" else []
+    """The steps that a step uses; branches of cases have boxes of their own."""
+    return row[1 : 1 + SHAPES[row[0]][0]] if row[0] not in ("SAMPLE", "CASES") else []
 
 
 def within(place: Any, among: list[Any]) -> int:
     """A place in a list, from its start."""
     require(type(place) is int and 0 <= place < len(among), "a step names what is not there")
     return int(place)
-
-
-def interval_of(ends: Any) -> Interval:
-    """An interval as certificates write it."""
-    require(isinstance(ends, list) and len(ends) == 2, "an interval has not two ends")
-    low, high = number(ends[0]), number(ends[1])
-    require(low <= high, "an interval is empty")
-    return low, high
 
 
 def box_of(written: Any) -> Box:
@@ -155,10 +149,9 @@ def derived(  # one rule a case: long, but flat
         b = below[1]
         if rule == "SUB":
             b = Proved(minus(b.real), minus(b.computed), b.error)
-        real = (a.real[0] + b.real[0], a.real[1] + b.real[1])
-        exact = (a.computed[0] + b.computed[0], a.computed[1] + b.computed[1])
+        exact = plus(a.computed, b.computed)
         lost = Fraction(0) if exact_sum(a.computed, b.computed, form) else form.half(exact)
-        return rounded(real, exact, a.error + b.error, lost, form)
+        return rounded(plus(a.real, b.real), exact, a.error + b.error, lost, form)
     if rule == "MUL":
         b = below[1]
         same = row[1] == row[2]
@@ -199,16 +192,19 @@ def rounded(
     real: Interval, exact: Interval, carried: Fraction, lost: Fraction, form: NumberFormat
 ) -> Proved:
     """A step that is exact on the machine's operands, then rounded to the nearest."""
-    near = (form.nearest(exact[0]), form.nearest(exact[1]))
-    computed = exact if lost == 0 and not form.fixed else near
-    return Proved(real, computed, min(carried + lost, hull_distance(real, computed)), lost)
+    near = each(form.nearest, exact)
+    return _proved(real, exact if lost == 0 and not form.fixed else near, carried + lost, lost)
+
+
+def _proved(real: Interval, computed: Interval, error: Fraction, lost: Fraction) -> Proved:
+    return Proved(real, computed, min(error, hull_distance(real, computed)), lost)
 
 
 def exact_sum(x: Interval, y: Interval, form: NumberFormat) -> bool:
     """Whether a sum needs no rounding: multiples of the least number, or Sterbenz's lemma."""
     if form.fixed or ZERO in (x, y):
         return True
-    if size((x[0] + y[0], x[1] + y[1]))[1] <= 2 * form.least_normal:
+    if size(plus(x, y))[1] <= 2 * form.least_normal:
         return True
     up, down = (x, y) if x[0] >= 0 else (y, x)
     return up[0] > 0 > down[1] and -down[0] <= 2 * up[0] and up[1] <= -2 * down[1]
@@ -216,10 +212,10 @@ def exact_sum(x: Interval, y: Interval, form: NumberFormat) -> bool:
 
 def scaled(exact: Interval, factors: tuple[Interval, ...], form: NumberFormat) -> Fraction:
     """The rounding of a product; a power of two only moves the point."""
-    for factor in factors:
-        if factor == ZERO or (power_of_two(factor) and size(factor)[0] >= 1):
+    for low, high in factors:
+        if low == high == 0 or (low == high and is_power_of_two(low) and abs(low) >= 1):
             return Fraction(0)
-        if power_of_two(factor) and not form.fixed:
+        if low == high and is_power_of_two(low) and not form.fixed:
             return Fraction(0) if size(exact)[0] >= form.least_normal else form.least / 2
     return form.half(exact)
 
@@ -240,9 +236,9 @@ def library(rule: str, a: Proved, form: NumberFormat, ulps: Mapping[str, Fractio
     if units == Fraction(1, 2):
         return rounded(real, exact, carried, form.half(exact), form)
     lost = units * form.step(size(exact)[1])
-    low, high = lowest(exact[0], units, form), -lowest(-exact[1], units, form)
-    require(size((low, high))[1] <= form.largest, "a step may overflow")
-    return Proved(real, (low, high), min(carried + lost, hull_distance(real, (low, high))), lost)
+    computed = lowest(exact[0], units, form), -lowest(-exact[1], units, form)
+    require(size(computed)[1] <= form.largest, "a step may overflow")
+    return _proved(real, computed, carried + lost, lost)
 
 
 def lowest(low: Fraction, units: Fraction, form: NumberFormat) -> Fraction:
@@ -263,7 +259,7 @@ def clamped(ends: list[Any], a: Proved, form: NumberFormat) -> Proved:
             lost = max(lost, abs(near - end))
             real = (pick(real[0], end), pick(real[1], end))
             computed = (pick(computed[0], near), pick(computed[1], near))
-    return Proved(real, computed, min(max(a.error, lost), hull_distance(real, computed)), lost)
+    return _proved(real, computed, max(a.error, lost), lost)
 
 
 def gridded(grid: Fraction, a: Proved, form: NumberFormat) -> Proved:
@@ -271,67 +267,71 @@ def gridded(grid: Fraction, a: Proved, form: NumberFormat) -> Proved:
     require(grid > 0, "a grid has no step")
     real, exact = (each(lambda e: round(e / grid) * grid, x) for x in (a.real, a.computed))
     carried = (a.error // grid + 1) * grid if a.error else Fraction(0)
-    kept = not form.fixed and power_of_two((grid, grid)) and grid >= form.least
+    kept = not form.fixed and is_power_of_two(grid) and grid >= form.least
     lost = Fraction(0) if kept else form.half(exact)
-    computed = (form.nearest(exact[0]), form.nearest(exact[1]))
-    return Proved(real, computed, min(carried + lost, hull_distance(real, computed)), lost)
+    return _proved(real, each(form.nearest, exact), carried + lost, lost)
 
 
 def slopes(row: list[Any], below: list[Proved], own: Proved) -> list[Interval] | None:
     """op(a', b') - op(a, b) = s (a' - a) + t (b' - b): intervals for s and t; None if it jumps."""
     rule = row[0]
-    if rule in ("ADD", "SUB"):
-        return [ONE, ONE if rule == "ADD" else minus(ONE)]
-    if rule == "MUL":
-        return [below[1].computed, below[0].real]
-    if rule == "DIV":
-        turned = inverse(below[1].computed)
-        return [turned, minus(times(own.real, turned))]
     if rule in ("CONST", "VAR", "SAMPLE"):
         return []
     if rule in ("SGN", "ROUND", "CASES"):
         return None
     a = below[0]
     both = (min(a.real[0], a.computed[0]), max(a.real[1], a.computed[1]))
-    if rule == "NEG" or (rule == "ABS" and both[1] <= 0 and both[0] < 0):
-        return [minus(ONE)]
-    if rule == "ABS":
-        return [ONE if both[0] >= 0 else (-ONE[1], ONE[1])]
-    if rule == "CLAMP":
-        return [(Fraction(0), Fraction(1))]
-    if rule == "LN":
-        return [inverse(both)]
-    if rule == "EXP":
-        return [exp(both)]
-    if rule == "SQRT":
-        low, high = (x + y for x, y in zip(sqrt(a.real), sqrt(a.computed), strict=True))
-        return [(1 / high, 1 / low)] if low > 0 else None
+    match rule:
+        case "ADD":
+            return [ONE, ONE]
+        case "SUB":
+            return [ONE, minus(ONE)]
+        case "MUL":
+            return [below[1].computed, a.real]
+        case "DIV":
+            turned = inverse(below[1].computed)
+            return [turned, minus(times(own.real, turned))]
+        case "NEG":
+            return [minus(ONE)]
+        case "ABS" if both[0] >= 0:
+            return [ONE]
+        case "ABS":
+            return [minus(ONE) if both[1] <= 0 else (-ONE[1], ONE[1])]
+        case "CLAMP":
+            return [(Fraction(0), Fraction(1))]
+        case "LN":
+            return [inverse(both)]
+        case "EXP":
+            return [exp(both)]
+        case "SQRT":
+            low, high = plus(sqrt(a.real), sqrt(a.computed))
+            return [(1 / high, 1 / low)] if low > 0 else None
     raise Rejected("a rule is unknown")
 
 
-BOUNDS = frozenset({"real", "computed", "error"})
-CLAIM = BOUNDS | {"expression", "ranges", "errors", "format", "ulps"}
-STEP = BOUNDS | {"rule", "expression", "box", "premises"}
+_BOUNDS = frozenset({"real", "computed", "error"})
+_CLAIM = _BOUNDS | {"expression", "ranges", "errors", "format", "ulps"}
+_STEP = _BOUNDS | {"rule", "expression", "box", "premises"}
+_Known = tuple[int, int, Proved]
 
 
-def check_error_bound(claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+def check_error_bound(claim: Json, body: Json) -> None:
     """Raise `Rejected` unless the body proves the claim."""
-    require(set(claim) == CLAIM and set(body) == {"boxes", "steps"}, "a part is missing")
+    require(set(claim) == _CLAIM and set(body) == {"boxes", "steps"}, "a part is missing")
     proof = _Proof(claim, body)
     require(bool(body["steps"]), "there is no step")
     for step in body["steps"]:
         proof.add(step)
-    last = body["steps"][-1]
-    require(last["expression"] == len(proof.rows) - 1, "the last step is about another expression")
-    whole = box_of(claim["ranges"])
-    require(proof.boxes[last["box"]] == whole, "the last step is over another box")
-    proof.require_looser(claim, proof.done[-1][2], "the claim")
+    index, box, proved = proof.done[-1]
+    require(index == len(proof.rows) - 1, "the last step is about another expression")
+    require(proof.boxes[box] == box_of(claim["ranges"]), "the last step is over another box")
+    proof.require_looser(claim, proved, "the claim")
 
 
 class _Proof:
     """The judgements accepted so far: (expression, box, what was stated)."""
 
-    def __init__(self, claim: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    def __init__(self, claim: Json, body: Json) -> None:
         self.rows = rows_of(claim["expression"])
         self.form: NumberFormat = number_format(claim["format"])
         self.ulps = ulps_of(claim["ulps"], self.form)
@@ -346,10 +346,10 @@ class _Proof:
         self.boxes = [box_of(box) for box in body["boxes"]]
         for box in (*self.boxes, claim["ranges"], self.errors):
             require(set(box) == names, "a box or the errors name other inputs than the expression")
-        self.done: list[tuple[int, int, Proved]] = []
+        self.done: list[_Known] = []
 
-    def add(self, step: Mapping[str, Any]) -> None:
-        require(set(step) == STEP, "a step lacks a part, or has one too many")
+    def add(self, step: Json) -> None:
+        require(set(step) == _STEP, "a step lacks a part, or has one too many")
         index, box = within(step["expression"], self.rows), within(step["box"], self.boxes)
         premises = [self.done[within(place, self.done)] for place in step["premises"]]
         rule, row = step["rule"], self.rows[index]
@@ -362,7 +362,7 @@ class _Proof:
             proved = self._step(row, box, premises)
         self.done.append((index, box, self.require_looser(step, proved, f"a step by {rule}")))
 
-    def require_looser(self, step: Mapping[str, Any], proved: Proved, where: str) -> Proved:
+    def require_looser(self, step: Json, proved: Proved, where: str) -> Proved:
         """What a step states, if the proof justifies it."""
         real, computed = interval_of(step["real"]), interval_of(step["computed"])
         error = number(step["error"])
@@ -371,28 +371,29 @@ class _Proof:
         require(error >= proved.error, f"{where} claims too small an error")
         return Proved(real, computed, error)
 
-    def _step(self, row: list[Any], box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+    def _step(self, row: list[Any], box: int, premises: list[_Known]) -> Proved:
         if row[0] in INPUTS:
             require(not premises, "an input has premises")
-            return self._input(self.boxes[box][row[1]], self.errors[row[1]])
+            return self._input(row[1], box)
         if row[0] == "CASES":
             return self._cases(row, box, premises)
         self._fit(premises, [(place, box) for place in row[1 : 1 + SHAPES[row[0]][0]]])
         return derived(row, [known for _, _, known in premises], self.form, self.ulps)
 
-    def _fit(self, premises: list[tuple[int, int, Proved]], wanted: list[tuple[int, int]]) -> None:
+    def _fit(self, premises: list[_Known], wanted: list[tuple[int, int]]) -> None:
         """The premises must be about exactly these expressions and boxes, in this order."""
         require([(e, b) for e, b, _ in premises] == wanted, "the premises do not fit")
 
-    def _input(self, ends: Interval, error: Fraction | None) -> Proved:
+    def _input(self, name: str, box: int) -> Proved:
+        ends, error = self.boxes[box][name], self.errors[name]
         if error is None:
-            near = (self.form.nearest(ends[0]), self.form.nearest(ends[1]))
-            return Proved(ends, near, self.form.half(ends), self.form.half(ends))
+            half = self.form.half(ends)
+            return Proved(ends, each(self.form.nearest, ends), half, half)
         computed = (ends[0] - error, ends[1] + error)
-        require(max(-computed[0], computed[1]) <= self.form.largest, "an input is too large")
+        require(size(computed)[1] <= self.form.largest, "an input is too large")
         return Proved(ends, computed, error, error)
 
-    def _split(self, index: int, box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+    def _split(self, index: int, box: int, premises: list[_Known]) -> Proved:
         require([e for e, _, _ in premises] == [index, index], "the premises do not fit")
         low, high = (self.boxes[b] for _, b, _ in premises)
         whole = self.boxes[box]
@@ -404,7 +405,7 @@ class _Proof:
         require(begins and ends, "a split leaves a rest")
         return _union([known for _, _, known in premises])
 
-    def _cases(self, row: list[Any], box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+    def _cases(self, row: list[Any], box: int, premises: list[_Known]) -> Proved:
         name, relation, at = row[3], row[4], number(row[5])
         require(self.errors[name] == 0 and self.form.holds(at), "a branch may go two ways")
         low, high = self.boxes[box][name]
@@ -420,28 +421,27 @@ class _Proof:
             require(self.boxes[b] == {**self.boxes[box], name: ends}, "a case is over another box")
         return _union([known for _, _, known in premises])
 
-    def _mean(self, index: int, box: int, premises: list[tuple[int, int, Proved]]) -> Proved:
+    def _mean(self, index: int, box: int, premises: list[_Known]) -> Proved:
         needed = {index}
         for place in range(index, -1, -1):
-            if place in needed and self.rows[place][0] != "CASES":
+            if place in needed:
                 needed.update(below(self.rows[place]))
         self._fit(premises, [(place, box) for place in sorted(needed)])
         known = {place: proved for place, _, proved in premises}
-        weights: dict[int, Interval] = {index: (Fraction(1), Fraction(1))}
+        weights: dict[int, Interval] = {index: ONE}
         total = Fraction(0)
         for place in sorted(needed, reverse=True):
-            row, weight = self.rows[place], _short(weights.get(place, (Fraction(0), Fraction(0))))
-            parts = [known[other] for other in below(row)] if row[0] != "CASES" else []
+            row, weight = self.rows[place], _short(weights.get(place, ZERO))
+            parts = [known[other] for other in below(row)]
             ways = slopes(row, parts, known[place])
             lost = known[place].error
             if ways is not None and row[0] in INPUTS:
-                lost = self._input(self.boxes[box][row[1]], self.errors[row[1]]).rounding
+                lost = self._input(row[1], box).rounding
             elif ways is not None:
                 lost = derived(row, parts, self.form, self.ulps).rounding
-            total += max(-weight[0], weight[1]) * lost
+            total += size(weight)[1] * lost
             for other, slope in zip(below(row) if ways else (), ways or (), strict=True):
-                share, before = times(weight, slope), weights.get(other, (Fraction(0), Fraction(0)))
-                weights[other] = (before[0] + share[0], before[1] + share[1])
+                weights[other] = plus(weights.get(other, ZERO), times(weight, slope))
         return Proved(known[index].real, known[index].computed, total)
 
 
@@ -456,8 +456,8 @@ def _union(parts: list[Proved]) -> Proved:
 
 def _short(x: Interval) -> Interval:
     """The interval with ends of about 200 bits, outward: exact fractions would grow and grow."""
-    most = max(-x[0], x[1])
+    most = size(x)[1]
     if most == 0:
         return x
-    step = Fraction(2) ** (most.numerator.bit_length() - most.denominator.bit_length() - 200)
+    step = power(most.numerator.bit_length() - most.denominator.bit_length() - 200)
     return x[0] // step * step, -(-x[1] // step) * step

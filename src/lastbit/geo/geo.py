@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ import numpy as np
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, Real, rational, shown, upper, whole
 from lastbit.geo.parsing import ExactLoss, Length, loss_and_distance, metres, places_of
-from lastbit.geo.plane import INPUT_ERROR, LocalMap, local_map
-from lastbit.geo.region import Region
+from lastbit.geo.region import INPUT_ERROR, LocalMap, Region, local_map
 from lastbit.laws import quantile_level
 from lastbit.mechanisms import PlanarLaplace
 from lastbit.privacy import MetricDP, PureDP, times
@@ -82,15 +82,23 @@ class Geo:
         if not isinstance(remap, bool):
             raise WrongType("remap", problem="is not a truth value", remedy="pass True or False")
         plane = local_map(_region(region, centre, radius))
-        _check_loss(loss)
+        if loss.ball().ends[0] < _LEAST_LOSS:
+            raise InvalidParameter(
+                "epsilon",
+                problem="is below 2**-20 at its distance",
+                remedy="name a longer distance, 0.001 per 10 km for 1e-7 per m",
+            )
         noise = PlanarLaplace(epsilon=loss.value, within=distance + _SLACK, unit="m", grid=grid)
-        _check_fineness(plane, noise.grid)
-        object.__setattr__(self, "loss", loss)
-        object.__setattr__(self, "within", distance)
-        object.__setattr__(self, "map", plane)
-        object.__setattr__(self, "remap", remap)
-        object.__setattr__(self, "grid", grid)
-        object.__setattr__(self, "mechanism", noise)
+        if max(plane.extent) > _MOST_STEPS * noise.grid:  # places at the edge would have no number
+            raise InvalidParameter(
+                "grid",
+                problem="is finer than 2**-50 of the region",
+                remedy="pass a smaller epsilon, or a coarser grid, {grid}",
+                grid="1/1024",
+            )
+        fields = {"loss": loss, "within": distance, "map": plane, "remap": remap, "grid": grid}
+        for name, value in {**fields, "mechanism": noise}.items():
+            object.__setattr__(self, name, value)
 
     # -- what is promised --
     @property
@@ -123,10 +131,7 @@ class Geo:
         count = whole(points, "points", least=1)
         one = self.mechanism.guarantee
         return MetricDP(
-            times(Fraction(count), one.epsilon),
-            per=one.per,
-            unit="m",
-            slack=one.slack + _SLACK,
+            times(Fraction(count), one.epsilon), per=one.per, unit="m", slack=one.slack + _SLACK
         )
 
     def with_budget(self, epsilon: Number | Real, *, points: int) -> Geo:
@@ -214,11 +219,8 @@ class Geo:
         return f"Geo(epsilon={str(self.loss)!r}, within='{within} m', region=({box}))"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (self.loss, self.within, self.region, self.grid, self.remap)
-
-
-def _rebuilt(loss: ExactLoss, within: Fraction, region: Region, grid: Number, remap: bool) -> Geo:
-    return Geo(epsilon=loss, within=within, region=region, grid=grid, remap=remap)
+        declared = partial(Geo, within=self.within, region=self.region, grid=self.grid)
+        return partial(declared, epsilon=self.loss, remap=self.remap), ()
 
 
 def _within(within: Length | None, spelled: Fraction | None) -> Fraction:
@@ -237,26 +239,6 @@ def _within(within: Length | None, spelled: Fraction | None) -> Fraction:
             "within", problem="is more than 10000 km", remedy="pass a distance on the Earth"
         )
     return distance
-
-
-def _check_loss(loss: ExactLoss) -> None:
-    if loss.ball().ends[0] < _LEAST_LOSS:
-        raise InvalidParameter(
-            "epsilon",
-            problem="is below 2**-20 at its distance",
-            remedy="name a longer distance, 0.001 per 10 km for 1e-7 per m",
-        )
-
-
-def _check_fineness(plane: LocalMap, step: Fraction) -> None:
-    """Refuse, before any place is seen, a grid on which places at the edge have no number."""
-    if max(plane.extent) > _MOST_STEPS * step:
-        raise InvalidParameter(
-            "grid",
-            problem="is finer than 2**-50 of the region",
-            remedy="pass a smaller epsilon, or a coarser grid, {grid}",
-            grid="1/1024",
-        )
 
 
 def _region(region: Any, centre: Any, radius: Length | None) -> Region:

@@ -1,16 +1,19 @@
-"""The local sensitivity: of the data at hand, of data near by, and how long it keeps to a bound."""
+"""How far a statistic moves: between any neighbours, from the data at hand, from data near by."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
+from typing import Any, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.exact import Number, nonnegative, whole
+from lastbit.errors import InvalidParameter, WrongType
+from lastbit.exact import Number, nonnegative, positive, whole
 from lastbit.laws import least
-from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
+from lastbit.privacy import AS_DECLARED, CHANGE_ONE, Neighbours, Relation, check_neighbours
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -20,15 +23,104 @@ from lastbit.sensitivity.statistics import (
     Sum,
     TrimmedMean,
     Variance,
+    check_defined,
     quartiles,
     question,
     rank,
     ranks,
+    relation_of,
+    statistic_of,
     trimmed,
     value_of,
 )
-from lastbit.sensitivity.values import Records
+from lastbit.sensitivity.values import Records, bounds_of, records, secret_number
 from lastbit.sensitivity.windows import Window, widest
+
+
+def global_sensitivity(
+    statistic: Statistic | str | Literal["histogram"],
+    *,
+    neighbours: Neighbours,
+    lower: Number | None = None,
+    upper: Number | None = None,
+    count: int | None = None,
+) -> Fraction:
+    """The most by which one record can move a statistic, whatever the other records are.
+
+    Law      max abs(f(x) - f(y)) over all neighbours x, y with records in [lower, upper]. `count`
+             is the public number of records under change-one; without it the worst one is taken
+    Theorem  W = upper - lower, n = count, per statistic:
+             count: 1 add-remove, 0 change-one. Histogram, in the L1 norm: 1 add-remove, 2
+             change-one, since a changed record leaves one cell and enters another.
+             sum: max(abs(lower), abs(upper)) add-remove, W change-one.
+             mean: the sum moves by at most W, so W/n change-one. Add-remove: the empty database,
+             whose mean is `lower`, is a neighbour of one record: W.
+             variance, change-one: let R be the n-1 records that stay, x the one that moves. The sum
+             of squares about the mean is that of R plus (n-1)/n (x - mean R)**2, so the variance
+             moves by at most (n-1)/n**2 W**2, reached where R lies at one end. Without n: n = 2.
+             quantile, interquartile range: W, reached where all others are at the two ends.
+             trimmed mean with t records cut at each end, change-one: the n-2t order statistics
+             that stay all move the same way, each at most to its next neighbour, so their sum moves
+             by at most W: W/(n-2t)
+    Source   Dwork, McSherry, Nissim, Smith 2006; Nissim, Raskhodnikova, Smith 2007
+    Differs  the relation decides, and is never guessed; no bounds, no sensitivity
+    Checked  tests/sensitivity/test_worst_case.py
+
+    >>> from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
+    >>> global_sensitivity("mean", neighbours=CHANGE_ONE, lower=0, upper=10, count=100)
+    Fraction(1, 10)
+    >>> global_sensitivity("median", neighbours=ADD_REMOVE)
+    Traceback (most recent call last):
+        ...
+    lastbit.errors.InvalidParameter: statistic is not bounded: one record can move it by any ...
+    """
+    relation = relation_of(neighbours)
+    size = None if count is None else whole(count, "count", least=1)
+    if size is not None and relation == "add-remove":
+        raise InvalidParameter(
+            "count",
+            problem="is not public where records are added and removed",
+            remedy="leave it out, or pass neighbours=CHANGE_ONE",
+        )
+    if isinstance(statistic, str) and statistic == "histogram":
+        return Fraction(1 if relation == "add-remove" else 2)
+    asked = statistic_of(statistic)
+    check_defined(asked, relation)
+    if isinstance(asked, Count):
+        return Fraction(1 if relation == "add-remove" else 0)
+    if lower is None or upper is None:
+        raise InvalidParameter(
+            "statistic",
+            problem="is not bounded: one record can move it by any amount",
+            remedy="declare lower= and upper=, here or in smooth_sensitivity",
+        )
+    return greatest(asked, relation, *bounds_of(lower, upper), size)
+
+
+def greatest(
+    statistic: Statistic, relation: Relation, lower: Fraction, upper: Fraction, count: int | None
+) -> Fraction:
+    """The global sensitivity, for parameters that were checked."""
+    width = upper - lower
+    match statistic:
+        case Count():
+            return Fraction(1 if relation == "add-remove" else 0)
+        case Sum():
+            return max(abs(lower), abs(upper)) if relation == "add-remove" else width
+        case Mean():
+            return width if relation == "add-remove" else width / (count or 1)
+        case Variance():
+            size = count or 2
+            return width * width * (size - 1) / size**2
+        case Quantile():
+            return width
+        case InterquartileRange():
+            return Fraction(0) if count == 1 and relation == "change-one" else width
+        case TrimmedMean():
+            size = count or 1
+            return width / (size - 2 * trimmed(statistic.trim, size))
+        case _:
+            assert_never(statistic)
 
 
 def local_sensitivity(
@@ -296,3 +388,75 @@ def distance_beyond(
     limit = nonnegative(bound, "bound")
     asked, rows, relation = question(statistic, data, lower, upper, neighbours)
     return least(lambda k: near(asked, rows, k, relation) > limit, (0, rows.count + 1))
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Proposal:
+    """What propose-test-release needs to know of the data; all of it is as secret as they are.
+
+    `distances[j]` must be 0 wherever the local sensitivity exceeds bound j, and move by at most 1
+    between neighbours: for `propose` that is proved, for your own numbers it is your promise.
+
+    >>> Proposal(41, [12])
+    Proposal(...)
+    """
+
+    value: Fraction
+    distances: tuple[int, ...]
+    bounds: tuple[Fraction, ...] | None
+    neighbours: Neighbours
+
+    def __init__(
+        self,
+        value: Number,
+        distances: Sequence[int],
+        *,
+        bounds: Sequence[Number] | None = None,
+        neighbours: Neighbours = AS_DECLARED,
+    ) -> None:
+        if not isinstance(distances, Sequence) or isinstance(distances, str):
+            raise WrongType(
+                "distances", problem="is not a list", remedy="pass one distance a bound"
+            )
+        object.__setattr__(self, "value", secret_number(value, "value"))
+        object.__setattr__(self, "distances", tuple(whole(d, "distances") for d in distances))
+        exact = None if bounds is None else several_bounds(bounds)
+        object.__setattr__(self, "bounds", exact)
+        object.__setattr__(self, "neighbours", check_neighbours(neighbours))
+
+    def __repr__(self) -> str:
+        return "Proposal(...)"
+
+
+def propose(
+    statistic: str | Statistic,
+    data: Any,
+    *,
+    bounds: Sequence[Number],
+    lower: Number,
+    upper: Number,
+    neighbours: Neighbours = CHANGE_ONE,
+) -> Proposal:
+    """The value of a statistic, and its distance from every bound on the local sensitivity.
+
+    Theorem  each distance is 0 where the local sensitivity exceeds its bound, and moves by at most
+             1 between neighbours: see `distance_beyond`
+    Checked  tests/sensitivity/test_proposal.py
+
+    >>> propose("median", [1, 2, 3, 4, 5], bounds=[2], lower=0, upper=10).distances
+    (2,)
+    """
+    chosen, proposed = statistic_of(statistic), several_bounds(bounds)
+    clean = records(data, lower, upper)
+    far = [
+        distance_beyond(chosen, clean, bound=bound, lower=lower, upper=upper, neighbours=neighbours)
+        for bound in proposed
+    ]
+    return Proposal(value_of(chosen, clean), far, bounds=proposed, neighbours=neighbours)
+
+
+def several_bounds(bounds: object) -> tuple[Fraction, ...]:
+    """Proposed bounds, each above 0."""
+    if isinstance(bounds, str) or not isinstance(bounds, Sequence) or not bounds:
+        raise WrongType("bounds", problem="is not a list of numbers", remedy="pass, say, [1, 2, 4]")
+    return tuple(positive(bound, "bounds") for bound in bounds)
