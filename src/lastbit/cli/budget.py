@@ -35,7 +35,8 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
 
     Of the table that a data card (.toml) describes, or of every table in a ledger. Nothing here
     costs anything. With --set the budget of the card takes the place of the ledger's, which is
-    recorded; what is spent stays spent, and a budget below it is refused.
+    recorded; what is spent stays spent, and a budget below it is refused. Of an account that is
+    kept by the filter, the plain sums are shown too, and how many answers of the last price fit.
     """
     if file.suffix.lower() == ".toml":
         _of_card(file, change=change, as_json=as_json)

@@ -124,7 +124,9 @@ class Ledger:
             if budget is not None and account.opens_filter(budget):
                 charges = self._charges(connection, name)
                 after = account.reopened(budget, charges)
-                words = f"kept by the moment filter from here on; charges before it: {len(charges)}"
+                if charges:
+                    words = "kept by the moment filter from here on; charges before it: "
+                    words += str(len(charges))
             else:
                 after = account.with_budget(budget)
             chain.append(connection, replace(_budget_entry(after, who=who), words=words))
