@@ -72,6 +72,16 @@ def test_an_account_takes_what_its_filter_allows_and_nothing_else(asked):
         assert account.spent == spent and kept.within(spent)
 
 
+def test_plain_sums_are_not_taken_for_moments():
+    for budget, spent in ((KEPT, price("0.1")), (ONE, NOTHING_SPENT), (None, NOTHING_SPENT)):
+        with pytest.raises(InvalidParameter, match="counted in another way"):
+            Account(name="visits", budget=budget, spent=spent)
+    with pytest.raises(InvalidParameter, match="plain sums"):
+        ONE.filter()
+    with pytest.raises(InvalidParameter, match="needs the charges so far"):
+        Account(name="visits", budget=ONE, spent=price("0.1")).with_budget(KEPT)
+
+
 def test_a_hundred_answers_at_a_tenth_fit():
     account = Account(name="visits", budget=KEPT)
     for _ in range(100):
@@ -363,3 +373,10 @@ def test_texts_that_mix_the_two_kinds_of_account_are_not_entries(data):
     spoil(fields)
     with pytest.raises(Malformed):
         Entry.read(json.dumps(fields, sort_keys=True, separators=(",", ":")))
+
+
+def test_a_single_price_is_within_a_budget_kept_by_the_filter_if_the_filter_says_so():
+    """What an answer without a ledger is held against."""
+    assert price("5.1").within(KEPT) and not price("5.11").within(KEPT)
+    assert Cost(rho=Fraction(2, 5)).within(KEPT) and not Cost(rho=Fraction(1)).within(KEPT)
+    assert price("0.1", "1e-7").within(KEPT) and not price("0.1", "2e-7").within(KEPT)

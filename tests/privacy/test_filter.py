@@ -248,6 +248,21 @@ def test_epsilon_spent_is_that_of_the_least_filter(price, count, epsilon):
         assert not MomentFilter(epsilon=less, **like).within(spent)
 
 
+@given(prices, st.integers(0, 40), st.sampled_from(["0.5", "3", "12"]))
+def test_what_is_left_fits_and_not_much_more(price, count, epsilon):
+    filter_ = moment_filter(epsilon, "1e-6")
+    spent = filter_.price(**price) * count
+    left = filter_.left(spent)
+    if not filter_.within(spent):
+        assert left == NOTHING_SPENT
+        return
+    for name, more in (("epsilon", Fraction(1, 10**4)), ("rho", UNIT), ("delta", UNIT)):
+        most = getattr(left, name)
+        assert filter_.allows(spent, filter_.price(**{name: most}))
+        if spent.moment <= filter_.limit or name != "rho":
+            assert not filter_.allows(spent, filter_.price(**{name: most + more}))
+
+
 def test_a_billion_answers():
     filter_ = moment_filter(10, "1e-9")
     price = filter_.price(epsilon="1e-5")

@@ -23,8 +23,8 @@ Proof    by induction over the entries: `charged` adds the price, moves the sum 
          outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
 Theorem  (accounts under the moment filter) if every entry follows the rules and the filter has kept
          the account from its first charge on, all answers together are (epsilon, delta)-private,
-         though prices, kinds of price and budgets were chosen from earlier answers; epsilon and
-         delta are the greatest that the account's budgets ever had
+         though prices, kinds of price and budgets are chosen from earlier answers; epsilon and
+         delta are the greatest to which the budget may come to be set
 Proof    `privacy/filter.py`: what is spent is the exact sum of the filter's prices, which are a
          function of the charges and of the order; `charged` refuses what the filter does; order
          and delta_kept never change. `reopened` counts the charges of plain sums again: the same
@@ -86,18 +86,19 @@ class Account:
     spent: Cost | MomentCost = _NOTHING
 
     def __post_init__(self) -> None:
-        if self.budget is None or self.budget.kind != "filter":
-            return
-        object.__setattr__(self, "budget", self.budget.fixed())
-        if self.spent == _NOTHING:
+        filtered = self.budget is not None and self.budget.kind == "filter"
+        if self.budget is not None:
+            object.__setattr__(self, "budget", self.budget.fixed())
+        if filtered and self.spent == _NOTHING:
             object.__setattr__(self, "spent", NOTHING_SPENT)
+        if filtered != isinstance(self.spent, MomentCost):
+            problem, remedy = "is counted in another way than the budget", "call reopened"
+            raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
     def filter(self) -> MomentFilter | None:
         """The filter that keeps the account; None of plain sums."""
-        if self.budget is None or self.budget.kind != "filter":
-            return None
-        return self.budget.filter()
+        return self.budget.filter() if self.budget and isinstance(self.spent, MomentCost) else None
 
     @property
     def unused(self) -> bool:
@@ -212,7 +213,8 @@ class Account:
         assert kept is not None and kept.order is not None and kept.delta_kept is not None
         if (fixed.order, fixed.delta_kept) != (kept.order, kept.delta_kept):
             problem = f"changes the filter of {self.name}, which was fixed before its first answer"
-            remedy = f"leave order and delta_kept out, or keep {kept.order} and {kept.delta_kept}"
+            numbers = f"{exact_text(kept.order)} and {exact_text(kept.delta_kept)}"
+            remedy = f"leave order and delta_kept out, or keep {numbers}"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return self._covered(fixed, spent)
 

@@ -48,8 +48,8 @@ Proof    Fix two neighbours x, y in either order; every step's promise holds for
          by step 3. Together with step 2: delta. Interaction without end: the bound holds for every
          event that a finite number of answers decides, hence for all limits of such events.  []
 Theorem  (budgets that change) if epsilon and delta are changed along the way, even because of the
-         answers, while c and delta' stay, the whole is (greatest epsilon, greatest delta)-private:
-         every path ends within the limits of those two, which are the largest
+         answers, while c and delta' stay, the whole is (epsilon, delta)-private for the greatest of
+         each that any path may come to: B grows with both, so every path ends within their limits
 Theorem  (odometer) with probability 1 - delta under P, no coin falls badly and at every time
          L <= e_t, where e_t is sum e (if no rho was spent) or (sum r + ln(1/(delta - delta')))/c,
          whichever is less. By Ville's inequality for the supermartingale of step 3; sum e bounds L

@@ -169,7 +169,10 @@ class Budget:
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
 
     def filter(self) -> MomentFilter:
-        """The filter that keeps a budget of this kind."""
+        """The filter that keeps a budget of this kind; no other has one."""
+        if self.kind != "filter":
+            problem, remedy = "is kept by plain sums", 'declare accounting = "filter"'
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return moment_filter(self.epsilon, self.delta, order=self.order, delta_kept=self.delta_kept)
 
     def fixed(self, kept: Budget | None = None) -> Budget:
