@@ -363,7 +363,7 @@ def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
     Differs  by bisection in Decimals, whose logarithms are rounded correctly: the same order on
              every machine
     """
-    with localcontext(Context(prec=50)):
+    with localcontext(Context(prec=40)):
         loss, level = _decimal(epsilon), _decimal(delta).ln()
 
         def rises(c: Decimal) -> bool:
@@ -372,7 +372,7 @@ def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
             return (loss + (1 + 1 / c).ln()) * c * (c + 1) > limit * (2 * c + 1)
 
         low, high = Decimal(10) ** -15, Decimal(10) ** 15
-        for _ in range(60):  # in the logarithm: a ratio of 10**30 becomes less than 1 + 10**-16
+        for _ in range(32):  # in the logarithm: a ratio of 10**30 becomes less than 1 + 10**-7
             middle = (low * high).sqrt()
             low, high = (middle, high) if rises(middle) else (low, middle)
         short = Context(prec=_DIGITS, rounding=ROUND_HALF_EVEN).plus(high)
