@@ -41,6 +41,7 @@ except ImportError:  # a system without one
     pwd = None  # type: ignore[assignment]
 
 BAR = 32
+DIGITS = 6
 LEAST_ROOM = 20
 MOST_OPEN = 8
 LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "rho": "ρ"})
@@ -257,7 +258,7 @@ def budget_rows(account: Account, next_: Cost = TYPICAL) -> list[tuple[str, str]
 
 
 def _short(number: Fraction, *, up: bool) -> str:
-    return amount(number, up=up, digits=6)
+    return amount(number, up=up, digits=DIGITS)
 
 
 def _bar(account: Account, name: str) -> str:
@@ -308,7 +309,7 @@ def money(paid: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
     """
     kept = paid if like is None else like
     parts = [
-        f"{letter} {_short(getattr(paid, name), up=like is None)}"
+        f"{letter} {amount(getattr(paid, name), up=like is None, digits=DIGITS)}"
         for name, letter in LETTERS.items()
         if getattr(kept, name)
     ]
