@@ -11,6 +11,7 @@ import pytest
 from lastbit.cli.ledger import BAR, account_heading, budget_rows
 from lastbit.ledger.entry import Account
 from lastbit.ledger.ledger import Ledger
+from lastbit.privacy import moment_filter
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
@@ -180,3 +181,74 @@ def test_open_reservations_are_shown_plainly(tmp_path):
     assert "not answered" not in lastbit("budget", str(ledger.path)).output
     assert "answered, paid before" in lastbit("ledger", "log", str(ledger.path)).output
     assert lastbit("ledger", "verify", str(ledger.path)).exit_code == 0
+
+
+# ---------------------------------------------------------------- under the moment filter
+
+
+def filter_card(epsilon: str = "5.1", more: str = "") -> str:
+    text = CARD.format(epsilon=f'"{epsilon}"\ndelta = 1e-6\naccounting = "filter"{more}')
+    Path("visits.toml").write_text(text, "utf-8")
+    return "visits.toml"
+
+
+def test_an_account_under_the_filter_says_what_fits(folder):
+    page = succeeded("budget", filter_card(), "--set")
+    assert "an answer of up to ε 5.1, δ 1e-7" in page
+    assert "0 spent, 5.1 left of 5.1" in page and "0 spent, 1e-7 left of 1e-7" in page
+    assert "100 more at ε 0.1" in page and "order 5.05" in page
+    ledger = Ledger.existing("a.ledger")
+    for number in range(20):
+        charged(ledger, f"q{number}", price("0.2"))
+    charged(ledger, "r", Cost(rho=Fraction(1, 200)))
+    page = succeeded("budget", "visits.toml")
+    assert "plain sum  ε 4, ρ 0.005" in page and " more at ρ 0.005" in page
+    assert "every entry fits" in succeeded("ledger", "verify", "a.ledger")
+
+
+def test_the_filter_in_json_is_exact(folder):
+    ledger = small_ledger(folder)
+    found = read("budget", filter_card(), "--set")
+    account = found["accounts"][0]
+    assert found["card_agrees"] is True and account["kind"] == "filter"
+    assert account["budget"] == {"epsilon": "51/10", "delta": "1/1000000", "rho": "0"}
+    assert account["spent"]["epsilon"] == "3/4" and set(account["left"]) == set(account["spent"])
+    kept = moment_filter("5.1", "1e-6")
+    spent = 3 * kept.price(epsilon="1/4")
+    each = kept.price(epsilon="1/4")
+    assert account["filter"] == {
+        "order": "101/20",
+        "delta_kept": "1/10000000",
+        "limit": str(kept.limit),
+        "epsilon_spent": "3/4",
+        "odometer": "3/4",
+        "next": {"cost": price("1/4").to_json(), "answers": kept.answers_left(spent, each)},
+    }
+    assert ledger.problems() == []
+
+
+def test_an_account_is_reopened_under_the_filter_and_stays_there(folder):
+    ledger = small_ledger(folder)
+    result = lastbit("budget", filter_card())
+    assert "0.25 left of 1" in result.stdout and "--set" in result.stderr
+    assert "0.75 spent, 4.35 left of 5.1" in succeeded("budget", "visits.toml", "--set")
+    log = " ".join(succeeded("ledger", "log", "a.ledger").split())
+    assert "budget ε 5.1, δ 1e-6, by the filter, reopened" in log
+    assert "kept by the filter" in refused("budget", card("2"), "--set")
+    assert "left of 9" in succeeded("budget", filter_card("9"), "--set")
+    assert "order 5.05" in succeeded("budget", "visits.toml")  # as the account was opened
+    words = refused("budget", filter_card("9", "\norder = 3"), "--set")
+    assert "fixed before its first answer" in " ".join(words.split())
+    assert "is less than what visits has spent" in refused("budget", filter_card("0.1"), "--set")
+    assert ledger.problems() == []
+
+
+def test_a_bar_of_the_filter_is_full_only_if_nothing_is_left():
+    budget = Budget(kind="filter", epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    account = Account(name="a", budget=budget)
+    assert dict(budget_rows(account))["ε"].count("█") == 0
+    account = account.charged(price("0.99999"))
+    assert dict(budget_rows(account))["ε"].count("█") == BAR - 1
+    account = account.charged(price("0.00001"))
+    assert dict(budget_rows(account))["ε"].count("█") == BAR
+    assert dict(budget_rows(account))["next"] == "0 more at ε 0.1"

@@ -255,3 +255,33 @@ def test_questions_in_python_are_told_in_the_books():
     lb.table("visits.toml").group_by("region").agg(n=lb.count()).release(epsilon="1/4")
     for page in (succeeded("budget", "visits.toml"), succeeded("ledger", "log", "visits.ledger")):
         assert "(Python) n by region" in page
+
+
+def test_under_the_filter_every_kind_of_price_is_paid_from_one_account(folder):
+    card = CARD.replace("delta = 1e-6\n", 'delta = 1e-6\naccounting = "filter"\n')
+    Path("visits.toml").write_text(card, "utf-8")
+    page = succeeded("query", "visits.toml", BY_REGION, "--epsilon", "0.1")
+    assert "0.1 spent, 1.9 left of 2" in page and " more at ε 0.1" in page
+    asked = ("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits")
+    assert "plain sum  ε 0.1, ρ 0.005" in succeeded(*asked, "--rho", "0.005")
+    keys = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+    succeeded(
+        "query", "visits.toml", keys, "--epsilon", "0.1", "--delta", "1e-8", "--out", "a.json"
+    )
+    assert "ACCEPTED" in succeeded("check", "a.json")
+    assert "It can be asked" in succeeded(*asked, "--epsilon", "0.2", "--dry-run")
+    told = " ".join(refused(*asked, "--epsilon", "2").split())
+    assert "the filter of visits leaves at most epsilon = " in told
+    assert "delta kept for such answers" in " ".join(
+        refused("query", "visits.toml", keys, "--epsilon", "0.1", "--delta", "1e-6").split()
+    )
+    succeeded(*asked, "--epsilon", "0.1", "--report", "page.html")
+    assert "by the filter" in Path("page.html").read_text("utf-8")
+    ledger = Ledger.existing("visits.ledger")
+    assert ledger.problems() == []
+    found = ledger.spent("visits")
+    assert (found.epsilon, found.delta, found.rho) == (
+        Fraction(3, 10),
+        Fraction(1, 10**8),
+        Fraction(1, 200),
+    )

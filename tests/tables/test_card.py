@@ -85,6 +85,31 @@ def test_three_kinds_of_budget(budget, kind):
     assert card.budget is not None and card.budget.kind == kind
 
 
+FILTER = 'epsilon = 3\ndelta = 1e-6\naccounting = "filter"'
+
+
+@pytest.mark.parametrize(
+    ("more", "order", "kept"),
+    [
+        ("", "7.99", "1e-7"),
+        ("\norder = 4", "4", "1e-7"),
+        ("\ndelta_kept = 0", "7.93", "0"),
+        ('\norder = "9/2"\ndelta_kept = 5e-7', "9/2", "5e-7"),
+    ],
+)
+def test_a_budget_kept_by_the_filter(more, order, kept):
+    budget = read(edited("epsilon = 3\ndelta = 1e-6", FILTER + more)).budget
+    assert budget is not None and budget.kind == "filter"
+    fixed = budget.fixed()
+    assert (fixed.order, fixed.delta_kept) == (Fraction(order), Fraction(kept))
+    assert ("order" in more) == (budget.order is not None)
+
+
+def test_plain_sums_may_be_named():
+    budget = read(edited("delta = 1e-6", 'delta = 1e-6\naccounting = "sums"')).budget
+    assert budget is not None and budget == read().budget
+
+
 def test_each_row_may_be_a_unit():
     old = 'column = "patient_id"\nmax_rows = 20\nmax_groups = 5'
     card = read(edited(old, "each_row = true"))
@@ -259,6 +284,12 @@ def test_the_page_shows_a_card_that_is_read():
         ("delta = 1e-6", "delta = 0", "line 14: budget.delta does not suit"),
         ("delta = 1e-6", "delta = 1", "line 14: budget.delta is not between 0 and 1"),
         ("delta = 1e-6", "rho = 1", "line 13: budget.epsilon does not suit"),
+        ("delta = 1e-6", 'accounting = "filter"', "budget.delta does not suit"),
+        ("delta = 1e-6", 'accounting = "moments"', "line 14: budget.accounting is of no known"),
+        ("delta = 1e-6", "accounting = 1.5", "line 14: budget.accounting is of no known kind"),
+        ("delta = 1e-6", "order = 2", "line 14: budget.order is for accounts kept by the filter"),
+        ("delta = 1e-6", FILTER[12:] + "\norder = 0", "line 16: budget.order is zero"),
+        ("delta = 1e-6", FILTER[12:] + "\ndelta_kept = 1e-6", "budget.delta_kept is not below"),
         # columns
         ('"number"', '"float"', 'columns.cost.type is unknown; write "integer"'),
         ('type = "number"\n', "", "line 25: columns.cost.type is missing"),

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from lastbit.cli.files import check_folder
-from lastbit.cli.ledger import money
+from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, group, json_option, option, refusal
 from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
 from lastbit.exact import exact_text
@@ -153,7 +153,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
         ("source", _place(card.source, folder)),
         ("whose rows", unit),
         ("neighbours", f"{card.neighbours.relation}: {card.neighbours.by('unit')}"),
-        ("budget", "" if card.budget is None else money(card.budget)),
+        ("budget", "" if card.budget is None else budget_words(card.budget)),
         ("ledger", printable(_relative(card.ledger or "", folder), 200)),
         ("who may ask", users or "nobody"),
     ]

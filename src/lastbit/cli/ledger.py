@@ -31,6 +31,7 @@ from lastbit.cli.output import (
 )
 from lastbit.files import exists
 from lastbit.ledger import Account, Entry, Ledger, exported, restored
+from lastbit.privacy import MomentCost, MomentFilter
 from lastbit.report import amount, title_of
 from lastbit.tables import Budget, Cost, DataCard
 
@@ -51,6 +52,8 @@ HAPPENED: Mapping[str, str] = MappingProxyType(
         "voided": "void since a backup was restored; stays charged",
     }
 )
+TYPICAL = Cost(epsilon=Fraction(1, 10))
+"""A price to count with where nothing was asked yet."""
 OLDER_COPY = """\
 Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
@@ -237,31 +240,68 @@ def account_heading(account: Account) -> Heading:
     """Its name, and what is left."""
     left = account.remaining
     verdict = "no limit" if left is None else f"{money(left, account.budget)} left"
+    if isinstance(left, MomentCost):
+        verdict = f"an answer of up to {money(left, account.budget)}"
     return Heading(printable(account.name, 40), verdict)
 
 
-def budget_rows(account: Account) -> list[tuple[str, str]]:
-    """A bar for each currency; with nothing spent and no limit, for epsilon."""
+def budget_rows(account: Account, next_: Cost = TYPICAL) -> list[tuple[str, str]]:
+    """A bar for each currency; with nothing spent and no limit, for epsilon.
+
+    Under a filter also the plain sums, and how many answers of the price `next_` still fit.
+    """
+    if account.filter is not None:
+        return _filter_rows(account, account.filter, next_)
     kept = account.budget if account.budget is not None else account.spent
     names = [name for name in LETTERS if getattr(kept, name)] or ["epsilon"]
     return [(LETTERS[name], _bar(account, name)) for name in names]
 
 
+def _short(number: Fraction, *, up: bool) -> str:
+    return amount(number, up=up, digits=DIGITS)
+
+
 def _bar(account: Account, name: str) -> str:
     spent: Fraction = getattr(account.spent, name)
-    paid = amount(spent, up=True, digits=DIGITS)
     if account.budget is None:
-        return f"{paid} spent, no limit"
-    whole: Fraction = getattr(account.budget, name)
+        return f"{_short(spent, up=True)} spent, no limit"
+    return _drawn(spent, getattr(account.budget, name))
+
+
+def _drawn(spent: Fraction, whole: Fraction) -> str:
     cells = BAR if spent else 0
     if spent not in (0, whole):  # empty only if nothing is spent, full only if nothing is left
         cells = min(max(round(BAR * spent / whole), 1), BAR - 1)
     drawn = "█" * cells + "░" * (BAR - cells)
-    left = amount(whole - spent, up=False, digits=DIGITS)
-    return f"{drawn}  {paid} spent, {left} left of {amount(whole, up=True, digits=DIGITS)}"
+    left, of = _short(whole - spent, up=False), _short(whole, up=True)
+    return f"{drawn}  {_short(spent, up=True)} spent, {left} left of {of}"
 
 
-def money(paid: Cost | Budget, like: Budget | None = None) -> str:
+def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tuple[str, str]]:
+    spent = account.spent
+    assert isinstance(spent, MomentCost)  # under a filter
+    rows = [("ε", _drawn(kept.epsilon_spent(spent), kept.epsilon))]
+    if kept.delta_kept:
+        rows.append(("δ", _drawn(spent.delta, kept.delta_kept)))
+    share = f"{_short(kept.delta_kept, up=False)} of it for answers with a δ of their own"
+    answers, order = answers_left(account, next_), _short(kept.order, up=True)
+    return [
+        *rows,
+        ("filter", f"δ {_short(kept.delta, up=True)}, {share}; order {order}"),
+        ("plain sum", money(spent)),
+        ("next", f"{answers:,} more at {money(next_)}"),
+    ]
+
+
+def answers_left(account: Account, price: Cost) -> int:
+    """How many answers of this price the filter of an account still allows."""
+    kept, spent = account.filter, account.spent
+    assert kept is not None and isinstance(spent, MomentCost)
+    each = kept.price(epsilon=price.epsilon, delta=price.delta, rho=price.rho)
+    return kept.answers_left(spent, each) or 0
+
+
+def money(paid: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
     """A price or a budget in short; with a budget, in its currencies, also where there is none.
 
     >>> money(Cost(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
@@ -276,16 +316,26 @@ def money(paid: Cost | Budget, like: Budget | None = None) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def account_json(account: Account) -> dict[str, Any]:
-    """Exact fractions as text."""
-    left, kept = account.remaining, account.budget
-    return {
+def account_json(account: Account, next_: Cost = TYPICAL) -> dict[str, Any]:
+    """Exact fractions as text; "left" under a filter is what a single answer may cost."""
+    left, kept, filter_ = account.remaining, account.budget, account.filter
+    found: dict[str, Any] = {
         "account": account.name,
         "kind": None if kept is None else kept.kind,
         "budget": None if kept is None else {name: str(getattr(kept, name)) for name in LETTERS},
         "spent": account.spent.to_json(),
         "left": None if left is None else left.to_json(),
     }
+    if filter_ is not None and isinstance(account.spent, MomentCost):
+        found["filter"] = {
+            "order": str(filter_.order),
+            "delta_kept": str(filter_.delta_kept),
+            "limit": str(filter_.limit),
+            "epsilon_spent": str(filter_.epsilon_spent(account.spent)),
+            "odometer": str(filter_.odometer(account.spent)),
+            "next": {"cost": next_.to_json(), "answers": answers_left(account, next_)},
+        }
+    return found
 
 
 def with_answers(books: Ledger, entries: Sequence[Entry]) -> list[Entry]:
@@ -333,7 +383,7 @@ def _entry_table(
 def _what(entry: Entry, room: int) -> str:
     match entry.kind:
         case "budget":
-            return f"budget {'without limit' if entry.budget is None else money(entry.budget)}"
+            return _new_budget(entry.budget, entry.words)
         case "charge" | "reserved":
             price = f"{'reserved ' if entry.kind == 'reserved' else ''}{_price(entry)}: "
             return price + _asked(entry, max(room - len(price), LEAST_ROOM))
@@ -341,6 +391,17 @@ def _what(entry: Entry, room: int) -> str:
             return printable(entry.words or "", 60)
         case "opened" | "settled" | "voided":
             return HAPPENED[entry.kind]
+
+
+def _new_budget(budget: Budget | None, words: str | None) -> str:
+    if budget is None:
+        return "budget without limit"
+    return f"budget {budget_words(budget)}{', reopened' if words else ''}"
+
+
+def budget_words(budget: Budget) -> str:
+    """A budget in short, and how it is kept."""
+    return money(budget) + (", by the filter" if budget.kind == "filter" else "")
 
 
 def _when(entry: Entry) -> str:

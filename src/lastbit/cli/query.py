@@ -46,7 +46,7 @@ from lastbit.report import (
     title_of,
     totals_of,
 )
-from lastbit.tables import Plan, parsed, planned, read_card
+from lastbit.tables import Cost, Plan, parsed, planned, read_card
 
 KINDS = (".csv", ".parquet", ".json")
 MOST_ROWS = 60
@@ -150,14 +150,14 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
     # refuses a price that the budget does not allow
     after = account if explain else account.charged(plan.cost)
     if as_json:
-        state = account_json(account)
+        state = account_json(account, plan.cost)
         show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
     elif explain:
         show(*_plan_page(plan))
     else:
         show(
             Heading("It can be asked", price_words(plan.cost.to_json())),
-            Facts([("promise", plan.guarantee), *budget_rows(after)]),
+            Facts([("promise", plan.guarantee), *budget_rows(after, plan.cost)]),
             f"The budget is shown as it would be afterwards. {UNTOUCHED}",
         )
 
@@ -204,7 +204,8 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    parts.append(Facts([*facts, *budget_rows(account)]))
+    cost = Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
+    parts.append(Facts([*facts, *budget_rows(account, cost)]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in record["notes"]

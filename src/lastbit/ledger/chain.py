@@ -42,7 +42,7 @@ from typing import Any
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import LastbitError
 from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
-from lastbit.ledger.storage import damaged
+from lastbit.ledger.storage import damaged, upgraded
 from lastbit.tables import Cost
 
 # one statement is one state of the file, whoever writes meanwhile; bytes, since hashes are of bytes
@@ -51,7 +51,7 @@ _ALL = (
     "(SELECT max(seq) FROM sqlite_sequence WHERE name = 'entries') "
     "FROM entries NOT INDEXED ORDER BY sequence"
 )
-_KIND = re.compile(rb'"format":"lastbit ledger [12]","kind":"([a-z]+)"')  # a budget has a kind too
+_KIND = re.compile(rb'"format":"lastbit ledger [123]","kind":"([a-z]+)"')  # a budget has a kind too
 _NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
 _AFTER_ACCOUNT = b',"budget":'
 
@@ -182,6 +182,7 @@ class Scan:
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = replace(draft, sequence=self.last + 1, when=when, previous=self.head)
         Entry.read(entry.text)  # what could not be read again is never written
+        upgraded(connection, entry.version)
         connection.execute(
             "INSERT INTO entries (sequence, account, question, text, hash, record) "
             "VALUES (?, ?, ?, ?, ?, ?)",
@@ -287,6 +288,7 @@ def chain_problems(
     """
     missing = dict.fromkeys(heads)
     accounts: dict[str, Account] = {}
+    charges: dict[str, list[Cost]] = {}
     open_: dict[str, Entry] = {}
     number, previous = 0, FIRST
     for row in rows:
@@ -308,7 +310,7 @@ def chain_problems(
             yield f"entry {number} is an opening out of place, or the first entry is not an opening"
         if number == 1 and entry.secret != secret:
             yield "the secret is not the one that the ledger was opened with"
-        yield from _account_problems(entry, accounts)
+        yield from _account_problems(entry, accounts, charges)
         yield from _settling_problems(entry, open_)
     if number == 0:
         yield "there is no entry"
@@ -318,8 +320,13 @@ def chain_problems(
         yield f"no entry has the hash {hash_[:64]}: the end is missing, or the chain was rewritten"
 
 
-def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[str]:
-    """Whether the account's new state follows from its last one by the rules of `Account`."""
+def _account_problems(
+    entry: Entry, accounts: dict[str, Account], charges: dict[str, list[Cost]]
+) -> Iterator[str]:
+    """Whether the account's new state follows from its last one by the rules of `Account`.
+
+    The charges so far are those that a filter counts again when it takes an account over.
+    """
     if entry.account is None:
         if entry.kind in ("charge", "budget", "reserved", "settled", "voided"):
             yield f"entry {entry.sequence} has no account"
@@ -330,7 +337,10 @@ def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[st
     if entry.kind == "budget":
         try:
             opened = before or Account(name=entry.account, budget=None)
-            expected = opened.with_budget(entry.budget)
+            if entry.budget is not None and opened.opens_filter(entry.budget):
+                expected = opened.reopened(entry.budget, charges.get(entry.account, []))
+            else:
+                expected = opened.with_budget(entry.budget)
         except LastbitError:
             yield f"entry {entry.sequence} exceeds the budget"
     elif entry.kind in ("charge", "reserved"):
@@ -342,6 +352,8 @@ def _account_problems(entry: Entry, accounts: dict[str, Account]) -> Iterator[st
             yield f"entry {entry.sequence} exceeds the budget, or states the wrong total"
     elif entry.cost is not None:
         yield f"entry {entry.sequence} names a price, and charges nothing"
+    if entry.cost is not None:
+        charges.setdefault(entry.account, []).append(entry.cost)
     if stated != expected:
         yield f"entry {entry.sequence} states a total or budget that differs from its account's"
     if stated is not None:

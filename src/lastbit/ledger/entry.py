@@ -21,38 +21,48 @@ Theorem  if every entry follows the rules of `Account`, then at every entry what
 Proof    by induction over the entries: `charged` adds the price, moves the sum up to the grid of
          `tables/plan/price.py` (which holds every sum of prices that are on it), and refuses one
          outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
+Theorem  (accounts under the moment filter) if every entry follows the rules and the filter has kept
+         the account from its first charge on, all answers together are (epsilon, delta)-private,
+         though prices, kinds of price and budgets are chosen from earlier answers; epsilon and
+         delta are the greatest to which the budget may come to be set
+Proof    `privacy/filter.py`: what is spent is the exact sum of the filter's prices, which are a
+         function of the charges and of the order; `charged` refuses what the filter does; order
+         and delta_kept never change. `reopened` counts the charges of plain sums again: the same
+         theorem holds if the answers until then had no say in whether and how the account was
+         reopened
 Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does.
          Prices off the grid are refused; ledgers that were written before there was one may hold
          some, and their sums, however long, are moved up at the next charge
-Checked  tests/ledger/test_account.py; tests/ledger/test_short_sums.py
+Checked  tests/ledger/test_account.py; tests/ledger/test_short_sums.py; tests/ledger/test_filter.py
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import BudgetExceeded, InvalidParameter
-from lastbit.exact import exact_text
-from lastbit.tables import Budget, Cost, on_grid, rounded_up, suggested
+from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.privacy import NOTHING_SPENT, MomentCost, MomentFilter
+from lastbit.tables import Budget, Cost, on_grid, rounded_up as next_price, suggested
 
 Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled", "voided"]
 
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
-_FORMAT, _FORMAT_OF_RESERVATIONS = "lastbit ledger 1", "lastbit ledger 2"
+_FORMATS = ("lastbit ledger 1", "lastbit ledger 2", "lastbit ledger 3")
 _RESERVATIONS = ("reserved", "settled", "voided")
 _KINDS = ("opened", "budget", "charge", "note", *_RESERVATIONS)
 _EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
-Amount = TypeVar("Amount")
-
 _CURRENCIES = ("epsilon", "delta", "rho")
+_KEPT = (*_CURRENCIES, "order", "delta_kept")
+_SPENT = (*_CURRENCIES, "moment")
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
 _NOTHING = Cost()
 
@@ -73,13 +83,38 @@ class Account:
 
     name: str
     budget: Budget | None
-    spent: Cost = _NOTHING
+    spent: Cost | MomentCost = _NOTHING
+
+    def __post_init__(self) -> None:
+        filtered = self.budget is not None and self.budget.kind == "filter"
+        if self.budget is not None:
+            object.__setattr__(self, "budget", self.budget.fixed())
+        if filtered and self.spent == _NOTHING:
+            object.__setattr__(self, "spent", NOTHING_SPENT)
+        if filtered != isinstance(self.spent, MomentCost):
+            problem, remedy = "is counted in another way than the budget", "call reopened"
+            raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
-    def remaining(self) -> Cost | None:
-        """What may still be spent; None where there is no limit."""
+    def filter(self) -> MomentFilter | None:
+        """The filter that keeps the account; None of plain sums."""
+        return self.budget.filter() if self.budget and isinstance(self.spent, MomentCost) else None
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing has been spent."""
+        return self.spent in (_NOTHING, NOTHING_SPENT)
+
+    @property
+    def remaining(self) -> Cost | MomentCost | None:
+        """What may still be spent; None where there is no limit.
+
+        Under a filter: what a single further answer may cost, if it is paid in epsilon or in rho.
+        """
         if self.budget is None:
             return None
+        if isinstance(self.spent, MomentCost):
+            return self.budget.filter().left(self.spent)
         return Cost(
             **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in _CURRENCIES}
         )
@@ -96,18 +131,38 @@ class Account:
                     problem="is not on the grid of prices, and its sums would grow without end",
                     remedy=f"ask at a price of few digits, such as {suggested(price)}",
                 )
+        if isinstance(self.spent, MomentCost):
+            return self._filtered(self.spent, cost)
         spent = _moved_up(self.spent + cost)
         if self.budget is not None and not spent.within(self.budget):
             remedy = "ask at a lower price, or let the steward decide on another budget"
             if cost.delta and not self.budget.delta:
                 remedy = "ask for what needs no delta, say by declared keys"
-            assert self.remaining is not None  # only a budget can be exceeded
+            assert isinstance(self.remaining, Cost)  # only a budget can be exceeded
             raise BudgetExceeded(
                 f"the answer costs {_in_words(cost)}, and of the budget of {self.name} only "
                 f"{_in_words(self.remaining, all_of=self.budget)} is left; nothing was charged or "
                 f"released; {remedy}"
             )
         return replace(self, spent=spent)
+
+    def _filtered(self, before: MomentCost, cost: Cost) -> Account:
+        """The account after a charge that its filter allows."""
+        assert self.budget is not None  # only a budget has a filter
+        kept = self.budget.filter()
+        spent = before + _price(kept, cost)
+        if kept.within(spent):
+            return replace(self, spent=spent)
+        left = kept.left(before)
+        asked = f"the answer costs {_in_words(cost)}, and the filter of {self.name} leaves"
+        if cost.delta > left.delta:
+            remedy = "ask for what needs less delta, say by declared keys"
+            words = f"delta = {exact_text(left.delta, 16)} of the delta kept for such answers"
+        else:
+            remedy = "ask at a lower price, or let the steward decide on another budget"
+            words = f"at most epsilon = {exact_text(left.epsilon, 16)}"
+            words += f", or rho = {rounded_down(left.rho)}, for one answer"
+        raise BudgetExceeded(f"{asked} {words}; nothing was charged or released; {remedy}")
 
     def leads_to(self, after: Account, cost: Cost) -> bool:
         """Whether this charge makes the account what `after` says, by these rules or older ones.
@@ -116,26 +171,81 @@ class Account:
         """
         try:
             self._check_currency(cost)
-        except InvalidParameter:
+            if isinstance(self.spent, MomentCost):
+                return after == self._filtered(self.spent, cost) and cost != _NOTHING
+        except (InvalidParameter, BudgetExceeded):
             return False
         exact = self.spent + cost
         return (
             cost != _NOTHING
+            and isinstance(after.spent, Cost)
             and (after.name, after.budget) == (self.name, self.budget)
             and after.spent in (exact, _moved_up(exact))
             and (self.budget is None or after.spent.within(self.budget))
         )
 
     def with_budget(self, budget: Budget | None) -> Account:
-        """The account with another budget; refused if more than that is spent already."""
+        """The account with another budget; refused if more than that is spent already.
+
+        Under a filter, order and delta_kept stay as they are, whatever else changes: the proof
+        needs them fixed before the first answer.
+        """
+        if isinstance(self.spent, MomentCost):
+            return self._with_filter(self.spent, budget)
+        if budget is not None and self.opens_filter(budget):
+            if not self.unused:
+                raise InvalidParameter(
+                    "budget", problem="needs the charges so far", remedy="call reopened"
+                )
+            return self.reopened(budget, ())
         if budget is not None and not self.spent.within(budget):
             problem = f"is less than what {self.name} has spent: {_in_words(self.spent)}"
             remedy = "set it to that to close the account, or higher; spent stays spent"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return replace(self, budget=budget)
 
+    def _with_filter(self, spent: MomentCost, budget: Budget | None) -> Account:
+        if budget is None or budget.kind != "filter":
+            problem = f"is of plain sums, and the account of {self.name} is kept by the filter"
+            remedy = 'declare epsilon, delta and accounting = "filter"'
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
+        fixed, kept = budget.fixed(self.budget), self.budget
+        assert kept is not None and kept.order is not None and kept.delta_kept is not None
+        if (fixed.order, fixed.delta_kept) != (kept.order, kept.delta_kept):
+            problem = f"changes the filter of {self.name}, which was fixed before its first answer"
+            numbers = f"{exact_text(kept.order)} and {exact_text(kept.delta_kept)}"
+            remedy = f"leave order and delta_kept out, or keep {numbers}"
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
+        return self._covered(fixed, spent)
+
+    def opens_filter(self, budget: Budget) -> bool:
+        """Whether this budget brings an account of plain sums under the filter."""
+        return budget.kind == "filter" and not isinstance(self.spent, MomentCost)
+
+    def reopened(self, budget: Budget, charges: Iterable[Cost]) -> Account:
+        """The account under the filter; `charges`, all of its own so far, are counted again."""
+        fixed, spent = budget.fixed(), NOTHING_SPENT
+        kept = fixed.filter()
+        for cost in charges:
+            spent += _price(kept, _moved_up(cost))
+        return self._covered(fixed, spent)
+
+    def _covered(self, budget: Budget, spent: MomentCost) -> Account:
+        """Under a filter that allows what was spent; refused otherwise."""
+        kept = budget.filter()
+        if not kept.within(spent):
+            least = rounded_up(kept.epsilon_spent(spent))
+            problem = f"is less than what {self.name} has spent by this filter"
+            remedy = f"declare epsilon = {least} or more; spent stays spent"
+            if spent.delta > kept.delta_kept:
+                remedy = f"declare delta_kept = {exact_text(spent.delta, 16)} or more, and delta"
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
+        return Account(name=self.name, budget=budget, spent=spent)
+
     def _check_currency(self, cost: Cost) -> None:
-        """In rho, or in epsilon and delta: the two do not add up."""
+        """In rho, or in epsilon and delta: the two do not add up, but under a filter."""
+        if isinstance(self.spent, MomentCost):
+            return
         kept_in_rho = self.budget.rho > 0 if self.budget is not None else self.spent.rho > 0
         started = self.budget is not None or self.spent != _NOTHING
         if started and kept_in_rho != (cost.rho > 0):
@@ -152,7 +262,11 @@ def _in_words(cost: Cost, *, all_of: Budget | None = None) -> str:
 
 
 def _moved_up(amount: Cost) -> Cost:
-    return Cost(**{name: rounded_up(getattr(amount, name)) for name in _CURRENCIES})
+    return Cost(**{name: next_price(getattr(amount, name)) for name in _CURRENCIES})
+
+
+def _price(kept: MomentFilter, cost: Cost) -> MomentCost:
+    return kept.price(epsilon=cost.epsilon, delta=cost.delta, rho=cost.rho)
 
 
 class Malformed(ValueError):
@@ -184,7 +298,7 @@ class Entry:
     plan: str | None = None
     fingerprint: str | None = None
     result: str | None = None
-    spent: Cost | None = None
+    spent: Cost | MomentCost | None = None
     budget: Budget | None = None
     secret: str | None = None
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
@@ -195,12 +309,19 @@ class Entry:
     """Of a reservation that `reserve` gives: whether it was charged by an earlier call."""
 
     @property
+    def version(self) -> int:
+        """The version of lastbit's ledgers that first had entries like this one."""
+        if isinstance(self.spent, MomentCost):
+            return 3
+        return 2 if self.kind in _RESERVATIONS else 1
+
+    @property
     def text(self) -> str:
         """The canonical JSON of all fields; the record is in it by its digest."""
         late = {"reservation": self.reservation} if self.kind in _RESERVATIONS else {}
         return canonical_json(
             {
-                "format": _FORMAT_OF_RESERVATIONS if late else _FORMAT,
+                "format": _FORMATS[self.version - 1],
                 "sequence": self.sequence,
                 "when": self.when,
                 "kind": self.kind,
@@ -235,8 +356,7 @@ class Entry:
             data = json.loads(text)
         except (ValueError, RecursionError):
             raise Malformed("is not JSON") from None
-        formats = (_FORMAT, _FORMAT_OF_RESERVATIONS)
-        if not isinstance(data, dict) or data.get("format") not in formats:
+        if not isinstance(data, dict) or data.get("format") not in _FORMATS:
             raise Malformed("is of another format")
         try:
             late = ("reservation",) if data["kind"] in _RESERVATIONS else ()
@@ -251,11 +371,14 @@ class Entry:
                 when=data["when"],
                 kind=cast(Kind, data["kind"]),
                 previous=str(data["previous"]),
-                cost=_read(data["cost"], Cost),
-                spent=_read(data["spent"], Cost),
-                budget=_read(data["budget"], Budget),
+                cost=_read_cost(data["cost"]),
+                spent=_read_spent(data["spent"]),
+                budget=_read_budget(data["budget"]),
                 **texts,
             )
+            filtered = entry.budget is not None and entry.budget.kind == "filter"
+            if filtered != isinstance(entry.spent, MomentCost):
+                raise ValueError
         except (KeyError, TypeError, ValueError, ZeroDivisionError):  # LastbitErrors among them
             raise Malformed("has fields that no entry has") from None
         if entry.text != text:
@@ -263,17 +386,35 @@ class Entry:
         return entry
 
 
-def _amounts(amount: Cost | Budget | None) -> dict[str, str] | None:
-    if amount is None:
-        return None
-    kind = {"kind": amount.kind} if isinstance(amount, Budget) else {}
-    return {**kind, **{name: str(getattr(amount, name)) for name in _CURRENCIES}}
+def _amounts(amount: Cost | MomentCost | Budget | None) -> dict[str, str] | None:
+    match amount:
+        case None:
+            return None
+        case Budget(kind="filter"):
+            return {"kind": "filter", **{name: str(getattr(amount, name)) for name in _KEPT}}
+        case Budget():
+            return {"kind": amount.kind, **{n: str(getattr(amount, n)) for n in _CURRENCIES}}
+    return amount.to_json()
 
 
-def _read(data: Any, made: Callable[..., Amount]) -> Amount | None:
+def _exact(data: Any, names: Iterable[str]) -> dict[str, Fraction]:
+    if not all(_EXACT.fullmatch(data[name]) for name in names):
+        raise ValueError
+    return {name: Fraction(data[name]) for name in names}
+
+
+def _read_cost(data: Any) -> Cost | None:
+    return None if data is None else Cost(**_exact(data, _CURRENCIES))
+
+
+def _read_spent(data: Any) -> Cost | MomentCost | None:
+    if data is None or "moment" not in data:
+        return _read_cost(data)
+    return MomentCost(**_exact(data, _SPENT))
+
+
+def _read_budget(data: Any) -> Budget | None:
     if data is None:
         return None
-    if not all(_EXACT.fullmatch(data[name]) for name in _CURRENCIES):
-        raise ValueError
-    kind = {"kind": data["kind"]} if made is Budget else {}
-    return made(**kind, **{name: Fraction(data[name]) for name in _CURRENCIES})
+    names = _KEPT if data["kind"] == "filter" else _CURRENCIES
+    return Budget(kind=data["kind"], **_exact(data, names))

@@ -46,8 +46,9 @@ from lastbit.ledger.chain import (
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.storage import connected, damaged, place_of, transaction
+from lastbit.privacy import MomentCost
 from lastbit.sampling import secure_bits
-from lastbit.tables import Budget, Cost, check_budget
+from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
 _SECRET_BYTES = 32
 _LONGEST_NAME = 200
@@ -98,7 +99,7 @@ class Ledger:
                         check_budget(budget)
                         found = Account(name=name, budget=None).with_budget(budget)
                         chain.append(connection, _budget_entry(found, who=None))
-        if found.budget != budget:
+        if not budgets_agree(found.budget, budget):
             raise InvalidParameter(
                 f"the budget of {name}",
                 problem="is not the one that the ledger has for it",
@@ -108,17 +109,29 @@ class Ledger:
         return found
 
     def set_budget(self, name: str, budget: Budget | None, *, who: str | None = None) -> Account:
-        """Give an account another budget, which must cover what is spent; this is recorded too."""
+        """Give an account another budget, which must cover what is spent; this is recorded too.
+
+        A budget of the kind "filter" reopens an account of plain sums: all its charges are counted
+        again, by the filter's prices.
+        """
         _check_texts(who=who)
         _check_name(name)
         with self._connected() as connection, transaction(connection):
             chain = self._chain(connection)
             found = chain.account(name)
-            if found is not None and found.budget == budget:
+            if found is not None and budgets_agree(found.budget, budget):
                 return found
             check_budget(budget)
-            after = (found or Account(name=name, budget=None)).with_budget(budget)
-            chain.append(connection, _budget_entry(after, who=who))
+            account, words = found or Account(name=name, budget=None), None
+            if budget is not None and account.opens_filter(budget):
+                charges = self._charges(connection, name)
+                after = account.reopened(budget, charges)
+                if charges:
+                    words = "kept by the moment filter from here on; charges before it: "
+                    words += str(len(charges))
+            else:
+                after = account.with_budget(budget)
+            chain.append(connection, replace(_budget_entry(after, who=who), words=words))
         return after
 
     def accounts(self) -> tuple[Account, ...]:
@@ -127,12 +140,12 @@ class Ledger:
             found = self._chain(connection).accounts()
             return tuple(sorted(found, key=lambda account: account.name))
 
-    def spent(self, account: str) -> Cost:
+    def spent(self, account: str) -> Cost | MomentCost:
         """What the account has spent, exactly; nothing if it was never opened."""
         found = self._account(account)
         return Cost() if found is None else found.spent
 
-    def remaining(self, account: str) -> Cost | None:
+    def remaining(self, account: str) -> Cost | MomentCost | None:
         """What the account may still spend; None where there is no limit."""
         found = self._account(account)
         if found is None:
@@ -307,8 +320,6 @@ class Ledger:
                     if paid.cost == draft.cost:
                         return replace(paid, resumed=True)
             unused_pages_fit(self.path, connection)
-            if draft.kind == "reserved":
-                storage.upgraded(connection)
             found = chain.account(draft.account)
             if found is None:
                 raise _not_open(draft.account)
@@ -414,6 +425,12 @@ class Ledger:
         if question is not None:
             _check_texts(question=question)
         return scanned(self.path, connection, account=account, question=question)
+
+    def _charges(self, connection: sqlite3.Connection, name: str) -> list[Cost]:
+        """All that was charged to an account, in order; read by no index, after `_chain`."""
+        rows = stored(connection, "ORDER BY sequence")
+        entries = (intact(self.path, row) for row in rows)
+        return [e.cost for e in entries if e.account == name and e.cost is not None]
 
     def _account(self, name: str) -> Account | None:
         _check_name(name)

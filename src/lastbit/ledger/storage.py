@@ -38,8 +38,9 @@ from typing import TypeAlias
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
 
 APPLICATION = 0x6C62_6C67  # "lblg"
-VERSION = 2
-"""1 had no reservations; its tables are the same, and it becomes 2 with the first of them."""
+VERSION, NEWEST = 2, 3
+"""1 had no reservations, 2 no accounts under the filter. The tables are the same, and a file
+becomes 2 or 3 with the first of them; a new one begins as 2."""
 
 _SQLITE = b"SQLite format 3\0"
 _MAKING = ".lastbit-ledger-"
@@ -295,14 +296,15 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def upgraded(connection: sqlite3.Connection) -> None:
-    """Mark the file as one that may hold reservations, in the transaction that writes one.
+def upgraded(connection: sqlite3.Connection, version: int) -> None:
+    """Mark the file as one that may hold what older versions do not know, as it is written.
 
-    No entry is touched. A lastbit that does not know reservations refuses the file from now on,
-    in words of its own, instead of taking it for a damaged one.
+    No entry is touched. A lastbit that does not know reservations, or the filter, refuses the file
+    from now on, in words of its own, instead of taking it for a damaged one.
     """
-    if connection.execute("PRAGMA user_version").fetchone() != (VERSION,):
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+    (before,) = connection.execute("PRAGMA user_version").fetchone()
+    if before < version:
+        connection.execute(f"PRAGMA user_version = {version}")
 
 
 def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
@@ -310,12 +312,12 @@ def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
     if application != APPLICATION:
         raise damaged(place, "is a database, but not a ledger of lastbit's")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > VERSION:
-        raise damaged(place, f"is of version {version}; this lastbit knows {VERSION}: upgrade it")
+    if version > NEWEST:
+        raise damaged(place, f"is of version {version}; this lastbit knows {NEWEST}: upgrade it")
     rows = connection.execute(
         "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
     )
-    if version not in (1, VERSION) or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
+    if version not in range(1, NEWEST + 1) or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
         raise damaged(place, "had its tables or triggers changed; restore a backup")
 
 

@@ -25,6 +25,7 @@ it is), so a chain of conversions can only promise less than is true, never more
 | `guarantees.py` | the values, and which databases are neighbours |
 | `convert.py` | from kind to kind, to several units, to beliefs, to the least noise |
 | `compose.py` | several releases |
+| `filter.py` | releases whose prices are chosen from earlier answers: when to stop |
 """
 
 from lastbit.doors import opened

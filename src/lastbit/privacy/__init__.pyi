@@ -9,6 +9,12 @@ from lastbit.privacy.convert import (
     least_noise as least_noise,
     posterior_bounds as posterior_bounds,
 )
+from lastbit.privacy.filter import (
+    NOTHING_SPENT as NOTHING_SPENT,
+    MomentCost as MomentCost,
+    MomentFilter as MomentFilter,
+    moment_filter as moment_filter,
+)
 from lastbit.privacy.guarantees import (
     ADD_REMOVE as ADD_REMOVE,
     AS_DECLARED as AS_DECLARED,
@@ -37,6 +43,8 @@ __all__ = [
     "CHANGE_ONE",
     "Guarantee",
     "MetricDP",
+    "MomentCost",
+    "MomentFilter",
     "Neighbours",
     "ProbabilisticDP",
     "PureDP",
@@ -46,5 +54,6 @@ __all__ = [
     "compositions",
     "from_json",
     "least_noise",
+    "moment_filter",
     "posterior_bounds",
 ]

@@ -624,6 +624,8 @@ def _answer(record: Record) -> dict[str, Any]:
 def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
     if account["budget"] is None:
         return {"rows": None, "spent": price(account["spent"])}
+    if account.get("kind") == "filter":
+        return {"rows": [_filter_row(account)]}
     rows = []
     for name, letter in CURRENCIES:
         whole = Fraction(account["budget"][name])
@@ -635,3 +637,11 @@ def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, 
         shares = {"before": float(100 * (spent - own) / whole), "own": float(100 * own / whole)}
         rows.append({"letter": letter, "words": words, **shares})
     return {"rows": rows}
+
+
+def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
+    """Prices do not add up to what is spent under a filter, so no part of it is this answer's."""
+    whole, spent = Fraction(account["budget"]["epsilon"]), account["filter"]["epsilon_spent"]
+    left = amount(whole - Fraction(spent), up=False)
+    words = f"{left} left of {amount(whole, up=True)}, by the filter"
+    return {"letter": "ε", "words": words, "before": float(100 * Fraction(spent) / whole), "own": 0}

@@ -33,6 +33,7 @@ from lastbit.tables.card.schema import (
     DataCard as DataCard,
     PublicTable as PublicTable,
     Source as Source,
+    budgets_agree as budgets_agree,
 )
 from lastbit.tables.limits import (
     sealed as sealed,

@@ -135,7 +135,7 @@ _MOST_TOLD = 50
 _LONGEST_NAME = 60
 _FIELDS = (
     *("column", "type", "bounds", "step", "keys"),
-    *("max_rows", "max_groups", "epsilon", "delta", "rho"),
+    *("max_rows", "max_groups", "epsilon", "delta", "rho", "order", "delta_kept"),
 )
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -424,14 +424,27 @@ class _Reader:
         return column
 
     def _budget(self) -> Budget | None:
-        fields = self._table("budget", ("epsilon", "delta", "rho"))
-        names = [name for name in ("epsilon", "delta", "rho") if name in fields]
+        own = ("order", "delta_kept")
+        fields = self._table("budget", ("epsilon", "delta", "rho", "accounting", *own))
+        names: list[str] = [name for name in ("epsilon", "delta", "rho") if name in fields]
         if "budget" in self.data and not names:
             self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
+        accounting = fields.get("accounting", "sums")
+        if accounting not in ("sums", "filter"):
+            remedy = 'write "filter", or "sums" (which leaving it out means)'
+            self.wrong(("budget", "accounting"), "is of no known kind", remedy)
+            return None
+        kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
+        if accounting == "filter":
+            kind, names = "filter", [*names, *(name for name in own if name in fields)]
+        else:
+            for name in own:
+                if name in fields:
+                    remedy = 'add accounting = "filter", or drop it'
+                    self.wrong(("budget", name), "is for accounts kept by the filter", remedy)
         numbers = {name: self.number(("budget", name), fields[name]) for name in names}
         if not names or None in numbers.values():
             return None
-        kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
 
         def checked() -> Budget:
             budget = Budget(kind=kind, **cast(dict[str, Fraction], numbers))

@@ -7,7 +7,7 @@ here, for both. Nothing looks at the data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import probability, rational
-from lastbit.privacy import ADD_REMOVE, Neighbours
+from lastbit.privacy import ADD_REMOVE, MomentFilter, Neighbours, moment_filter
 from lastbit.tables.query.expression import ColumnType, Value
 
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
@@ -112,34 +112,92 @@ class PublicTable:
     columns: Mapping[str, ColumnType]
 
 
+_MEANT = MappingProxyType(
+    {
+        "pure": ("epsilon",),
+        "approx": ("epsilon", "delta"),
+        "zcdp": ("rho",),
+        "filter": ("epsilon", "delta"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What all answers together may cost: epsilon, epsilon and delta, or rho.
 
+    Plain sums are kept of the first three kinds. A budget of the kind "filter" is (epsilon, delta)
+    for answers of every price, kept by the moment filter (`privacy/filter.py`); `order` and
+    `delta_kept` are its c and delta', and None for those that suit epsilon and delta.
+
     >>> Budget(kind="approx", epsilon=Fraction(3), delta=Fraction(1, 10**6)).kind
     'approx'
+    >>> Budget(kind="filter", epsilon=Fraction(3), delta=Fraction(1, 10**6)).fixed().order
+    Fraction(799, 100)
     """
 
-    kind: Literal["pure", "approx", "zcdp"]
+    kind: Literal["pure", "approx", "zcdp", "filter"]
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
+    order: Fraction | None = None
+    delta_kept: Fraction | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "delta", "rho"):  # exact, however they were written
-            object.__setattr__(self, name, rational(getattr(self, name), name))
-        meant = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",)}
-        if self.kind not in meant:
+        for name in ("epsilon", "delta", "rho", "order", "delta_kept"):
+            if (value := getattr(self, name)) is not None:  # exact, however they were written
+                object.__setattr__(self, name, rational(value, name))
+        if self.kind not in _MEANT:
             raise InvalidParameter(
                 "budget", problem="is of no known kind", remedy="declare epsilon, or rho"
             )
         for name in ("epsilon", "delta", "rho"):
             value = getattr(self, name)
-            if (value > 0) != (name in meant[self.kind]) or value < 0:
+            if (value > 0) != (name in _MEANT[self.kind]) or value < 0:
                 problem = f"does not suit a budget of kind {self.kind}"
-                remedy = f"declare {' and '.join(meant[self.kind])}, above 0, and nothing else"
+                remedy = f"declare {' and '.join(_MEANT[self.kind])}, above 0, and nothing else"
                 raise InvalidParameter(f"budget: {name}", problem=problem, remedy=remedy)
         probability(self.delta, "budget: delta", one=False, remedy="declare, say, 1e-6")
+        if self.kind == "filter":
+            try:
+                self.filter()
+            except InvalidParameter as error:
+                name, problem = f"budget: {error.parameter}", error.problem
+                raise InvalidParameter(name, problem=problem, remedy=error.remedy) from None
+        elif self.order is not None or self.delta_kept is not None:
+            problem, remedy = "is not kept by the filter", "leave order and delta_kept out"
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
+
+    def filter(self) -> MomentFilter:
+        """The filter that keeps a budget of this kind; no other has one."""
+        if self.kind != "filter":
+            problem, remedy = "is kept by plain sums", 'declare accounting = "filter"'
+            raise InvalidParameter("budget", problem=problem, remedy=remedy)
+        return moment_filter(self.epsilon, self.delta, order=self.order, delta_kept=self.delta_kept)
+
+    def fixed(self, kept: Budget | None = None) -> Budget:
+        """The budget with order and delta_kept in numbers: what an account has, if it has them.
+
+        They are fixed when an account comes under the filter, and stay when its budget changes.
+        """
+        if self.kind != "filter":
+            return self
+        like = self.filter() if kept is None or kept.kind != "filter" else kept
+        return replace(
+            self,
+            order=like.order if self.order is None else self.order,
+            delta_kept=like.delta_kept if self.delta_kept is None else self.delta_kept,
+        )
+
+
+def budgets_agree(kept: Budget | None, declared: Budget | None) -> bool:
+    """Whether the budget that a ledger has is the one that is declared, where that says anything.
+
+    >>> declared = Budget(kind="filter", epsilon=Fraction(3), delta=Fraction(1, 10**6))
+    >>> budgets_agree(replace(declared, order=Fraction(5)).fixed(), declared)
+    True
+    """
+    return kept == declared if declared is None else kept == declared.fixed(kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

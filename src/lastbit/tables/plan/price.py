@@ -114,6 +114,8 @@ def check_budget(budget: Budget | None) -> None:
     if budget is not None:
         for name in ("epsilon", "delta", "rho"):
             check_admitted(getattr(budget, name), f"budget: {name}")
+        if budget.delta_kept is not None:
+            check_admitted(budget.delta_kept, "budget: delta_kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,9 @@ class Cost:
 
     def within(self, budget: Budget) -> bool:
         """Whether it may be spent in all; exact, and False for another currency."""
+        if budget.kind == "filter":
+            kept = budget.filter()
+            return kept.within(kept.price(epsilon=self.epsilon, delta=self.delta, rho=self.rho))
         return (
             self.epsilon <= budget.epsilon and self.delta <= budget.delta and self.rho <= budget.rho
         )

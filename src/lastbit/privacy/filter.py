@@ -1,0 +1,494 @@
+"""The moment filter: when to stop answering, if prices are chosen from the answers so far.
+
+Law      c > 0 and delta' < delta are fixed before the first answer. A step is paid for by its
+         moment r and its additive delta d:
+         - pure epsilon e:   r = ln((exp((c+1) e) + exp(-c e))/(1 + exp(e))), d = 0
+         - (e, d):           the same r, and d
+         - concentrated rho: r = c (c+1) rho, d = 0
+         An answer is given as long as afterwards, its own price included,
+             sum d <= delta', and
+             sum r <= B, or no rho was spent and sum e <= epsilon,
+         B = c epsilon + ln(delta - delta') - ln k, k = c**c/(1+c)**(1+c)
+Theorem  all answers together are (epsilon, delta)-private, though every mechanism and every price
+         is chosen from the earlier answers, as is the moment to stop
+Proof    Fix two neighbours x, y in either order; every step's promise holds for both orders, so one
+         order is enough. P and Q are the laws of all answers on x and on y.
+
+         1. *Splitting.* If laws p, q have p(S) <= exp(e) q(S) + d and q(S) <= exp(e) p(S) + d for
+         all S, d < 1, then p = (1-d) p' + d p'' and q = (1-d) q' + d q'' with p' <= exp(e) q' and
+         q' <= exp(e) p' (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016). In densities: let
+         f = min(p, exp(e) q) and g = min(q, exp(e) p). Then f <= exp(e) g and g <= exp(e) f, and
+         their masses 1-a and 1-b have a, b <= d. Say a <= b. The pair (min(f, g), g) has the same
+         two properties and its first mass is at most 1-b; both are kept by mixtures, so a mixture
+         of it and (f, g) has the masses (1-b, 1-b), and (1-d)/(1-b) times that is
+         ((1-d) p', (1-d) q'). What is missing of p and q is d p'' and d q''.
+         So step i may be taken to toss a coin, with the same odds on x and on y: with d_i it
+         answers by p'' or q'', else by p' or q'. Seeing the coins too can only help the adversary.
+
+         2. *The coins.* Follow one path of answers whose coins all fell well: P' is the law of
+         paths if they always do, its steps are the p'. A path of P' has in P the density
+         prod(1-d_i), so for every S, with L = sum ln(p'_i/q'_i),
+             P(S) - exp(epsilon) Q(S) <= E'[1 - prod(1-d_i)] + E'[(1 - exp(epsilon - L))_+]
+         (paths with a bad coin are counted in full: their probability is the first term). Since
+         1 - prod(1-d_i) <= sum d_i <= delta' on every path, the first term is at most delta'.
+
+         3. *The moments.* Whatever happened before, E'[exp(c ln(p'_i/q'_i))] <= exp(r_i): the
+         ratio z = p'_i/q'_i lies in [exp(-e), exp(e)] and has mean 1 under q'_i; z**(c+1) is
+         convex, so its mean is greatest if z takes the two ends only, which is randomised response
+         and gives the formula. For concentrated steps p' = p, q' = q, and ln E[z**c] is c times
+         the divergence of order 1 + c, at most c (1+c) rho. So exp(c L_t - sum r_i) is a
+         supermartingale under P' with mean at most 1, also at the (random) end.
+
+         4. *The end.* On paths that end with no rho and sum e_i <= epsilon, L <= epsilon and
+         (1 - exp(epsilon - L))_+ = 0. On the others sum r_i <= B. For every real y,
+         (1 - exp(-y))_+ <= k exp(c y): at y > 0 the ratio of the left to exp(c y) is greatest where
+         exp(y) = (1+c)/c, and is k there. Hence
+             E'[(1 - exp(epsilon - L))_+] <= k exp(-c epsilon) E'[exp(c L); sum r <= B]
+                                          <= k exp(-c epsilon) exp(B) = delta - delta'
+         by step 3. Together with step 2: delta. Interaction without end: the bound holds for every
+         event that a finite number of answers decides, hence for all limits of such events.  []
+Theorem  (budgets that change) if epsilon and delta are changed along the way, even because of the
+         answers, while c and delta' stay, the whole is (epsilon, delta)-private for the greatest of
+         each that any path may come to: B grows with both, so every path ends within their limits
+Theorem  (odometer) with probability 1 - delta under P, no coin falls badly and at every time
+         L <= e_t, where e_t is sum e (if no rho was spent) or (sum r + ln(1/(delta - delta')))/c,
+         whichever is less. By Ville's inequality for the supermartingale of step 3; sum e bounds L
+         on every path
+Not so   - "Compose the privacy loss distributions of the answers so far, stop before their delta
+         exceeds the budget" is *not* private: an adversary pays with an additive delta after a
+         harmless answer and with epsilon after a telling one, and has nearly 3/2 delta from
+         two steps.
+         - delta' must be fixed beforehand for the same reason. If a path may choose how to divide
+         delta between sum d and the moments, harmless paths take all of it as sum d while telling
+         paths take all of it as moments, and the sum comes near 2 delta. So the basic branch, too,
+         has delta' only and not delta: its paths are the harmless ones.
+         - c must be fixed beforehand: step 4 would need a share of delta for each order that a
+         path may come to choose
+Differs  r is rounded up to a multiple of 2**-64 (correctly: the least one that is not below), and B
+         down, so sums are exact and short, and a recorded price can be computed again and compared
+         Not here: the filter of Gaussian privacy (answer while sum mu_i**2 <= mu**2), which is
+         tighter for accounts of Gaussian answers alone. It needs each step dominated by a pair of
+         continuous Gaussians; of discrete Gaussian noise only the concentrated promise is proved,
+         and `MomentFilter.price` is where another price would enter
+Source   Feldman, Zrnic 2021 and Whitehouse, Ramdas, Rogers, Wu 2023 (filters and odometers);
+         Canonne, Kamath, Steinke 2020, Proposition 12 (the inequality of step 4)
+Checked  tests/privacy/test_filter.py: the worst adaptive adversary, by backward induction, stays
+         within delta, and finds every mutant
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb
+
+from lastbit.errors import (
+    IncompatibleGuarantees,
+    InvalidParameter,
+    PrecisionExhausted,
+    Undecidable,
+)
+from lastbit.exact import (
+    Number,
+    arb_of,
+    ends,
+    nonnegative,
+    positive,
+    probability,
+    refine,
+    working_precision,
+)
+from lastbit.privacy.guarantees import (
+    AS_DECLARED,
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    Neighbours,
+    ProbabilisticDP,
+    PureDP,
+    check_neighbours,
+)
+
+PLACES = 64
+"""Moments are multiples of 2**-64."""
+
+SHARE_KEPT = Fraction(1, 10)
+"""The part of delta that is kept for additive deltas, where nothing else is said."""
+
+_DIGITS = 3
+_MOST_DIGITS = 12
+_EXTREME = Fraction(10**12)
+_PRECISION = 192
+_MOST_PRECISION = _PRECISION << 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentCost:
+    """What one answer costs under a filter, or several together: exact sums.
+
+    >>> (MomentCost(epsilon=Fraction(1, 3)) * 2 + MomentCost(rho=Fraction(1))).epsilon
+    Fraction(2, 3)
+    """
+
+    moment: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if min(self.moment, self.epsilon, self.delta, self.rho) < 0:
+            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
+
+    def __add__(self, other: MomentCost) -> MomentCost:
+        return MomentCost(
+            moment=self.moment + other.moment,
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            rho=self.rho + other.rho,
+        )
+
+    def __mul__(self, times: int) -> MomentCost:
+        return MomentCost(
+            moment=self.moment * times,
+            epsilon=self.epsilon * times,
+            delta=self.delta * times,
+            rho=self.rho * times,
+        )
+
+    __rmul__ = __mul__
+
+    def to_json(self) -> dict[str, str]:
+        """Exact fractions as text."""
+        return {f.name: str(getattr(self, f.name)) for f in fields(self)}
+
+
+NOTHING_SPENT = MomentCost()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentFilter:
+    """A budget of (epsilon, delta) for answers whose prices are chosen along the way.
+
+    `order` is c of the theorem, `delta_kept` is delta'. `moment_filter` chooses both.
+
+    >>> kept = moment_filter("5.1", "1e-6")
+    >>> kept.answers_left(NOTHING_SPENT, kept.price(epsilon="0.1"))
+    100
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    order: Fraction
+    delta_kept: Fraction
+    neighbours: Neighbours = field(default=AS_DECLARED)
+
+    def __post_init__(self) -> None:
+        epsilon, delta = _budget(self.epsilon, self.delta)
+        kept = probability(self.delta_kept, "delta_kept", one=False, remedy="pass delta/10")
+        if kept >= delta:
+            raise InvalidParameter(
+                "delta_kept", problem="is not below delta", remedy="pass delta/10, or 0"
+            )
+        check_neighbours(self.neighbours)
+        for name, value in (
+            ("epsilon", epsilon),
+            ("delta", delta),
+            ("delta_kept", kept),
+            ("order", _order(self.order)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def limit(self) -> Fraction:
+        """B of the theorem, rounded down; not above 0 if nothing can be paid by moments."""
+        return _limit(self.epsilon, self.delta - self.delta_kept, self.order)
+
+    def price(self, *, epsilon: Number = 0, delta: Number = 0, rho: Number = 0) -> MomentCost:
+        """What an answer costs that is (epsilon, delta)-private and rho-concentrated in its parts.
+
+        >>> moment_filter(3, "1e-6").price(rho="1/200").moment
+        Fraction(718301, 2000000)
+        """
+        loss = nonnegative(epsilon, "epsilon")
+        density = nonnegative(rho, "rho")
+        for name, value in (("epsilon", loss), ("rho", density)):
+            if value >= _EXTREME:
+                raise InvalidParameter(name, problem="is beyond 10**12", remedy="ask for less")
+        return MomentCost(
+            moment=_response_moment(loss, self.order) + self.order * (self.order + 1) * density,
+            epsilon=loss,
+            delta=probability(delta, "delta", remedy="pass, say, 1e-9"),
+            rho=density,
+        )
+
+    def price_of(self, guarantee: Guarantee) -> MomentCost:
+        """The price of what a guarantee promises.
+
+        >>> moment_filter(3, "1e-6").price_of(PureDP("0.1")).epsilon
+        Fraction(1, 10)
+        """
+        if getattr(guarantee, "neighbours", self.neighbours) != self.neighbours:
+            raise IncompatibleGuarantees(
+                f"the filter is about {self.neighbours}, the guarantee about "
+                f"{guarantee.neighbours}; state both for the same neighbours"
+            )
+        match guarantee:
+            case PureDP(epsilon=Fraction() as epsilon):
+                return self.price(epsilon=epsilon)
+            case (ApproxDP() | ProbabilisticDP()) as both if isinstance(both.epsilon, Fraction):
+                return self.price(epsilon=both.epsilon, delta=both.delta)
+            case ZCDP(rho=Fraction() as rho):
+                return self.price(rho=rho)
+        raise IncompatibleGuarantees(
+            f"{type(guarantee).__name__} has no price here; pass a PureDP, ApproxDP or ZCDP "
+            "with finite parameters"
+        )
+
+    def within(self, spent: MomentCost) -> bool:
+        """Whether this may be spent in all; exact."""
+        return spent.delta <= self.delta_kept and (
+            spent.moment <= self.limit or (not spent.rho and spent.epsilon <= self.epsilon)
+        )
+
+    def allows(self, spent: MomentCost, price: MomentCost) -> bool:
+        """Whether an answer of this price may be given after what was spent."""
+        return self.within(spent + price)
+
+    def answers_left(self, spent: MomentCost, price: MomentCost) -> int | None:
+        """How many answers of this price still fit; None if it is no price, and any number does.
+
+        Every condition of `within` is a straight line in the number of answers.
+        """
+        if price == NOTHING_SPENT:
+            return None
+        if not self.within(spent):
+            return 0
+        ways = [_most(spent.moment, price.moment, self.limit)]
+        if not spent.rho and not price.rho:
+            ways.append(_most(spent.epsilon, price.epsilon, self.epsilon))
+        room = None if None in ways else max(way for way in ways if way is not None)
+        kept = _most(spent.delta, price.delta, self.delta_kept)
+        return min((most for most in (room, kept) if most is not None), default=None)
+
+    def left(self, spent: MomentCost) -> MomentCost:
+        """The most that a single further answer may cost, for each way to pay by itself.
+
+        `epsilon` is what a pure answer may cost, a decimal of 6 digits rounded down unless plain
+        sums leave more; `rho` is exact; `delta` is what is left of delta_kept.
+
+        >>> kept = moment_filter("5.1", "1e-6")
+        >>> float(kept.left(90 * kept.price(epsilon="0.1")).epsilon)
+        0.388202
+        """
+        room = max(self.limit - spent.moment, Fraction(0))
+        if not self.within(spent):
+            return NOTHING_SPENT
+        plain = Fraction(0) if spent.rho else max(self.epsilon - spent.epsilon, Fraction(0))
+        return MomentCost(
+            moment=room,
+            epsilon=max(_epsilon_below(room, self.order), plain),
+            delta=self.delta_kept - spent.delta,
+            rho=room / (self.order * (self.order + 1)),
+        )
+
+    def epsilon_spent(self, spent: MomentCost) -> Fraction:
+        """The least epsilon of a filter, else like this one, that allows what was spent.
+
+        For people: what was spent is within this filter iff this is not above its epsilon. It
+        promises nothing by itself, for nobody fixed it beforehand; `odometer` does.
+
+        >>> kept = moment_filter("5.1", "1e-6")
+        >>> float(kept.epsilon_spent(100 * kept.price(epsilon="0.1")))
+        5.099...
+        """
+        with working_precision(_PRECISION):
+            ball = arb_of(_ceiling(spent.moment)) + _log_factor(self.order)
+            ball -= arb_of(self.delta - self.delta_kept).log()
+            loss = max(_ceiling(ends(ball / arb_of(self.order))[1]), Fraction(0))
+        return loss if spent.rho else min(loss, spent.epsilon)
+
+    def odometer(self, spent: MomentCost) -> Fraction:
+        """A loss that was not exceeded at any time so far, but with probability delta.
+
+        >>> kept = moment_filter("5.1", "1e-6")
+        >>> float(kept.odometer(100 * kept.price(epsilon="0.1")))
+        5.63...
+        """
+        with working_precision(_PRECISION):
+            ball = arb_of(spent.moment) - arb_of(self.delta - self.delta_kept).log()
+            loss = _ceiling(ends(ball / arb_of(self.order))[1])
+        return loss if spent.rho else min(loss, spent.epsilon)
+
+
+def moment_filter(
+    epsilon: Number,
+    delta: Number,
+    *,
+    delta_kept: Number | None = None,
+    order: Number | None = None,
+    neighbours: Neighbours = AS_DECLARED,
+) -> MomentFilter:
+    """The filter of a budget; its order lets the most through if single prices are small.
+
+    A tenth of delta is kept for additive deltas unless `delta_kept` says otherwise. Order and
+    share are functions of the budget alone, never of what is asked.
+
+    >>> moment_filter("5.1", "1e-6").order, moment_filter(1, "1e-9").order
+    (Fraction(101, 20), Fraction(341, 10))
+    """
+    loss, level = _budget(epsilon, delta)
+    kept = level * SHARE_KEPT if delta_kept is None else probability(delta_kept, "delta_kept")
+    if order is None and kept < level:
+        order = best_order(loss, level - kept)
+    return MomentFilter(
+        epsilon=loss,
+        delta=level,
+        order=_order(1 if order is None else order),
+        delta_kept=kept,
+        neighbours=neighbours,
+    )
+
+
+@lru_cache(maxsize=64)
+def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The order at which the most small answers fit, as a decimal of 3 digits.
+
+    Theorem  the moment of a small epsilon is about c(c+1) epsilon**2/2, so the number of answers
+             grows with f(c)/(c(c+1)), f the limit B. The sign of its derivative is that of
+             h = f' c(c+1) - f (2c+1), and h' = -1 - 2f. Where f <= 0, h > 0; from there on f > 0
+             and h falls: h has one root, and it is the maximum. Any order gives a sound filter
+    Differs  by bisection in Decimals, whose logarithms are rounded correctly: the same order on
+             every machine
+    """
+    with localcontext(Context(prec=40)):
+        loss, level = _decimal(epsilon), _decimal(delta).ln()
+
+        def rises(c: Decimal) -> bool:
+            log_k = c * c.ln() - (1 + c) * (1 + c).ln()
+            limit = c * loss + level - log_k
+            return (loss + (1 + 1 / c).ln()) * c * (c + 1) > limit * (2 * c + 1)
+
+        low, high = Decimal(10) ** -15, Decimal(10) ** 15
+        for _ in range(32):  # in the logarithm: a ratio of 10**30 becomes less than 1 + 10**-7
+            middle = (low * high).sqrt()
+            low, high = (middle, high) if rises(middle) else (low, middle)
+        short = Context(prec=_DIGITS, rounding=ROUND_HALF_EVEN).plus(high)
+    return min(max(Fraction(short), 1 / _EXTREME), _EXTREME)
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def _budget(epsilon: object, delta: object) -> tuple[Fraction, Fraction]:
+    loss = positive(epsilon, "epsilon")
+    if loss >= _EXTREME:
+        raise InvalidParameter("epsilon", problem="is beyond 10**12", remedy="pass a smaller one")
+    level = probability(delta, "delta", one=False, remedy="pass, say, 1e-6")
+    if level == 0:
+        raise InvalidParameter(
+            "delta",
+            problem="is 0, and only plain sums hold without a delta",
+            remedy="pass, say, 1e-6, or add up the epsilons",
+        )
+    return loss, level
+
+
+def _order(value: object) -> Fraction:
+    """Of few digits: it is written down with every account, and multiplies every rho."""
+    order = positive(value, "order")
+    longest = 10**_MOST_DIGITS
+    if order.numerator > longest or order.denominator > longest:
+        raise InvalidParameter(
+            "order", problem="has more than 12 digits", remedy="round it to 3 digits; all are sound"
+        )
+    return order
+
+
+def _most(spent: Fraction, price: Fraction, limit: Fraction) -> int | None:
+    """The greatest n >= 0 with spent + n price <= limit, 0 if there is none; None: all of them."""
+    if spent > limit:
+        return 0
+    return None if price == 0 else int((limit - spent) / price)
+
+
+def _epsilon_below(room: Fraction, order: Fraction) -> Fraction:
+    """About the largest epsilon whose moment is within the room: 6 digits, rounded down.
+
+    The moment is above c epsilon - ln 2, so the largest is below (room + 1)/c.
+    """
+    most = (room + 1) / order
+    unit = Fraction(10) ** (len(str(int(most))) - 6)
+    while unit * 10**5 > most:
+        unit /= 10
+    low, high = 0, int(most / unit) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = _response_moment(middle * unit, order) <= room
+        low, high = (middle, high) if fits else (low, middle)
+    return low * unit
+
+
+# -- the two numbers that are not rational --
+
+
+@lru_cache(maxsize=1024)
+def _response_moment(epsilon: Fraction, order: Fraction) -> Fraction:
+    """The moment of randomised response, rounded up to the grid.
+
+    Theorem  ln M = c e + ln(1 + exp(-(2c+1) e)) - ln(1 + exp(-e)), above 0 and below c e. It is
+             never on the grid: exp((c+1)e) + exp(-c e) = exp(r) + exp(r+e) for a rational r is
+             impossible by Lindemann and Weierstrass, as the exponents differ. So more precision
+             always decides to which side it rounds
+    """
+    if epsilon == 0:
+        return Fraction(0)
+    most = _ceiling(order * epsilon)
+    unit = Fraction(1, 1 << PLACES)
+
+    def rounded(precision: int) -> Fraction:
+        with working_precision(precision):
+            large = (-arb_of((2 * order + 1) * epsilon)).exp()
+            small = (-arb_of(epsilon)).exp()
+            low, high = ends(arb_of(order * epsilon) + large.log1p() - small.log1p())
+        above = min(_ceiling(high), most)
+        if max(_ceiling(low), unit) < above:
+            raise Undecidable("a moment")
+        return above
+
+    try:
+        return refine(rounded, start=_PRECISION, limit=_MOST_PRECISION)
+    except PrecisionExhausted:
+        return most  # a price that is too high is a price
+
+
+@lru_cache(maxsize=256)
+def _limit(epsilon: Fraction, level: Fraction, order: Fraction) -> Fraction:
+    """B = c epsilon + ln(level) - ln k, rounded down to the grid."""
+
+    def rounded(precision: int) -> Fraction:
+        with working_precision(precision):
+            ball = arb_of(order * epsilon) + arb_of(level).log() - _log_factor(order)
+            low, high = ends(ball)
+        if _floor(low) != _floor(high) and precision < _MOST_PRECISION:
+            raise Undecidable("a limit")
+        return _floor(low)  # on the grid exactly, as for level = 1/4 and c = 1: one step too low
+
+    return refine(rounded, start=_PRECISION, limit=_MOST_PRECISION)
+
+
+def _log_factor(order: Fraction) -> arb:
+    """The logarithm of k = c**c/(1+c)**(1+c)."""
+    c = arb_of(order)
+    return c * c.log() - (1 + c) * (1 + c).log()
+
+
+def _ceiling(number: Fraction) -> Fraction:
+    return Fraction(-((-number.numerator << PLACES) // number.denominator), 1 << PLACES)
+
+
+def _floor(number: Fraction) -> Fraction:
+    return Fraction((number.numerator << PLACES) // number.denominator, 1 << PLACES)
