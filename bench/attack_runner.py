@@ -48,7 +48,7 @@ def tried(attack: Attack, target: Target | SumTarget) -> dict[str, object]:
         verdict = run(attack.name, target, samples=samples_for(attack, target)).to_dict()
     except Exception as failure:  # whatever a peer does must not stop the others
         return {"target": target.name, "reason": type(failure).__name__}
-    # a rational of forty digits helps nobody
+    # a rational of forty digits is no help
     verdict["claimed"] = None if verdict["claimed"] is None else float(target.claimed)
     return verdict
 

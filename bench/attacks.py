@@ -2,7 +2,7 @@
 
     python bench/attacks.py              run all, save bench/results/attacks.json, write the page
     python bench/attacks.py --no-peers   numpy and lastbit only; nothing is saved
-    python bench/attacks.py --page       only write the tables of docs/attacks.md anew
+    python bench/attacks.py --page       only write the tables of docs/attacks.md
 
 A library that cannot be installed or run is named with the reason; no figure of an earlier run
 stands in for it.
@@ -214,7 +214,7 @@ def main() -> None:
     """Run, show, save and write the page, or only write the page."""
     parser = argparse.ArgumentParser(description="Try every attack on every target.")
     parser.add_argument("--no-peers", action="store_true", help="numpy and lastbit; nothing saved")
-    parser.add_argument("--page", action="store_true", help="only write docs/attacks.md anew")
+    parser.add_argument("--page", action="store_true", help="only write docs/attacks.md")
     options = parser.parse_args()
     console = Console(highlight=False)
     if not options.page:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
+from typing import Any, cast
 
 _NOW = MappingProxyType(
     {
@@ -32,13 +32,16 @@ _NOW = MappingProxyType(
 )
 
 
-class Moved(MetaPathFinder, Loader):
-    """Finds a module of 0.1 under its old name: the very module, not a copy."""
+class Moved:
+    """Finds a module of 0.1 under its old name: the very module, not a copy.
+
+    A finder and a loader by what it can do: their base classes would load half of importlib.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in _NOW else None
+        return ModuleSpec(fullname, cast(Any, self)) if fullname in _NOW else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(_NOW[spec.name])
@@ -46,6 +49,6 @@ class Moved(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        spec = module.__spec__
+        spec: Any = module.__spec__
         if spec is not None and spec.loader is self:  # importing has put the old name's there
             module.__spec__ = spec.loader_state

@@ -154,3 +154,12 @@ def test_the_law_of_a_spread():
     assert Spread(law="gaussian", scale=Fraction(2)).cost({0: Fraction(1)}) == (lb.ZCDP("1/8"),)
     assert Spread(law="laplace", scale=Fraction(2)).cost({0: Fraction(0)}) == ()
     assert Spread(law="unknown", scale=Fraction(2)).cost({0: Fraction(1)}) is None
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4)])
+def test_old_normals_are_tracked_in_every_number_of_dimensions(shape):
+    """Three lengths are no `out`: the draw was taken for a coin, and a sum with it for a leak."""
+    generator = np.random.RandomState()
+    audit = audit_program(lambda data: len(data) + generator.randn(*shape), [1, 2, 3])
+    assert audit.clean
+    assert audit.costliest == (lb.ZCDP(Fraction(int(np.prod(shape)), 2)),)

@@ -16,7 +16,7 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-LONG = {"README.md", "docs/theory/rounding.md"} | {
+LONG = {"docs/theory/rounding.md"} | {
     f"docs/{page}.md"
     for page in ("audit", "data-card", "figures", "ledger", "tutorial-tables", "verify")
 }

@@ -25,7 +25,7 @@ def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path):
     for content, problem in (
         (b"", "is empty; if a new one is meant"),
         (b"name,salary\n" + CANARY.encode() * 300, "not even a database"),
-        (b"SQLite format 3\0" + b"\xff" * 5000, "is (damaged|no ledger)"),
+        (b"SQLite format 3\0" + b"\xff" * 5000, "is (damaged|not a ledger)"),
     ):
         path.write_bytes(content)
         for door in (Ledger.open, Ledger.existing):
@@ -41,7 +41,7 @@ def test_another_database_is_refused_and_left_as_it_is(tmp_path):
         connection.execute(f"CREATE TABLE people (name TEXT DEFAULT '{CANARY}')")
         connection.commit()
     whole = path.read_bytes()
-    with pytest.raises(LedgerDamaged, match="is a database, but no ledger") as caught:
+    with pytest.raises(LedgerDamaged, match="is a database, but not a ledger") as caught:
         Ledger.open(path)
     assert CANARY not in str(caught.value)
     assert path.read_bytes() == whole

@@ -214,8 +214,9 @@ def canary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) 
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    for using in (vars(plan)["measures_of"], query.measured_of):  # a thousand are no other case
-        monkeypatch.setitem(using.__globals__, "_CANDIDATES", 96)
+    # of a quantile, on both sides: a thousand are no other case
+    monkeypatch.setitem(vars(plan)["measures_of"].__globals__, "_CANDIDATES", 96)
+    monkeypatch.setattr(query, "_CANDIDATES", 96)
     caplog.set_level(logging.DEBUG)
     write_csv(tmp_path / "visits.csv")
     write_card(tmp_path)

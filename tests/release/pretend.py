@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
 from typing import Any
@@ -14,6 +14,7 @@ from lastbit.mechanisms import lattice
 from lastbit.release import release
 from lastbit.sampling.deterministic import Seeded
 from lastbit.sampling.draw import drawn_with
+from lastbit.tables import Aggregates
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, GroupKey, Query
@@ -51,14 +52,17 @@ def query_of(*parts: Aggregate, keys: Any = (), **values: Any) -> Query:
     return Query(table="visits", aggregates=parts, keys=named, **values)
 
 
-@dataclass
-class RawNumbers:
+class RawNumbers(Aggregates):
     """What a backend gives."""
 
-    keys: list[Any]
-    entries: dict[str, list[int]] = field(default_factory=dict)
-    bins: dict[str, list[list[int]]] = field(default_factory=dict)
-    units: list[int] | None = None
+    def __init__(
+        self,
+        keys: Sequence[Any],
+        entries: dict[str, list[int]] | None = None,
+        bins: dict[str, list[list[int]]] | None = None,
+        units: list[int] | None = None,
+    ) -> None:
+        super().__init__(keys=keys, entries=entries or {}, bins=bins or {}, units=units or [])
 
 
 class Engine:

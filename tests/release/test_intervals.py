@@ -161,7 +161,7 @@ def test_intervals_cover(
     for measure in plan.measures:
         centred = [v - int(measure.centre) for v in values]
         if measure.kind == "bins":
-            raw.bins[measure.name] = [bins] * groups
+            raw.bins[measure.name] = [bins] * groups  # type: ignore[index]
         else:
             entry = {
                 "rows": len(values),
@@ -169,7 +169,7 @@ def test_intervals_cover(
                 "values": sum(centred),
                 "squares": sum(v * v for v in centred),
             }
-            raw.entries[measure.name] = [entry[measure.kind]] * groups
+            raw.entries[measure.name] = [entry[measure.kind]] * groups  # type: ignore[index]
     mean = sum(values) / len(values)
     variance = sum((v - mean) ** 2 for v in values) / len(values)
     truth = {

@@ -3,9 +3,18 @@
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
-from lastbit.report.charts import Bars, Panel, Series, Stems, Zone, clean, picture
+from lastbit.report.charts import (
+    Bars,
+    Panel,
+    Series,
+    Stems,
+    Zone,
+    clean,
+    picture,
+    ticks_above,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -47,6 +56,15 @@ def test_a_bar_is_as_tall_as_its_share_of_the_scale():
     assert heights == [75.0, 37.5]
     heights = [float(e.get("height", "")) for e in marks_of(text, "second", "rect")]
     assert heights == [150.0, 15.0]
+
+
+@given(st.floats(1e-9, 1e9), st.sampled_from([3, 5]))
+@example(0.2664, 3)
+@example(0.4621, 3)
+def test_the_axis_reaches_above_the_tallest_mark(largest, most):
+    ticks = ticks_above(largest, most=most)
+    assert ticks[-1][0] > largest
+    assert len(ticks) <= most + 2
 
 
 def test_an_empty_bar_is_not_drawn():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from lastbit.errors import InvalidParameter
-from lastbit.verify.error_bounds.derivation import derivation_from_json, steps_to_json
 from lastbit.verify.error_bounds.formats import BINARY32
+from lastbit.verify.error_bounds.rules import derivation_from_json, steps_to_json
 from lastbit.verify.error_bounds.semantics import analyse
 from lastbit.verify.language.expressions import expression_to_json
 from lastbit.verify.tracing.trace import trace

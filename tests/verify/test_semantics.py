@@ -12,8 +12,8 @@ from lastbit.checker.error_bound import check_error_bound
 from lastbit.errors import InvalidParameter, LastbitError, NoBound, WrongType
 from lastbit.exact.ball import Ball
 from lastbit.verify.error_bounds import rules
-from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY16, BINARY32, BINARY64, Binary, Fixed
+from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.error_bounds.semantics import analyse, error_certificate
 from lastbit.verify.language.evaluation import float_value, machine_value, real_value
 from lastbit.verify.language.expressions import (

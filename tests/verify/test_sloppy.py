@@ -91,7 +91,7 @@ def test_the_command_line_writes_no_certificate(module, name, tmp_path):
 
 def unscreened(function: types.FunctionType) -> Screened:
     """What a screen that refuses nothing would find."""
-    found = Screened({function: []}, set(), set())
+    found = Screened({function: {}}, set(), set())
     todo = [function.__code__]
     while todo:
         found.codes.add(todo[-1])

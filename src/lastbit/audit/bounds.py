@@ -85,7 +85,7 @@ def delta_lower(
     >>> delta_lower(500, 1000, 0, 1000, epsilon=1) > 0.35
     True
     """
-    loss = claimed_epsilon(epsilon, "epsilon")
+    loss = nonnegative(epsilon, "epsilon")
     low, high = _ends(hits, trials, other_hits, other_trials, error)
     if low <= high:  # also keeps e**epsilon from being formed where it cannot matter
         return 0.0
@@ -116,11 +116,6 @@ def _ends(
 def error_rate(error: Number) -> Fraction:
     """The rate of false accusations, strictly between 0 and 1."""
     return probability(error, "error", zero=False, one=False, remedy='pass, say, "1e-6"')
-
-
-def claimed_epsilon(epsilon: Number, name: str) -> Fraction:
-    """A claim; one below 0 would be refuted by every mechanism."""
-    return nonnegative(epsilon, name)
 
 
 def exceeds(epsilon_lower: float, claimed: Fraction) -> bool:

@@ -30,9 +30,8 @@ def main(paths: list[str]) -> int:
             status = 2
             continue
         problem = problem_of(found) if isinstance(found, dict) else "it is not a JSON object"
-        sys.stdout.write(
-            f"{path}: {'accepted' if problem is None else f'REFUSED: {problem}'}" + "\n"
-        )
+        verdict = "accepted" if problem is None else f"REFUSED: {problem}"
+        sys.stdout.write(f"{path}: {verdict}\n")
         status = max(status, 0 if problem is None else 1)
     return status
 

@@ -82,11 +82,6 @@ def notes_of(plan: Json) -> list[str]:
     return notes + ([_QUANTILES] if functions & {"quantile", "min", "max"} else [])
 
 
-def bin_name(name: str, low: Fraction, high: Fraction, *, last: bool) -> str:
-    """How the column of a bin is called: the last one is closed."""
-    return f"{name} [{plain(low)}, {plain(high)}{']' if last else ')'}"
-
-
 def named(name: str) -> str:
     r"""A name as it stands in a sentence: a plain word as it is, any other quoted and escaped.
 
@@ -140,9 +135,7 @@ def check_answer(record: Json, certificate: Json) -> None:
     require(to_this, "the answer is to another question")
     _check_words(record, plan, recorded=body["ledger"] is not None)
     if record["entry"] is not None:  # a record as a ledger holds it names no entry yet
-        require(
-            body["ledger"] is not None, "an entry is named, and the certificate knows no ledger"
-        )
+        require(body["ledger"] is not None, "an entry is named, and the certificate has no ledger")
         match record["entry"]:
             # an opening, a budget and a charge come first: no answer is before the third entry
             case {"hash": str(text), "sequence": int(place), **rest} if (
@@ -190,7 +183,8 @@ def _check_columns(columns: Any, question: Question) -> None:
             continue
         for place, (low, high) in enumerate(pairwise(part.edges)):
             edges = [str(low), str(high)]
-            called = bin_name(part.name, low, high, last=place == len(part.edges) - 2)
+            end = "]" if place == len(part.edges) - 2 else ")"  # the last bin is closed
+            called = f"{part.name} [{plain(low)}, {plain(high)}{end}"
             expected.append({**told, "name": called, "aggregate": part.name, "bin": edges})
     require(same(columns, expected), "columns are other ones")
     names = {column["name"].lower() for column in columns}

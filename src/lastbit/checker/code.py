@@ -132,7 +132,7 @@ def _check_same(record: Record, function: types.FunctionType) -> None:
 
 def _check_machine(stated: Any, libraries: set[str]) -> None:
     found = {
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "python": _python(),
         "platform": f"{platform.system()} {platform.machine()}",
         "libc": " ".join(platform.libc_ver()),
     }
@@ -141,6 +141,10 @@ def _check_machine(stated: Any, libraries: set[str]) -> None:
     for name in sorted({*found, *stated}):
         here, there = found.get(name, "none"), stated.get(name, "none")
         require(here == there, f"it is about {name} {there}, and here is {here}; {_AGAIN}")
+
+
+def _python() -> str:
+    return f"{platform.python_implementation()} {platform.python_version()}"
 
 
 def _name(function: types.FunctionType) -> str:
@@ -190,8 +194,14 @@ def running_code(function: Any) -> dict[str, str]:
         if id(one) in passed:
             continue
         passed.add(id(one))
+        match one:
+            case functools.partial():
+                todo.extend([one.func, *one.args, *one.keywords.values()])
+            case types.MethodType():
+                todo.append(one.__func__)
+            case _ if isinstance(one, type(functools.cache(len))):
+                todo.append(one.__wrapped__)
         if type(one) is not types.FunctionType:
-            todo.extend(_wrapped_in(one))
             continue
         closed = [c.cell_contents for c in one.__closure__ or () if c != types.CellType()]
         held = [*closed, *(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values()]
@@ -214,17 +224,7 @@ def running_code(function: Any) -> dict[str, str]:
             todo.append(value)
             if isinstance(value, types.ModuleType):
                 todo.extend(vars(value)[part] for part in names & set(vars(value)))
-    whole = json.dumps(sorted(found.values()))
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return {"functions": _sha(whole), "python": python}
-
-
-def _wrapped_in(value: Any) -> list[Any]:
-    if isinstance(value, functools.partial):
-        return [value.func, *value.args, *value.keywords.values()]
-    if isinstance(value, types.MethodType):
-        return [value.__func__]
-    return [value.__wrapped__] if isinstance(value, type(functools.cache(len))) else []
+    return {"functions": _sha(json.dumps(sorted(found.values()))), "python": _python()}
 
 
 def _is_of_library(function: types.FunctionType) -> bool:
@@ -431,9 +431,9 @@ def _made_inside(code: types.CodeType) -> set[str]:
 
 
 def _constant_text(value: Any) -> str | None:
+    numpy = sys.modules.get("numpy")
     if value is None or value is True or value is False:
         return str(value)
-    numpy = sys.modules.get("numpy")
     if numpy is not None and type(value) is numpy.float64:
         return f"numpy.float64 {float(value).hex()}"
     if type(value) is float:
@@ -442,11 +442,8 @@ def _constant_text(value: Any) -> str | None:
         return f"{type(value).__name__} {value}"
     if type(value) is str:
         return f"str {value!a}"
-    if type(value) is tuple:
-        parts = [_constant_text(part) for part in value]
-        if all(part is not None for part in parts):
-            return f"({', '.join(str(part) for part in parts)})"
-    return None
+    parts = [_constant_text(part) for part in value] if type(value) is tuple else [None]
+    return None if None in parts else f"({', '.join(map(str, parts))})"
 
 
 def _known_text(value: Any) -> str | None:

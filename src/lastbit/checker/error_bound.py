@@ -114,17 +114,6 @@ def box_of(written: Any) -> Box:
     return {name: interval_of(ends) for name, ends in written.items()}
 
 
-def ulps_of(written: Any, form: NumberFormat) -> dict[str, Fraction]:
-    """How far ln, exp and sqrt may be off."""
-    ulps = {name: number(text) for name, text in written.items()}
-    require(set(ulps) == {"exp", "ln", "sqrt"}, "the library's ulps are incomplete")
-    most = Fraction(2**20) if form.fixed else Fraction(2) ** (form.bits - 2)
-    require(
-        all(Fraction(1, 2) <= u <= most for u in ulps.values()), "the library's ulps are absurd"
-    )
-    return ulps
-
-
 @dataclass(frozen=True)
 class Proved:
     """What holds of a step, and the bound on its own rounding."""
@@ -135,56 +124,56 @@ class Proved:
     rounding: Fraction = Fraction(0)
 
 
-def derived(  # one rule a case: long, but flat
+def derived(
     row: list[Any], below: list[Proved], form: NumberFormat, ulps: Mapping[str, Fraction]
 ) -> Proved:
     """What the premises prove of a step of the expression."""
-    rule, a = row[0], below[0] if below else None
+    rule = row[0]
     if rule == "CONST":
         value = number(row[1])
         near = form.nearest(value)
         return Proved((value,) * 2, (near,) * 2, abs(near - value), abs(near - value))
-    assert a is not None
-    if rule in ("ADD", "SUB"):
-        b = below[1]
-        if rule == "SUB":
-            b = Proved(minus(b.real), minus(b.computed), b.error)
-        exact = plus(a.computed, b.computed)
-        lost = Fraction(0) if exact_sum(a.computed, b.computed, form) else form.half(exact)
-        return rounded(plus(a.real, b.real), exact, a.error + b.error, lost, form)
-    if rule == "MUL":
-        b = below[1]
-        same = row[1] == row[2]
-        real, exact = (
-            each(lambda s: s * s, size(x)) if same else times(x, y)
-            for x, y in ((a.real, b.real), (a.computed, b.computed))
-        )
-        # a'b' - ab = b'(a' - a) + a(b' - b) = b(a' - a) + a'(b' - b)
-        carried = min(
-            size(b.computed)[1] * a.error + size(a.real)[1] * b.error,
-            size(b.real)[1] * a.error + size(a.computed)[1] * b.error,
-        )
-        return rounded(real, exact, carried, scaled(exact, (a.computed, b.computed), form), form)
-    if rule == "DIV":
-        b = below[1]
-        turned = inverse(b.computed)
-        real, exact = times(a.real, inverse(b.real)), times(a.computed, turned)
-        # a'/b' - a/b = ((a' - a) - (a/b)(b' - b)) / b'
-        carried = (a.error + size(real)[1] * b.error) / size(b.computed)[0]
-        return rounded(real, exact, carried, scaled(exact, (turned,), form), form)
-    if rule in ("LN", "EXP", "SQRT"):
-        return library(rule, a, form, ulps)
-    if rule == "NEG":
-        return Proved(minus(a.real), minus(a.computed), a.error)
-    if rule == "ABS":
-        return Proved(size(a.real), size(a.computed), a.error)
-    if rule == "SGN":
-        real, exact = (each(lambda e: (e > 0) - (e < 0), x) for x in (a.real, a.computed))
-        return Proved(real, exact, hull_distance(real, exact) if a.error else Fraction(0))
-    if rule == "CLAMP":
-        return clamped(row[2:], a, form)
-    if rule == "ROUND":
-        return gridded(number(row[2]), a, form)
+    a = below[0]
+    match rule:
+        case "ADD" | "SUB":
+            b = below[1]
+            if rule == "SUB":
+                b = Proved(minus(b.real), minus(b.computed), b.error)
+            exact = plus(a.computed, b.computed)
+            lost = Fraction(0) if exact_sum(a.computed, b.computed, form) else form.half(exact)
+            return rounded(plus(a.real, b.real), exact, a.error + b.error, lost, form)
+        case "MUL":
+            b = below[1]
+            real, exact = (
+                each(lambda s: s * s, size(x)) if row[1] == row[2] else times(x, y)
+                for x, y in ((a.real, b.real), (a.computed, b.computed))
+            )
+            # a'b' - ab = b'(a' - a) + a(b' - b) = b(a' - a) + a'(b' - b)
+            carried = min(
+                size(b.computed)[1] * a.error + size(a.real)[1] * b.error,
+                size(b.real)[1] * a.error + size(a.computed)[1] * b.error,
+            )
+            lost = scaled(exact, (a.computed, b.computed), form)
+            return rounded(real, exact, carried, lost, form)
+        case "DIV":
+            b, turned = below[1], inverse(below[1].computed)
+            real, exact = times(a.real, inverse(b.real)), times(a.computed, turned)
+            # a'/b' - a/b = ((a' - a) - (a/b)(b' - b)) / b'
+            carried = (a.error + size(real)[1] * b.error) / size(b.computed)[0]
+            return rounded(real, exact, carried, scaled(exact, (turned,), form), form)
+        case "LN" | "EXP" | "SQRT":
+            return library(rule, a, form, ulps)
+        case "NEG":
+            return Proved(minus(a.real), minus(a.computed), a.error)
+        case "ABS":
+            return Proved(size(a.real), size(a.computed), a.error)
+        case "SGN":
+            real, exact = (each(lambda e: (e > 0) - (e < 0), x) for x in (a.real, a.computed))
+            return Proved(real, exact, hull_distance(real, exact) if a.error else Fraction(0))
+        case "CLAMP":
+            return clamped(row[2:], a, form)
+        case "ROUND":
+            return gridded(number(row[2]), a, form)
     raise Rejected("a rule is unknown")
 
 
@@ -334,14 +323,15 @@ class _Proof:
     def __init__(self, claim: Json, body: Json) -> None:
         self.rows = rows_of(claim["expression"])
         self.form: NumberFormat = number_format(claim["format"])
-        self.ulps = ulps_of(claim["ulps"], self.form)
+        self.ulps = {name: number(text) for name, text in claim["ulps"].items()}
+        require(set(self.ulps) == {"exp", "ln", "sqrt"}, "the library's ulps are incomplete")
+        most = Fraction(2**20) if self.form.fixed else power(self.form.bits - 2)
+        fair = all(Fraction(1, 2) <= units <= most for units in self.ulps.values())
+        require(fair, "the library's ulps are absurd")
         names = {row[1] for row in self.rows if row[0] in INPUTS}
         names |= {row[3] for row in self.rows if row[0] == "CASES"}
-        require(all(map(str.isidentifier, names)), "an input has a name that is not a name")
-        self.errors = {
-            name: None if text == "rounded" else number(text)
-            for name, text in claim["errors"].items()
-        }
+        errors = claim["errors"].items()
+        self.errors = {name: None if e == "rounded" else number(e) for name, e in errors}
         require(all(e is None or e >= 0 for e in self.errors.values()), "an error is negative")
         self.boxes = [box_of(box) for box in body["boxes"]]
         for box in (*self.boxes, claim["ranges"], self.errors):

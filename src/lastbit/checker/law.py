@@ -41,9 +41,7 @@ def check_law(claim: Json, body: Json) -> None:
     code = _Code(claim, _LAW)
     require(set(body) == {"laws", "programs"}, "a field is missing, or one too many")
     require(len(body["laws"]) == 2, "there are not two laws")
-    one, two = (
-        _law(code, value, law) for value, law in zip(code.inputs, body["laws"], strict=True)
-    )
+    one, two = (_law(code, x, law) for x, law in zip(code.inputs, body["laws"], strict=True))
     code.check_again()
     _check_direction(code, claim["monotone"], body["programs"])
     pairs = [("forward", r, one[r], two.get(r, Fraction(0))) for r in one]
@@ -148,9 +146,7 @@ class _Code:
 
 def _check_direction(code: _Code, monotone: object, programs: Any) -> None:
     """Where it is called proved: the steps are monotone, and the code gives what they give."""
-    require(
-        monotone in ("proved", "probed"), "it does not say how the code is known to be monotone"
-    )
+    require(monotone in ("proved", "probed"), "it does not say how the code is known monotone")
     require(isinstance(programs, list), "the steps are not a list")
     if monotone == "probed":
         require(not programs, "there are steps that prove nothing")

@@ -139,9 +139,6 @@ def question_of(query: Any) -> Question:
     )
 
 
-# ---------------------------------------------------------------- the parts
-
-
 def _joined(joins: Any) -> frozenset[str]:
     """The names of the public tables that are joined."""
     names = []
@@ -152,9 +149,7 @@ def _joined(joins: Any) -> frozenset[str]:
         require(bool(pairs) and all(len(_list(p)) == 2 for p in pairs), "a join has no condition")
         for _, other in pairs:
             require(isinstance(other, Mapping), "a join compares with no column")
-            require(
-                other.get("table", names[-1]) == names[-1], "a join compares with another table"
-            )
+            require(other.get("table", names[-1]) == names[-1], "a join compares another table")
             require(set(other) - {"table"} == {"column"}, "a join compares with no column")
             _name(other["column"])
     require(len({name.lower() for name in names}) == len(names), "a public table is joined twice")
@@ -205,9 +200,6 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
         level=level,
         edges=edges,
     )
-
-
-# ---------------------------------------------------------------- expressions
 
 
 def _check(expression: Any, tables: frozenset[str]) -> list[str]:
@@ -424,9 +416,6 @@ def rank_moved(level: Fraction, facts: Facts) -> int:
     if not facts.change_one:
         return farther
     return d * facts.total if facts.groups == 1 else 2 * farther
-
-
-# ---------------------------------------------------------------- what an aggregate needs
 
 
 def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:

@@ -68,7 +68,8 @@ class _Proof:
     @property
     def needed(self) -> list[tuple[str, ...]]:
         """The parts that there must be: by kind, measure or aggregate, and role."""
-        summed, units, drawn = set(), set(), []
+        summed: set[str] = set()
+        drawn: list[tuple[str, ...]] = []
         for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
             if part.ranked:
                 roles = ("value", "low", "high") if part.function == "quantile" else ("value",)
@@ -78,7 +79,8 @@ class _Proof:
         if self.facts.groups is None:
             units = {name for name in summed if self.measures[name].kind == "units"}
             drawn.append(("keys", *units))
-        return drawn + [("noise", name) for name in summed - units]
+            summed -= units
+        return drawn + [("noise", name) for name in summed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,9 +271,9 @@ def _appears(scale: Fraction, threshold: int) -> tuple[Fraction, Fraction]:
 
 def _some(chance: Fraction, keys: int) -> Fraction:
     """An upper bound of 1 - (1-p)**c: the least of three, sharp for small and for large p."""
-    bounds = [min(keys * chance, Fraction(1))]
     pairs = Fraction(keys * (keys - 1), 2)
-    bounds.append(keys * chance - pairs * chance**2 + pairs * (keys - 2) / 3 * chance**3)
+    series = keys * chance - pairs * chance**2 + pairs * (keys - 2) / 3 * chance**3
+    bounds = [keys * chance, Fraction(1), series]
     exponent = keys * ln_bounds(1 - chance)[0] if chance < 1 else -_FARTHEST
     if exponent > -_FARTHEST:
         bounds.append(1 - exp_bounds(exponent)[0])

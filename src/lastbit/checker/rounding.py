@@ -49,7 +49,7 @@ from .numbers import (
     require,
     spread,
 )
-from .shape import check_rate, shape, steady
+from .shape import Log, check_rate, shape, steady
 
 _MACHINE = frozenset({"programs", "format", "ulps", "uniform", "cell", "region"})
 _CLAIM = _MACHINE | {"code", "sensitivity", "query_error", "epsilon"}
@@ -152,7 +152,7 @@ def _check_stray(
     require(2 * delta_t < cell, "the floats stray by half a cell or more")
 
 
-def _side(setting: _Setting, branch: Json) -> tuple[Fraction, Fraction, Fraction]:
+def _side(setting: _Setting, branch: Json) -> Log:
     """k, alpha, beta: the sum is value + k ln(alpha + beta u) on this side."""
     rows, interval = setting.claim["programs"][branch["program"]], interval_of(branch["interval"])
     whole = shape(rows, interval, setting.region)
@@ -167,9 +167,7 @@ def _side(setting: _Setting, branch: Json) -> tuple[Fraction, Fraction, Fraction
     return whole.log
 
 
-def _checked_tail(
-    setting: _Setting, branch: Json, side: tuple[Fraction, Fraction, Fraction]
-) -> Fraction:
+def _checked_tail(setting: _Setting, branch: Json, side: Log) -> Fraction:
     """What the generator moves the noise by; beyond the cut both sums lie beyond the same end."""
     _, alpha, beta = side
     rows, interval = setting.claim["programs"][branch["program"]], interval_of(branch["interval"])

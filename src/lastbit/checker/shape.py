@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .numbers import (
     ARITHMETIC,
@@ -52,14 +52,11 @@ from .numbers import (
 )
 
 _UNKNOWN = "a step is not of the kind that can be followed"
+_TURNS = "a step changes its sign or its case inside an interval"
 
 
-class SignChange(Rejected):
-    """A step changes its sign, or a condition its answer, inside the interval: at `point`."""
-
-    def __init__(self, point: Fraction) -> None:
-        super().__init__("a step changes its sign or its case inside an interval")
-        self.point = point
+Log: TypeAlias = tuple[Fraction, Fraction, Fraction]
+"""k, alpha, beta: k ln(alpha + beta u)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ class Shape:
     value: Fraction = Fraction(0)
     constant: Fraction = Fraction(0)
     slope: Fraction = Fraction(0)
-    log: tuple[Fraction, Fraction, Fraction] | None = None
+    log: Log | None = None
     direction: int | None = 0
 
     @property
@@ -208,14 +205,14 @@ def _sign(x: Shape, interval: Interval) -> int:
     first, last = (constant + slope * end for end in interval)
     require(first != 0 or last != 0, "a step is 0 throughout")
     if min(first, last) < 0 < max(first, last):
-        raise SignChange(-constant / slope)
+        raise Rejected(_TURNS)
     return sign if first + last > 0 else -sign
 
 
 def _holds(relation: str, bound: Fraction, interval: Interval) -> bool:
     require(relation in ("<", "<=", "=="), "a condition is unknown")
     if interval[0] < bound < interval[1]:
-        raise SignChange(bound)
+        raise Rejected(_TURNS)
     return relation != "==" and interval[1] <= bound
 
 
@@ -266,8 +263,6 @@ def _exact(rows: Rows, top: int, u: Fraction, holds: Callable[[Fraction], bool])
         require(holds(known[index]), "a sign depends on a step that is rounded")
     return known[top]
 
-
-# ---------------------------------------------------------------- the rate
 
 _BITS = 256
 _SMALL = (256, 192, 128, 96, 64, 56, 48, 40, 32, 24, 20, 16, 12, 10, 8, 7, 6)

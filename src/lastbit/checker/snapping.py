@@ -38,8 +38,9 @@ def check_snapping(claim: Json, body: Json) -> None:
     require(set(body) == {"derivation"}, "the body is not one derivation")
     require(claim["distance"] == "1", "the theorem is for inputs at most 1 apart")
     known = {"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)}
-    require(claim["format"] in known, "the format is unknown")
-    significand, least = known[claim["format"]]
+    form = claim["format"]
+    require(isinstance(form, str) and form in known, "the format is unknown")
+    significand, least = known[form]
     epsilon, bound = number(claim["epsilon"]), number(claim["bound"])
     # both are normal floats; nothing under- or overflows; errors stay far below the noise
     for value in (epsilon, bound):

@@ -199,13 +199,10 @@ class Graph:
 
 
 def _is_float(x: Fraction) -> bool:
-    """Whether a number is m 2**e with abs(m) < 2**53, in the range of floats."""
-    down, up = x.denominator, abs(x.numerator)
-    if down & (down - 1) or up == 0:
-        return up == 0
-    least = up & -up
-    large, small = up.bit_length() - down.bit_length(), least.bit_length() - down.bit_length()
-    return (up // least).bit_length() <= 53 and large < 1024 and small >= -1074
+    try:
+        return Fraction(float(x)) == x
+    except OverflowError:
+        return False
 
 
 def _at(found: list[int], index: object) -> int:

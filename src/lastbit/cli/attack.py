@@ -213,17 +213,22 @@ def tried(
     if not runs:
         raise _unsuited(chosen, found)
     verdicts: list[Verdict] = []
-    failed = [  # attacks that a function would suit if more were said of it
-        (attack.name, target.name, _missing(attack, target))
-        for target in found
-        for attack in chosen
-        if len(found) == 1 and not attack.suits(target)
-    ]
+    failed = []
+    for attack in chosen:  # those that a function would suit if more were said of it
+        for target in found if len(found) == 1 and not attack.suits(found[0]) else ():
+            of_sums = attack.sums or isinstance(target, SumTarget)
+            why = f"attacks {_suited(attack)}" if of_sums else f"needs {_lacking(attack, target)}"
+            failed.append((attack.name, target.name, why))
     with waiting() as tell:
         for done, (attack, target) in enumerate(runs):
             tell(done / len(runs), f"{attack.name} on {target.name}")
             try:
-                verdicts.append(_verdict(attack, target, samples, error / len(runs)))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    count = _affordable(attack, target) if samples is None else samples
+                    count = min(count, FORKS) if attack.name == "fork" else count
+                    share = error / len(runs)
+                    verdicts.append(run_attack(attack.name, target, samples=count, error=share))
             except Exception as failure:  # what one target does must not stop the others
                 if len(runs) == 1:
                     raise
@@ -233,15 +238,6 @@ def tried(
         problem = f"raises an error in every attack, such as {failed[-1][2]}"
         raise refusal("--target", problem, "make it answer the two values of --answers")
     return Outcome(tuple(verdicts), tuple(failed), error)
-
-
-def _verdict(attack: Attack, target: AnyTarget, samples: int | None, error: Fraction) -> Verdict:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        count = _affordable(attack, target) if samples is None else samples
-        if attack.name == "fork":
-            count = min(count, FORKS)
-        return run_attack(attack.name, target, samples=count, error=error)
 
 
 def _affordable(attack: Attack, target: AnyTarget) -> int:
@@ -263,12 +259,6 @@ def _suited(attack: Attack) -> str:
         return f"{' or '.join(attack.sums)} sums"
     known = [f"--{need}" for need in attack.needs if need != "answers"]  # numbers are their own
     return f"numbers, with {' and '.join(known)}" if known else "numbers"
-
-
-def _missing(attack: Attack, target: AnyTarget) -> str:
-    if attack.sums or isinstance(target, SumTarget):
-        return f"attacks {_suited(attack)}"
-    return f"needs {_lacking(attack, target)}"
 
 
 def _lacking(attack: Attack, *found: AnyTarget) -> str:

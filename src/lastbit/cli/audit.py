@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import time
 from collections import Counter
@@ -247,22 +248,14 @@ def _csv(path: Path, dimension: int | None) -> Pairs:
     width = dimension or 1
     pairs: Pairs = []
     for line, row in rows_of(path, (2 * width,), "--pairs"):
-        numbers = [_number(cell, line) for cell in row]
+        try:
+            numbers = [float(c) if re.search(r"[^\d\s+_-]", c) else int(c) for c in row]
+        except ValueError:
+            where = f"line {line} of --pairs"
+            raise refusal(where, "holds no number", "write numbers, no headings") from None
         x, y = numbers[:width], numbers[width:]
         pairs.append((x[0], y[0]) if dimension is None else (np.array(x), np.array(y)))
     return pairs
-
-
-def _number(cell: str, line: int) -> int | float:
-    for kind in (int, float):
-        try:
-            return kind(cell)
-        except ValueError:
-            continue
-    raise refusal(f"line {line} of --pairs", "holds no number", "write numbers, no headings")
-
-
-# ---------------------------------------------------------------- how it is run
 
 
 def judged(subject: Subject, pairs: Pairs, asked: Asked) -> AuditResult:

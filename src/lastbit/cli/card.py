@@ -57,7 +57,13 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     only the steward can decide is marked, and the card is refused until it is. A file that is there
     already is not replaced.
     """
-    found = _source(source, table)
+    database = any(path.lower().endswith(DATABASES) for path in source)
+    if table is not None and not database:
+        raise refusal("--table", "is for DuckDB files", "leave it out, or name such a file")
+    if database and (not table or len(source) > 1):
+        remedy = "name one file, and one by --table"
+        raise refusal("a DuckDB file", "has many tables", remedy)
+    found = Source(kind="duckdb", paths=source, table=table) if database else source_of(*source)
     name = table_name(table.rpartition(".")[2] if table else os.path.basename(source[0]))
     target = out or Path(f"{name}.toml")
     check_folder(target)
@@ -121,17 +127,6 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
     elif found.card is not None and beside is not None:
         show(*_card_page(found.card, beside, file.parent))
     context.exit(2 if problems else 0)
-
-
-def _source(paths: tuple[str, ...], table: str | None) -> Source:
-    database = any(path.lower().endswith(DATABASES) for path in paths)
-    if table is not None and not database:
-        raise refusal("--table", "is for DuckDB files", "leave it out, or name such a file")
-    if not database:
-        return source_of(*paths)
-    if not table or len(paths) > 1:
-        raise refusal("a DuckDB file", "has many tables", "name one file, and one by --table")
-    return Source(kind="duckdb", paths=paths, table=table)
 
 
 def _listed(problems: Sequence[Problem]) -> Columns:

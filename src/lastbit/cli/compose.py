@@ -67,8 +67,17 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
         )
         show(Heading(_count(counted), spelled(total)), Facts(facts))
         return
+    renyi = [isinstance(guarantee, RenyiDP) for guarantee, _ in counted]
+    if any(renyi) and not all(renyi):
+        raise IncompatibleGuarantees(
+            "a renyi guarantee of one order composes only with others of that order; "
+            "start from zcdp or pure, or compose the renyi ones apart"
+        )
     with waiting("composing"):
-        found = _found(counted, delta)
+        if all(renyi):
+            found = {"Renyi": _sum(counted).to(ApproxDP, delta=delta)}
+        else:
+            found = compositions([g for g, times in counted for _ in range(times)], delta)
     _show_table(counted, delta, found, as_json=as_json)
 
 
@@ -87,18 +96,6 @@ def _times(guarantee: Any, times: int) -> Any:
         return guarantee
     half = _times(guarantee, times // 2)
     return half + half + guarantee if times % 2 else half + half
-
-
-def _found(counted: Counted, delta: Fraction) -> dict[str, ApproxDP]:
-    renyi = [isinstance(guarantee, RenyiDP) for guarantee, _ in counted]
-    if all(renyi):
-        return {"Renyi": _sum(counted).to(ApproxDP, delta=delta)}
-    if any(renyi):
-        raise IncompatibleGuarantees(
-            "a renyi guarantee of one order composes only with others of that order; "
-            "start from zcdp or pure, or compose the renyi ones apart"
-        )
-    return compositions([g for g, times in counted for _ in range(times)], delta)
 
 
 def _show_table(

@@ -82,7 +82,8 @@ def convert(
     can only promise less than is true.
     """
     given = guarantee_of(guarantee)
-    asked = {name: value for name, value in parameters.items() if value is not None}
+    names = ("delta", "epsilon", "alpha")
+    asked = {name: value for name in names if (value := parameters[name]) is not None}
     kind = _target(target, asked, grouped=size is not None)
     start = given.group(size) if size is not None else given
     result = start if kind is None else _converted(start, kind, asked)

@@ -38,8 +38,7 @@ class Question:
     words: str
     sql: str
     epsilon: str
-    truth: str
-    keys: int
+    truth: str = ""
     delta: str | None = None
 
 
@@ -54,7 +53,6 @@ QUESTIONS = (
         sql="SELECT region, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY region",
         epsilon="1",
         truth="SELECT region, count(*), avg(cost) FROM visits GROUP BY region",
-        keys=1,
     ),
     Question(
         words="How long do patients wait? The wards are not declared: they are found privately.",
@@ -63,14 +61,12 @@ QUESTIONS = (
         epsilon="1",
         delta="1e-9",
         truth="SELECT ward, count(DISTINCT patient), median(wait) FROM visits GROUP BY ward",
-        keys=1,
     ),
     Question(
         words="How old are they?",
         sql=f"SELECT HISTOGRAM(age, {', '.join(map(str, _EDGES))}) AS age FROM visits",
         epsilon="0.5",
         truth=f"SELECT {_AGES} FROM visits",
-        keys=0,
     ),
 )
 TOO_MUCH = Question(
@@ -78,8 +74,6 @@ TOO_MUCH = Question(
     sql="SELECT ward, SUM(cost) AS cost FROM visits GROUP BY ward",
     epsilon="1",
     delta="1e-9",
-    truth="",
-    keys=1,
 )
 
 
@@ -104,9 +98,6 @@ def demo(folder: Path, rows: int) -> None:
     answers = [_ask(folder, number, question) for number, question in enumerate(QUESTIONS, 1)]
     _ask_more(folder, answers[0])
     _close(folder, answers, start)
-
-
-# ---------------------------------------------------------------- the steps
 
 
 def _make(folder: Path, rows: int) -> None:
@@ -137,17 +128,15 @@ def _clear(folder: Path) -> None:
     card = folder / "visits.toml"
     ours = card.is_file() and card.read_bytes().startswith(MARK.encode())
     if found and not ours:
-        raise refusal(
-            "--dir", f"names {folder}, which holds files that no demo made", "name another folder"
-        )
+        problem = f"names {folder}, which holds files that no demo made"
+        raise refusal("--dir", problem, "name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(found, key=lambda path: path == card):  # the mark goes last
             path.unlink()
     except OSError as error:
-        raise refusal(
-            "--dir", f"cannot be written at {folder} ({error.strerror})", "name another folder"
-        ) from None
+        problem = f"cannot be written at {folder} ({error.strerror})"
+        raise refusal("--dir", problem, "name another folder") from None
 
 
 def _ask(folder: Path, number: int, question: Question) -> Answer:
@@ -219,9 +208,6 @@ def _close(folder: Path, answers: list[Answer], start: float) -> None:
     )
 
 
-# ---------------------------------------------------------------- beside the truth
-
-
 def beside_the_truth(record: Mapping[str, Any], truth: Truth) -> Part:
     """The answer with the true number right of every interval; only a made-up table may show it."""
     names = [column["name"] for column in record["columns"] if column["role"] == "value"]
@@ -272,9 +258,6 @@ def _group(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(key["value"] for key in row["keys"])
 
 
-# ---------------------------------------------------------------- pieces
-
-
 def _released(folder: Path, question: Question) -> Answer:
     card = read_card(folder / "visits.toml")
     asked = parsed(question.sql, card)
@@ -288,7 +271,8 @@ def _ledger(folder: Path) -> Ledger:
 
 
 def _truth(folder: Path, question: Question) -> Truth:
-    return truth(folder / "visits.parquet", question.truth, keys=question.keys)
+    keys = int("GROUP BY" in question.truth)
+    return truth(folder / "visits.parquet", question.truth, keys=keys)
 
 
 def _command(folder: Path, question: Question) -> str:

@@ -107,7 +107,12 @@ def geo(
     with waiting("adding noise"):
         table = read_places(points, latitude=lat, longitude=lon, keep=keep)
         noisy = noise.release(table.places)
-        contents = {"--out": _noisy_csv(table, noisy, noise.decimals)}
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow((*table.names, *table.kept))
+        for place, cells in zip(noisy.tolist(), table.cells, strict=True):
+            writer.writerow((*(f"{degrees:.{noise.decimals}f}" for degrees in place), *cells))
+        contents = {"--out": lines.getvalue()}
         for name in list(written)[1:]:
             contents[name] = _map(noise, noisy, table if name == "--map" else None)
         for name, content in contents.items():  # all of them are ready before one is written
@@ -203,16 +208,6 @@ def _place(latitude: str, longitude: str, line: int) -> tuple[float, float]:
     if problem:
         raise refusal(f"line {line} of the points", problem, remedy)
     return up, along
-
-
-def _noisy_csv(table: Table, noisy: Any, decimals: int) -> str:
-    """The noisy places under the old names of the two columns, then the columns to keep."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow((*table.names, *table.kept))
-    for (latitude, longitude), cells in zip(noisy.tolist(), table.cells, strict=True):
-        writer.writerow((f"{latitude:.{decimals}f}", f"{longitude:.{decimals}f}", *cells))
-    return lines.getvalue()
 
 
 def _map(noise: Geo, noisy: Any, table: Table | None) -> str:

@@ -40,6 +40,7 @@ except ImportError:  # a system without one
     pwd = None  # type: ignore[assignment]
 
 BAR = 32
+DIGITS = 6
 LEAST_ROOM = 20
 MOST_OPEN = 8
 LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "rho": "ρ"})
@@ -246,21 +247,18 @@ def budget_rows(account: Account) -> list[tuple[str, str]]:
     return [(LETTERS[name], _bar(account, name)) for name in names]
 
 
-def _short(number: Fraction, *, up: bool) -> str:
-    return amount(number, up=up, digits=6)
-
-
 def _bar(account: Account, name: str) -> str:
     spent: Fraction = getattr(account.spent, name)
+    paid = amount(spent, up=True, digits=DIGITS)
     if account.budget is None:
-        return f"{_short(spent, up=True)} spent, no limit"
+        return f"{paid} spent, no limit"
     whole: Fraction = getattr(account.budget, name)
     cells = BAR if spent else 0
     if spent not in (0, whole):  # empty only if nothing is spent, full only if nothing is left
         cells = min(max(round(BAR * spent / whole), 1), BAR - 1)
     drawn = "█" * cells + "░" * (BAR - cells)
-    left, of = _short(whole - spent, up=False), _short(whole, up=True)
-    return f"{drawn}  {_short(spent, up=True)} spent, {left} left of {of}"
+    left = amount(whole - spent, up=False, digits=DIGITS)
+    return f"{drawn}  {paid} spent, {left} left of {amount(whole, up=True, digits=DIGITS)}"
 
 
 def money(paid: Cost | Budget, like: Budget | None = None) -> str:
@@ -271,7 +269,7 @@ def money(paid: Cost | Budget, like: Budget | None = None) -> str:
     """
     kept = paid if like is None else like
     parts = [
-        f"{letter} {_short(getattr(paid, name), up=like is None)}"
+        f"{letter} {amount(getattr(paid, name), up=like is None, digits=DIGITS)}"
         for name, letter in LETTERS.items()
         if getattr(kept, name)
     ]

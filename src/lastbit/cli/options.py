@@ -24,9 +24,6 @@ def refusal(what: str, problem: str, remedy: str) -> InvalidParameter:
     return InvalidParameter(what, problem=problem, remedy=remedy)
 
 
-# ---------------------------------------------------------------- commands
-
-
 class Command(click.Command):
     """A command whose errors speak of options where the rooms below speak of arguments."""
 
@@ -63,8 +60,6 @@ def group(example: str, cls: type[Group] = Group) -> Callable[[Callable[..., Any
     """A group of commands, with an example of the use of one."""
     return click.group(cls=cls, epilog=f"Example: lastbit {example}")
 
-
-# ---------------------------------------------------------------- numbers
 
 LARGEST = 10**1000
 REMEDY = "write a number such as 3, 0.5, 1/3 or 1e-9"

@@ -37,13 +37,20 @@ from lastbit.errors import InvalidParameter
 from lastbit.files import same_place, written_over
 from lastbit.ledger import Account, check_output, one_connection, spared_by
 from lastbit.release import Answer, released
-from lastbit.report import plan_words, price as price_words, table_of, title_of, totals_of
-from lastbit.tables import DataCard, Plan, parsed, planned, read_card
+from lastbit.report import (
+    EMPTY,
+    UNTOUCHED,
+    plan_words,
+    price as price_words,
+    table_of,
+    title_of,
+    totals_of,
+)
+from lastbit.tables import Plan, parsed, planned, read_card
 
 KINDS = (".csv", ".parquet", ".json")
 MOST_ROWS = 60
 ROOM = 76  # a table is set in by two blanks on either side
-UNREAD = "Nothing has been read or charged."
 
 
 @command('query visits.toml "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" --epsilon 1')
@@ -90,7 +97,15 @@ def query(
     """
     statement = sys.stdin.read() if sql == "-" else sql
     table = read_card(card)
-    _check_files(out, report, card, table)
+    if out is not None and out.suffix.lower() not in KINDS:
+        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise refusal("--out", "has a name of no known kind", remedy)
+    spared = {**spared_by(table), "the card": [str(card)]}
+    for name, path in (("--out", out), ("--report", report)):
+        if path is not None:  # refused before anything is paid
+            check_output(name, path, spared)
+    if out is not None and report is not None and same_place(out, report):
+        raise refusal("--out", "names a file that is named twice", "name several")
     question = parsed(statement, table)
     plan = planned(question, table, weights=_weights(weights), **price)
     if explain or dry_run:
@@ -130,19 +145,6 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
     return found
 
 
-def _check_files(out: Path | None, report: Path | None, card: Path, table: DataCard) -> None:
-    """Refuse what could not be written, or must not be written over; before anything is paid."""
-    if out is not None and out.suffix.lower() not in KINDS:
-        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
-        raise refusal("--out", "has a name of no known kind", remedy)
-    spared = {**spared_by(table), "the card": [str(card)]}
-    for name, path in (("--out", out), ("--report", report)):
-        if path is not None:
-            check_output(name, path, spared)
-    if out is not None and report is not None and same_place(out, report):
-        raise refusal("--out", "names a file that is named twice", "name several")
-
-
 def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
     account = account_of(plan.card)[1]
     # refuses a price that the budget does not allow
@@ -156,28 +158,15 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
         show(
             Heading("It can be asked", price_words(plan.cost.to_json())),
             Facts([("promise", plan.guarantee), *budget_rows(after)]),
-            f"The budget is shown as it would be afterwards. {UNREAD}",
+            f"The budget is shown as it would be afterwards. {UNTOUCHED}",
         )
 
 
 def _plan_page(plan: Plan) -> tuple[Part, ...]:
     """What will be done, at which price and with which error."""
-    words = plan_words(plan)
-    verdict = "not yet paid"
-    facts = [
-        ("price", f"{words.price} for the whole answer"),
-        ("promise", words.promise),
-        ("limits", words.limits),
-        ("adds up", words.composition),
-        *(("hint", hint) for hint in words.hints),
-    ]
-    rows = [(row.what, row.price, row.noise, row.error) for row in words.rows]
-    return (
-        Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict),
-        Facts(facts),
-        Columns(("what", "price", "noise", "95 % within"), rows),
-        UNREAD,
-    )
+    words, verdict = plan_words(plan), "not yet paid"
+    heading = Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict)
+    return heading, Facts(words.facts), Columns(words.table[0], words.table[1:]), UNTOUCHED
 
 
 def _write(answer: Answer, account: Account, *, out: Path | None, report: Path | None) -> None:
@@ -208,8 +197,7 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
             more = f"... and {table.left_out:,} more groups: --out answer.csv has them all"
             parts.append(more)
     else:
-        none = "No group is shown: none was large enough, or none met the condition."
-        parts.append(none)
+        parts.append(EMPTY)
     facts = [("in all", f"{total} {name}") for name, total in totals_of(record)]
     facts.append(("promise", str(record["guarantee"])))
     if not charged:

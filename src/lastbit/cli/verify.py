@@ -290,9 +290,6 @@ def _numbers(parameters: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-# ---------------------------------------------------------------- what was found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A certificate, the headline, one word for programs, and the exit status."""
@@ -355,9 +352,6 @@ def _answer(outcome: Outcome, files: Mapping[str, Path | None], *, as_json: bool
             f"Accepted by the independent checker. {last}",
         )
     click.get_current_context().exit(outcome.status)
-
-
-# ---------------------------------------------------------------- a function: pairs of inputs
 
 
 def pairs_of(
@@ -454,9 +448,6 @@ def _size(found: ExactLoss | Refutation) -> Fraction | float:
     return math.inf if found.loss is None else found.loss.ends[1]
 
 
-# ---------------------------------------------------------------- a function: a whole region
-
-
 def _by_rounding(
     name: str, epsilon: Fraction, cell: Fraction, found: RoundingAnalysis, rounds: bool
 ) -> Outcome:
@@ -490,9 +481,6 @@ def _by_rounding(
     return Outcome(
         certificate=found.certificate(), title=title, word="above", status=1, words=words
     )
-
-
-# ---------------------------------------------------------------- shipped: rounded Laplace noise
 
 
 def noise(u: Any, sign: Any, scale: Any) -> Any:

@@ -33,7 +33,6 @@ def exp_negative(argument: NDArray[np.float64]) -> NDArray[np.float64]:
              e_2 <= 0.9u, e_1 <= 1.8u, e_0 <= 2.6u against a value of at least e**-0.35 > 0.70:
              relatively below 3.75u. Sum: 0.70 + 0.13 + 3.75 < 5u < 8u = 2**-50.
              The last factor 2**-n is exact, since the result stays above 2**-740.
-    Source   the usual argument reduction; the bound is worked out above
     Differs  no maths library is called, so none has to be trusted
     Checked  tests/exact/test_exponential.py
 
@@ -99,7 +98,6 @@ def cos_sin_turn(turn: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
              Sine: e_1 <= (2.7 + 41.4 + 2.6 + 41.4)u < 89u, e_0 <= (1.4 + 6.3 + 1.3 + 6.3)u < 15.4u;
              times |t|: 1.93u, its product 0.71u; left out: (pi/4)**19/19! < 0.01u. Below 2.7u.
              Both stay below 3u < 4u = 2**-51; u squared is covered by the gap.
-    Source   Taylor; the bound is worked out above
     Differs  no maths library is called, so none has to be trusted
     Checked  tests/exact/test_trigonometry.py
 

@@ -78,10 +78,31 @@ class Geo:
         remap: bool = True,
     ) -> None:
         loss, spelled = loss_and_distance(epsilon)
-        distance = _within(within, spelled)
+        if (within is None) == (spelled is None):
+            raise InvalidParameter(
+                "within",
+                problem="is missing" if within is None else "is given twice",
+                remedy="pass {epsilon}, or another with {within}",
+                epsilon="ln(4)/200m",
+                within="200 m",
+            )
+        distance = metres(within, "within") if spelled is None else spelled
+        if distance > _LARGEST_WITHIN:
+            raise InvalidParameter(
+                "within", problem="is more than 10000 km", remedy="pass a distance on the Earth"
+            )
         if not isinstance(remap, bool):
             raise WrongType("remap", problem="is not a truth value", remedy="pass True or False")
-        plane = local_map(_region(region, centre, radius))
+        disc = centre is not None or radius is not None
+        if (region is None) == (not disc) or (centre is None) != (radius is None):
+            raise InvalidParameter(
+                "region",
+                problem="is public and must be declared, once: taken from the data it would tell "
+                "where the outermost person is",
+                remedy="pass region=(south, west, north, east) in degrees, or "
+                'centre=(latitude, longitude) and radius="10 km"',
+            )
+        plane = local_map(Region.disc(centre, radius) if radius is not None else Region.box(region))
         if loss.ball().ends[0] < _LEAST_LOSS:
             raise InvalidParameter(
                 "epsilon",
@@ -117,14 +138,14 @@ class Geo:
         return self.guarantee_of(1)
 
     def guarantee_at(self, distance: Length) -> PureDP:
-        """What one released place promises for places at most so many metres apart."""
+        """What one released place promises for places at most this many metres apart."""
         number = distance if isinstance(distance, str) else rational(distance, "distance")
         if number == 0:
             return PureDP(0)
         return self.mechanism.guarantee_at(metres(number, "distance") + _SLACK)
 
     def guarantee_of(self, points: int) -> MetricDP:
-        """What a trace of so many places promises, if every one of them moves by the distance.
+        """What a trace of `points` places promises, if every one of them moves by the distance.
 
         Theorem  the noise of each is independent, so the losses add up
         """
@@ -221,34 +242,3 @@ class Geo:
     def __reduce__(self) -> tuple[object, ...]:
         declared = partial(Geo, within=self.within, region=self.region, grid=self.grid)
         return partial(declared, epsilon=self.loss, remap=self.remap), ()
-
-
-def _within(within: Length | None, spelled: Fraction | None) -> Fraction:
-    if (within is None) == (spelled is None):
-        problem = "is missing" if within is None else "is given twice"
-        raise InvalidParameter(
-            "within",
-            problem=problem,
-            remedy="pass {epsilon}, or another with {within}",
-            epsilon="ln(4)/200m",
-            within="200 m",
-        )
-    distance = metres(within, "within") if spelled is None else spelled
-    if distance > _LARGEST_WITHIN:
-        raise InvalidParameter(
-            "within", problem="is more than 10000 km", remedy="pass a distance on the Earth"
-        )
-    return distance
-
-
-def _region(region: Any, centre: Any, radius: Length | None) -> Region:
-    disc = centre is not None or radius is not None
-    if (region is None) == (not disc) or (centre is None) != (radius is None):
-        raise InvalidParameter(
-            "region",
-            problem="is public and must be declared, once: taken from the data it would tell "
-            "where the outermost person is",
-            remedy="pass region=(south, west, north, east) in degrees, or "
-            'centre=(latitude, longitude) and radius="10 km"',
-        )
-    return Region.disc(centre, radius) if radius is not None else Region.box(region)

@@ -69,7 +69,7 @@ class ExactLoss:
                 return self.factor * self.share
 
     def divided(self, parts: int) -> ExactLoss:
-        """One of so many equal parts."""
+        """One of `parts` equal parts."""
         return ExactLoss(self.share / parts, self.factor)
 
     def ball(self, precision: int = 128) -> Ball:
@@ -176,7 +176,7 @@ def places_of(points: Any) -> tuple[NDArray[np.float64], bool]:
     """An array of shape (n, 2), and whether a single place was passed.
 
     Latitudes from -90 to 90. Longitudes from -180 to 180; those up to 360 are taken too, for
-    whoever counts from 0 to 360. No message holds a coordinate.
+    callers who count from 0 to 360. No message holds a coordinate.
 
     >>> places_of((52.5, 13.4))
     (array([[52.5, 13.4]]), True)

@@ -41,7 +41,6 @@ def parallel_degree(latitude: Fraction) -> Real:
     """Metres per degree of longitude: N cos(phi) pi/180, N = a / sqrt(1 - e**2 sin(phi)**2).
 
     Theorem  its derivative in phi is -M sin(phi): it depends on abs(phi) and falls with it
-    Source   as above
     Checked  tests/geo/test_ellipsoid.py
 
     >>> parallel_degree(Fraction(60)).ball(64)
@@ -341,7 +340,7 @@ class LocalMap:
         return np.stack((along * float(self.east), up * float(self.north)), axis=1)
 
     def degrees(self, plane: Points, *, decimals: int, remap: bool) -> Points:
-        """Metres of the map as degrees, to so many decimals; `remap` moves them to the region.
+        """Metres of the map as degrees, to `decimals` decimals; `remap` moves them to the region.
 
         This is post-processing: nothing here sees the data.
         """
@@ -360,7 +359,7 @@ class LocalMap:
         return out + 0.0  # no -0.0
 
     def decimals(self, step: Fraction) -> int:
-        """The fewest decimals of a degree that resolve a step of so many metres, at most 10."""
+        """The fewest decimals of a degree that resolve a step of this many metres, at most 10."""
         finest: Fraction = max(self.east, self.north)
         for digits in range(_MOST_DECIMALS):
             if finest / 10**digits <= step:
@@ -409,7 +408,7 @@ def local_map(region: Region) -> LocalMap:
 
 
 def _inner(low: Fraction, high: Fraction, decimals: int) -> tuple[float, float]:
-    """The two ends moved inwards to so many decimals, or left alone if nothing lies between."""
+    """The two ends moved inwards to that many decimals, or left alone if nothing lies between."""
     scale = 10**decimals
     first, last = -(-low * scale // 1), high * scale // 1
     if first > last:

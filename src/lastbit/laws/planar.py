@@ -271,7 +271,7 @@ def _bound_at(rate: arb, t: arb) -> arb:
 
 
 def _sum(circles: list[tuple[int, int]], rate: arb) -> arb:
-    """The weights of so many points on circles of these squared radii."""
+    """The weights of the points on circles of these squared radii."""
     return sum((count * (-rate * arb(n).sqrt()).exp() for n, count in circles), arb(0))
 
 

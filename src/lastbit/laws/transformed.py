@@ -177,7 +177,7 @@ class Stepped(Law):
 Exact: TypeAlias = Fraction | Real
 """A rational, or a real that can be enclosed as tightly as one likes."""
 
-_MOST_BITS = 1024  # a real scale must show its sign within so many bits
+_MOST_BITS = 1024  # a real scale must show its sign within this many bits
 _FARTHEST = 1 << 16  # binary places of a scale in steps, and of reals: more has no practical use
 
 

@@ -87,8 +87,9 @@ class Ledger:
 
     def account(self, name: str, budget: Budget | None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit."""
+        _check_name(name)
         with self._connected() as connection:
-            found = self._chain(connection, name).account(name)
+            found = self._chain(connection).account(name)
             if found is None:
                 with transaction(connection):
                     chain = self._chain(connection)  # another process may have been first
@@ -109,8 +110,9 @@ class Ledger:
     def set_budget(self, name: str, budget: Budget | None, *, who: str | None = None) -> Account:
         """Give an account another budget, which must cover what is spent; this is recorded too."""
         _check_texts(who=who)
+        _check_name(name)
         with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection, name)
+            chain = self._chain(connection)
             found = chain.account(name)
             if found is not None and found.budget == budget:
                 return found
@@ -223,8 +225,9 @@ class Ledger:
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
+        _check_name(account)
         with self._connected() as connection:
-            return tuple(self._chain(connection, account).open_reservations(account))
+            return tuple(self._chain(connection).open_reservations(account))
 
     def answer_to(self, reservation: Entry) -> Entry | None:
         """The entry that settles a reservation, with the answer; None if there is no answer."""
@@ -407,18 +410,15 @@ class Ledger:
     ) -> Scan:
         """All entries, read in one pass; with the newest answer to a question, if one is named."""
         if account is not None:
-            _check_texts(account=account)
-            if not account.isprintable() or len(account) > _LONGEST_NAME:
-                problem = "has a name that is too long or cannot be printed"
-                remedy = f"name the table by at most {_LONGEST_NAME} printable letters"
-                raise InvalidParameter("account", problem=problem, remedy=remedy)
+            _check_name(account)
         if question is not None:
             _check_texts(question=question)
         return scanned(self.path, connection, account=account, question=question)
 
     def _account(self, name: str) -> Account | None:
+        _check_name(name)
         with self._connected() as connection:
-            return self._chain(connection, name).account(name)
+            return self._chain(connection).account(name)
 
 
 def _new_ledger(connection: sqlite3.Connection) -> None:
@@ -457,6 +457,15 @@ def _check_charge(cost: object, who: object, **texts: object) -> None:
     _check_texts(who=who, **texts)
     if not isinstance(cost, Cost):
         raise WrongType("charge", problem="has no cost", remedy="pass a Cost")
+
+
+def _check_name(name: object) -> None:
+    """A table's name: short, and fit for any terminal."""
+    _check_texts(account=name)
+    if not str(name).isprintable() or len(str(name)) > _LONGEST_NAME:
+        problem = "has a name that is too long or cannot be printed"
+        remedy = f"name the table by at most {_LONGEST_NAME} printable letters"
+        raise InvalidParameter("account", problem=problem, remedy=remedy)
 
 
 def _check_texts(*, who: object = None, **texts: object) -> None:

@@ -28,8 +28,7 @@ declared sensitivity. Then:
 | `PlanarLaplace`, `PolarLaplace` | points: exact, or floats with a certificate | metric |
 
 The theorem stands in each docstring, the proof in docs/theory/. `mechanism.py` holds what all
-mechanisms share, `lattice.py` the way from numbers to integers and back, `selection.py` what the
-mechanisms that pick a candidate share.
+mechanisms share, `lattice.py` the way from numbers to integers and back.
 """
 
 from lastbit.doors import opened

@@ -28,7 +28,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import DiscreteLaplace
-from lastbit.mechanisms.exponential import check_monotone, moves
+from lastbit.mechanisms.exponential import moves
 from lastbit.mechanisms.lattice import INTEGERS, Lattice, lattice, numbers_of
 from lastbit.mechanisms.mechanism import Pure, level, set_fields
 from lastbit.privacy import AS_DECLARED, Neighbours, PureDP
@@ -97,10 +97,9 @@ class AboveThreshold(Pure):
         grid: Number | None = None,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
-        check_monotone(monotone, neighbours)
         distance = positive(sensitivity, "sensitivity")
         most = whole(count, "count", least=1)
-        shifts = moves(monotone=monotone) * most
+        shifts = moves(monotone, neighbours) * most
         raw = (threshold_scale is not None, query_scale is not None)
         if raw != ((False, False) if epsilon is not None else (True, True)):
             raise InvalidParameter(
@@ -126,7 +125,7 @@ class AboveThreshold(Pure):
 
     def _loss(self, distance: Fraction) -> Fraction:
         moved = self.lattice.l1_steps(distance) * self.lattice.step
-        shifts = moves(monotone=self.monotone) * self.count
+        shifts = moves(self.monotone, self.neighbours) * self.count
         return moved / self.threshold_scale + shifts * moved / self.query_scale
 
     def start(self) -> AboveThresholdSession:

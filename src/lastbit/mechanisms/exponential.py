@@ -54,10 +54,10 @@ class ByRate(Pure):
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         distance = positive(sensitivity, "sensitivity")
-        check_monotone(monotone, neighbours)
+        factor = moves(monotone, neighbours)
         exactly_one(epsilon=epsilon, rate=rate)
         if rate is None:
-            exact = positive(epsilon, "epsilon") / (moves(monotone=monotone) * distance)
+            exact = positive(epsilon, "epsilon") / (factor * distance)
         else:
             exact = positive(rate, "rate")
         if not 1 / _EXTREME < exact < _EXTREME:
@@ -69,35 +69,25 @@ class ByRate(Pure):
         set_fields(self, sensitivity=distance, rate=exact, monotone=monotone, neighbours=neighbours)
 
     def _loss(self, distance: Fraction) -> Fraction:
-        return moves(monotone=self.monotone) * distance * self.rate
+        return moves(self.monotone, self.neighbours) * distance * self.rate
 
 
-def moves(*, monotone: object) -> int:
-    """How many sensitivities two candidates can move apart: one if all go in one direction."""
-    if not isinstance(monotone, bool):
-        raise WrongType("monotone", problem="is not a truth value", remedy="pass True or False")
-    return 1 if monotone else 2
-
-
-def check_monotone(monotone: object, neighbours: object) -> None:
-    """Refuse a declaration that cannot be true: one person changed moves utilities both ways.
+def moves(monotone: object, neighbours: object) -> int:
+    """How many sensitivities two candidates can move apart: one if all go in one direction.
 
     Taking a person's record away may lower one utility, and what is put in its place may raise
-    another: under change-one the utilities do not all move in one direction.
+    another: under change-one the utilities do not all move in one direction, and that is refused.
     """
-    moves(monotone=monotone)
+    if not isinstance(monotone, bool):
+        raise WrongType("monotone", problem="is not a truth value", remedy="pass True or False")
     relation = check_neighbours(neighbours).relation
-    if monotone is True and relation == "change-one":
+    if monotone and relation == "change-one":
         raise InvalidParameter(
             "monotone",
             problem="cannot be where one record is changed: some values rise, others fall",
             remedy="pass monotone=False, or neighbours=ADD_REMOVE",
         )
-
-
-def candidate_count(value: object) -> int:
-    """A public number of candidates, at least one."""
-    return whole(value, "candidates", least=1)
+    return 1 if monotone else 2
 
 
 def utilities_of(utilities: object) -> Utilities:
@@ -140,10 +130,11 @@ def exact_utilities(utilities: Utilities) -> list[Fraction]:
     return [Fraction(utility) for utility in utilities.tolist()]
 
 
-def exact_losses(utilities: list[Fraction]) -> list[Fraction]:
+def losses_of(utilities: Utilities) -> list[Fraction]:
     """How much worse than the best each candidate is."""
-    best = max(utilities)
-    return [best - utility for utility in utilities]
+    exact = exact_utilities(utilities)
+    best = max(exact)
+    return [best - utility for utility in exact]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -191,7 +182,7 @@ class Exponential(ByRate):
                  at most B p/(1 + B p), B <= n-1: beta at a = ln((n-1)(1-beta)/beta)/rate, which is
                  below the usual ln(n/beta)/rate, and no smaller a will do for all utilities
         """
-        most, count = level(beta, "beta"), candidate_count(candidates)
+        most, count = level(beta, "beta"), whole(candidates, "candidates", least=1)
         odds = (count - 1) * (1 - most) / most
         if odds <= 1:
             return 0.0
@@ -200,14 +191,14 @@ class Exponential(ByRate):
 
     def beta(self, error: Number, *, candidates: int) -> float:
         """The greatest P[greatest utility - chosen one > error] of all utilities, rounded up."""
-        far, count = nonnegative(error, "error"), candidate_count(candidates)
+        far, count = nonnegative(error, "error"), whole(candidates, "candidates", least=1)
         with working_precision(DEFAULT_PRECISION):
             worse = (-arb_of(self.rate * far)).exp() * (count - 1)
             return min(upper(worse / (1 + worse)), 1.0)
 
     def expected_error(self, utilities: object) -> float:
         """The mean of greatest utility - chosen one, rounded up."""
-        losses = exact_losses(exact_utilities(utilities_of(utilities)))
+        losses = losses_of(utilities_of(utilities))
         with working_precision(DEFAULT_PRECISION):
             weights = [(-arb_of(self.rate * loss)).exp() for loss in losses]
             terms = (w * arb_of(loss) for w, loss in zip(weights, losses, strict=True))
@@ -219,6 +210,6 @@ class Exponential(ByRate):
         Theorem  rate E[utility] + entropy = ln(sum of weights) >= rate max(utility), and the
                  entropy of n candidates is at most ln(n)
         """
-        count = candidate_count(candidates)
+        count = whole(candidates, "candidates", least=1)
         with working_precision(DEFAULT_PRECISION):
             return upper(arb(count).log() / arb_of(self.rate))

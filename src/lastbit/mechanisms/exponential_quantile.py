@@ -53,7 +53,7 @@ class ExponentialQuantile:
     Source   McSherry, Talwar 2007; Smith 2011 for medians
     Differs  all points of a grid of a millionth of the range, in time O(n log n): points between
              two neighbouring records are alike, and are counted, not listed. The draw is exact
-             (`sampling/choice_rows.py`). Records are clamped to the bounds and rounded to the grid,
+             (`sampling/choice.py`). Records are clamped to the bounds and rounded to the grid,
              one at a time
     Checked  tests/mechanisms/test_exponential_quantile.py
 

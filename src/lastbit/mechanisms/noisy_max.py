@@ -25,15 +25,7 @@ from lastbit.exact import (
     working_precision,
 )
 from lastbit.laws import Law, least
-from lastbit.mechanisms.exponential import (
-    Utilities,
-    candidate_count,
-    check_monotone,
-    exact_losses,
-    exact_utilities,
-    moves,
-    utilities_of,
-)
+from lastbit.mechanisms.exponential import Utilities, losses_of, moves, utilities_of
 from lastbit.mechanisms.lattice import Lattice, lattice
 from lastbit.mechanisms.mechanism import Prepared, Pure, exactly_one, level, set_fields
 from lastbit.mechanisms.permute_and_flip import failures
@@ -95,8 +87,7 @@ class ReportNoisyMax(Pure, Prepared):
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         distance = positive(sensitivity, "sensitivity")
-        factor = moves(monotone=monotone)
-        check_monotone(monotone, neighbours)
+        factor = moves(monotone, neighbours)
         exactly_one(epsilon=epsilon, scale=scale)
         # one dimension: each utility is rounded apart, and each may move by all of the sensitivity
         if scale is not None:
@@ -136,7 +127,7 @@ class ReportNoisyMax(Pure, Prepared):
                  probability P[G' >= G + L] = q**L/(1+q), so one of the n-1 others does so with
                  probability at most (n-1) q**L/(1+q). Rounding to the grid adds a step to a loss
         """
-        most, count = level(beta, "beta"), candidate_count(candidates)
+        most, count = level(beta, "beta"), whole(candidates, "candidates", least=1)
         if count == 1:
             return Fraction(0)
 
@@ -148,7 +139,7 @@ class ReportNoisyMax(Pure, Prepared):
 
     def beta(self, error: Number, *, candidates: int) -> float:
         """At least P[greatest utility - chosen one > error], whatever the utilities."""
-        far, count = nonnegative(error, "error"), candidate_count(candidates)
+        far, count = nonnegative(error, "error"), whole(candidates, "candidates", least=1)
         steps = int((far - 2 * self.lattice.half_step) // self.lattice.step) + 1
         if count == 1:
             return 0.0
@@ -161,7 +152,7 @@ class ReportNoisyMax(Pure, Prepared):
         """The mean of greatest utility - chosen one, rounded up."""
         values = utilities_of(utilities)
         law = NoisyMaxLaw(self._steps(values).tolist(), scale=self.scale / self.lattice.step)
-        losses = exact_losses(exact_utilities(values))
+        losses = losses_of(values)
         with working_precision(DEFAULT_PRECISION):
             terms = (law.mass(i) * arb_of(loss) for i, loss in enumerate(losses) if loss)
             return upper(sum(terms, arb(0)))
@@ -173,7 +164,7 @@ class ReportNoisyMax(Pure, Prepared):
                  min(1, (n-1) q**L/(1+q)): at most M + (n-1) q**(M+1)/(1 - q**2) for every M >= 0.
                  For large scales that is about scale ln(n)
         """
-        count = candidate_count(candidates)
+        count = whole(candidates, "candidates", least=1)
         if count == 1:
             return 0.0
         rate = self.lattice.step / self.scale
@@ -189,7 +180,7 @@ class ReportNoisyMax(Pure, Prepared):
         return digits(self.scale / self.lattice.step, signed=False)
 
     def _loss(self, distance: Fraction) -> Fraction:
-        steps = moves(monotone=self.monotone) * self.lattice.l1_steps(distance)
+        steps = moves(self.monotone, self.neighbours) * self.lattice.l1_steps(distance)
         return steps * self.lattice.step / self.scale
 
     def _passed(self, steps: int, count: int) -> arb:
@@ -277,7 +268,6 @@ class NoisyMaxLaw(Law):
              finite, no tail to bound. For large scales the mean of x**k tends to 1/(k+1), and the
              law to that of permute-and-flip. The a_k are below 2**n: n + 64 bits more make up for
              it
-    Source   worked out above
     Checked  tests/mechanisms/test_noisy_max.py
 
     >>> NoisyMaxLaw([0, 0], scale=1).probability(0)

@@ -9,15 +9,17 @@ from typing import Any
 
 from flint import arb, arb_poly, ctx
 
-from lastbit.exact import DEFAULT_PRECISION, Number, arb_of, nonnegative, upper, working_precision
-from lastbit.laws import ExpWeighted, Law
-from lastbit.mechanisms.exponential import (
-    ByRate,
-    candidate_count,
-    exact_losses,
-    exact_utilities,
-    utilities_of,
+from lastbit.exact import (
+    DEFAULT_PRECISION,
+    Number,
+    arb_of,
+    nonnegative,
+    upper,
+    whole,
+    working_precision,
 )
+from lastbit.laws import ExpWeighted, Law
+from lastbit.mechanisms.exponential import ByRate, exact_utilities, losses_of, utilities_of
 from lastbit.mechanisms.mechanism import level, set_fields
 from lastbit.sampling import Size, drawn_fresh, flips
 
@@ -72,7 +74,7 @@ class PermuteAndFlip(ByRate):
 
         The a at which `beta` is reached, by bisection; never above that of `Exponential`.
         """
-        most, count = level(beta, "beta"), candidate_count(candidates)
+        most, count = level(beta, "beta"), whole(candidates, "candidates", least=1)
         if self._worst(Fraction(0), count) <= most:
             return 0.0
         ratio = (count - 1) / (2 * most)  # by the simpler bound (n-1) p/2 this high serves
@@ -94,15 +96,17 @@ class PermuteAndFlip(ByRate):
                  with p = exp(-rate error): 1 - integral of (1 - t p)**(n-1) over 0 < t < 1,
                  which is 1 - (1 - (1-p)**n)/(n p), and at most (n-1) p/2
         """
-        return min(self._worst(nonnegative(error, "error"), candidate_count(candidates)), 1.0)
+        return min(
+            self._worst(nonnegative(error, "error"), whole(candidates, "candidates", least=1)), 1.0
+        )
 
     def expected_error(self, utilities: object) -> float:
         """The mean of greatest utility - chosen one, rounded up."""
-        exact = exact_utilities(utilities_of(utilities))
-        law = PermuteAndFlipLaw([self.rate * utility for utility in exact])
+        values = utilities_of(utilities)
+        law = PermuteAndFlipLaw([self.rate * utility for utility in exact_utilities(values)])
         with working_precision(DEFAULT_PRECISION):
             terms = (
-                p * arb_of(loss) for p, loss in zip(law.masses(), exact_losses(exact), strict=True)
+                p * arb_of(loss) for p, loss in zip(law.masses(), losses_of(values), strict=True)
             )
             return upper(sum(terms, arb(0)))
 
@@ -112,7 +116,7 @@ class PermuteAndFlip(ByRate):
         Theorem  the integral over all errors of the worst case of `beta`: (H(n) - 1)/rate, H(n) =
                  1 + 1/2 + ... + 1/n; below ln(n)/rate, the bound for `Exponential`
         """
-        count = candidate_count(candidates)
+        count = whole(candidates, "candidates", least=1)
         with working_precision(DEFAULT_PRECISION):
             harmonic = arb(count + 1).digamma() + arb.const_euler()
             return max(upper((harmonic - 1) / arb_of(self.rate)), 0.0) if count > 1 else 0.0

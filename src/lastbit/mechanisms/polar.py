@@ -12,16 +12,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import (
-    Number,
-    arb_of,
-    nearest,
-    nonnegative,
-    positive,
-    rational,
-    upper,
-    working_precision,
-)
+from lastbit.exact import Number, arb_of, nonnegative, positive, rational, upper, working_precision
 from lastbit.mechanisms.lattice import floats_of, power_below
 from lastbit.mechanisms.mechanism import exactly_one, level, moderate, not_below, set_fields
 from lastbit.privacy import AS_DECLARED, MetricDP, Neighbours, PureDP, check_neighbours
@@ -217,7 +208,7 @@ class PolarLaplace:
     def release(self, value: Any) -> Any:
         """A private version of a point (a tuple) or of an array of shape (n, 2)."""
         points = self._points(value)
-        sampler = PolarNoise(nearest(1 / self.rate))
+        sampler = PolarNoise(float(1 / self.rate))
         if points.ndim == 1:
             noise = drawn(sampler, None)
             return tuple(self._rounded(points + np.array([noise.real, noise.imag])).tolist())

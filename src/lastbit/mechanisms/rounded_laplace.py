@@ -39,7 +39,6 @@ def unit_exponential(halvings: Floats, word: Words, *, places: int = PLACES) -> 
              below 9**-17/35 * 9/8 < 0.02u. So P is off by less than 1.6u, and 2tP by 2.1 + 1.6 + 1
              and crumbs: below 5u. e ln 2 is off by 2u relatively (the constant and the product).
              Both parts are positive, the sum adds u: at most 6u relatively
-    Source   the usual series; the bound is worked out above
     Differs  no maths library is called, so none has to be trusted
     Checked  tests/mechanisms/test_rounded_laplace.py
 

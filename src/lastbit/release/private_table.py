@@ -52,11 +52,16 @@ def _source(source: Any, name: str | None) -> tuple[Source, str]:
     if isinstance(source, str | Path | list | tuple):
         paths = [source] if isinstance(source, str | Path) else source
         return source_of(*map(str, paths)), name or Path(paths[0]).name.split(".")[0] or "rows"
-    frame = source.frame if isinstance(source, Source) else source
-    if hasattr(frame, "__arrow_c_stream__") or type(frame).__module__.startswith("pandas"):
+    if _is_frame(source):
         return held(source), name or "rows"
     remedy = "pass a card, a path that ends in .csv or .parquet, or a DataFrame"
     raise WrongType("source", problem="is neither a file nor a frame", remedy=remedy)
+
+
+def _is_frame(source: Any) -> bool:
+    """Apart from where it is refused: the frames of an error hold their locals."""
+    frame = source.frame if isinstance(source, Source) else source
+    return hasattr(frame, "__arrow_c_stream__") or type(frame).__module__.startswith("pandas")
 
 
 def held(source: Any) -> Any:

@@ -1,4 +1,5 @@
 from lastbit.report.answer import (
+    EMPTY as EMPTY,
     answer_in_notebook as answer_in_notebook,
     answer_in_terminal as answer_in_terminal,
     page as page,
@@ -56,6 +57,7 @@ from lastbit.report.page import (
     quoted as quoted,
 )
 from lastbit.report.plan import (
+    UNTOUCHED as UNTOUCHED,
     plan_words as plan_words,
     title_of as title_of,
 )

@@ -279,7 +279,8 @@ def round_ticks(low: float, high: float, *, most: int = 5) -> Ticks:
 def ticks_above(largest: float, *, most: int = 5) -> Ticks:
     """Round numbers from 0 to somewhat above the tallest mark."""
     step = round_step(largest * 1.12, most)
-    return round_ticks(0, step * math.ceil(largest * 1.12 / step), most=most)
+    places = (float(f"{i * step:.15g}") for i in range(math.ceil(largest * 1.12 / step) + 1))
+    return tuple((place, tick_label(place)) for place in places)
 
 
 def powers_of_ten(first: int, last: int, *, every: int = 1) -> Ticks:
@@ -553,22 +554,16 @@ def _panel(panel: Panel) -> Iterator[Markup]:
     yield from frame.lines()
     match panel.marks:
         case Stems():
-            yield from _stems(panel.marks, frame)
+            for kind, (start, series) in zip(("first", "second"), sides, strict=True):
+                heads = [(frame.x(place), frame.y(height)) for place, height in series.points]
+                yield line(f"stem {kind}", start + 6, frame.top - 9, start + 6, frame.top - 19)
+                yield dot(kind, start + 6, frame.top - 19)
+                yield from (line(f"stem {kind}", x, frame.y(0), x, y) for x, y in heads)
+                yield from (dot(kind, x, y) for x, y in heads)
         case Bars():
             yield from _bars(panel.marks, frame)
     for start, side in sides:
         yield text(start + 20, frame.top - 11, "small", side.label)
-
-
-def _stems(stems: Stems, frame: Frame) -> Iterator[Markup]:
-    x, y, key = frame.x, frame.y, frame.top - 14
-    for start, kind, series in ((_SIDE, "first", stems.first), (254, "second", stems.second)):
-        yield line(f"stem {kind}", start + 6, key + 5, start + 6, key - 5)
-        yield dot(kind, start + 6, key - 5)
-        for place, height in series.points:
-            yield line(f"stem {kind}", x(place), y(0), x(place), y(height))
-        for place, height in series.points:
-            yield dot(kind, x(place), y(height))
 
 
 def _bars(bars: Bars, frame: Frame) -> Iterator[Markup]:

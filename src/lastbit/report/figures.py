@@ -384,15 +384,14 @@ def admissible_figure(
         promise = f"δ = {_label(level)}" if needs else "pure"
         laws.append((label, promise, chosen.law, bound / chosen.alpha, 2))
     laws.append(("Laplace, worst case", "pure", IdealLaplace(), _UPPER / loss, 3))
-    curves = tuple(
-        Curve(
-            label=label,
-            note=f"{promise}; half the errors < {_half(law, width, digits)}",
-            strands=(_tail(law, width, errors),),
-            anchored=False,
-        )
-        for label, promise, law, width, digits in laws
-    )
+    curves = []
+    for label, promise, law, width, digits in laws:
+        with working_precision(64):
+            tail = ((e, upper(2 * law.above(arb(e) / arb_of(width)))) for e in errors)
+            points = tuple(point for point in tail if point[1] > 1e-9)
+            half = rounded_up(upper(law.quantile("3/4").enclosure * arb_of(width)), digits)
+        note = f"{promise}; half the errors < {half}"
+        curves.append(Curve(label=label, note=note, strands=(points,), anchored=False))
     return _drawn(
         "Which noise for a smooth bound",
         f"A median of {count:,} made-up waits between 0 and {_UPPER}, released with "
@@ -401,20 +400,9 @@ def admissible_figure(
         "light tails seldom err by much.",
         across=_logarithmic((0.01, 1000), "error"),
         up=_logarithmic((1e-6, 1), "probability of a larger error"),
-        curves=curves,
+        curves=tuple(curves),
         width=500,
     )
-
-
-def _tail(law: Ideal, width: Fraction, errors: Sequence[float]) -> tuple[Point, ...]:
-    with working_precision(64):
-        points = [(e, upper(2 * law.above(arb(e) / arb_of(width)))) for e in errors]
-    return tuple(point for point in points if point[1] > 1e-9)
-
-
-def _half(law: Ideal, width: Fraction, digits: int) -> str:
-    with working_precision(64):
-        return rounded_up(upper(law.quantile("3/4").enclosure * arb_of(width)), digits)
 
 
 def planar_figure(factors: Sequence[Number] = ("2", "4", "10"), *, within: Number = 200) -> Markup:

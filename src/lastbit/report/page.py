@@ -38,8 +38,6 @@ CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
 _LONGEST_NAME = 200
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
 
-# ---------------------------------------------------------------- words
-
 
 def printable(name: object, most: int = _LONGEST_NAME) -> str:
     r"""The name without letters that steer a terminal or turn the reading around; cut if long.
@@ -114,9 +112,6 @@ def price(cost: Mapping[str, str], *, up: bool = True) -> str:
     """
     paid = ((letter, Fraction(cost[name])) for name, letter in CURRENCIES)
     return ", ".join(f"{letter} = {amount(n, up=up)}" for letter, n in paid if n) or "nothing"
-
-
-# ---------------------------------------------------------------- pages
 
 
 def rendered(template: str, **values: Any) -> Markup:

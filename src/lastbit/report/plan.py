@@ -66,21 +66,29 @@ class PlanWords:
     rows: tuple[PlanRow, ...]
     hints: tuple[str, ...]
 
-    def __str__(self) -> str:
-        facts = (
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What is said of the whole plan."""
+        return [
             ("price", f"{self.price} for the whole answer"),
             ("promise", self.promise),
             ("limits", self.limits),
             ("adds up", self.composition),
             *(("hint", hint) for hint in self.hints),
-        )
-        table = [("what", "price", "noise", "95 % within")]
-        table += [(row.what, row.price, row.noise, row.error) for row in self.rows]
-        widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+        ]
+
+    @property
+    def table(self) -> list[tuple[str, str, str, str]]:
+        """Headings, and a row for each mechanism."""
+        rows = ((row.what, row.price, row.noise, row.error) for row in self.rows)
+        return [("what", "price", "noise", "95 % within"), *rows]
+
+    def __str__(self) -> str:
+        widths = [max(map(len, cells)) for cells in zip(*self.table, strict=True)]
         lines = [self.title]
-        for name, words in facts:
+        for name, words in self.facts:
             lines += textwrap.wrap(f"{name:9} {words}", _WIDTH, subsequent_indent=" " * 10)
-        for row in table:
+        for row in self.table:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "   ".join(cells).rstrip())
         return "\n".join([*lines, UNTOUCHED])

@@ -30,8 +30,6 @@ from lastbit.verify import (
 
 Json: TypeAlias = Mapping[str, Any]
 
-# ---------------------------------------------------------------- numbers of a certificate
-
 _DIGITS = 7
 _MANY = 21  # digits: near 1 every one of them counts
 _LONGEST = 24
@@ -72,8 +70,6 @@ def float_name(bits: str) -> str:
     """A double as Python writes it, from its hexadecimal digits."""
     return repr(float.fromhex(bits))
 
-
-# ---------------------------------------------------------------- trees
 
 _MOST_ROWS = 200
 _MOST_CODE = 240
@@ -317,8 +313,6 @@ def _uniform(model: Json) -> Uniform:
         return FullPrecision(model["significand"], model["least_exponent"])
     return Grid(model["bits"], offset=number(model["offset"]), first=model["first"])
 
-
-# ---------------------------------------------------------------- LaTeX
 
 _MOST_TYPESET_ROWS = 40
 _MOST_NESTED = 150

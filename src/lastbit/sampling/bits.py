@@ -20,7 +20,7 @@ stream that finds itself in a child begins a new life, with a new key and nothin
 whatever was being made with the old one is thrown away (`KeyStream.life`).
 
 **Failure.** If the system gives no entropy, `EntropyUnavailable` is raised, nothing is returned,
-and the next request starts anew with a new key.
+and the next request starts with a new key.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class KeyStream:
     def life(self) -> Life:
         """What the stream holds in this process; after a fork, something new.
 
-        Whoever makes something of the stream's bytes asks before and after: only if both answers
+        A caller that makes something of the bytes asks before and after: only if both answers
         are one and the same object was the whole of it made in this process.
         """
         life = self._life

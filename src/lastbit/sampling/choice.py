@@ -66,7 +66,6 @@ def choice(weights: Numbers, size: Size = None) -> int | NDArray[np.int64]:
     Law      P[X = i] = weights[i] / sum(weights)
     Theorem  the weights over their common denominator are integers; a uniform integer below their
              sum falls into the i-th of the intervals they fill with exactly that probability
-    Source   elementary
     Differs  floats are the dyadic numbers they are; nothing is normalised or rounded
     Checked  tests/laws/test_choice.py
 
@@ -246,7 +245,7 @@ def wheel(weights: Numbers) -> Wheel:
 
 
 def summed(weights: NDArray[Any], most_bits: int, *, public_bits: int = 0) -> Wheel:
-    """Running sums of weights of at most so many bits: limb by limb, then the carries."""
+    """Running sums of weights of at most `most_bits` bits: limb by limb, then the carries."""
     parts = [np.cumsum(part) for part in _split(weights, max(2, -(-most_bits // _LIMB)))]
     for i in range(len(parts) - 1, 0, -1):
         parts[i - 1] += parts[i] >> _LIMB

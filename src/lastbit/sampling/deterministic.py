@@ -23,7 +23,6 @@ class Seeded:
         self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
 
     def fill(self, count: int) -> NDArray[np.uint8]:
-        """The next `count` bytes of the stream."""
         return np.frombuffer(bytearray(self._cipher.update(bytes(count))), np.uint8)
 
 
@@ -34,7 +33,6 @@ class Replay:
         self._answers = iter(answers)
 
     def fill(self, count: int) -> NDArray[np.uint8]:
-        """The next array's bytes."""
         answer = np.ascontiguousarray(next(self._answers)).view(np.uint8).ravel().copy()
         if answer.size != count:
             raise AssertionError(f"{count} bytes were asked for, the tape holds {answer.size}")
@@ -50,7 +48,6 @@ class Counting:
         self.requests = 0
 
     def fill(self, count: int) -> NDArray[np.uint8]:
-        """What the source behind it gives."""
         self.bytes += count
         self.requests += 1
         return self._bits.fill(count)

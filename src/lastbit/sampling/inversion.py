@@ -178,7 +178,7 @@ def capacity(draws: int, numerator: int, denominator: int) -> int:
 
 
 def proposals(size: int, acceptance: float) -> int:
-    """So many proposals that, accepted at least this often, `size` of them are surely accepted.
+    """How many proposals to draw so that, accepted at least this often, `size` of them surely are.
 
     Theorem  P[Bin(m, a) < size] <= exp(-2 (a m - size)**2 / m) (Hoeffding), here below 2**-48; then
              another batch is drawn

@@ -69,7 +69,6 @@ class Pieces:
              one sum, each rounded once. Underflow adds less than 2**-1000 to all. These bounds are
              worked out in floats in fewer than 100 operations on positive numbers and enlarged
              by 2**-40 for it
-    Source   the usual Taylor models; the bound is worked out above
     Differs  no maths library is trusted. Pieces where the density has no power series, or whose
              polynomial overflows, have an infinite error, and so has T < 2**-40 in the tails and
              T < 2**-16 next to the median
@@ -275,7 +274,7 @@ def _floats(model: _Model, exponent: int, degree: int) -> tuple[list[float], flo
 
 @contextmanager
 def _terms(count: int) -> Iterator[None]:
-    """Let power series have so many terms; flint keeps that, too, in one variable."""
+    """Let power series have `count` terms; flint keeps that, too, in one variable."""
     before = ctx.cap
     try:
         ctx.cap = count

@@ -44,7 +44,7 @@ _SMALL = 64  # below it, making the tables is not worth while
 _CHUNK = 1 << 13
 _WORD_BITS = 64
 _GUESS_PRECISION = 64
-_EASY_BITS = 48  # beyond so many steps the first word would leave a long search
+_EASY_BITS = 48  # beyond 2**48 steps the first word would leave a long search
 _INT64_SAFE = 1 << 62
 _SLACK = 1 + 2.0**-40
 _PRECISIONS = (192, 1024, 4096)
@@ -142,7 +142,6 @@ class RoundedSampler:
              interval of U lies strictly inside the cell k. Otherwise, also if anything
              overflowed or is not a number, the exact path decides with the same 64 bits. A decided
              y is below 2**52 in size, since r >= u abs(y), so it fits int64
-    Source   lazy inversion; interval arithmetic in floats as worked out above
     Differs  what is constant: one word a draw, in requests that depend on the size alone. Not
              constant: about 2**-17 + 2**-49 scale/grid of the draws take the exact path, a
              thousand times as long, and a few of these take further words. It is more for heavy
@@ -230,7 +229,7 @@ def _rough(law: Rounded, word: int) -> int | None:
 
 
 def _guess(law: Rounded, word: int, count: int = _WORD_BITS) -> int:
-    """The likely step of so many bits of U."""
+    """The likely step of the first `count` bits of U."""
     with working_precision(_GUESS_PRECISION + count - _WORD_BITS):
         if word >> (count - 1):
             z = law.ideal.near_above((arb((1 << count) - word) - 0.5) / 2**count)

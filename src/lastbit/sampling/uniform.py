@@ -18,7 +18,7 @@ from lastbit.sampling.bits import Bits, words
 from lastbit.sampling.draw import Shape, Size, cached, drawn
 
 LIMB_BITS = 32
-# So many bits beyond those of n make a tie less likely than 2**-44.
+# This many bits beyond those of n make a tie less likely than 2**-44.
 _SPARE_BITS = 44
 _LOW_HALF = np.uint64((1 << 32) - 1)
 _HALF = np.uint64(32)
@@ -65,7 +65,7 @@ class UniformBelow:
     limb_bits: int = LIMB_BITS
     spare_bits: int = _SPARE_BITS
     public_bits: int = 0
-    """If n is a secret of at most so many bits, the work depends on this number instead."""
+    """If n is a secret of at most this many bits, the work depends on this number instead."""
 
     def draw(self, bits: Bits, size: int) -> NDArray[Any]:
         if not self.public_bits and self.n & (self.n - 1) == 0:

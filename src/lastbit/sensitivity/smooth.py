@@ -28,16 +28,10 @@ from lastbit.sensitivity.statistics import (
     value_of,
 )
 from lastbit.sensitivity.values import Records, bounds_of, secret_number
-from lastbit.sensitivity.windows import (
-    FLOOR,
-    KAPPA,
-    LARGEST_RATE,
-    discounts,
-    reach,
-    widest_discounted,
-)
+from lastbit.sensitivity.windows import FLOOR, KAPPA, discounts, reach, widest_discounted
 
 LEAST_BETA = Fraction(1, 1 << 20)
+_LARGEST_RATE = Fraction(8)  # `discounts` takes no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -246,7 +240,7 @@ def _beta_and_rate(beta: object) -> tuple[Fraction, float]:
         raise InvalidParameter(
             "beta", problem="is too small: below 2**-20", remedy="pass a larger one"
         )
-    wanted = min(exact, Fraction(LARGEST_RATE)) - KAPPA
+    wanted = min(exact, _LARGEST_RATE) - KAPPA
     rate = wanted.numerator / wanted.denominator
     return exact, rate if Fraction(rate) <= wanted else float(np.nextafter(rate, 0.0))
 

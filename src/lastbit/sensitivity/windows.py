@@ -13,7 +13,6 @@ from lastbit.exact import exp_negative
 
 KAPPA = Fraction(1, 1 << 34)
 FLOOR = Fraction(1, 1 << 340)
-LARGEST_RATE = 8.0
 _FAR = 240.0  # exp(-240) < FLOOR, and 2 * (240 + 2 * 8) = 512 is what exp_negative can do
 _BLOCK = 1 << 16
 

@@ -11,10 +11,6 @@ from lastbit.verify.declared import (
     DeclaredAnalysis as DeclaredAnalysis,
     declared_certificate as declared_certificate,
 )
-from lastbit.verify.error_bounds.derivation import (
-    Derivation as Derivation,
-    derivation_from_json as derivation_from_json,
-)
 from lastbit.verify.error_bounds.formats import (
     BINARY16 as BINARY16,
     BINARY32 as BINARY32,
@@ -22,6 +18,10 @@ from lastbit.verify.error_bounds.formats import (
     Binary as Binary,
     Fixed as Fixed,
     format_from_json as format_from_json,
+)
+from lastbit.verify.error_bounds.rules import (
+    Derivation as Derivation,
+    derivation_from_json as derivation_from_json,
 )
 from lastbit.verify.error_bounds.semantics import (
     analyse as analyse,

@@ -12,8 +12,8 @@ from lastbit.errors import NotCertified
 from lastbit.exact import Number, positive
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certify
-from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Format, Interval
+from lastbit.verify.error_bounds.rules import Derivation
 from lastbit.verify.language.evaluation import real_value
 from lastbit.verify.language.expressions import Add, Expression, Variable
 from lastbit.verify.noise_shape import Unrecognised, library_grid, noise_direction

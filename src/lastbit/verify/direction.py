@@ -7,11 +7,8 @@ Theorem  the direction of a step follows from those of the steps it uses and fro
          their values, by the rules below; a stretch on which a rule is missing is not proved.
          Proof. By IEEE 754 the sum, the difference, the product, the quotient and the square root
          are the exact result, rounded by a function that never falls: so the float result moves
-         with each operand as the exact one does. It is
-             a + b   with a and with b
-             a - b   with a, against b
-             a b     with a if b > 0, against it if b < 0; the same for b
-             a/b     with a if b > 0, against it if b < 0; against b if a > 0, with it if a < 0
+         with each operand as the exact one does. a + b goes with both, a - b against b, a b with a
+         if b > 0 and against it if b < 0, a/b so too, and against b if a > 0, with it if a < 0.
          Both operands must not disagree. abs(a) moves with a from 0 up and against it from 0 down;
          -a against a; rounding to a step, clamping and signs with a. Cases of u are monotone if
          both sides go one way and so does the step from the last uniform of one to the first of
@@ -277,9 +274,6 @@ def _together(*ways: int) -> int:
     return found.pop() if found else 0
 
 
-# ---------------------------------------------------------------- numbers and their types
-
-
 def _places(number: Fraction) -> int | None:
     """The places of one number, as few as it has; None if no float is that number."""
     if number == 0:
@@ -323,9 +317,6 @@ def _floats(low: float, high: float, way: int, *, ulps: int = 0) -> Moving:
     if not (math.isfinite(low) and math.isfinite(high)):
         raise NotFollowed("a step may overflow")
     return Moving(Fraction(low), Fraction(high), way)
-
-
-# ---------------------------------------------------------------- single steps
 
 
 def _dyadic(step: ex.Dyadic, a: Moving, b: Moving) -> Moving:

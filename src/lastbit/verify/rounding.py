@@ -12,9 +12,9 @@ from lastbit.errors import InvalidParameter, NoBound, NotCertified, WrongType
 from lastbit.exact import Number, arb_of, floor_log2, positive, rational, upper, working_precision
 from lastbit.privacy import PureDP
 from lastbit.verify.certificate import certify
-from lastbit.verify.error_bounds.derivation import Derivation
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Format, Interval, power_of_two
-from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, analyse, error_proof
+from lastbit.verify.error_bounds.rules import Derivation
+from lastbit.verify.error_bounds.semantics import DEFAULT_ULPS, Errors, analyse, error_proof
 from lastbit.verify.language.expressions import Add, Expression, Variable, expression_to_json
 from lastbit.verify.noise_shape import (
     Cut,
@@ -60,9 +60,7 @@ class Setting:
     region: Interval
     delta_round: Fraction
 
-    def analysed(
-        self, program: Expression, u: Interval, errors: Mapping[str, Number] | None = None
-    ) -> Derivation:
+    def analysed(self, program: Expression, u: Interval, errors: Errors = None) -> Derivation:
         """How far the program strays for uniforms of an interval and all values of the region."""
         ranges, ulps = {"u": u, "value": self.region}, dict(self.ulps)
         try:
@@ -101,16 +99,12 @@ class Setting:
         written = record(role, code) if self.format == BINARY64 else None
         return () if written is None else (written,)
 
-    def proof(
-        self, derivation: Derivation, errors: Mapping[str, Number] | None = None
-    ) -> dict[str, Any]:
+    def proof(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
         ulps = dict(self.ulps)
         claim, body = error_proof(derivation, errors=errors, format=self.format, ulps=ulps)
         return {"claim": claim, "body": body}
 
-    def piece(
-        self, derivation: Derivation, errors: Mapping[str, Number] | None = None
-    ) -> dict[str, Any]:
+    def piece(self, derivation: Derivation, errors: Errors = None) -> dict[str, Any]:
         proof = self.proof(derivation, errors)
         claim = proof["claim"]
         return {"u": claim["ranges"]["u"], "error": claim["error"], "proof": proof["body"]}
@@ -210,13 +204,13 @@ class RoundingAnalysis(Setting):
     code: tuple[Mapping[str, Any], ...] = ()
 
     @property
+    def query_error(self) -> Fraction:
+        return Fraction(0) if self.query is None else self.query.error
+
+    @property
     def sensitivity(self) -> Fraction:
         """How far apart two computed values can be: the declared distance, the error twice."""
         return self.declared + 2 * self.query_error
-
-    @property
-    def query_error(self) -> Fraction:
-        return Fraction(0) if self.query is None else self.query.error
 
     @property
     def ideal(self) -> Fraction:

@@ -15,7 +15,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, arb_of, ends, floor_log2, positive, shown, working_precision
 from lastbit.privacy import ApproxDP, PureDP
 from lastbit.verify.certificate import certify
-from lastbit.verify.error_bounds.formats import power_of_two
+from lastbit.verify.error_bounds.formats import is_power, power_of_two
 
 # significand p, and the exponent e of the least normal number and least uniform, 2**e
 FORMATS = MappingProxyType({"binary16": (11, -14), "binary32": (24, -126), "binary64": (53, -1022)})
@@ -43,11 +43,9 @@ class Step:
         return dict(self.values)[name]
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule,
-            "values": {name: str(value) for name, value in self.values},
-            "premises": [premise.as_json() for premise in self.premises],
-        }
+        values = {name: str(value) for name, value in self.values}
+        premises = [premise.as_json() for premise in self.premises]
+        return {"rule": self.rule, "values": values, "premises": premises}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,16 +109,16 @@ class SnappingBound:
     def latex(self) -> str:
         """The derivation as inference rules, one displayed formula for each case."""
 
-        def said(step: Step) -> str:
+        def conclusion(step: Step) -> str:
             text = _conclusion(step, self.format)
             return "\\text{" + text.replace("<=", r"$\le$").replace(" eta", r"\,$\eta$") + "}"
 
         def inference(step: Step) -> str:
             above = r" \qquad ".join(map(inference, step.premises))
-            own = f"\\dfrac{{{above}}}{{{said(step)}}}" if above else said(step)
+            own = f"\\dfrac{{{above}}}{{{conclusion(step)}}}" if above else conclusion(step)
             return f"{own}\\;\\textsc{{{step.rule.title()}}}"
 
-        formulas = [*map(inference, self.derivation.premises), said(self.derivation)]
+        formulas = [*map(inference, self.derivation.premises), conclusion(self.derivation)]
         return "\n".join(f"\\[ {formula} \\]" for formula in formulas)
 
     def certificate(self) -> dict[str, Any]:
@@ -241,16 +239,15 @@ class _Derivation:
         with working_precision(_PRECISION):
             growth, _ = ends(arb_of(self.epsilon * (step - 2 * shift)).exp())
         down = Fraction(math.floor(growth * 2**_GROWTH_BITS), 2**_GROWTH_BITS)
-        values = (("grid", step), ("edge", edge), ("shift", shift), ("growth", down))
-        return Step("MONOTONE", values)
+        return Step(
+            "MONOTONE", (("grid", step), ("edge", edge), ("shift", shift), ("growth", down))
+        )
 
     def _least_uniform(self, reach: Fraction) -> Step:
         """NEXT: for |c| <= reach, -low <= ln G(c) - epsilon c <= high."""
-        exact_quotient = power_of_two(floor_log2(self.epsilon)) == self.epsilon
-        moved = Fraction(0) if exact_quotient else self._half_ulp(reach)
+        moved = Fraction(0) if is_power(self.epsilon) else self._half_ulp(reach)
+        quotient, logarithm = self.epsilon * moved, self.epsilon * (reach + moved)
         add = Step("ADD", (("reach", reach),))
-        quotient = self.epsilon * moved
-        logarithm = self.epsilon * (reach + moved)
         div = Step("DIV", (("error", quotient), ("reach", logarithm)), (add,))
         low = quotient + self._half_ulp(logarithm)
         ln = Step("LN", (("error", low),), (div,))

@@ -6,7 +6,7 @@ whatever the event is (`bounds.py`): a clever event makes it large, a silly one 
 attacks accuse a correct mechanism with probability at most `error`, on any target.
 
 One premise is the target's own: its releases are independent. A mechanism that draws its noise once
-and repeats the answer must be made anew for every release.
+and repeats the answer must be made again for every release.
 """
 
 from __future__ import annotations

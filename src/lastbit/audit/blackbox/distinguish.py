@@ -14,12 +14,12 @@ from lastbit.audit.blackbox.exact_laws import RUNS, counted, exact_finding, is_p
 from lastbit.audit.blackbox.releases import law_trial, release_of
 from lastbit.audit.blackbox.sampled import explored
 from lastbit.audit.blackbox.search import Plan, Progress
-from lastbit.audit.bounds import claimed_epsilon, error_rate
+from lastbit.audit.bounds import error_rate
 from lastbit.audit.inputs import Pair, SeededRandom, listed
 from lastbit.audit.result import AuditResult, PairFinding
 from lastbit.audit.targets.target import as_release
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, probability, shown, whole
+from lastbit.exact import Number, nonnegative, positive, probability, shown, whole
 from lastbit.verify import Code
 
 _MOST_SAMPLES = 1 << 32
@@ -312,4 +312,4 @@ def _tests(samples: int) -> int:
 
 def _claim(epsilon: Number | None, delta: Number) -> tuple[Fraction | None, Fraction]:
     share = probability(delta, "delta", one=False, remedy="pass 0 or a small probability")
-    return None if epsilon is None else claimed_epsilon(epsilon, "epsilon"), share
+    return None if epsilon is None else nonnegative(epsilon, "epsilon"), share

@@ -16,10 +16,10 @@ from typing import Any
 
 from flint import arb
 
-from lastbit.audit.bounds import claimed_epsilon, delta_lower, epsilon_lower
+from lastbit.audit.bounds import delta_lower, epsilon_lower
 from lastbit.audit.result import OutputEvent, PairFinding
 from lastbit.errors import InvalidParameter, NotMonotone
-from lastbit.exact import Ball, arb_of, lower, probability, rational, working_precision
+from lastbit.exact import Ball, arb_of, lower, nonnegative, probability, rational, working_precision
 from lastbit.laws import Law, OnGrid
 from lastbit.sampling import secure_bits, uniform_below
 from lastbit.verify import (
@@ -86,7 +86,7 @@ def exact_finding(
     inf
     """
     if epsilon is not None:
-        claimed_epsilon(epsilon, "epsilon")
+        nonnegative(epsilon, "epsilon")
     probability(delta, "delta")
     with working_precision(_PRECISION):
         cells = _cells(one, two)

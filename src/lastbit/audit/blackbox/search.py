@@ -213,7 +213,7 @@ def _candidates(
 def _refined(
     box: Box, pair: Pair, found: list[list[ScoreEvent]], goals: list[Objective], size: int
 ) -> list[ScoreEvent]:
-    """One event for each objective: thresholds anew from fresh outputs, then the best."""
+    """One event for each objective: new thresholds from fresh outputs, then the best."""
     events = [event for group in found for event in group]
     if not events:
         return []

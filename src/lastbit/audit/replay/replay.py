@@ -357,20 +357,17 @@ def _fixed(tape: Tape, other: Tape) -> Iterator[Finding]:
 def _chosen(
     dataset: Any, relation: Neighbours, neighbours: Any, records: Any
 ) -> Iterable[Neighbour]:
+    remedy = 'pass "all", a number or datasets'
+    if isinstance(neighbours, str) and neighbours != "all":
+        raise InvalidParameter("neighbours", problem="is unknown", remedy=remedy)
     if isinstance(neighbours, str | int) and not isinstance(neighbours, bool):
-        if isinstance(neighbours, str) and neighbours != "all":
-            raise InvalidParameter(
-                "neighbours", problem="is unknown", remedy='pass "all", a number or datasets'
-            )
         return neighbours_of(dataset, relation, records=records, most=neighbours)  # type: ignore[arg-type]
     if records is not None:
         raise InvalidParameter(
             "records", problem="and neighbours are both given", remedy="pass one of them"
         )
     if isinstance(neighbours, bool) or not isinstance(neighbours, Iterable):
-        raise WrongType(
-            "neighbours", problem="are not datasets", remedy='pass "all", a number or datasets'
-        )
+        raise WrongType("neighbours", problem="are not datasets", remedy=remedy)
     return (
         Neighbour(dataset=given, change=f"given neighbour {number}")
         for number, given in enumerate(neighbours)

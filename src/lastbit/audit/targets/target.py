@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lastbit.audit.bounds import claimed_epsilon
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Number, lower, positive, probability, rational, whole
+from lastbit.exact import Number, lower, nonnegative, positive, probability, rational, whole
 
 Bounds: TypeAlias = tuple[Any, Any]
 Release: TypeAlias = Callable[[Any, int], Any]
@@ -144,7 +143,7 @@ def _keep(target: object, *, name: str, claimed: Number, delta: Number, **fields
         raise WrongType("name", problem="is not text", remedy="pass a short name")
     fields |= {
         "name": name,
-        "claimed": claimed_epsilon(claimed, "claimed"),
+        "claimed": nonnegative(claimed, "claimed"),
         "delta": probability(delta, "delta", one=False, remedy="pass 0 if there is none"),
     }
     for field, value in fields.items():

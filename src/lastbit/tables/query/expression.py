@@ -11,7 +11,7 @@ what a whole question may be, by `check_parts`, however it was made: in SQL, in 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
@@ -166,17 +166,6 @@ def columns_in(expression: Expression) -> Iterator[ColumnName]:
                 yield from columns_in(argument)
         case Constant():
             return
-
-
-def replaced(expression: Expression, new: Callable[[ColumnName], Expression]) -> Expression:
-    """The expression with every column replaced: how derived columns are written out."""
-    match expression:
-        case ColumnName():
-            return new(expression)
-        case Call(function, arguments):
-            return Call(function, tuple(replaced(argument, new) for argument in arguments))
-        case Constant():
-            return expression
 
 
 def to_json(expression: Expression) -> Any:

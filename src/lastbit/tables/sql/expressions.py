@@ -31,30 +31,26 @@ KNOWN_FUNCTIONS = (
 _BIGGEST = 2**63 - 1
 _DIALECT = ("safe", "typed")
 _CHAINS = MappingProxyType({"Add": "+", "Mul": "*", "And": "and", "Or": "or"})
-_ALIKE = "Not Abs Floor Ceil Sqrt Ln Exp Length Lower Upper Trim Year Quarter Month Day Hour"
-_UNARY = {"Neg": "negate", "DayOfMonth": "day", "DayOfWeek": "weekday"} | {
-    kind: kind.lower() for kind in _ALIKE.split()
-}
-_BINARY = {
-    "Sub": "-",
-    "Div": "/",
-    "Mod": "%",
-    "Pow": "power",
-    "EQ": "=",
-    "NEQ": "<>",
-    "LT": "<",
-    "LTE": "<=",
-    "GT": ">",
-    "GTE": ">=",
-    "Like": "like",
-    "ILike": "ilike",
-    "StartsWith": "starts_with",
-    "Contains": "contains",
-}
+_UNARY = (
+    "Neg:negate Not:not Abs:abs Floor:floor Ceil:ceil Sqrt:sqrt Ln:ln Exp:exp Length:length "
+    "Lower:lower Upper:upper Trim:trim Year:year Quarter:quarter Month:month Day:day "
+    "DayOfMonth:day Hour:hour DayOfWeek:weekday"
+)
+_BINARY = (
+    "Sub:- Div:/ Mod:% Pow:power EQ:= NEQ:<> LT:< LTE:<= GT:> GTE:>= Like:like ILike:ilike "
+    "StartsWith:starts_with Contains:contains"
+)
+
+
+def _pairs(table: str) -> list[list[str]]:
+    """Kinds of nodes, each with our function."""
+    return [pair.split(":") for pair in table.split()]
+
+
 _CALLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
-        **{kind: (ours, ("this",), ()) for kind, ours in _UNARY.items()},
-        **{kind: (ours, ("this", "expression"), _DIALECT) for kind, ours in _BINARY.items()},
+        **{kind: (ours, ("this",), ()) for kind, ours in _pairs(_UNARY)},
+        **{kind: (ours, ("this", "expression"), _DIALECT) for kind, ours in _pairs(_BINARY)},
         "Round": ("round", ("this", "decimals"), ()),
         "Substring": ("substring", ("this", "start", "length"), ()),
         "If": ("case", ("this", "true", "false"), ()),
@@ -231,6 +227,11 @@ def _cast(node: Any, resolve: Resolve) -> Expression:
     return call(_CASTS[name], value)
 
 
+def _extract(node: Any, resolve: Resolve) -> Expression:
+    part, value = taken(node, "this", "expression")
+    return _part(part, value, resolve)
+
+
 def _part(part: Any, value: Any, resolve: Resolve) -> Expression:
     """A part of a date, as in EXTRACT(year FROM d)."""
     word = _word(part)
@@ -302,7 +303,7 @@ _HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType
         "Nullif": _nullif,
         "Cast": _cast,
         "TryCast": _cast,
-        "Extract": lambda node, resolve: _part(*taken(node, "this", "expression"), resolve),
+        "Extract": _extract,
         "TimestampTrunc": _truncated,
         "DateTrunc": _truncated,
         "DateDiff": _days,

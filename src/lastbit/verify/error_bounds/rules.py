@@ -1,4 +1,4 @@
-"""The rules of the error semantics: from judgements about the parts to one about the whole.
+"""The rules of the error semantics, and derivations: trees of rules that end in a judgement.
 
 Every rule bounds three things for all inputs of a box. With a, b for real values and a', b' for
 the machine's, e_a >= abs(a' - a), and r for the rounding of this very step:
@@ -21,35 +21,26 @@ the rounded ends. A library's ln or exp is believed to be within its declared nu
 MEAN: all roundings of a computation carried to its result at once.
 
 Theorem  let each step's machine value be its operation on the machine's operands plus r_i. For
-         every operation, op(a', b') - op(a, b) = s (a' - a) + t (b' - b) with slopes s, t from the
-         table below, so the distance of the results is the sum of A_i r_i, where A_i = 1 for the
-         result and A_j = sum of A_k s_kj over the steps k that use j. Hence it is at most the sum
-         of max abs(A_i) times the bound on abs(r_i), with A_i enclosed by interval arithmetic.
+         every operation, op(a', b') - op(a, b) = s (a' - a) + t (b' - b) with slopes s, t, so the
+         distance of the results is the sum of A_i r_i, where A_i = 1 for the result and A_j = sum
+         of A_k s_kj over the steps k that use j. Hence it is at most the sum of max abs(A_i) times
+         the bound on abs(r_i), with A_i enclosed by interval arithmetic.
 Proof    unfold the equation from the result down; each slope is a number in its interval. Steps
          without slopes (jumps, a root at 0) count with their whole error, and nothing below them.
 
-| step | slope in the first operand | in the second |
-|---|---|---|
-| a + b, a - b | 1 | 1, -1 |
-| a b | b' | a |
-| a / b | 1/b' | -(a/b)/b' |
-| ln a, exp a | 1/x, exp x for some x between a and a' | |
-| √a | 1/(√a + √a') | |
-| abs a | 1, -1 or between | |
-| clamp a | between 0 and 1 | |
-
 Unlike the step-by-step rules it sees that errors of one value reach the result by several ways and
-partly cancel: x - x/2 passes on half of what x is off. The equation is exact.
+partly cancel: x - x/2 passes on half of what x is off. The slopes are those of `_slopes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, TypeAlias
 
-from lastbit.errors import NoBound
-from lastbit.verify.error_bounds.derivation import Judgement
+from lastbit.errors import InvalidParameter, NoBound
+from lastbit.verify.certificate import number
 from lastbit.verify.error_bounds.formats import (
     Binary,
     Fixed,
@@ -71,7 +62,153 @@ from lastbit.verify.error_bounds.formats import (
     upward,
 )
 from lastbit.verify.language import expressions as ex
-from lastbit.verify.language.expressions import Expression, Table
+from lastbit.verify.language.expressions import (
+    Expression,
+    Table,
+    decimal,
+    expression_from_json,
+    latex,
+    table,
+    text,
+)
+
+Box = tuple[tuple[str, Fraction, Fraction], ...]
+"""The range of every input, sorted by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """e_R ⇓ e_F: for all inputs of a box, where both values lie and how far they are apart.
+
+    Law      real value in `real`, machine value in `computed`, their distance at most `error`
+    """
+
+    real: Interval
+    computed: Interval
+    error: Fraction
+
+    def __str__(self) -> str:
+        bounds = f"real {_bracketed(self.real)}, computed {_bracketed(self.computed)}"
+        return f"{bounds}, error ≤ {decimal(self.error, up=True)}"
+
+
+_Judged: TypeAlias = tuple[Judgement, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A judgement about an expression over a box, the rule that gives it, and from what.
+
+    `rule` is that of the expression's last step (CONST, VAR, SAMPLE, ADD, SUB, MUL, DIV, NEG, LN,
+    EXP, SQRT, ABS, SGN, CLAMP, ROUND, CASES), or MEAN (all rounding errors carried to the result
+    at once), or SPLIT (the box in two).
+    """
+
+    rule: str
+    expression: Expression
+    conclusion: Judgement
+    premises: tuple[Derivation, ...]
+    box: Box
+
+    @property
+    def error(self) -> Fraction:
+        return self.conclusion.error
+
+    def tree(self, *, deepest: int = 1000) -> str:
+        lines: list[str] = []
+        stack: list[tuple[Derivation, int]] = [(self, 0)]
+        while stack:
+            node, depth = stack.pop()
+            line = f"{'  ' * depth}{node.rule:6} {text(node.expression)} ⇓ {node.conclusion}"
+            if depth == 0 or node.rule == "SPLIT":
+                ranges = (f"{name} ∈ {_bracketed((low, high))}" for name, low, high in node.box)
+                line += f"  over {', '.join(ranges)}"
+            lines.append(line)
+            if depth < deepest:
+                stack.extend((premise, depth + 1) for premise in reversed(node.shown_premises))
+        return "\n".join(lines)
+
+    text = tree
+
+    def latex(self) -> str:
+        r"""The tree as nested \dfrac inference rules, for any LaTeX with amsmath."""
+        above = r" \qquad ".join(premise.latex() for premise in self.shown_premises)
+        low, high = self.conclusion.computed
+        interval = f"[{decimal(low, up=False, latex=True)}, {decimal(high, up=True, latex=True)}]"
+        error = decimal(self.conclusion.error, up=True, latex=True)
+        own = f"{latex(self.expression)} \\Downarrow {interval},\\ {error}"
+        name = rf"\ \textsc{{{self.rule.lower()}}}"
+        return rf"\dfrac{{{above}}}{{{own}}}{name}" if above else f"{own}{name}"
+
+    @property
+    def shown_premises(self) -> tuple[Derivation, ...]:
+        """The premises to print: MEAN uses every step, the last of which holds the others."""
+        return self.premises[-1:] if self.rule == "MEAN" else self.premises
+
+
+def steps_to_json(derivation: Derivation) -> dict[str, Any]:
+    """The steps in order, each after its premises; expressions and boxes by number.
+
+    An expression's number is its place in `expression_to_json` of the whole.
+    """
+    parts = table(derivation.expression).expressions
+    places = {id(part): place for place, part in enumerate(parts)}
+    boxes: dict[Box, int] = {}
+    steps: list[dict[str, Any]] = []
+    done: dict[int, int] = {}
+    stack: list[tuple[Derivation, bool]] = [(derivation, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in done:
+            continue
+        if not ready:
+            stack.append((node, True))
+            stack.extend((premise, False) for premise in reversed(node.premises))
+            continue
+        done[id(node)] = len(steps)
+        steps.append(
+            {
+                "rule": node.rule,
+                "expression": places[id(node.expression)],
+                "box": boxes.setdefault(node.box, len(boxes)),
+                "premises": [done[id(premise)] for premise in node.premises],
+                "real": [str(end) for end in node.conclusion.real],
+                "computed": [str(end) for end in node.conclusion.computed],
+                "error": str(node.conclusion.error),
+            }
+        )
+    return {
+        "boxes": [{name: [str(low), str(high)] for name, low, high in box} for box in boxes],
+        "steps": steps,
+    }
+
+
+def derivation_from_json(
+    expression: Sequence[Sequence[Any]], body: Mapping[str, Any]
+) -> Derivation:
+    """The derivation that `steps_to_json` wrote; nothing in it is checked."""
+    try:
+        parts = table(expression_from_json(expression)).expressions
+        boxes = [
+            tuple((name, number(low), number(high)) for name, (low, high) in sorted(box.items()))
+            for box in body["boxes"]
+        ]
+        built: list[Derivation] = []
+        for step in body["steps"]:
+            low, high = (number(end) for end in step["real"])
+            least, greatest = (number(end) for end in step["computed"])
+            judgement = Judgement((low, high), (least, greatest), number(step["error"]))
+            premises = tuple(built[place] for place in step["premises"])
+            place, box = parts[step["expression"]], boxes[step["box"]]
+            built.append(Derivation(step["rule"], place, judgement, premises, box))
+        return built[-1]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        problem, remedy = "is not written as a derivation", "write it again"
+        raise InvalidParameter("body", problem=problem, remedy=remedy) from error
+
+
+def _bracketed(x: Interval) -> str:
+    return f"[{decimal(x[0], up=False)}, {decimal(x[1], up=True)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +239,7 @@ def input_step(interval: Interval, error: Fraction | None, machine: Machine) -> 
 
 def step(
     node: Expression, below: list[Judgement], machine: Machine, *, square: bool = False
-) -> tuple[Judgement, Fraction]:
+) -> _Judged:
     """The judgement of one step, and the bound on the rounding of this step alone."""
     format = machine.format
     match node:
@@ -146,13 +283,16 @@ def _negated(a: Judgement) -> Judgement:
 
 def _finished(
     real: Interval, exact: Interval, carried: Fraction, rounding: Fraction, format: Format
-) -> tuple[Judgement, Fraction]:
+) -> _Judged:
     """A correctly rounded step: `exact` holds what it would be on the machine's operands."""
     computed = _rounded(exact, format)
     if rounding == 0 and isinstance(format, Binary):
         computed = exact  # its ends need not be in the format; the value is
-    error = min(carried + rounding, _apart(real, computed))
-    return Judgement(outward(real), computed, upward(error)), rounding
+    return _judged(outward(real), computed, carried + rounding, rounding)
+
+
+def _judged(real: Interval, computed: Interval, error: Fraction, rounding: Fraction) -> _Judged:
+    return Judgement(real, computed, upward(min(error, _apart(real, computed)))), rounding
 
 
 def _apart(real: Interval, computed: Interval) -> Fraction:
@@ -163,7 +303,7 @@ def _rounded(exact: Interval, format: Format) -> Interval:
     return format.rounded(exact[0]), format.rounded(exact[1])
 
 
-def _sum(a: Judgement, b: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _sum(a: Judgement, b: Judgement, format: Format) -> _Judged:
     exact = added(a.computed, b.computed)
     kept = _exact_sum(a.computed, b.computed, format)
     rounding = ZERO if kept else format.rounding_error(*exact)
@@ -184,9 +324,7 @@ def _exact_sum(x: Interval, y: Interval, format: Format) -> bool:
     return -y[0] <= 2 * x[0] and x[1] <= -2 * y[1]
 
 
-def _product(
-    a: Judgement, b: Judgement, format: Format, *, square: bool
-) -> tuple[Judgement, Fraction]:
+def _product(a: Judgement, b: Judgement, format: Format, *, square: bool) -> _Judged:
     if square:
         real, exact = squared(a.real), squared(a.computed)
         carried = (largest_size(a.real) + largest_size(a.computed)) * a.error
@@ -200,7 +338,7 @@ def _product(
     return _finished(real, exact, carried, rounding, format)
 
 
-def _quotient(a: Judgement, b: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _quotient(a: Judgement, b: Judgement, format: Format) -> _Judged:
     if least_size(b.real) == 0 or least_size(b.computed) == 0:
         raise NoBound("a divisor may be 0; narrow the ranges, or raise pieces=")
     real, exact = divided(a.real, b.real), divided(a.computed, b.computed)
@@ -221,9 +359,7 @@ def _scaling_error(exact: Interval, factors: tuple[Interval, ...], format: Forma
     return format.rounding_error(*exact)
 
 
-def _library(
-    node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine
-) -> tuple[Judgement, Fraction]:
+def _library(node: ex.Ln | ex.Exp | ex.Sqrt, a: Judgement, machine: Machine) -> _Judged:
     lowest = min(a.real[0], a.computed[0])
     match node:
         case ex.Ln():
@@ -252,7 +388,7 @@ def _library(
 
 def _approximate(
     real: Interval, exact: Interval, carried: Fraction, ulps: Fraction, format: Format
-) -> tuple[Judgement, Fraction]:
+) -> _Judged:
     """A step whose result is within some ulps of the exact one.
 
     Theorem  computed >= y - ulps ulp(y) for some y >= low. Within a binade that grows with y, and
@@ -260,13 +396,11 @@ def _approximate(
              for low > 0 it is least at low or at the next power of two. For low <= 0 it is least at
              low: the numbers closer to 0 have no larger steps
     """
-    rounding = ulps * format.ulp(Fraction(largest_size(exact)))
-    low, high = _lowest(exact[0], ulps, format), -_lowest(-exact[1], ulps, format)
-    computed = outward((low, high))
+    rounding = ulps * format.ulp(largest_size(exact))
+    computed = outward((_lowest(exact[0], ulps, format), -_lowest(-exact[1], ulps, format)))
     if largest_size(computed) > format.largest:
         raise NoBound(f"the result may overflow {format.name}; narrow the ranges")
-    error = min(carried + rounding, _apart(real, computed))
-    return Judgement(real, computed, upward(error)), rounding
+    return _judged(real, computed, carried + rounding, rounding)
 
 
 def _lowest(low: Fraction, ulps: Fraction, format: Format) -> Fraction:
@@ -276,23 +410,21 @@ def _lowest(low: Fraction, ulps: Fraction, format: Format) -> Fraction:
     return min(low - ulps * here, here * (1 << format.significand) - 2 * ulps * here)
 
 
-def _clamped(node: ex.Clamp, a: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _clamped(node: ex.Clamp, a: Judgement, format: Format) -> _Judged:
     """The middle one of three numbers: no farther off than the farthest of them."""
     real, computed, rounding = a.real, a.computed, ZERO
     for end, pick in ((node.low, max), (node.high, min)):
-        if end is None:
-            continue
-        near = _rounded((end, end), format)[0]
-        rounding = max(rounding, abs(near - end))
-        real = (pick(real[0], end), pick(real[1], end))
-        computed = (pick(computed[0], near), pick(computed[1], near))
-    error = min(max(a.error, rounding), _apart(real, computed))
-    return Judgement(real, computed, upward(error)), rounding
+        if end is not None:
+            near = _rounded((end, end), format)[0]
+            rounding = max(rounding, abs(near - end))
+            real = (pick(real[0], end), pick(real[1], end))
+            computed = (pick(computed[0], near), pick(computed[1], near))
+    return _judged(real, computed, max(a.error, rounding), rounding)
 
 
-def _grid(grid: Fraction, a: Judgement, format: Format) -> tuple[Judgement, Fraction]:
+def _grid(grid: Fraction, a: Judgement, format: Format) -> _Judged:
     real, exact = (
-        (round(x[0] / grid) * grid, round(x[1] / grid) * grid) for x in (a.real, a.computed)
+        (round(x / grid) * grid, round(y / grid) * grid) for x, y in (a.real, a.computed)
     )
     carried = ZERO if a.error == 0 else (a.error // grid + 1) * grid
     kept = isinstance(format, Binary) and is_power(grid) and grid >= format.least

@@ -10,14 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter, NoBound, Overflow, WrongType
 from lastbit.exact import Number, floor_log2, rational, whole
 from lastbit.verify.certificate import certify
-from lastbit.verify.error_bounds.derivation import Box, Derivation, Judgement, steps_to_json
 from lastbit.verify.error_bounds.formats import BINARY64, Binary, Fixed, Format, hull, power_of_two
-from lastbit.verify.error_bounds.rules import Machine, input_step, mean_error, step
+from lastbit.verify.error_bounds.rules import (
+    Box,
+    Derivation,
+    Judgement,
+    Machine,
+    input_step,
+    mean_error,
+    step,
+    steps_to_json,
+)
 from lastbit.verify.language.expressions import (
     Condition,
     Expression,
@@ -120,6 +128,9 @@ def _joined(root: _Piece) -> Derivation:
     return done[id(root)]
 
 
+Errors: TypeAlias = Mapping[str, Number | Literal["rounded"]] | None
+"""How far inputs are off: a bound or ROUNDED, by their names."""
+
 ROUNDED: Final = "rounded"
 """The error of an input that is a real number rounded to the nearest of the format."""
 
@@ -132,7 +143,7 @@ def analyse(
     expression: Expression,
     ranges: Mapping[str, tuple[Number, Number]],
     *,
-    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    errors: Errors = None,
     format: Format = BINARY64,
     ulps: Mapping[str, Number] | None = None,
     pieces: int = 1,
@@ -171,7 +182,7 @@ def analyse(
 def error_certificate(
     derivation: Derivation,
     *,
-    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    errors: Errors = None,
     format: Format = BINARY64,
     ulps: Mapping[str, Number] | None = None,
 ) -> dict[str, Any]:
@@ -183,7 +194,7 @@ def error_certificate(
 def error_proof(
     derivation: Derivation,
     *,
-    errors: Mapping[str, Number | Literal["rounded"]] | None = None,
+    errors: Errors = None,
     format: Format = BINARY64,
     ulps: Mapping[str, Number] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -336,9 +347,7 @@ def _box(expression: Expression, ranges: Mapping[str, tuple[Number, Number]]) ->
     return tuple(box)
 
 
-def _errors(
-    given: Mapping[str, Number | Literal["rounded"]] | None, box: Box
-) -> dict[str, Fraction | None]:
+def _errors(given: Errors, box: Box) -> dict[str, Fraction | None]:
     errors: dict[str, Fraction | None] = {name: Fraction(0) for name, _, _ in box}
     for name, value in (given or {}).items():
         if name not in errors:

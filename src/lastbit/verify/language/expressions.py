@@ -274,9 +274,6 @@ def names(expression: Expression) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-# ---------------------------------------------------------------- as JSON
-
-
 def expression_to_json(expression: Expression) -> list[list[object]]:
     """The table of steps as plain JSON: a rule, the steps it uses, and what else it needs.
 
@@ -328,8 +325,6 @@ def expression_from_json(rows: Sequence[Sequence[Any]]) -> Expression:
             "expression", problem="is not written as a table of steps", remedy="write it again"
         ) from error
 
-
-# ---------------------------------------------------------------- on paper
 
 _LONGEST = 20_000
 _FUNCTIONS: Mapping[type[Any], str] = MappingProxyType(

@@ -64,7 +64,8 @@ def laws_of(
     keys, column = np.unique(key, return_inverse=True)
     table = np.zeros((inputs.size, keys.size), np.int64)
     np.add.at(table, (who, column), share)
-    return _from_keys(keys), table, len(signs) << unit
+    patterns = np.where(keys >= 0, keys, -(keys + 1) | np.int64(-(1 << 63)))
+    return patterns.view(np.float64), table, len(signs) << unit
 
 
 def _cells(
@@ -103,11 +104,6 @@ def _keys(outputs: NDArray[Any]) -> Integers:
         raise InvalidParameter("function", problem="returns NaN", remedy="return numbers")
     pattern = wide.view(np.int64)
     return np.where(pattern >= 0, pattern, -(pattern & 0x7FFF_FFFF_FFFF_FFFF) - 1)
-
-
-def _from_keys(keys: Integers) -> NDArray[np.float64]:
-    pattern = np.where(keys >= 0, keys, -(keys + 1) | np.int64(-(1 << 63)))
-    return pattern.view(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,6 @@ _SIGNS = (-1, 1)
 _STRATA = 256
 
 
-# ---------------------------------------------------------------- one input
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """All uniforms from number `first` to number `last` lead to this output."""
@@ -235,9 +232,6 @@ def _law(branches: tuple[Branch, ...], uniform: Uniform, signs: tuple[int, ...] 
     )
 
 
-# ---------------------------------------------------------------- two inputs
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
     """The output that tells one input from another best, and its two exact probabilities."""
@@ -289,6 +283,7 @@ class ExactLoss:
 
     @property
     def infinite(self) -> bool:
+        """Whether some output has a probability above 0 for one input and 0 for the other."""
         return self.worst.infinite
 
     @property

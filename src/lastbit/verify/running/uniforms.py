@@ -128,17 +128,9 @@ class Grid:
 
 
 Uniform: TypeAlias = FullPrecision | Grid
-"""Finitely many floats in increasing order, numbered from 0, with exact probabilities.
-
-| method | gives |
-|---|---|
-| size | how many floats there are |
-| point(index) | the float of a number from 0 to size - 1 |
-| below(index) | P(the draw's number < index), exactly, for an index from 0 to size |
-| number(real) | the number of the float that a uniform real of [0, 1) is drawn as |
-| landmarks() | numbers at which code is likely to change its ways: probes begin here |
-| written() | the model as a certificate writes it |
-"""
+"""`size` floats in increasing order: `point(k)` is that of the number k, `below(k)` is exactly
+P(the draw's number < k), `number(real)` is that of the float which a uniform real is drawn as, and
+at the numbers of `landmarks()` code is likely to change its ways: probes begin there."""
 
 
 def draw_error(uniform: Uniform) -> Fraction:

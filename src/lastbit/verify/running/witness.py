@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -153,41 +153,30 @@ def refute(
     one, two = (_Code(calls, value, model, stretches) for value in inputs)
     one.check_order()
     two.check_order()
-    best: tuple[tuple[bool, Fraction], Refutation] | None = None
+    best: Refutation | None = None
+    greatest = (False, Fraction(0))
     for a, b in ((one, two), (two, one)):
         for output in dict.fromkeys(a.candidates(count)):
-            found = _compared(a, b, output, signs)
-            if found is None or (best is not None and found[0] <= best[0]):
+            low, high = b.gap(output)  # the output, or the whole gap around it
+            here, there = a.preimage(low, high), b.preimage(low, high)
+            p, q = a.share(here), b.share(there)
+            telling = (q == 0, p if q == 0 else p / q)
+            if p <= q or telling <= greatest or not (a.steady(here) and b.steady(there)):
                 continue
-            here, there = found[1].preimages
-            if a.steady(here) and b.steady(there):
-                best = found
+            greatest = telling
+            best = Refutation(
+                inputs=(a.value, b.value),
+                low=_float(low),
+                high=_float(high),
+                probabilities=(p, q),
+                preimages=(here, there),
+                uniform=model,
+                signs=None if signs is None else tuple(signs),
+                splits=tuple(sorted({first for _, first, _ in stretches} - {0})),
+                code=function if isinstance(function, Code) else None,
+            )
     calls.check_again()
-    if best is None:
-        return None
-    return replace(best[1], code=function if isinstance(function, Code) else None)
-
-
-def _compared(
-    a: _Code, b: _Code, output: int, signs: Sequence[int] | None
-) -> tuple[tuple[bool, Fraction], Refutation] | None:
-    """What an output, or the whole gap around it, says against b; the better, the greater."""
-    low, high = b.gap(output)
-    here, there = a.preimage(low, high), b.preimage(low, high)
-    p, q = a.share(here), b.share(there)
-    if p <= q:
-        return None
-    witness = Refutation(
-        inputs=(a.value, b.value),
-        low=_float(low),
-        high=_float(high),
-        probabilities=(p, q),
-        preimages=(here, there),
-        uniform=a.uniform,
-        signs=None if signs is None else tuple(signs),
-        splits=tuple(sorted({first for _, first, _ in a.stretches} - {0})),
-    )
-    return (q == 0, p if q == 0 else p / q), witness
+    return best
 
 
 class _Code:
@@ -225,19 +214,17 @@ class _Code:
                     )
 
     def candidates(self, tries: int) -> Iterator[int]:
+        """Outputs at structured places and at random ones, as ordered integers."""
         powers = [Fraction(1, 1 << k) for k in range(1, 33)]
         marks = [self.uniform.number(u) for u in (*powers, *(1 - u for u in powers[1:17]))]
         for _, first, last, at, _ in self.branches:
             near = {m + d for m in (first, last, *marks) for d in (-1, 0, 1)}
             places = [place for place in sorted(near) if first <= place <= last]
-            count = last - first + 1
-            places += [first + int(k) for k in uniform_below(count, size=tries).tolist()]
+            places += [first + int(k) for k in uniform_below(last - first + 1, size=tries).tolist()]
             # uniform reals too: numbers of full-precision floats crowd near 0
-            for k in uniform_below(1 << 62, size=tries).tolist():
-                number = self.uniform.number(Fraction(int(k), 1 << 62))
-                places.append(min(max(number, first), last))
-            for place in places:
-                yield at(place)
+            reals = [Fraction(int(k), 1 << 62) for k in uniform_below(1 << 62, size=tries).tolist()]
+            places += [min(max(self.uniform.number(real), first), last) for real in reals]
+            yield from map(at, places)
 
     def preimage(self, low: int, high: int) -> tuple[Preimage, ...]:
         """The uniforms that lead to outputs from low to high."""
@@ -252,9 +239,8 @@ class _Code:
     def gap(self, output: int) -> tuple[int, int]:
         """The widest range around an output that is never reached; else the output alone."""
         low, high = -_INFINITY - 1, _INFINITY
-        for preimage, (_, first, last, at, _) in zip(
-            self.preimage(output, output), self.branches, strict=True
-        ):
+        branches = zip(self.preimage(output, output), self.branches, strict=True)
+        for preimage, (_, first, last, at, _) in branches:
             if preimage.first <= preimage.last:
                 return output, output
             for index in (preimage.first - 1, preimage.first):
@@ -290,8 +276,8 @@ def _first(low: int, last: int, holds: Callable[[int], bool]) -> int:
 
 
 def _float(key: int) -> float:
-    pattern = key if key >= 0 else (-(key + 1)) | -(1 << 63)
+    """The inverse of `order`."""
     if not -_INFINITY - 1 <= key <= _INFINITY:
         raise InvalidParameter("key", problem="is not a float", remedy="pass an ordered float")
-    value: float = struct.unpack("<d", struct.pack("<q", pattern))[0]
-    return value
+    pattern = key if key >= 0 else (-(key + 1)) | -(1 << 63)
+    return float(struct.unpack("<d", struct.pack("<q", pattern))[0])

@@ -76,19 +76,18 @@ def points(
     lists = {}
     for name in names:
         bounds = [x for c in conditions if c.name == name for x in beside(c.bound)]
-        own = [*extra.get(name, ()), *bounds, *SPECIAL]
-        own += [_random_float(next(stream), next(stream)) for _ in range(_RANDOM)]
-        lists[name] = [x for x in own if math.isfinite(x)]
+        drawn = [_random_float(next(stream), next(stream)) for _ in range(_RANDOM)]
+        every = (*extra.get(name, ()), *bounds, *SPECIAL, *drawn)
+        lists[name] = [x for x in every if math.isfinite(x)]
     longest = max((len(own) for own in lists.values()), default=1)
     found: list[Point] = []
     for turn in range(rounds):
         for place in range(longest):
+            # each input in turn goes through all of its floats, the others jump about
             point = {}
             for order, (name, own) in enumerate(lists.items()):
-                # each input in turn goes through all of its floats, the others jump about
-                steady = order == turn % len(lists)
-                at = place % len(own) if steady else next(stream) % len(own)
-                point[name] = own[at]
+                at = place if order == turn % len(lists) else next(stream)
+                point[name] = own[at % len(own)]
             found.append(point)
     return found
 
@@ -117,8 +116,8 @@ def noise_points(
 def _random_float(kind: int, bits: int) -> float:
     """A float of any exponent, of a moderate one, or in (0, 1)."""
     if kind % 4 == 0:
-        found = struct.unpack("<d", struct.pack("<Q", bits))[0]
-        return float(found) if math.isfinite(found) else 1.25
+        found = float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+        return found if math.isfinite(found) else 1.25
     if kind % 4 == 1:
         return (bits >> 11) * 2.0**-53
     sign = -1.0 if kind & 4 else 1.0
@@ -252,9 +251,8 @@ def agree(
 
 def _orders(count: int) -> Iterator[int]:
     """Forward, backward, the odd before the even, and each twice in a row."""
-    both = [index for index in range(count) for _ in range(2)]
     yield from (*range(count), *reversed(range(count)), *range(1, count, 2), *range(0, count, 2))
-    yield from both
+    yield from (index for index in range(count) for _ in range(2))
 
 
 def _some(

@@ -107,9 +107,6 @@ class Run:
         raise split
 
 
-# ---------------------------------------------------------------- what is known of a marker
-
-
 def marker(expression: Expression, step: Step, run: Run) -> Traced:
     """A marker for a value."""
     made = object.__new__(Traced)
@@ -187,9 +184,7 @@ def folded(values: tuple[Any, ...], name: str) -> Traced:
     return marker(ex.Clamp(expression, low, high), Step(name, below), run)
 
 
-def _compared(
-    relation: str,
-) -> tuple[Callable[[Any, object], bool], Callable[[Any, object], bool]]:
+def _compared(relation: str) -> tuple[Callable[[Any, object], bool], Callable[[Any, object], bool]]:
     """Methods that answer the relation, and its negation."""
 
     def holds(x: Traced, other: object) -> bool:

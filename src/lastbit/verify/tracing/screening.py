@@ -38,6 +38,7 @@ _TOP = "move that out of the function, and pass numbers"
 _FLOATS = "leave that out: inputs are floats"
 _STATE = "return what changes: no state between calls"
 _OWN_NAME = "give each number its own name"
+_CATCHES = "catches exceptions or opens a context around its steps"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -62,8 +63,8 @@ _INSTRUCTIONS = _words("""
 """What may run, in Python 3.11 to 3.13; loads, stores and `is` are looked at one by one."""
 
 _WHY: Mapping[str, tuple[str, str]] = types.MappingProxyType({
-    "PUSH_EXC_INFO": ("catches exceptions", "move it out: a tracer's question may be caught"),
-    "BEFORE_WITH": ("opens a context around its steps", "move it out of the function"),
+    "PUSH_EXC_INFO": (_CATCHES, "move it out of the function: a tracer's question may be caught"),
+    "BEFORE_WITH": (_CATCHES, "move it out of the function"),
     "STORE_GLOBAL": ("writes to a global name", _STATE),
     "DELETE_GLOBAL": ("deletes a global name", _STATE),
     "STORE_ATTR": ("sets an attribute of an object", _STATE),
@@ -102,6 +103,7 @@ _ERRORS = frozenset(
     {ArithmeticError, AssertionError, IndexError, KeyError, NotImplementedError, OverflowError}
     | {RuntimeError, TypeError, ValueError, ZeroDivisionError}
 )
+_Next: TypeAlias = dis.Instruction | None
 _Loaded: TypeAlias = tuple[str, types.ModuleType, bool] | None
 """The name of a module that an instruction leads to, it, and whether what follows is called."""
 
@@ -205,11 +207,7 @@ class _Reader:
                 self.code(constant)
 
     def instruction(
-        self,
-        at: dis.Instruction,
-        before: dis.Instruction | None,
-        follow: list[dis.Instruction | None],
-        path: _Loaded,
+        self, at: dis.Instruction, before: _Next, follow: list[_Next], path: _Loaded
     ) -> _Loaded:
         """Refuse an instruction, or say to which module it leads, if it leads to one."""
         called = _is_called(at, before, follow[0]) and _pushes(follow[0])
@@ -266,7 +264,7 @@ class _Reader:
         self.check_inner(at, called=called)
         return None
 
-    def check_made(self, before: dis.Instruction | None, then: dis.Instruction | None) -> None:
+    def check_made(self, before: _Next, then: _Next) -> None:
         """Refuse a function made here that is not given a name at once; a comprehension has none.
 
         Names of functions made here are called and nothing else: `check_inner`.
@@ -289,7 +287,7 @@ class _Reader:
         if wrong:
             self.refuse(f"uses the function {wrong[0]} as a value", _CALL_IT)
 
-    def check_message(self, follow: list[dis.Instruction | None]) -> None:
+    def check_message(self, follow: list[_Next]) -> None:
         names = [None if one is None else one.opname for one in follow]
         end = next((k for k, name in enumerate(names) if name not in _IN_A_MESSAGE), 0)
         raised = names[end] == "RAISE_VARARGS" and names[:end].count("CALL") == 1
@@ -297,7 +295,7 @@ class _Reader:
         if not raised or names[end - 1] != "CALL" or not error:
             self.refuse("writes text", _NO_TEXT)
 
-    def led(self, name: str, value: Any, then: dis.Instruction | None, *, called: bool) -> _Loaded:
+    def led(self, name: str, value: Any, then: _Next, *, called: bool) -> _Loaded:
         """What a name leads to: kept if it is fixed and known, refused else."""
         if type(value) is types.ModuleType:
             if then is None or then.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -344,9 +342,7 @@ def _instructions(code: types.CodeType) -> list[dis.Instruction]:
     return [at for at in dis.get_instructions(code) if at.opname not in beside]
 
 
-def _is_called(
-    at: dis.Instruction, before: dis.Instruction | None, then: dis.Instruction | None
-) -> bool:
+def _is_called(at: dis.Instruction, before: _Next, then: _Next) -> bool:
     """Whether Python's compiler loads it in order to call it: a NULL goes with it."""
     if at.opname == "LOAD_METHOD":
         return True
@@ -357,7 +353,7 @@ def _is_called(
     return beside is not None and beside.opname == "PUSH_NULL"
 
 
-def _pushes(then: dis.Instruction | None) -> bool:
+def _pushes(then: _Next) -> bool:
     """Whether what is to be called stays where it is: arguments follow, or the call itself."""
     if then is None:
         return False

@@ -190,9 +190,8 @@ def arguments_of(function: object) -> Mapping[str, inspect.Parameter]:
     `__signature__` and `__wrapped__` are attributes that anybody can set; calls do not ask them.
     """
     plain = plain_function(function)
-    bare = types.FunctionType(
-        plain.__code__, {}, plain.__name__, plain.__defaults__, plain.__closure__
-    )
+    own, values = plain.__code__, plain.__defaults__
+    bare = types.FunctionType(own, {}, plain.__name__, values, plain.__closure__)
     bare.__kwdefaults__ = plain.__kwdefaults__
     return inspect.signature(bare).parameters
 
@@ -260,36 +259,33 @@ class _Tracer:
 
     def ended(self, run: Run) -> tuple[Condition | None, Any]:
         """The condition at which a run stopped, or its result; a question kept is never lost."""
-        split: Split | None = None
-        failure: Exception | None = None
-        result = None
+        result: Any = None
+        stopped: BaseException | None = None
         try:
             result = self.start(run)
-        except Split as question:
-            split = question
-        except Exception as error:  # the code's own, or a refusal
-            failure = error
+        except (Split, Exception) as raised:  # a question, the code's own failure, or a refusal
+            stopped = raised
         if run.refusals:
             raise run.refusals[0]
-        if run.splits and (split is None or split is not run.splits[0][0] or len(run.splits) > 1):
+        if run.splits and (len(run.splits) > 1 or stopped is not run.splits[0][0]):
             raise Untraceable(
                 f"{run.splits[0][1]} asks about an input and catches the question; "
                 "leave try, except and with out of the function"
             )
-        if isinstance(failure, LastbitError):
-            raise failure
-        if failure is not None:
+        if isinstance(stopped, Split):
+            return stopped.condition, None
+        if isinstance(stopped, LastbitError):
+            raise stopped
+        if isinstance(stopped, Exception):
             raise Untraceable(
-                f"{self.copies.failed(failure)} raises {type(failure).__name__} when it is "
+                f"{self.copies.failed(stopped)} raises {type(stopped).__name__} when it is "
                 "followed; make it answer every input, with finite numbers"
-            ) from failure
-        return (None if split is None else split.condition), result
+            ) from stopped
+        return None, result
 
     def start(self, run: Run) -> Any:
-        inputs = {
-            argument: marker(Variable(role), Step("input", rest=(role,)), run)
-            for argument, role in self.roles.items()
-        }
+        roles = self.roles.items()
+        inputs = {a: marker(Variable(role), Step("input", rest=(role,)), run) for a, role in roles}
         return _called(self.copies.of(self.function), {**self.given, **inputs})
 
     def path(self, known: Known, codes: frozenset[types.CodeType]) -> Path:
@@ -392,9 +388,8 @@ class _Copies:
         scope: dict[str, Any] = {**function.__globals__, "__builtins__": dict(vars(builtins))}
         closure = function.__closure__
         cells = None if closure is None else tuple(types.CellType() for _ in closure)
-        copy = types.FunctionType(
-            function.__code__, scope, function.__name__, function.__defaults__, cells
-        )
+        own, values = function.__code__, function.__defaults__
+        copy = types.FunctionType(own, scope, function.__name__, values, cells)
         copy.__kwdefaults__ = function.__kwdefaults__
         self.made[id(function)] = copy  # before its names are replaced: it may call itself
         for name in {name for code in codes for name in code.co_names}:
