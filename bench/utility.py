@@ -2,6 +2,7 @@
 
     python bench/utility.py              measure (about five minutes), print, save, draw
     python bench/utility.py --no-peers   without the other libraries
+    python bench/utility.py --keep-peers the other libraries' figures as saved; the page says so
     python bench/utility.py --runs 20    a quick look: nothing is saved or drawn
     python bench/utility.py --figures    only draw: figures and tables from the saved results
 
@@ -67,13 +68,12 @@ NEGLIGIBLE = 1e-3
 DRAWN = (
     "global Laplace",
     "smooth Cauchy",
-    "smooth Laplace (δ)",
+    "smooth Student t",
     "exponential gaps",
     "propose-test (δ)",
     "diffprivlib",
     "OpenDP",
 )
-UNTABLED = ("smooth Student t",)
 PICTURES = {
     "waits": ("Exponential waiting times", "Records lie close together around the median."),
     "camps": ("Two camps, and the median in the gap", "One single record decides the median."),
@@ -271,6 +271,26 @@ def _short(number: float) -> float:
     return float(f"{number:.4g}")
 
 
+def kept() -> tuple[dict[tuple[str, ...], dict[str, Any]], dict[str, str]]:
+    """The peers' figures of the saved run, by setting, and their versions with its date."""
+    saved = json.loads(RESULT.read_text("utf-8"))
+    day = f" as measured on {saved['date'][:10]}"
+    versions = {
+        name: told if " as measured on " in told else told + day
+        for name, told in saved["peers"].items()
+    }
+    figures = {
+        _key(row): {name: row["results"][name] for name in versions if name in row["results"]}
+        for row in saved["rows"]
+    }
+    return figures, versions
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    """The setting and what every error in it is measured from."""
+    return tuple(str(row[name]) for name in ("data", "level", "size", "epsilon", "truth"))
+
+
 def measured(console: Console, runs: int, *, peers: bool) -> tuple[list[Row], dict[str, str]]:
     """A row for each setting with the figures of every method, and the peers' versions."""
     others = Peers(runs) if peers else None
@@ -289,8 +309,6 @@ def measured(console: Console, runs: int, *, peers: bool) -> tuple[list[Row], di
         for setting, truth, row in zip(settings(), truths, rows, strict=True):
             if "released" in answer:
                 row["results"][name] = figures(answer["released"][setting.name], truth)
-    for row in rows:
-        row["best"] = best(row["results"])
     return rows, versions
 
 
@@ -311,10 +329,10 @@ def show(console: Console, rows: list[Row]) -> None:
     """A table for each data set."""
     for name, made in DATA.items():
         table = Table(box=box.SIMPLE_HEAD, title=f"{name}: {made.__doc__}", title_justify="left")
-        for heading in ("quantile", "ε", "n", *rows[0]["results"]):
+        for heading in ("quantile", "ε", "n", *_methods(rows)):
             table.add_column(heading, justify="right")
         for row in (row for row in rows if row["data"] == name):
-            cells = (_cell(row, method) for method in row["results"])
+            cells = (_cell(row, method) for method in row["results"])  # the peers' come last
             table.add_row(row["level"], row["epsilon"], f"{row['size']:,}", *cells)
         console.print(table)
     console.print(
@@ -412,7 +430,7 @@ def _run(saved: dict[str, Any]) -> Iterator[str]:
 
 def _errors(saved: dict[str, Any]) -> Iterator[str]:
     """The median errors of the median."""
-    names = [name for name in saved["rows"][0]["results"] if name not in UNTABLED]
+    names = _methods(saved["rows"])
     yield f"| data | ε | records | {' | '.join(names)} |"
     yield "|---|--:|" + "--:|" * (len(names) + 1)
     for row in saved["rows"]:
@@ -421,9 +439,16 @@ def _errors(saved: dict[str, Any]) -> Iterator[str]:
             yield f"| {row['data']} | {row['epsilon']} | {row['size']:,} | {' | '.join(cells)} |"
 
 
+def _methods(rows: list[Row]) -> list[str]:
+    """Every method of any row, in the order of the first row that has it."""
+    return list(dict.fromkeys(name for row in rows for name in row["results"]))
+
+
 def _marked(row: Row, name: str, among: list[str]) -> str:
+    if name not in row["results"]:
+        return "–"
     text = _plain(row["results"][name]["median"])
-    first = best({other: row["results"][other] for other in among})
+    first = best({other: row["results"][other] for other in among if other in row["results"]})
     return f"**{text}**" if name in first else text
 
 
@@ -436,7 +461,7 @@ def _plain(error: float) -> str:
 def _wins(saved: dict[str, Any]) -> Iterator[str]:
     """In how many settings each method is best, or not told from the best."""
     rows = saved["rows"]
-    names = list(rows[0]["results"])
+    names = _methods(rows)
     yield "| method | " + " | ".join(DATA) + f" | of {len(rows)} |"
     yield "|---|" + "--:|" * (len(DATA) + 1)
     for name in names:
@@ -449,6 +474,7 @@ def main() -> None:
     """Measure, print, save and draw, or only draw."""
     parser = argparse.ArgumentParser(description="Measure the error of private quantiles.")
     parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
+    parser.add_argument("--keep-peers", action="store_true", help="take theirs as saved")
     parser.add_argument("--runs", type=int, default=RUNS, help="fewer than 200 are not saved")
     parser.add_argument("--figures", action="store_true", help="only draw from saved results")
     options = parser.parse_args()
@@ -456,7 +482,14 @@ def main() -> None:
         parser.error("--runs must be 1 at least")
     console = Console(highlight=False)
     if not options.figures:
-        rows, versions = measured(console, options.runs, peers=not options.no_peers)
+        peers = not (options.no_peers or options.keep_peers)
+        rows, versions = measured(console, options.runs, peers=peers)
+        if options.keep_peers:
+            figures, versions = kept()
+            for row in rows:
+                row["results"] |= figures.get(_key(row), {})
+        for row in rows:
+            row["best"] = best(row["results"])
         show(console, rows)
         if options.runs < LEAST_RUNS:
             return

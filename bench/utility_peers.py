@@ -20,7 +20,7 @@ import numpy as np
 
 LOWER, UPPER = 0, 500
 SIZES = (101, 1001, 10_001, 100_001)
-EPSILONS = ("0.1", "1")
+EPSILONS = ("0.1", "1", "4")
 LEVELS = ("1/2", "9/10")
 CANDIDATES = 1 << 10
 

@@ -38,6 +38,7 @@ from lastbit.mechanisms import (
     private_quantile as private_quantile,
     private_trimmed_mean as private_trimmed_mean,
     private_variance as private_variance,
+    quantile_mechanism as quantile_mechanism,
 )
 from lastbit.privacy import (
     ADD_REMOVE as ADD_REMOVE,
@@ -160,6 +161,7 @@ __all__ = [
     "private_variance",
     "propose",
     "quantile",
+    "quantile_mechanism",
     "release",
     "rounded",
     "sampling",

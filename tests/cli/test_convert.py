@@ -33,13 +33,13 @@ def test_the_order_shown_gives_the_result_shown():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("pure 1", "--to", "zcdp"), ZCDP("1/2")),
+        (("pure 1", "--to", "zcdp"), PureDP(1).to(ZCDP)),
         (("pure 1", "--to", "approx"), ApproxDP(1, 0)),
-        (("pure 1", "--alpha", "3/2"), RenyiDP("3/2", "3/4")),
+        (("pure 1", "--alpha", "3/2"), PureDP(1).to(RenyiDP, alpha="3/2")),
         (("zcdp 1/3", "--alpha", "3"), RenyiDP(3, 1)),
         (("pure 1/2", "--group", "3"), PureDP("3/2")),
         (("zcdp 1/2", "--group", "4"), ZCDP(8)),
-        (("PURE 0.1", "--group", "2", "--to", "zcdp"), ZCDP("0.02")),
+        (("PURE 0.1", "--group", "2", "--to", "zcdp"), PureDP("0.2").to(ZCDP)),
         (("probabilistic 1 1e-6", "--to", "approx"), ApproxDP(1, "1e-6")),
         (("pure 1", "--delta", "1e-3"), PureDP(1).to(ApproxDP, delta="1e-3")),
         (("zcdp 0.1", "--epsilon", "2"), ZCDP("0.1").to(ApproxDP, epsilon=2)),

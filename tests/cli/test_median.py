@@ -41,6 +41,7 @@ def test_the_page_has_the_answer_and_the_promise(visits: str) -> None:
         ("--noise", "gaussian", "--delta", "1e-6", "--neighbours", "add-remove"),
         ("--grid", "1/4", "--quantile", "0"),
         ("--quantile", "1"),
+        ("--noise", "exponential"),
     ],
 )
 def test_json(visits: str, options: tuple[str, ...]) -> None:
@@ -50,6 +51,15 @@ def test_json(visits: str, options: tuple[str, ...]) -> None:
     assert answer["guarantee"]["epsilon"] == "8"
     grid = [int(part) for part in f"{answer['grid']}/1".split("/")[:2]]
     assert (answer["value"] * grid[1] / grid[0]).is_integer()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "noise"), [("1", "exponential"), ("8", "student"), ("1e-7", "exponential")]
+)
+def test_the_nearer_mechanism_is_taken_and_named(visits: str, epsilon: str, noise: str) -> None:
+    asked = ("median", visits, "minutes", *BOUNDS, "--epsilon", epsilon)
+    assert json.loads(succeeded(*asked, "--json"))["noise"] == noise
+    assert f"{noise}: " in succeeded(*asked)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +75,10 @@ def test_json(visits: str, options: tuple[str, ...]) -> None:
         (("visits.csv", "minutes", *BOUNDS, "--epsilon", "1", "--grid", "3"), "--grid"),
         (("visits.csv", "minutes", *BOUNDS, "--epsilon", "1", "--noise", "laplace"), "--delta"),
         (("visits.csv", "minutes", "--epsilon", "1"), "--lower"),
-        (("visits.csv", "minutes", *BOUNDS, "--epsilon", "1e-7"), "--epsilon is too small"),
+        (
+            ("visits.csv", "minutes", *BOUNDS, "--epsilon", "1e-7", "--noise", "student"),
+            "--epsilon is too small",
+        ),
         (("nowhere.csv", "minutes", *BOUNDS, "--epsilon", "1", "--grid", "-1"), "--grid"),
         (
             ("visits.csv", "minutes", "--lower", "0", "--upper", "1e300", "--epsilon", "1"),

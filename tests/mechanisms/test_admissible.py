@@ -1,9 +1,10 @@
-"""The two steps of every admissible noise, judged by balls; larger ones are refused."""
+"""Every admissible noise, in two steps or at once, judged by balls; larger ones are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import exp
 from typing import Any
 
 import pytest
@@ -28,9 +29,11 @@ from lastbit.mechanisms.smooth_noise import (
     admissible,
     gaussian_dilation,
     gaussian_sliding,
+    joint_alpha,
 )
 from tests.evidence import late
 
+STUDENT = [StudentT(Fraction(1, 2)), IdealCauchy(), StudentT(3), StudentT(8)]
 PURE = [
     IdealCauchy(),
     PolynomialTail(Fraction(3, 2)),
@@ -63,9 +66,9 @@ def loss(law: Ideal, z: Fraction, moved: Fraction, dilated: Fraction) -> arb:
 def worst(law: Ideal, alpha: Fraction, beta: Fraction) -> float:
     """A certain lower bound on the loss of the worst pair among those tried."""
     return max(
-        lower(Ball(loss(law, z, moved, dilated)))
+        lower(Ball(loss(law, z, moved * min(Fraction(1), Fraction(exp(dilated))), dilated)))
         for z in PLACES
-        for moved in (alpha, alpha / 2, Fraction(0))
+        for moved in (alpha, alpha / 2, Fraction(0))  # in widths of the narrower law
         for dilated in (beta, -beta, Fraction(0))
     )
 
@@ -84,7 +87,110 @@ def test_pure_noise_keeps_its_promise_and_no_larger_alpha_or_beta_does(
         assert worst(law, chosen.alpha, 2 * chosen.beta) > promised
 
 
-@pytest.mark.parametrize("law", PURE, ids=repr)
+def degrees_of(law: Ideal) -> Fraction:
+    return law.degrees if isinstance(law, StudentT) else Fraction(1)
+
+
+def joint_loss(degrees: Fraction, alpha: arb, t: Fraction) -> arb:
+    """The greatest loss for widths exp(t) apart and values as far apart as they may be."""
+    apart = arb_of(t).cosh() + (-arb_of(t)).exp() * alpha**2 / (2 * arb_of(degrees))
+    return (arb_of(degrees + 1) * apart.acosh() + arb_of(abs(degrees - 1) * t)) / 2
+
+
+@pytest.mark.parametrize("t", ["0", "1/100", "1", "7/2"])
+@pytest.mark.parametrize("moved", ["1/1000", "1/2", "9"])
+def test_the_greatest_ratio_of_two_poisson_kernels_is_their_hyperbolic_distance(
+    t: str, moved: str
+) -> None:
+    """k P - P' keeps its sign for all z exactly if a quadratic has no root: its discriminant."""
+    with working_precision(192):
+        width, place = arb_of(Fraction(t)).exp(), arb_of(Fraction(moved))
+        distance = (1 + (place**2 + (width - 1) ** 2) / (2 * width)).acosh()
+        for narrow, wide in ((arb(1), width), (width, arb(1))):
+            for off, inside in ((Fraction(1, 10**12), True), (Fraction(-1, 10**12), False)):
+                ratio = distance.exp() * arb_of(1 + off)
+                # ratio * narrow ((z - place)**2 + wide**2) - wide (z**2 + narrow**2) = a z**2 + ...
+                a = ratio * narrow - wide
+                b = -2 * ratio * narrow * place
+                c = ratio * narrow * (place**2 + wide**2) - wide * narrow**2
+                never_below = bool(a > 0) and bool(b * b - 4 * a * c < 0)
+                assert never_below == inside
+                assert inside or bool(b * b - 4 * a * c > 0) or bool(a < 0)
+
+
+@pytest.mark.parametrize("law", STUDENT, ids=repr)
+@pytest.mark.parametrize("epsilon", ["1/1000", "1", "10"])
+@pytest.mark.parametrize("share", ["auto", "1/64", "1/2", "63/64"])
+def test_student_noise_spends_all_of_epsilon_and_no_more(
+    law: Ideal, epsilon: str, share: str
+) -> None:
+    chosen, degrees = admissible(law, epsilon=epsilon, share=share), degrees_of(law)
+    assert chosen.beta * max(1, degrees) < chosen.epsilon
+    widths = [chosen.beta * Fraction(i, 50) for i in range(51)]
+    with working_precision(192):
+        alpha = arb_of(chosen.alpha)
+        assert all(joint_loss(degrees, alpha, t) <= arb_of(chosen.epsilon) for t in widths)
+        more = alpha * arb_of(1 + Fraction(1, 10**9))
+        assert any(joint_loss(degrees, more, t) > arb_of(chosen.epsilon) for t in widths)
+
+
+@pytest.mark.parametrize("law", STUDENT, ids=repr)
+def test_the_joint_loss_is_met_by_the_densities(law: Ideal) -> None:
+    """The formula against the densities themselves: never above it, and near it somewhere."""
+    chosen, degrees = admissible(law, epsilon=1), degrees_of(law)
+    for t in (Fraction(0), chosen.beta / 2, chosen.beta):
+        with working_precision(192):
+            most = joint_loss(degrees, arb_of(chosen.alpha), t)
+        # the worst order: towards the narrower law where the tails rule (degrees >= 1)
+        found = max(
+            lower(Ball(loss(law, z, chosen.alpha * least, dilated)))
+            for z in (Fraction(i, 64) for i in range(-1280, 1281) if i)
+            for dilated in (t, -t)
+            for least in [min(Fraction(1), Fraction(exp(dilated)))]
+        )
+        assert float(most) - 2e-4 < found <= float(most)
+
+
+@pytest.mark.parametrize(("epsilon", "beta", "lost"), [("1", "1/2", 1.11), ("3", "27/10", 4.3)])
+def test_the_width_at_beta_alone_does_not_tell_alpha(epsilon: str, beta: str, lost: float) -> None:
+    """A mutant: alpha**2 = 2 exp(beta) (cosh epsilon - cosh beta). Equal widths lose more."""
+    with working_precision(192):
+        e, b = arb_of(Fraction(epsilon)), arb_of(Fraction(beta))
+        alpha = (2 * b.exp() * (e.cosh() - b.cosh())).sqrt()
+        assert joint_loss(Fraction(1), alpha, Fraction(beta)).overlaps(e)
+        assert float(joint_loss(Fraction(1), alpha, Fraction(0))) > lost
+        assert joint_alpha(Fraction(1), Fraction(epsilon), Fraction(beta)) < alpha
+        assert worst(IdealCauchy(), Fraction(lower(alpha)), Fraction(0)) > float(e)
+
+
+@pytest.mark.parametrize("law", STUDENT, ids=repr)
+@pytest.mark.parametrize("epsilon", ["1e-300", "1e-6", "1", "10", "2000", "1e9"])
+def test_one_step_never_needs_more_noise_than_two(law: Ideal, epsilon: str) -> None:
+    degrees = float(degrees_of(law))
+    for share in ("1/64", "1/2", "63/64"):
+        chosen = admissible(law, epsilon=epsilon, share=share)
+        two_steps = float(chosen.epsilon * Fraction(share)) * 2 * degrees**0.5 / (degrees + 1)
+        assert float(chosen.alpha) >= two_steps * (1 - 1e-12)
+        assert chosen.beta == chosen.epsilon * (1 - Fraction(share)) / max(1, degrees_of(law))
+
+
+def test_the_share_is_chosen_for_evenly_spread_records() -> None:
+    for law in STUDENT:
+        for epsilon in ("1e-300", "1e-6", "1", "5"):
+            best = admissible(law, epsilon=epsilon)
+            for share in ("1/8", "1/4", "1/2", "3/4"):
+                other = admissible(law, epsilon=epsilon, share=share)
+                assert quality(best) >= quality(other) * Fraction(99, 100)
+
+
+def quality(chosen: Admissible) -> Fraction:
+    """alpha/S(beta) where records lie 1 apart."""
+    steps = range(40) if chosen.beta > Fraction(1, 10) else [int(1 / chosen.beta)]
+    smooth = max((k + 1) * Fraction(exp(-chosen.beta * k)) for k in steps)
+    return chosen.alpha / smooth
+
+
+@pytest.mark.parametrize("law", PURE[1:4], ids=repr)
 def test_the_slopes_are_certain_for_every_place(law: Ideal) -> None:
     """|g'| <= c and 1 - z g' in [-m, 1] on intervals that cover the half line [0, 2**40]."""
     chosen = admissible(law, epsilon=1)
@@ -103,17 +209,12 @@ def test_the_slopes_are_certain_for_every_place(law: Ideal) -> None:
 def slopes(law: Ideal, z: arb) -> tuple[arb, arb]:
     """g'(z) and 1 - z g'(z), written so that each place occurs once or twice only."""
     match law:
-        case IdealCauchy():
-            return 2 * z / (1 + z * z), 1 - 2 + 2 / (1 + z * z)
         case PolynomialTail(gamma=gamma):
             grown = power(z, gamma)
             return (
                 arb_of(gamma) * power(z, gamma - 1) / (1 + grown),
                 1 - arb_of(gamma) + arb_of(gamma) / (1 + grown),
             )
-        case StudentT(degrees=v):
-            whole = arb_of(v) + z * z
-            return arb_of(v + 1) * z / whole, 1 - arb_of(v + 1) + arb_of(v + 1) * arb_of(v) / whole
     raise AssertionError(law)
 
 

@@ -130,7 +130,7 @@ def test_the_guarantee_says_what_was_asked() -> None:
 def test_releases_follow_the_law() -> None:
     noise = SmoothNoise(epsilon=1, noise="cauchy", grid="1/4")
     bound = SmoothBound(
-        value=Fraction(5), bound=Fraction(1, 3), beta=noise.beta,
+        value=Fraction(5), bound=Fraction(2, 3), beta=noise.beta,
         lower=Fraction(0), upper=Fraction(10), neighbours=CHANGE_ONE,
     )  # fmt: skip
     law = noise.law(bound)

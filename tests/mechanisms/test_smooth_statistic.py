@@ -14,12 +14,14 @@ from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
 from lastbit.errors import InvalidParameter, WrongType
+from lastbit.laws.ideal import StudentT
 from lastbit.mechanisms.smooth_noise import (
     SmoothStatistic,
     private_median,
     private_quantile,
     private_trimmed_mean,
     private_variance,
+    quantile_mechanism,
 )
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.sensitivity.statistics import Quantile, Statistic, TrimmedMean, Variance
@@ -116,6 +118,47 @@ def test_ready_made() -> None:
     assert abs(lb.private_median(data, neighbours=ADD_REMOVE, **near) - 15) < 2
 
 
+def chosen(epsilon: object, level: object = "1/2", **more: Any) -> str:
+    made = quantile_mechanism(level, **{"epsilon": epsilon, "lower": 0, "upper": 500} | more)
+    assert made.guarantee.epsilon == Fraction(epsilon)
+    return type(made).__name__
+
+
+def test_a_quantile_is_released_by_the_nearer_mechanism() -> None:
+    """The choice is a step in epsilon, and depends on public parameters only."""
+    losses = ["1e-5", "1e-3", "0.1", "1", "1.9", "2.1", "4", "20", "100"]
+    names = [chosen(epsilon) for epsilon in losses]
+    assert names == ["ExponentialQuantile"] * 5 + ["SmoothStatistic"] * 4
+    # twice the rate: for extremes, and for the median where records come and go
+    assert chosen(3, "0") == chosen(3, "1") == "ExponentialQuantile"
+    assert chosen(3, neighbours=ADD_REMOVE) == "ExponentialQuantile"
+    assert chosen(3, "0.9", neighbours=ADD_REMOVE) == "SmoothStatistic"
+    assert chosen(1, noise="cauchy") == chosen(1, noise=StudentT(5)) == "SmoothStatistic"
+    assert chosen(50, noise="exponential") == "ExponentialQuantile"
+    # what is too fine for the exponential mechanism
+    assert chosen(1, "1/3000001") == chosen(1, grid=Fraction(1, 1 << 60)) == "SmoothStatistic"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"delta": "1e-6"}, "delta is of no use"),
+        ({"delta": "1e-6", "noise": "exponential"}, "delta is of no use"),
+        ({"noise": "exponential", "grid": Fraction(1, 1 << 60)}, "grid"),
+        ({"noise": "uniform"}, "noise"),
+        ({"lower": 5, "upper": 1}, "lower"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"level": 2}, "level"),
+        ({"grid": "1/3"}, "grid"),
+        ({"neighbours": None}, "neighbours"),
+    ],
+)
+def test_a_quantile_without_a_mechanism_is_refused(parameters: dict[str, Any], words: str) -> None:
+    good: dict[str, Any] = {"level": "1/2", "epsilon": 1, "lower": 0, "upper": 10}
+    with pytest.raises((InvalidParameter, WrongType), match=words):
+        quantile_mechanism(**(good | parameters))
+
+
 def test_a_mechanism_is_a_value() -> None:
     median = SmoothStatistic("median", epsilon=1, lower=0, upper=500)
     assert pickle.loads(pickle.dumps(median)) == median
@@ -154,11 +197,13 @@ def test_bad_parameters_are_refused(parameters: dict[str, Any], words: str) -> N
 def test_bad_data_are_refused_before_anything_is_drawn(
     data: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lastbit.mechanisms import smooth_noise
+    from lastbit.mechanisms import exponential_quantile, smooth_noise
 
-    monkeypatch.setattr(smooth_noise, "drawn_fresh", lambda *_: pytest.fail("drawn"))
-    with pytest.raises((InvalidParameter, WrongType), match="data"):
-        private_median(data, epsilon=1, lower=0, upper=10)
+    for module in (exponential_quantile, smooth_noise):
+        monkeypatch.setattr(module, "drawn_fresh", lambda *_: pytest.fail("drawn"))
+    for epsilon in (1, 3):
+        with pytest.raises((InvalidParameter, WrongType), match="data"):
+            private_median(data, epsilon=epsilon, lower=0, upper=10)
 
 
 def test_relations_without_a_bound_are_refused() -> None:

@@ -143,8 +143,37 @@ def test_pure_to_concentrated_and_renyi_covers_randomised_response(epsilon, alph
         truth = divergence(*worst_pair(epsilon), decimal(alpha))
         assert truth <= decimal(loss) * (1 + MARGIN)
         assert truth <= decimal(alpha * rho) * (1 + MARGIN)
-        assert decimal(rho) <= decimal(epsilon) ** 2 / 2 * (1 + CLOSE)
-    assert loss <= epsilon
+        assert truth >= decimal(loss) * (1 - CLOSE)
+        assert decimal(rho) <= decimal(epsilon) ** 2 / 2
+    assert loss <= min(epsilon, alpha * rho)
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000", "1", "3", "30"])
+def test_no_smaller_rho_is_true_of_randomised_response(epsilon):
+    """Near order 1 the divergence is all of alpha rho; a thousandth less is refused."""
+    rho = PureDP(epsilon).to(ZCDP).rho
+    alpha = 1 + Fraction(1, 10**7)
+    with decimals():
+        truth = divergence(*worst_pair(Fraction(epsilon)), decimal(alpha))
+        assert truth <= decimal(alpha * rho)
+        assert truth > decimal(alpha * rho * Fraction(999, 1000))
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "3"])
+def test_what_was_promised_by_the_larger_rho_is_still_implied(epsilon):
+    loss = Fraction(epsilon)
+    assert PureDP(loss).implies(ZCDP(loss**2 / 2))
+    assert not PureDP(loss).implies(ZCDP(loss**2 / 2 * Fraction(1, 2)))
+    assert PureDP(loss).implies(RenyiDP(3, min(loss, 3 * loss**2 / 2)))
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**400), Fraction(10**9), math.inf, Fraction(0)])
+def test_pure_to_concentrated_at_the_ends(epsilon):
+    rho = PureDP(epsilon).to(ZCDP).rho
+    assert rho <= epsilon and rho <= epsilon * epsilon / 2
+    assert rho > 0 or epsilon == 0
+    for alpha in (1 + Fraction(1, 10**40), 2, 10**30):
+        assert PureDP(epsilon).to(RenyiDP, alpha=alpha).epsilon <= epsilon
 
 
 @given(densities, orders)

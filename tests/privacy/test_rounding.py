@@ -31,12 +31,14 @@ from lastbit.privacy.compose import (
     optimal_epsilon,
 )
 from lastbit.privacy.convert import (
+    concentrated,
     converted,
     delta_upper,
     epsilon_upper,
     grouped,
     least_noise,
     posterior_bounds,
+    renyi_divergence,
 )
 from lastbit.privacy.guarantees import (
     ADD_REMOVE,
@@ -232,14 +234,28 @@ CHECKS = [
         name="pure to concentrated",
         inputs=st.tuples(losses),
         claim=lambda e: converted(PureDP(e), ZCDP).rho,
-        truth=lambda e: decimal(e) ** 2 / 2,
+        truth=truth.concentrated,
     ),
     Check(
         of="convert.converted",
         name="pure to Renyi",
         inputs=st.tuples(losses, orders),
         claim=lambda e, a: converted(PureDP(e), RenyiDP, alpha=a).epsilon,
-        truth=lambda e, a: min(decimal(e), decimal(a) * decimal(e) ** 2 / 2),
+        truth=truth.pure_divergence,
+    ),
+    Check(
+        of="convert.concentrated",
+        name="pure",
+        inputs=st.tuples(losses),
+        claim=concentrated,
+        truth=truth.concentrated,
+    ),
+    Check(
+        of="convert.renyi_divergence",
+        name="pure",
+        inputs=st.tuples(losses, orders),
+        claim=renyi_divergence,
+        truth=truth.pure_divergence,
     ),
     Check(
         of="convert.converted",

@@ -147,6 +147,24 @@ def up_to_order_epsilon(alpha: Number, loss: Number, delta: Number) -> Decimal:
     return renyi_epsilon(decimal(order), decimal(loss), decimal(delta))
 
 
+def concentrated(epsilon: Number) -> Decimal:
+    """epsilon tanh(epsilon/2)."""
+    loss = decimal(epsilon)
+    with localcontext() as context:
+        context.prec += 2 * max(0, -loss.adjusted())  # 1 - exp(-epsilon) keeps its digits
+        shrink = (-loss).exp()
+        return loss * (1 - shrink) / (1 + shrink)
+
+
+def pure_divergence(epsilon: Number, alpha: Number) -> Decimal:
+    """That of randomised response, from its two probabilities."""
+    loss, order = decimal(epsilon), decimal(alpha)
+    with localcontext() as context:
+        context.prec += 2 * max(0, -loss.adjusted()) + max(0, -(order - 1).adjusted())
+        shrink, far = (-loss).exp(), ((1 - 2 * order) * loss).exp()
+        return loss + ((1 + far).ln() - (1 + shrink).ln()) / (order - 1)
+
+
 def concentrated_epsilon(rho: Number, delta: Number) -> Decimal:
     """The infimum over all orders; its derivative is rho + (ln(alpha) - ln(1/delta))/(alpha-1)**2.
 

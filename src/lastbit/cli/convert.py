@@ -34,8 +34,8 @@ from lastbit.privacy import (
 BY_DEFINITION = "definition: a pure guarantee is an approximate one with δ = 0"
 WORST_CASE = "randomised response is the worst case (Kairouz, Oh, Viswanath 2015)"
 RULES: tuple[tuple[type, type, str], ...] = (
-    (PureDP, ZCDP, "ρ = ε²/2 (Bun, Steinke 2016, Prop. 14)"),
-    (PureDP, RenyiDP, "min(ε, α ε²/2) (Bun, Steinke 2016, Prop. 14; Mironov 2017)"),
+    (PureDP, ZCDP, "ρ = ε tanh(ε/2), randomised response is the worst case"),
+    (PureDP, RenyiDP, "randomised response is the worst case: ln(cosh((α-1/2)ε)/cosh(ε/2))/(α-1)"),
     (ZCDP, RenyiDP, "definition: the divergence of order α is at most α ρ"),
     (PureDP, ApproxDP, WORST_CASE),
     (ApproxDP, ApproxDP, WORST_CASE),

@@ -12,9 +12,8 @@ from lastbit.cli.files import numbers_of
 from lastbit.cli.options import PATH, command, json_option, option, spelled
 from lastbit.cli.output import Facts, Heading, show, show_json, waiting
 from lastbit.exact import exact_text, probability
-from lastbit.mechanisms import SmoothStatistic
+from lastbit.mechanisms import ExponentialQuantile, SmoothStatistic, quantile_mechanism
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-from lastbit.sensitivity import Quantile
 
 
 @command(
@@ -32,9 +31,10 @@ from lastbit.sensitivity import Quantile
 )
 @option(
     "--noise",
-    "cauchy and student promise pure privacy, laplace and gaussian need --delta.",
-    ("student", "cauchy", "laplace", "gaussian"),
-    default="student",
+    "auto takes exponential or student, whichever is nearer at this epsilon; these and cauchy "
+    "promise pure privacy, laplace and gaussian need --delta.",
+    ("auto", "exponential", "student", "cauchy", "laplace", "gaussian"),
+    default="auto",
 )
 @option(
     "--neighbours",
@@ -55,20 +55,27 @@ def median(
 ) -> None:
     """A private median of one COLUMN of a CSV FILE (- is standard input).
 
-    The noise follows the data's own smooth sensitivity, which is small where values lie close
-    together around the median: far less noise than for the worst data between the bounds. Values
-    outside the bounds count as the nearer bound; how many there were is not told. The bounds, the
-    grid and all options must be chosen without looking at the data.
+    By the exponential mechanism, or with noise for the data's own smooth sensitivity: both are near
+    the median where values lie close together around it, far nearer than with noise for the worst
+    data between the bounds. Values outside the bounds count as the nearer bound; how many there
+    were is not told. The bounds, the grid and all options must be chosen without looking at the
+    data.
     """
     probability(quantile, "--quantile", remedy="pass, say, 0.9 for the ninth decile")
     with waiting("reading and sorting"):
-        mechanism = SmoothStatistic(
-            Quantile(quantile),
+        mechanism = quantile_mechanism(
+            quantile,
             grid="auto" if grid is None else grid,
             neighbours=CHANGE_ONE if neighbours == "change-one" else ADD_REMOVE,
             **said,
         )
         value = mechanism.release(numbers_of(file, column))
+    added = mechanism.noise if isinstance(mechanism, SmoothStatistic) else mechanism
+    noise, words = said["noise"], "as wide as the smooth sensitivity asks for"
+    if isinstance(mechanism, ExponentialQuantile):
+        noise, words = "exponential", "a point is the likelier the nearer its rank"
+    elif noise == "auto":
+        noise = "student"
     if as_json:
         show_json(
             {
@@ -76,8 +83,8 @@ def median(
                 "quantile": str(quantile),
                 "lower": str(said["lower"]),
                 "upper": str(said["upper"]),
-                "grid": str(mechanism.noise.grid),
-                "noise": said["noise"],
+                "grid": str(added.grid),
+                "noise": noise,
                 "guarantee": mechanism.guarantee.to_dict(),
             }
         )
@@ -85,13 +92,13 @@ def median(
     name = "Median" if quantile == Fraction(1, 2) else f"Quantile {exact_text(quantile)}"
     facts = (
         ("promise", spelled(mechanism.guarantee)),
-        ("neighbours", str(mechanism.noise.neighbours)),
+        ("neighbours", str(added.neighbours)),
         ("bounds", f"{exact_text(mechanism.lower)} to {exact_text(mechanism.upper)}"),
-        ("noise", f"{said['noise']}, as wide as the smooth sensitivity asks for"),
-        ("rounded to", f"multiples of {exact_text(mechanism.noise.grid)}"),
+        ("noise", f"{noise}: {words}"),
+        ("rounded to", f"multiples of {exact_text(added.grid)}"),
     )
-    words = (
+    warning = (
         "How far off it may be depends on the data and would itself have to be paid for, so it is "
         "not shown."
     )
-    show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), words)
+    show(Heading(f"{name} of {column}", f"{value!r}"), Facts(facts), warning)

@@ -21,6 +21,7 @@ declared sensitivity. Then:
 | `AboveThreshold` | which queries of a stream exceed a threshold | pure |
 | `ExponentialQuantile` | medians and quantiles, out of a fine grid | pure |
 | `SmoothNoise`, `SmoothStatistic` | medians, noise fit to the data | pure, approximate |
+| `quantile_mechanism` | the one of the two above that is nearer at this epsilon | pure |
 | `ProposeTestRelease` | a number with noise for a bound that was tested, or ⊥ | approximate |
 | `StableValue` | an answer that no near database changes, or ⊥ | approximate |
 | `Snapping`, `RoundedLaplace` | numbers in floats, with a certificate | pure |

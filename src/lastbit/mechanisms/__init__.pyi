@@ -37,6 +37,7 @@ from lastbit.mechanisms.smooth_noise import (
     private_quantile as private_quantile,
     private_trimmed_mean as private_trimmed_mean,
     private_variance as private_variance,
+    quantile_mechanism as quantile_mechanism,
 )
 from lastbit.mechanisms.snapping import Snapping as Snapping
 from lastbit.mechanisms.stable_value import (
@@ -74,4 +75,5 @@ __all__ = [
     "private_quantile",
     "private_trimmed_mean",
     "private_variance",
+    "quantile_mechanism",
 ]

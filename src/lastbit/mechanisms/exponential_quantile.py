@@ -37,12 +37,19 @@ class ExponentialQuantile:
     """Releases a point of a public grid, the likelier the nearer its rank is to the quantile's.
 
     Law      P[c] proportional to exp(-epsilon D(c)/(2 sensitivity)) over all points c of the grid
-             between the bounds, D(c) = max(#{x < c} - level n, level n - #{x <= c}, 0): by how many
-             records c misses the quantile
+             between the bounds, without the 2 at the levels 0 and 1, D(c) =
+             max(#{x < c} - level n, level n - #{x <= c}, 0): by how many records c misses the
+             quantile
     Theorem  pure epsilon. Changing one of n records moves either count by at most 1, adding one
              moves #{x < c} - level n by 1 - level or -level: so D moves by at most the
              sensitivity, 1 for change-one, max(level, 1 - level) for add-remove, at every c. Each
-             weight then moves by at most a factor exp(epsilon/2), and their sum by as much
+             weight then moves by at most a factor exp(epsilon/2), and their sum by as much.
+             *Least and greatest.* At level 0, D(c) = #{x < c}. A record that comes raises D by 0 or
+             1, at all c; one that goes lowers it; one that moves up from a to b lowers it by 1 for
+             a < c <= b, and nowhere raises it; one that moves down, the other way round. So all
+             weights move in one direction, by factors from 1 to exp(epsilon) or from exp(-epsilon)
+             to 1, their sum by a factor of the same range, and the quotient by at most exp(epsilon)
+             either way. At level 1, D(c) = #{x > c}: the mirror image
     Source   McSherry, Talwar 2007; Smith 2011 for medians
     Differs  all points of a grid of a millionth of the range, in time O(n log n): points between
              two neighbouring records are alike, and are counted, not listed. The draw is exact
@@ -108,7 +115,8 @@ class ExponentialQuantile:
         sensitivity = (
             max(level, 1 - level) if relation_of(self.neighbours) == "add-remove" else Fraction(1)
         )
-        return self.epsilon / (2 * sensitivity * level.denominator)
+        ways = 1 if level in (0, 1) else 2  # in how many directions distances move
+        return self.epsilon / (ways * sensitivity * level.denominator)
 
     def release(self, data: Any) -> float:
         """A private quantile of data."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log
 from typing import Any
 
 from flint import arb
@@ -23,6 +24,7 @@ from lastbit.laws import (
     Rounded,
     StudentT,
 )
+from lastbit.mechanisms.exponential_quantile import ExponentialQuantile
 from lastbit.mechanisms.lattice import lattice, power_below
 from lastbit.mechanisms.mechanism import level, not_below, set_fields
 from lastbit.mechanisms.stable_value import check_same
@@ -54,6 +56,7 @@ from lastbit.sensitivity import (
 _PRECISION = 256
 _LEAST_POWER = Fraction(1, 16)
 _LARGEST_LOSS = 100_000
+_SHARES = tuple(Fraction(part, 64) for part in range(1, 64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +65,27 @@ class Admissible:
 
     Law      Z has density h. For neighbours x, y let f and S be a value and a beta-smooth bound on
              its local sensitivity: |f(x) - f(y)| <= min(S(x), S(y)), |ln S(x)/S(y)| <= beta
-    Theorem  A(x) = f(x) + (S(x)/alpha) Z promises (epsilon, delta). Go from A(x) to A(y) in two
-             steps: first the width changes from S(x)/alpha to S(y)/alpha (*dilation* by a factor
-             exp(t), |t| <= beta), then the place from f(x) to f(y) (*sliding*, by at most
-             S(y)/(S(y)/alpha) = alpha widths). If dilation costs (e2, d2) and sliding (e1, d1),
-             P_x <= exp(e2) P_middle + d2 and P_middle <= exp(e1) P_y + d1, together
-             (e1 + e2, d2 + exp(e2) d1). What each noise pays, with g = -ln h:
+    Theorem  A(x) = f(x) + (S(x)/alpha) Z promises (epsilon, delta).
+             *Student's t* of v degrees, both changes at once, exactly: with sigma = S sqrt(v)/alpha
+             the density at z is P**((v+1)/2) sigma**((v-1)/2) times a constant, where P =
+             sigma/((z-f)**2 + sigma**2) is the Poisson kernel of the upper half plane at
+             w = f + i sigma. The greatest ln of a ratio of two such kernels is the hyperbolic
+             distance d of the two points, cosh d = 1 + |w - w'|**2/(2 sigma sigma'), so the
+             greatest loss of either order is (v+1)/2 d + |v-1|/2 t, t = |ln S(x)/S(y)|. With
+             |f(x) - f(y)| <= min(S(x), S(y)), cosh d <= cosh t + exp(-t) alpha**2/(2v). The loss is
+             at most epsilon for all t in [0, beta] exactly if alpha**2/(2v) <= g(t) =
+             exp(t) (cosh L - cosh t), L = (2 epsilon - |v-1| t)/(v+1), for all of them. With
+             c = |v-1|/(v+1) < 1, exp(-2t) g'(t) = exp(-t) (cosh L - c sinh L) - 1 has the slope
+             -exp(-t) (1 - c**2) cosh L < 0: g rises, then falls, and is least at an end. So
+             alpha**2 = 2 v min(g(0), g(beta)), for max(1, v) beta < epsilon; delta 0.
+             Cauchy is v = 1, g(beta) = exp(beta) (cosh epsilon - cosh beta).
+             *The others* go from A(x) to A(y) in two steps: first the width changes from S(x)/alpha
+             to S(y)/alpha (*dilation* by a factor exp(t), |t| <= beta), then the place from f(x) to
+             f(y) (*sliding*, by at most S(y)/(S(y)/alpha) = alpha widths). If dilation costs
+             (e2, d2) and sliding (e1, d1), P_x <= exp(e2) P_middle + d2 and P_middle <= exp(e1) P_y
+             + d1, together (e1 + e2, d2 + exp(e2) d1). What each noise pays, with g = -ln h:
              *Polynomial tail* h ~ 1/(1+|z|**gamma): |g'| <= c = (gamma-1)**((gamma-1)/gamma), and
              1 - z g'(z) lies in (1-gamma, 1], so epsilon = c alpha + max(1, gamma-1) beta, delta 0.
-             Cauchy is gamma = 2: epsilon = alpha + beta.
-             *Student's t* of v degrees: |g'| <= (v+1)/(2 sqrt v), 1 - z g'(z) in (-v, 1]:
-             epsilon = alpha (v+1)/(2 sqrt v) + max(1, v) beta, delta 0.
              *Laplace*: sliding costs alpha. A dilation by exp(t) to a wider law costs t <= beta; to
              a narrower one the ratio exceeds exp(e2) exactly where |z| > T = (e2+t)/(exp(t)-1), and
              d2 = exp(-T) - exp(e2) exp(-T exp(t)) = exp(-T) (1 - exp(-t)), which grows with t.
@@ -83,9 +96,10 @@ class Admissible:
              width exp(-t) to a wider one, so no test does better on the wider one.
     Source   Nissim, Raskhodnikova, Smith 2007 (Lemma 2.6, as quoted in paper 004); Bun, Steinke
              2019 for Student's t
-    Differs  the constants are the exact ones of each step: for Cauchy noise epsilon = alpha + beta
-             where the source has alpha = beta = epsilon/6. Lemma 2.6 adds the two halves of delta
-             plainly; the second has to carry exp(epsilon/2), as above
+    Differs  for Student's t and Cauchy no larger alpha will do for this beta; for the others the
+             constants are the exact ones of each step. For epsilon = 1 Cauchy noise has alpha
+             1.04 with beta 0.73, where the source has 1/6 for both. Lemma 2.6 adds the two halves
+             of delta plainly; the second has to carry exp(epsilon/2), as above
     Checked  tests/mechanisms/test_admissible.py; proof: docs/theory/smooth-sensitivity.md
     """
 
@@ -129,19 +143,24 @@ def noise_law(noise: object) -> Ideal:
 
 
 def admissible(
-    noise: object, *, epsilon: Number, delta: Number | None = None, share: Number = "1/2"
+    noise: object, *, epsilon: Number, delta: Number | None = None, share: Number = "auto"
 ) -> Admissible:
     """The largest alpha and beta, rounded down, for a noise and a promise.
 
-    `share` is the part of epsilon that pays for sliding; the rest pays for dilation.
+    `share` is the part of epsilon that is not left to dilation: (1 - share) epsilon would pay for a
+    change of width by exp(beta) alone. "auto" is 1/2; for Cauchy noise and Student's t it is the
+    multiple of 1/64 with the least noise for evenly spread records. It never depends on data.
 
-    >>> admissible("cauchy", epsilon=1)
-    Admissible(law=IdealCauchy(), alpha=Fraction(1, 2), beta=Fraction(1, 2), ...)
+    >>> chosen = admissible("cauchy", epsilon=1)
+    >>> round(float(chosen.alpha), 4), round(float(chosen.beta), 4)
+    (1.0422, 0.7344)
     """
     law = noise_law(noise)
     loss = positive(epsilon, "epsilon")
-    part = level(share, "share", remedy='pass "1/2"')
-    sliding, dilation = loss * part, loss * (1 - part)
+    if isinstance(share, str) and share == "auto":
+        part = None
+    else:
+        part = level(share, "share", remedy='pass "1/2", or "auto"')
     if isinstance(law, IdealLaplace | IdealGaussian):
         if delta is None:
             raise InvalidParameter(
@@ -157,24 +176,75 @@ def admissible(
         raise InvalidParameter(
             "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
         )
+    degrees = _degrees(law)
+    if degrees is not None:
+        alpha, beta = _student(degrees, loss, part)
+        return Admissible(law, alpha, beta, loss, chance)
+    sliding = loss * (Fraction(1, 2) if part is None else part)
+    dilation = loss - sliding
     match law:
         case IdealLaplace():
             alpha = sliding
             beta = min(dilation, _largest(laplace_dilation, dilation, chance))
         case IdealGaussian():
             alpha, beta = _gaussian(sliding, dilation, chance)
-        case IdealCauchy():
-            alpha, beta = sliding, dilation
         case PolynomialTail(gamma=gamma):
             # the greatest slope of ln(1+|z|**gamma)
             alpha = sliding / _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
             beta = dilation / max(Fraction(1), gamma - 1)
-        case StudentT(degrees=degrees):
-            alpha = sliding / _upper(lambda: arb_of(degrees + 1) / (2 * arb_of(degrees).sqrt()))
-            beta = dilation / max(Fraction(1), degrees)
         case _:
             raise AssertionError("noise_law lets no other law through")
     return Admissible(law, alpha, beta, loss, chance)
+
+
+def _degrees(law: Ideal) -> Fraction | None:
+    """The degrees of freedom, if the law is a Student's t under any of its names."""
+    match law:
+        case StudentT(degrees=degrees):
+            return degrees
+        case IdealCauchy() | PolynomialTail(gamma=2):
+            return Fraction(1)
+        case _:
+            return None
+
+
+def _student(degrees: Fraction, loss: Fraction, part: Fraction | None) -> tuple[Fraction, Fraction]:
+    """The largest alpha for the beta of this share, or of the best share."""
+    with working_precision(_PRECISION):
+        choices = [
+            (joint_alpha(degrees, loss, beta), beta)
+            for share in (_SHARES if part is None else (part,))
+            for beta in [loss * (1 - share) / max(Fraction(1), degrees)]
+        ]
+        scale = arb_of(loss) ** 2  # so that no float is too small
+        alpha, beta = max(
+            choices, key=lambda pair: float(pair[0] / _evenly_spread(pair[1]) / scale)
+        )
+        return Fraction(lower(alpha)), beta
+
+
+def _evenly_spread(beta: Fraction) -> arb:
+    """About the smooth sensitivity of the median of evenly spread records, in their distances.
+
+    It is the greatest of (k+1) exp(-beta k): at k + 1 = 1/beta, or at k = 0.
+    """
+    return (arb_of(beta) - 1).exp() / arb_of(beta) if beta < 1 else arb(1)
+
+
+def joint_alpha(degrees: Fraction, epsilon: Fraction, beta: Fraction) -> arb:
+    """The largest alpha of Student's t for a pure epsilon and beta < epsilon/max(1, degrees).
+
+    2 g(t) = 4 exp(t) sinh((L+t)/2) sinh((L-t)/2) has no differences of large numbers; beyond
+    64 an argument counts as 64, which makes alpha smaller, and large enough for any purpose.
+    """
+    values = []
+    for t in (Fraction(0), beta):
+        reach = (2 * epsilon - abs(degrees - 1) * t) / (degrees + 1)
+        more, less, grown = (
+            arb_of(min(part, Fraction(64))) for part in ((reach + t) / 2, (reach - t) / 2, t)
+        )
+        values.append(4 * arb_of(degrees) * grown.exp() * more.sinh() * less.sinh())
+    return values[0].min(values[1]).sqrt()
 
 
 def _upper(number: Callable[[], arb]) -> Fraction:
@@ -245,8 +315,8 @@ class SmoothNoise:
     >>> from lastbit.privacy import CHANGE_ONE
     >>> from lastbit.sensitivity import smooth_sensitivity
     >>> noise = SmoothNoise(epsilon=1, noise="cauchy", grid="1/16", neighbours=CHANGE_ONE)
-    >>> noise.alpha, noise.beta
-    (Fraction(1, 2), Fraction(1, 2))
+    >>> round(float(noise.alpha), 4), round(float(noise.beta), 4)
+    (1.0422, 0.7344)
     >>> ages = [23, 35, 37, 41, 44, 45, 52, 61]
     >>> bound = smooth_sensitivity("median", ages, beta=noise.beta, lower=0, upper=120)
     >>> 0 <= noise.release(bound) <= 120
@@ -264,7 +334,7 @@ class SmoothNoise:
         grid: Number,
         delta: Number | None = None,
         noise: str | Ideal = "student",
-        share: Number = "1/2",
+        share: Number = "auto",
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         if isinstance(grid, str) and grid == "auto":
@@ -413,7 +483,7 @@ class SmoothStatistic:
         upper: Number,
         delta: Number | None = None,
         noise: str | Ideal = "student",
-        share: Number = "1/2",
+        share: Number = "auto",
         grid: Number = "auto",
         neighbours: Neighbours = CHANGE_ONE,
     ) -> None:
@@ -462,27 +532,65 @@ class SmoothStatistic:
         )
 
 
-def _released(
-    statistic: Statistic,
-    data: Any,
+def quantile_mechanism(
+    level: Number,
+    *,
     epsilon: Number,
-    bounds: tuple[Number, Number],
-    delta: Number | None,
-    noise: str | Ideal,
-    grid: Number,
+    lower: Number,
+    upper: Number,
+    delta: Number | None = None,
+    noise: str | Ideal = "auto",
+    grid: Number = "auto",
     neighbours: Neighbours = CHANGE_ONE,
-) -> float:
-    mechanism = SmoothStatistic(
-        statistic,
+) -> ExponentialQuantile | SmoothStatistic:
+    """The mechanism by which `private_quantile` and `private_median` release a quantile.
+
+    Law      `noise` is "exponential" for `ExponentialQuantile`, or a noise of `SmoothNoise`. "auto"
+             takes the one of the exponential mechanism and Student's t that is off by less, in half
+             of all releases, where records are evenly spread: ln(2)/rate records against the
+             quartile of S/alpha Z. For medians with one record changed that is the exponential
+             mechanism below epsilon = 2, and Student's t from there on
+    Theorem  each promises pure epsilon, and the choice depends on public parameters only
+    Checked  tests/mechanisms/test_smooth_statistic.py; measured: docs/utility.md
+
+    >>> [type(quantile_mechanism("1/2", epsilon=e, lower=0, upper=9)).__name__ for e in (1, 3)]
+    ['ExponentialQuantile', 'SmoothStatistic']
+    """
+    if isinstance(noise, str) and noise in ("auto", "exponential"):
+        if delta is not None:
+            raise InvalidParameter(
+                "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
+            )
+        try:
+            pick = ExponentialQuantile(
+                level, epsilon=epsilon, lower=lower, upper=upper, grid=grid, neighbours=neighbours
+            )
+        except InvalidParameter:  # a level or a grid too fine for it; Student's t may serve
+            if noise == "exponential":
+                raise
+        else:
+            if noise == "exponential" or _is_nearer(pick):
+                return pick
+        noise = "student"
+    return SmoothStatistic(
+        Quantile(level),
         epsilon=epsilon,
-        lower=bounds[0],
-        upper=bounds[1],
+        lower=lower,
+        upper=upper,
         delta=delta,
         noise=noise,
         grid=grid,
         neighbours=neighbours,
     )
-    return mechanism.release(data)
+
+
+def _is_nearer(pick: ExponentialQuantile) -> bool:
+    """Whether evenly spread records have a nearer quantile by this than by Student's t."""
+    chosen = admissible("student", epsilon=pick.epsilon)
+    with working_precision(64):
+        width = _evenly_spread(chosen.beta) / arb_of(chosen.alpha)
+        off = chosen.law.quantile("3/4").enclosure * width
+        return bool(arb_of(pick.rate * pick.level.denominator) * off > log(2))
 
 
 def private_median(
@@ -492,16 +600,26 @@ def private_median(
     lower: Number,
     upper: Number,
     delta: Number | None = None,
-    noise: str | Ideal = "student",
+    noise: str | Ideal = "auto",
     grid: Number = "auto",
     neighbours: Neighbours = CHANGE_ONE,
 ) -> float:
-    """The median of data between public bounds; the parameters are those of `SmoothStatistic`.
+    """The median of data between public bounds, by `quantile_mechanism("1/2", ...)`.
 
     >>> 0 <= private_median([3, 5, 8, 9, 12], epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    return _released(Quantile("1/2"), data, epsilon, (lower, upper), delta, noise, grid, neighbours)
+    return private_quantile(
+        data,
+        "1/2",
+        epsilon=epsilon,
+        lower=lower,
+        upper=upper,
+        delta=delta,
+        noise=noise,
+        grid=grid,
+        neighbours=neighbours,
+    )
 
 
 def private_quantile(
@@ -512,16 +630,28 @@ def private_quantile(
     lower: Number,
     upper: Number,
     delta: Number | None = None,
-    noise: str | Ideal = "student",
+    noise: str | Ideal = "auto",
     grid: Number = "auto",
     neighbours: Neighbours = CHANGE_ONE,
 ) -> float:
     """The value that a share `level` of the data does not exceed: 0 is the least, 1 the greatest.
 
+    By `quantile_mechanism`, which says by which mechanism, before any data are seen.
+
     >>> 0 <= private_quantile([3, 5, 8, 9, 12], "0.9", epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    return _released(Quantile(level), data, epsilon, (lower, upper), delta, noise, grid, neighbours)
+    mechanism = quantile_mechanism(
+        level,
+        epsilon=epsilon,
+        lower=lower,
+        upper=upper,
+        delta=delta,
+        noise=noise,
+        grid=grid,
+        neighbours=neighbours,
+    )
+    return mechanism.release(data)
 
 
 def private_trimmed_mean(
@@ -540,7 +670,16 @@ def private_trimmed_mean(
     >>> 0 <= private_trimmed_mean(range(100), epsilon=1, lower=0, upper=100) <= 100
     True
     """
-    return _released(TrimmedMean(trim), data, epsilon, (lower, upper), delta, noise, grid)
+    mechanism = SmoothStatistic(
+        TrimmedMean(trim),
+        epsilon=epsilon,
+        lower=lower,
+        upper=upper,
+        delta=delta,
+        noise=noise,
+        grid=grid,
+    )
+    return mechanism.release(data)
 
 
 def private_variance(
@@ -561,4 +700,7 @@ def private_variance(
     >>> 0 <= private_variance(range(100), epsilon=1, lower=0, upper=100) <= 2500
     True
     """
-    return _released(Variance(), data, epsilon, (lower, upper), delta, noise, grid)
+    mechanism = SmoothStatistic(
+        Variance(), epsilon=epsilon, lower=lower, upper=upper, delta=delta, noise=noise, grid=grid
+    )
+    return mechanism.release(data)

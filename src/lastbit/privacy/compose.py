@@ -12,7 +12,7 @@ from flint import arb
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact import arb_of, probability, upper, working_precision
-from lastbit.privacy.convert import PRECISION, epsilon_upper
+from lastbit.privacy.convert import PRECISION, concentrated, epsilon_upper
 from lastbit.privacy.guarantees import (
     ZCDP,
     ApproxDP,
@@ -113,7 +113,7 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
              sqrt(2 ln(1/d) sum e_i**2) + sum e_i (exp(e_i) - 1) (Dwork, Rothblum, Vadhan 2010).
              *optimal*: an (e, d) mechanism is no worse than one that reveals all with probability d
              and otherwise answers by randomised response; the product of those is computed exactly
-             (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016). *concentrated*: rho = e**2/2 for
+             (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016). *concentrated*: e tanh(e/2) for
              pure ones, sums, then the best order; approximate ones are added on top
     Checked  tests/privacy/test_compose.py
     """
@@ -145,7 +145,7 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
             found["advanced"] = _advanced([e for e, _ in plain], level - spent)
         found["optimal"] = optimal_epsilon(plain, level)
     if spent <= level:
-        pure = _total(times(e, e) / 2 for e, d in plain if d == 0)
+        pure = _total(concentrated(e) for e, d in plain if d == 0)
         rest = _total(e for e, d in plain if d > 0)
         found["concentrated"] = plus(epsilon_upper(ZCDP(plus(rho, pure)), level - spent), rest)
         if rho:

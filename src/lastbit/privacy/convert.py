@@ -55,15 +55,16 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
     |---|---|---|---|
     | pure | approximate, probabilistic | none: delta = 0 | definition |
     | pure | approximate | `epsilon=` or `delta=` | randomised response is the worst case |
-    | pure | concentrated | | rho = epsilon**2/2 (Bun, Steinke 2016, Prop. 14) |
-    | pure, concentrated | Renyi | `alpha=` | alpha * rho, and never more than epsilon |
+    | pure | concentrated | | rho = epsilon tanh(epsilon/2): `concentrated` |
+    | pure | Renyi | `alpha=` | randomised response is the worst case: `renyi_divergence` |
+    | concentrated | Renyi | `alpha=` | alpha * rho |
     | approximate | approximate | `epsilon=` or `delta=` | sharpens paper 003 Prop. 9 |
     | probabilistic | approximate | | paper 003 Prop. 5 |
     | concentrated, Renyi | approximate | `delta=` or `epsilon=` | CKS20 Prop. 12, best order |
     | metric | pure | `distance=` | its own slack included |
 
     >>> converted(PureDP(1), ZCDP)
-    ZCDP(rho='0.5')
+    ZCDP(rho=0.4621171572600098)
     """
     if not isinstance(kind, type):
         raise WrongType("kind", problem="is not a kind of guarantee", remedy="pass, say, ApproxDP")
@@ -93,8 +94,7 @@ def converted(guarantee: Guarantee, kind: type[Kind], **parameters: object) -> K
         case PureDP(), "ApproxDP" | "ProbabilisticDP":
             return kind(guarantee.epsilon, Fraction(0), neighbours=guarantee.neighbours)  # type: ignore[call-arg]
         case PureDP(), "ZCDP":
-            rho = times(guarantee.epsilon, guarantee.epsilon) / 2
-            return kind(rho, neighbours=guarantee.neighbours)  # type: ignore[call-arg]
+            return kind(concentrated(guarantee.epsilon), neighbours=guarantee.neighbours)  # type: ignore[call-arg]
         case ProbabilisticDP(), "ApproxDP":
             return guarantee.post_processed()  # type: ignore[return-value]
         case ((ZCDP() | RenyiDP()), "ApproxDP"):
@@ -118,8 +118,55 @@ def _renyi(guarantee: PureDP | ZCDP, alpha: object = None) -> RenyiDP:
     if isinstance(guarantee, ZCDP):
         loss = times(order, guarantee.rho)
         return RenyiDP(order, loss, neighbours=guarantee.neighbours)
-    loss = min(guarantee.epsilon, times(order, times(guarantee.epsilon, guarantee.epsilon)) / 2)
-    return RenyiDP(order, loss, neighbours=guarantee.neighbours)
+    return RenyiDP(
+        order, renyi_divergence(guarantee.epsilon, order), neighbours=guarantee.neighbours
+    )
+
+
+def concentrated(epsilon: Loss) -> Loss:
+    """The rho of a pure epsilon, rounded up.
+
+    Law      rho = epsilon tanh(epsilon/2), which is below epsilon**2/2 and below epsilon
+    Theorem  the divergence of order a is at most that of randomised response, D(a) =
+             ln(cosh((a-1/2) epsilon)/cosh(epsilon/2))/(a-1). With v = (a-1/2)**2, so that
+             a (a-1) = v - 1/4, and G(v) = ln cosh(epsilon sqrt(v)): D(a)/a =
+             (G(v) - G(1/4))/(v - 1/4). G'(v) = epsilon**2/2 tanh(x)/x, x = epsilon sqrt(v), falls
+             as tanh(x)/x does: G is concave, and its slopes from 1/4 on are greatest in the limit
+             v -> 1/4: G'(1/4) = epsilon tanh(epsilon/2). So D(a) <= a rho for all a > 1, and no
+             smaller rho will do
+    Source   Bun, Steinke 2016, Proposition 14: epsilon**2/2
+    Differs  the exact supremum, 7.6 % less at epsilon = 1 and 40 % less at 3
+    Checked  tests/privacy/test_convert.py
+    """
+    square = times(epsilon, epsilon) / 2
+    if isinstance(epsilon, float):
+        return square
+    with working_precision(PRECISION):
+        return min(epsilon, square, _at_least_zero(arb_of(epsilon) * arb_of(epsilon / 2).tanh()))
+
+
+def renyi_divergence(epsilon: Loss, order: Fraction) -> Loss:
+    """The divergence of an order above 1 that a pure epsilon allows, rounded up.
+
+    Law      ln(cosh((a-1/2) epsilon)/cosh(epsilon/2))/(a-1)
+    Theorem  that of randomised response, of which every pure mechanism is a function. cosh x -
+             cosh y = 2 sinh((x+y)/2) sinh((x-y)/2) avoids the difference of nearly equal numbers,
+             and where exp(a epsilon) is huge, epsilon + (ln(1 + exp((1-2a) epsilon)) -
+             ln(1 + exp(-epsilon)))/(a-1) the huge numbers
+    Checked  tests/privacy/test_convert.py
+    """
+    if isinstance(epsilon, float) or epsilon == 0:
+        return epsilon
+    with working_precision(PRECISION):
+        loss, beyond = arb_of(epsilon), arb_of(order - 1)
+        if order * epsilon < 100:
+            odds = 2 * arb_of(order * epsilon / 2).sinh() * arb_of((order - 1) * epsilon / 2).sinh()
+            exact = (odds / (loss / 2).cosh()).log1p() / beyond
+        else:
+            far = arb_of((1 - 2 * order) * epsilon)
+            exact = loss + (far.exp().log1p() - (-loss).exp().log1p()) / beyond
+        least = min(epsilon, times(order, concentrated(epsilon)))
+        return min(least, _at_least_zero(exact))
 
 
 def _approximate(guarantee: Guarantee, *, epsilon: object = None, delta: object = None) -> ApproxDP:

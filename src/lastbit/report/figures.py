@@ -292,7 +292,7 @@ def composition_figure(
         for name, label, note in (
             ("basic", "basic", "losses add up: k ε"),
             ("advanced", "advanced", "Dwork, Rothblum, Vadhan"),
-            ("concentrated", "through zCDP", "ρ = k ε²/2, best order"),
+            ("concentrated", "through zCDP", "ρ = k ε tanh(ε/2), best order"),
             ("optimal", "optimal", "Kairouz, Oh, Viswanath"),
         )
     )

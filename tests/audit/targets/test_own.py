@@ -189,8 +189,8 @@ OTHERWISE = {
     "lastbit SmoothStatistic, student": "its law above; its sampler: 'rounded, student'",
     "lastbit SmoothStatistic, laplace": "its law above; its sampler: 'rounded, laplace'",
     "lastbit SmoothNoise": "what SmoothStatistic calls",
-    "lastbit private_median": "calls SmoothStatistic",
-    "lastbit private_quantile": "calls SmoothStatistic",
+    "lastbit private_median": "calls ExponentialQuantile or SmoothStatistic",
+    "lastbit private_quantile": "calls ExponentialQuantile or SmoothStatistic",
     "lastbit private_trimmed_mean": "calls SmoothStatistic",
     "lastbit private_variance": "calls SmoothStatistic",
 }
@@ -202,6 +202,7 @@ NO_MECHANISM = {
     "LocalMap": "a map from degrees to metres, before the noise",
     "Region": "a public box",
     "parse_epsilon": "reads a text",
+    "quantile_mechanism": "makes an ExponentialQuantile or a SmoothStatistic",
 }
 
 
