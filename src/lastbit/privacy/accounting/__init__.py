@@ -1,0 +1,12 @@
+"""The accountant: certified profiles of compositions.
+
+| file | holds |
+|---|---|
+| `losses.py` | what one release loses: a proved dominating pair for each kind of noise |
+| `profile.py` | `Profile`, a composition: its delta(epsilon) and epsilon(delta), from both sides |
+| `component.py`, `subsampling.py` | the moments of each pair |
+| `composition.py` | products of moments, and floats that choose where to compute |
+| `engine.py` | which engine answers |
+| `contour.py`, `pieces.py`, `top.py`, `single.py` | the engines |
+| `lattice.py` | whole numbers on a lattice, to check the engines |
+"""
