@@ -52,7 +52,13 @@ class Component:
 
     def infinite(self) -> arb:
         """P[L = oo], enclosed."""
-        return arb(0)
+        told = self.told_exactly()
+        assert told is not None
+        return arb_of(told)
+
+    def told_exactly(self) -> Fraction | None:
+        """P[L = oo], where it is rational."""
+        return Fraction(0)
 
     @property
     def grid(self) -> Grid | None:
@@ -63,6 +69,10 @@ class Component:
     def greatest(self) -> Fraction | None:
         """The greatest finite loss, where there is one and it is rational."""
         return None
+
+    def ceiling(self) -> arb | None:
+        """An upper bound of all finite losses; None where there is none."""
+        return None if self.greatest is None else arb_of(self.greatest)
 
     def variance(self) -> Fraction | None:
         """The v of a Gaussian loss, M(z) = exp(v z (z+1)/2); None for all others."""
@@ -161,8 +171,8 @@ class Response(Component):
     told: Fraction = Fraction(0)
     answers: int = 2
 
-    def infinite(self) -> arb:
-        return arb_of(self.told)
+    def told_exactly(self) -> Fraction:
+        return self.told
 
     def _masses(self) -> tuple[arb, arb, arb]:
         shrink = (-arb_of(self.epsilon)).exp()
@@ -472,8 +482,8 @@ class Atoms(Component):
 
     pairs: tuple[tuple[Fraction, Fraction], ...]
 
-    def infinite(self) -> arb:
-        return arb_of(sum((p for p, q in self.pairs if not q), Fraction(0)))
+    def told_exactly(self) -> Fraction:
+        return sum((p for p, q in self.pairs if not q), Fraction(0))
 
     def losses(self) -> list[tuple[arb, arb]]:
         """(mass, loss) of every outcome with a finite loss."""
@@ -487,6 +497,9 @@ class Atoms(Component):
             np.log(nearest(p)) + orders * np.log(nearest(p / q)) for p, q in self.pairs if p and q
         ]
         return np.asarray(np.logaddexp.reduce(found))
+
+    def ceiling(self) -> arb | None:
+        return max((loss.upper() for _, loss in self.losses()), default=arb(0))
 
     def pieces(self) -> list[Piece] | None:
         if len(self.pairs) > 8:

@@ -22,6 +22,7 @@ from lastbit.privacy.accounting.component import (
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
 
 _FINEST = Fraction(1, 10**40)
+_MOST_FACTORS = 1000
 _SAMPLED = (SampledNormal, SampledLaplace)
 _LEAST_ORDER, _GREATEST_ORDER = 1e-4, 1e12
 
@@ -77,9 +78,19 @@ class Composition:
         kept = math.prod(((1 - part.infinite()) ** n for part, n in self.parts), start=arb(1))
         return 1 - kept * self.constant()
 
-    def finite(self) -> bool:
-        """Whether no component ever tells all."""
-        return all(part.infinite() == 0 for part, _ in (*self.parts, *self.told))
+    def told_exactly(self) -> Fraction | None:
+        """P[L = oo] where it is rational and not too long to write down."""
+        kept, factors = Fraction(1), 0
+        for part, count in (*self.parts, *self.told):
+            told = part.told_exactly()
+            if told is None:
+                return None
+            if told:
+                factors += count
+                if factors > _MOST_FACTORS:
+                    return None
+                kept *= (1 - told) ** count
+        return 1 - kept
 
     def moment(self, z: acb) -> acb:
         """M(z), for real z."""
@@ -95,6 +106,16 @@ class Composition:
                 return None
             total += most * count
         return total
+
+    def ceiling(self) -> arb | None:
+        """An upper bound of all finite losses."""
+        total = arb(0)
+        for part, count in self.parts:
+            most = part.ceiling()
+            if most is None:
+                return None
+            total += most * count
+        return total.upper()
 
     def grid(self) -> Grid | None:
         """The lattice on which all losses lie."""

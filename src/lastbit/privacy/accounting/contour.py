@@ -177,10 +177,10 @@ def _planned_for_floats(
         width = guide.width(c, x, size - goal * LN2)
         plan = _Plan(c, width, deviation, lost, x)
         reach = _gaussian_reach(goal, lost, deviation)
-        if best is None and width * reach < 400 and lost < 2:
-            if _fallen(composition, c, 2 * reach) > goal * LN2 / 2:
-                return plan
-        cost = width * 2 ** (lost / 4)
+        short = best is None and width * reach < 400 and lost < 2
+        if short and _fallen(composition, c, 2 * reach) > goal * LN2 / 2:
+            return plan
+        cost = math.log(width) + lost / 4 * LN2
         if best is None or cost < best[0]:
             best = cost, plan
     assert best is not None
@@ -410,11 +410,10 @@ def _product(factors: Sequence[tuple[acb, int]]) -> acb:
             around = arb(0, (value.abs_upper() ** power).upper())
             rest *= acb(around, around)
             continue
-        if value.real.mid() < 0:  # away from the branch cut; the power is whole
-            value = -value
-            if power % 2:
-                rest = -rest
-        total += power * value.log()
+        turned = value.real.mid() < 0  # away from the branch cut; the power is whole
+        total += power * (-value if turned else value).log()
+        if turned and power % 2:
+            rest = -rest
     return total.exp() * rest
 
 

@@ -25,7 +25,7 @@ from lastbit.exact import arb_of, lower, nearest, upper, working_precision
 from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import contour, kappa, moment_epsilon
-from lastbit.privacy.accounting.pieces import pieces
+from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
 from lastbit.privacy.accounting.top import MOST_LOSSES, top
 
@@ -58,6 +58,10 @@ def _excess_bounds(composition: Composition, x: Fraction) -> Bounds:
     greatest = composition.greatest()
     if greatest is not None and x >= greatest:
         return arb(0), arb(0)
+    with working_precision(_PRECISION):
+        ceiling = composition.ceiling()
+        if ceiling is not None and arb_of(x) >= ceiling:
+            return arb(0), arb(0)
     order = _capped(composition, composition.guide.for_epsilon(nearest(x)))
     size, _ = composition.guide.size(order, nearest(x))
     low, high = _excess(composition, order, nearest(x), size)(x)
@@ -116,7 +120,7 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
                 return _line(composition, order, x, size)(at) if found is None else found
 
             return from_the_top
-    if grid is None or nearest(grid.spacing) < 1e-6:
+    if grid is None or nearest(grid.spacing) < 1e-4 or few_pieces(composition):
         found = _in_pieces(composition, x)
         if found is not None:
             return found
@@ -161,13 +165,15 @@ def _precisely(value: Callable[[], arb | None]) -> Bounds:
 
 def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, float]:
     """The least x >= 0 with delta(x) <= delta, of one direction, from below and from above."""
+    told = composition.told_exactly()
+    if told == delta:
+        return _at_nothing(composition)
     with working_precision(_PRECISION):
-        told = composition.infinite()
-        rest = arb_of(delta) - told
+        rest = arb_of(delta) - (composition.infinite() if told is None else arb_of(told))
         if rest < 0:
             return math.inf, math.inf
-        if not rest > 0:
-            return _at_nothing(composition)
+        if not rest > 0:  # nearly nothing is left, and perhaps less
+            return 0.0, math.inf
     low, high = _sandwich(composition)
     below = _epsilon(low, rest)
     return below if high is low else (below[0], _epsilon(high, rest)[1])
@@ -175,12 +181,14 @@ def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, fl
 
 def _at_nothing(composition: Composition) -> tuple[float, float]:
     """The epsilon that no delta is left for: the greatest loss."""
-    most = composition.greatest()
-    if most is None:
-        most_bounds = (0.0, math.inf) if composition.parts else (0.0, 0.0)
-        unbounded = any(part.variance() or part.grid for part, _ in composition.parts)
-        return (math.inf, math.inf) if unbounded else most_bounds
-    return max(lower(most), 0.0), max(upper(most), 0.0)
+    if not composition.parts:
+        return 0.0, 0.0
+    greatest = composition.greatest()
+    if greatest is not None:
+        return lower(greatest), upper(greatest)
+    with working_precision(_PRECISION):
+        ceiling = composition.ceiling()
+        return (math.inf, math.inf) if ceiling is None else (0.0, upper(ceiling))
 
 
 def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
@@ -189,12 +197,15 @@ def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
         return 0.0, 0.0
     greatest = composition.greatest()
     most = math.inf if greatest is None else upper(greatest)
+    with working_precision(_PRECISION):
+        ceiling = composition.ceiling()
+        if greatest is None and ceiling is not None:
+            most = upper(ceiling)
     log_chance = _logarithm(chance)
     order, x = composition.guide.for_delta(log_chance)
     if x <= 0 or not math.isfinite(x):
         x, order = 0.0, composition.guide.for_epsilon(0.0)
-    if greatest is not None:
-        x = min(x, nearest(greatest))
+    x = min(x, most)
     order = _capped(composition, order)
     for _ in range(3):
         excess = _excess(composition, order, x, log_chance)

@@ -323,6 +323,9 @@ class _Threshold(TwoSidedGeometric):
 
     threshold: int
 
+    def told_exactly(self) -> None:
+        return None
+
     def infinite(self) -> arb:
         return DiscreteLaplace(self.scale).cumulative(1 - self.threshold)
 

@@ -27,6 +27,7 @@ from lastbit.exact import arb_of, working_precision
 from lastbit.privacy.accounting.component import Piece
 from lastbit.privacy.accounting.composition import Composition
 
+FEW_PIECES = 300
 MOST_ATOMS = 20_000
 MOST_PIECES = 4_000
 MOST_POLES = 1_500
@@ -82,18 +83,34 @@ class Pieces:
         return found
 
 
+def few_pieces(composition: Composition) -> bool:
+    """Whether residues are the shortest way, also where there is a lattice."""
+    with working_precision(64):
+        found = _size([(part.pieces(), count) for part, count in composition.parts])
+    return found is not None and found[0] <= FEW_PIECES
+
+
+def _size(parts: list[tuple[list[Piece] | None, int]]) -> tuple[int, int] | None:
+    """How many summands there are, and the order of the pole; None if they are too many."""
+    size, poles = 1, 0
+    for found, count in parts:
+        if found is None or count > MOST_ATOMS:
+            return None
+        poles += count * found[0].poles
+        size *= math.comb(count + len(found) - 1, count)
+        if size > (MOST_PIECES if poles else MOST_ATOMS) or poles > MOST_POLES:
+            return None
+    return size, poles
+
+
 def pieces(composition: Composition, precision: int) -> Pieces | None:
     """The composition in pieces, if these are few enough."""
     with working_precision(precision):
         parts = [(part.pieces(), count) for part, count in composition.parts]
-        poles, size = 0, 1
-        for found, count in parts:
-            if found is None:
-                return None
-            poles += count * found[0].poles
-            size *= math.comb(count + len(found) - 1, count) if count < 10**5 else 10**9
-            if size > (MOST_PIECES if poles else MOST_ATOMS) or poles > MOST_POLES:
-                return None
+        counted = _size(parts)
+        if counted is None:
+            return None
+        poles = counted[1]
         merged: Entries = {0: Entry(Fraction(0), 0, 0, composition.constant())}
         for found, count in parts:
             assert found is not None

@@ -237,6 +237,9 @@ class SampledNormal(_Sampled):
 
     mu_squared: Fraction
 
+    def ceiling(self) -> arb | None:
+        return None if self.removed else -arb_of(1 - self.rate).log()
+
     def _deviation(self) -> arb:
         return arb_of(1 / self.mu_squared).sqrt()
 
@@ -412,6 +415,10 @@ class SampledLaplace(_Sampled):
             need += (order + 1) * wide if self.removed else order * -math.log1p(-nearest(self.rate))
             best = min(best, (r, math.ceil(need / (2 * math.log(r)))), key=lambda pair: pair[1])
         return best
+
+    def ceiling(self) -> arb | None:
+        loss = arb_of(self.epsilon)
+        return self._base(loss).log() if self.removed else -self._base(-loss).log()
 
     def _base(self, x: arb) -> arb:
         return arb_of(1 - self.rate) + arb_of(self.rate) * x.exp()
