@@ -17,6 +17,7 @@ from lastbit.mechanisms.selection import (
     exact_utilities,
     utilities_of,
 )
+from lastbit.privacy import BoundedRangeLoss
 from lastbit.sampling import Size, choice_exp
 
 
@@ -44,6 +45,11 @@ class Exponential(ByRate):
     >>> pick.accuracy("0.05", candidates=100)    # in 95 % no worse than the best by more
     7.539558829301031
     """
+
+    @property
+    def loss(self) -> BoundedRangeLoss:
+        """What one release loses, for a `Profile`."""
+        return BoundedRangeLoss(self.epsilon, neighbours=self.neighbours)
 
     def release(self, utilities: object, size: Size = None) -> Any:
         """The index of a candidate; an array of independent ones if a size is given.

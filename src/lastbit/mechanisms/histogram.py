@@ -27,7 +27,16 @@ from lastbit.exact import (
 from lastbit.laws import DiscreteLaplace, Shifted, least
 from lastbit.mechanisms.lattice import INTEGERS, numbers_of
 from lastbit.mechanisms.mechanism import at_most, exactly_one, level, set_fields
-from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP, PureDP
+from lastbit.privacy import (
+    ADD_REMOVE,
+    ApproxDP,
+    DiscreteLaplaceLoss,
+    Neighbours,
+    ProbabilisticDP,
+    Profile,
+    PureDP,
+    ThresholdLoss,
+)
 from lastbit.sampling import laplace_sampler
 from lastbit.sensitivity import relation_of
 
@@ -229,6 +238,13 @@ class Histogram(_NoisyCounts):
         """What one release promises."""
         return PureDP(self.epsilon, neighbours=self.neighbours)
 
+    @property
+    def loss(self) -> Profile:
+        """What one release loses, for a `Profile`."""
+        keys = min(_people(self.neighbours) * self.keys_per_person, len(self.keys))
+        one = DiscreteLaplaceLoss(self.scale, self.per_key, neighbours=self.neighbours)
+        return Profile([(one, keys)])
+
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises for counts at most so far apart in the L1 norm."""
         return PureDP(nonnegative(distance, "distance") / self.scale, neighbours=self.neighbours)
@@ -355,6 +371,12 @@ class ThresholdedHistogram(_NoisyCounts):
     def guarantee(self) -> ProbabilisticDP:
         """What one release promises; `post_processed()` is what survives processing."""
         return ProbabilisticDP(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> ThresholdLoss:
+        """What one release loses, for a `Profile`."""
+        keys = _people(self.neighbours) * self.keys_per_person
+        return ThresholdLoss(self.scale, self.threshold, keys, neighbours=self.neighbours)
 
     def guarantee_at(self, distance: int) -> ProbabilisticDP | ApproxDP:
         """What one release promises to a group of people; from two on approximately."""

@@ -13,7 +13,14 @@ from lastbit.laws import OnGrid, Shifted
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
 from lastbit.mechanisms.stable_value import BOTTOM, Bottom, check_same, least_above, passes
-from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, check_neighbours
+from lastbit.privacy import (
+    AS_DECLARED,
+    ApproxDP,
+    ApproxLoss,
+    Neighbours,
+    black_box,
+    check_neighbours,
+)
 from lastbit.sampling import drawn, laplace_sampler
 from lastbit.sensitivity import Proposal, several_bounds
 
@@ -103,6 +110,11 @@ class ProposeTestRelease:
         """What one release promises, all tests counted."""
         epsilon = len(self.bounds) * self.test_epsilon + self.release_epsilon
         return ApproxDP(epsilon, self.delta, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def release(self, proposal: Proposal) -> Passed | Bottom:
         """The value with noise for the first bound that passes, or ⊥."""

@@ -26,7 +26,16 @@ from lastbit.laws import (
 from lastbit.mechanisms.lattice import lattice, nearest
 from lastbit.mechanisms.mechanism import level, set_fields
 from lastbit.mechanisms.stable_value import check_same
-from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours, least_noise
+from lastbit.privacy import (
+    AS_DECLARED,
+    ApproxDP,
+    ApproxLoss,
+    Neighbours,
+    PureDP,
+    black_box,
+    check_neighbours,
+    least_noise,
+)
 from lastbit.sampling import drawn_fresh, rounded_sampler
 from lastbit.sensitivity import LEAST_BETA, SmoothBound
 
@@ -281,6 +290,11 @@ class SmoothNoise:
         if chosen.delta == 0:
             return PureDP(chosen.epsilon, neighbours=self.neighbours)
         return ApproxDP(chosen.epsilon, chosen.delta, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def release(self, bound: SmoothBound) -> float:
         """A private version of the statistic's value."""

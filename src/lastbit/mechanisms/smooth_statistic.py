@@ -12,7 +12,14 @@ from lastbit.laws import Ideal, OnGrid
 from lastbit.mechanisms.lattice import power_below
 from lastbit.mechanisms.mechanism import set_fields
 from lastbit.mechanisms.smooth_noise import SmoothNoise, steps_between
-from lastbit.privacy import CHANGE_ONE, ApproxDP, Neighbours, PureDP
+from lastbit.privacy import (
+    CHANGE_ONE,
+    ApproxDP,
+    ApproxLoss,
+    Neighbours,
+    PureDP,
+    black_box,
+)
 from lastbit.sensitivity import (
     Quantile,
     SmoothBound,
@@ -86,6 +93,11 @@ class SmoothStatistic:
     def guarantee(self) -> PureDP | ApproxDP:
         """What one release promises."""
         return self.noise.guarantee
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def release(self, data: Any) -> float:
         """A private version of the statistic of this data."""

@@ -11,6 +11,7 @@ from lastbit.privacy.accounting.losses import (
     SubsampledGaussianLoss as SubsampledGaussianLoss,
     SubsampledLaplaceLoss as SubsampledLaplaceLoss,
     ThresholdLoss as ThresholdLoss,
+    black_box as black_box,
 )
 from lastbit.privacy.accounting.profile import Profile as Profile
 from lastbit.privacy.compose import (

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from flint import arb
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact import Number, nonnegative, positive, probability, shown, whole
 from lastbit.laws import DiscreteLaplace
 from lastbit.privacy.accounting.component import (
@@ -23,7 +23,16 @@ from lastbit.privacy.accounting.component import (
     TwoSidedGeometric,
 )
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
-from lastbit.privacy.guarantees import ADD_REMOVE, AS_DECLARED, Neighbours, check_neighbours
+from lastbit.privacy.guarantees import (
+    ADD_REMOVE,
+    AS_DECLARED,
+    ApproxDP,
+    Guarantee,
+    Neighbours,
+    ProbabilisticDP,
+    PureDP,
+    check_neighbours,
+)
 
 MOST_RELEASES = 10**12
 _MOST_OUTCOMES = 10_000
@@ -164,9 +173,14 @@ class LaplaceLoss(_Loss):
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class DiscreteLaplaceLoss(_Loss):
-    """Discrete Laplace noise in one coordinate, inputs at most `distance` whole steps apart.
+    """Discrete Laplace noise, inputs at most `distance` whole steps apart in the L1 norm.
 
-    Theorem  as for discrete Gaussian noise: the law is log-concave
+    Theorem  one coordinate: as for discrete Gaussian noise, the law is log-concave. Several: let
+             g_d(a) be the greatest power of a test of level a between X and X + d. Tests by
+             half-lines are best, so g_d takes P[X >= k] to P[X >= k-d], linearly between, and
+             g_d after g_e is g_(d+e). A test between x and x + (d, e) has at most the power g_d(a)
+             at x + (d, 0), so at most g_e(g_d(a)) = g_(d+e)(a): one coordinate that moves by all of
+             the distance is the worst
 
     >>> (100 * DiscreteLaplaceLoss(10)).epsilon("1e-6")[1] < 4.776
     True
@@ -410,3 +424,16 @@ PrivacyLoss: TypeAlias = (
     | SubsampledGaussianLoss
     | SubsampledLaplaceLoss
 )
+
+
+def black_box(guarantee: Guarantee) -> ApproxLoss:
+    """The loss of a mechanism of which only a pure or approximate guarantee is known."""
+    match guarantee:
+        case PureDP(epsilon=Fraction() as loss):
+            return ApproxLoss(loss, neighbours=guarantee.neighbours)
+        case ApproxDP(epsilon=Fraction() as loss) | ProbabilisticDP(epsilon=Fraction() as loss):
+            return ApproxLoss(loss, guarantee.delta, neighbours=guarantee.neighbours)
+    raise IncompatibleGuarantees(
+        f"{type(guarantee).__name__} with these numbers says too little about the loss of one "
+        "release; pass a pure or approximate guarantee with a finite epsilon"
+    )

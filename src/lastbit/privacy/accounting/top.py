@@ -17,7 +17,9 @@ from flint import arb, arb_series, ctx
 from lastbit.exact import arb_of, working_precision
 from lastbit.privacy.accounting.composition import Composition
 
-MOST_LOSSES = 400
+MOST_LOSSES = 200
+_ENOUGH_BITS = 64
+_HIGHEST_PRECISION = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,27 @@ def top(composition: Composition, count: int) -> Top | None:
     if grid is None or greatest is None or not 0 < count <= MOST_LOSSES:
         return None
     precision = 128 + 4 * composition.releases.bit_length()
+    while precision <= _HIGHEST_PRECISION:
+        found = _masses(composition, grid.spacing, count, precision)
+        if found is None:
+            return None
+        if all(mass.rel_accuracy_bits() > _ENOUGH_BITS or mass == 0 for mass in found):
+            return Top(greatest, grid.spacing, tuple(found), precision)
+        precision *= 2
+    return None
+
+
+def _masses(
+    composition: Composition, spacing: Fraction, count: int, precision: int
+) -> list[arb] | None:
+    """The masses of the largest losses; None if some part does not know its own."""
     with working_precision(precision):
         before, ctx.cap = ctx.cap, count
         try:
             total = arb_series([0], prec=count)
             for part, times in composition.parts:
                 assert part.grid is not None
-                stride = int(part.grid.spacing / grid.spacing)
+                stride = int(part.grid.spacing / spacing)
                 masses = part.masses(-(-count // stride))
                 if masses is None:
                     return None
@@ -63,5 +79,4 @@ def top(composition: Composition, count: int) -> Top | None:
             found = list(total.exp() * composition.constant())
         finally:
             ctx.cap = before
-    found += [arb(0)] * (count - len(found))
-    return Top(greatest, grid.spacing, tuple(found[:count]), precision)
+    return (found + [arb(0)] * count)[:count]
