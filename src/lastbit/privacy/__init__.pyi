@@ -17,6 +17,7 @@ from lastbit.privacy.accounting.profile import Profile as Profile
 from lastbit.privacy.compose import (
     best_composition as best_composition,
     compositions as compositions,
+    tight_profile as tight_profile,
 )
 from lastbit.privacy.convert import (
     best_order_for_delta as best_order_for_delta,

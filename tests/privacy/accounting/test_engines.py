@@ -7,7 +7,7 @@ forms against the line sum; and wrong kappa, missing aliases, a wrong direction,
 import itertools
 import math
 import random
-from fractions import Fraction as F
+from fractions import Fraction
 
 import pytest
 from flint import acb, arb
@@ -43,13 +43,20 @@ def composition_of(profile):
 
 def random_lattice(source):
     """A composition of up to three kinds of loss on a common lattice."""
-    unit = F(1, source.choice([10, 20, 100, 64, 30]))
+    unit = Fraction(1, source.choice([10, 20, 100, 64, 30]))
     parts = []
     for _ in range(source.randint(1, 3)):
         epsilon, times = unit * source.randint(1, 6), source.choice([1, 2, 3, 5, 10, 50, 200, 1000])
         distance, kind = source.randint(1, 4), source.choice(["box", "laplace", "answers", "keys"])
         if kind == "box":
-            parts.append((ApproxLoss(epsilon, source.choice([F(0), F(0), F(1, 10**9)])), times))
+            parts.append(
+                (
+                    ApproxLoss(
+                        epsilon, source.choice([Fraction(0), Fraction(0), Fraction(1, 10**9)])
+                    ),
+                    times,
+                )
+            )
         elif kind == "laplace":
             parts.append((DiscreteLaplaceLoss(distance / epsilon, distance), times))
         elif kind == "answers":
@@ -61,7 +68,7 @@ def random_lattice(source):
 
 
 def random_level(source):
-    return F(1, 10 ** source.choice([2, 3, 5, 8, 12, 20, 40, 100]))
+    return Fraction(1, 10 ** source.choice([2, 3, 5, 8, 12, 20, 40, 100]))
 
 
 def disagreement(profile, level):
@@ -80,12 +87,12 @@ def disagreement(profile, level):
     with working_precision(256):
         slack = 1 - arb(2) ** -100
         # at `high` the truth is at most the level, at `low` it is at least that
-        if other.bounds(F(high))[0] * slack > rest:
+        if other.bounds(Fraction(high))[0] * slack > rest:
             return "too small", profile, level
-        if low and other.bounds(F(low))[1] < rest * slack:
+        if low and other.bounds(Fraction(low))[1] < rest * slack:
             return "too large", profile, level
-        below, above = profile.delta(F(high))
-        mine = other.bounds(F(high))
+        below, above = profile.delta(Fraction(high))
+        mine = other.bounds(Fraction(high))
         told = composition.infinite()
         if arb(above) < (mine[0] + told) * slack or arb(below) * slack > mine[1] + told:
             return "delta", profile, level
@@ -104,7 +111,7 @@ def test_contour_and_whole_numbers_never_disagree(extent):
     assert widest < 1e-9
 
 
-# ---------------------------------------------------------------- other engines against the line sum
+# ---------------------------------------------------------------- other engines, and the line sum
 
 
 def overlap(one, other):
@@ -114,7 +121,7 @@ def overlap(one, other):
 def line_sum(composition, x):
     order = engine._capped(composition, composition.guide.for_epsilon(float(x)))
     size = composition.guide.size(order, float(x))[0]
-    return contour(composition, order, float(x), size).bounds(F(x))
+    return contour(composition, order, float(x), size).bounds(Fraction(x))
 
 
 @pytest.mark.parametrize("times", [2, 5, 30, 200])
@@ -124,7 +131,7 @@ def line_sum(composition, x):
 def test_residues_against_the_line_sum(loss, times):
     composition = composition_of(times * loss)
     exact = pieces(composition, 200 + 8 * times)
-    for x in (F(1, 7), F(1), F(times) / 9):
+    for x in (Fraction(1, 7), Fraction(1), Fraction(times) / 9):
         found = line_sum(composition, x)
         assert overlap(exact.bounds(x), found)
         with working_precision(200):
@@ -141,10 +148,10 @@ def test_the_largest_losses_against_the_line_sum_and_whole_numbers():
         greatest = composition.greatest()
         found = top(composition, 60)
         other = lattice(composition, 3.0)
-        for x in (greatest - F(1, 10), greatest - 3, greatest - 5):
+        for x in (greatest - Fraction(1, 10), greatest - 3, greatest - 5):
             assert overlap(found.bounds(x), line_sum(composition, x))
             assert overlap(found.bounds(x), other.bounds(x))
-        low, high = profile.delta(greatest - F(1, 1000))
+        low, high = profile.delta(greatest - Fraction(1, 1000))
         assert 0 < low <= high < low * (1 + 1e-9)  # the lower bound is not 0 near the top
 
 
@@ -161,7 +168,7 @@ def test_the_largest_losses_against_the_line_sum_and_whole_numbers():
 def test_closed_forms_against_the_line_sum(loss):
     for composition in loss.profile._directions():
         ((part, _),) = composition.parts
-        for x in (F(1, 20), F(1, 10)):
+        for x in (Fraction(1, 20), Fraction(1, 10)):
             found = engine._precisely(lambda part=part, x=x: closed(part, x))
             assert overlap(found, line_sum(composition, x))
 
@@ -170,13 +177,13 @@ def test_smoothing_holds_the_truth():
     """A lattice treated as if it were none: the interval is wider, and holds the exact answer."""
     profile = 50 * DiscreteGaussianLoss(100) + 50 * DiscreteGaussianLoss(37)
     composition = composition_of(profile)
-    exact = line_sum(composition, F(4))
+    exact = line_sum(composition, Fraction(4))
     order = composition.guide.for_epsilon(4.0)
     size = composition.guide.size(order, 4.0)[0]
     plan = line_sums._planned(composition, order, 4.0, size, 40)
     smoothed = line_sums._Builder(composition, plan, None, 40, smooth=True).contour()
     assert smoothed.smoothing > 0
-    low, high = smoothed.bounds(F(4))
+    low, high = smoothed.bounds(Fraction(4))
     assert low <= exact[0] <= exact[1] <= high
     with working_precision(100):
         assert high - low < high * arb(1e-3)
@@ -186,15 +193,15 @@ def test_smoothing_holds_the_truth():
 def test_random_mixtures_by_brute_force(seed):
     """Few outcomes, no lattice: the sum over all of them."""
     source = random.Random(seed)
-    epsilons = [F(source.randint(1, 200), source.choice([97, 101, 103])) for _ in range(3)]
+    epsilons = [Fraction(source.randint(1, 200), source.choice([97, 101, 103])) for _ in range(3)]
     counts = [source.randint(1, 3) for _ in epsilons]
     profile = sum(n * ApproxLoss(e) for n, e in zip(counts, epsilons, strict=True))
     flat = [e for n, e in zip(counts, epsilons, strict=True) for _ in range(n)]
-    x = F(source.randint(0, 100), 50)
+    x = Fraction(source.randint(0, 100), 50)
     with working_precision(200):
         total = arb(0)
         for signs in itertools.product((1, -1), repeat=len(flat)):
-            loss = sum((s * e for s, e in zip(signs, flat, strict=True)), F(0))
+            loss = sum((s * e for s, e in zip(signs, flat, strict=True)), Fraction(0))
             mass = math.prod(
                 (1 / (1 + (-s * arb_of(e)).exp()) for s, e in zip(signs, flat, strict=True)),
                 start=arb(1),
@@ -257,12 +264,12 @@ def test_the_wrong_direction_is_seen():
     """Only one way of a sampled release: the other one costs more."""
     profile = 100 * SubsampledGaussianLoss("1/5", 1)
     removed, added = profile._directions()
-    level = F("1e-6")
+    level = Fraction("1e-6")
     both = [engine.epsilon_bounds(way, level) for way in (removed, added)]
     assert max(low for low, _ in both) == profile.epsilon(level)[0]
     assert both[0][0] > both[1][1]
     lopsided = FiniteLoss([("9/10", "1/10"), ("1/10", "9/10")])
     skewed = FiniteLoss([("1/2", "9/10"), ("1/2", "1/10")])
-    ways = [engine.delta_bounds(way, F(1, 2)) for way in (20 * skewed)._directions()]
+    ways = [engine.delta_bounds(way, Fraction(1, 2)) for way in (20 * skewed)._directions()]
     assert not overlap(*ways)
     assert len(lopsided.directions()) == 1

@@ -3,7 +3,7 @@
 import itertools
 import math
 import random
-from fractions import Fraction as F
+from fractions import Fraction
 
 import pytest
 from flint import arb
@@ -49,7 +49,7 @@ def gaussian_delta(mu, x):
 def test_gaussians_have_a_closed_form(mu_squared, times, delta):
     found = (times * GaussianLoss(mu_squared)).epsilon(delta)
     with working_precision(500):
-        mu, level = arb_of(F(mu_squared) * times).sqrt(), arb_of(F(delta))
+        mu, level = arb_of(Fraction(mu_squared) * times).sqrt(), arb_of(Fraction(delta))
         assert gaussian_delta(mu, arb(found[0])) >= level >= gaussian_delta(mu, arb(found[1]))
     assert width(found) < 1e-14
 
@@ -69,14 +69,14 @@ def test_gaussians_have_a_closed_form(mu_squared, times, delta):
 )
 def test_black_boxes_compose_as_in_the_optimal_theorem(parts, delta):
     profile = sum(n * ApproxLoss(e, d) for e, d, n in parts)
-    flat = [(F(e), F(d)) for e, d, n in parts for _ in range(n)]
-    found, known = profile.epsilon(delta), optimal_epsilon(flat, F(delta))
+    flat = [(Fraction(e), Fraction(d)) for e, d, n in parts for _ in range(n)]
+    found, known = profile.epsilon(delta), optimal_epsilon(flat, Fraction(delta))
     if known == math.inf:
         assert found[1] == math.inf
         return
     assert_holds(found, float(known) * (1 - 4e-16), float(known))
     assert width(found) < 1e-13
-    x = F(found[0])
+    x = Fraction(found[0])
     exact = optimal_delta(flat, x)
     assert_holds(profile.delta(x), lower(exact) * (1 - 4e-16), upper(exact))
 
@@ -87,7 +87,7 @@ def test_black_boxes_compose_as_in_the_optimal_theorem(parts, delta):
 )
 def test_one_discrete_gaussian_is_its_law(variance, distance, x):
     found = DiscreteGaussianLoss(variance, distance).profile.delta(x)
-    known = discrete_gaussian_delta(F(x), variance=F(variance), distance=distance)
+    known = discrete_gaussian_delta(Fraction(x), variance=Fraction(variance), distance=distance)
     assert_holds(found, known * (1 - 1e-15), known * (1 + 1e-15))
     assert width(found) < 1e-12
 
@@ -95,7 +95,7 @@ def test_one_discrete_gaussian_is_its_law(variance, distance, x):
 @pytest.mark.parametrize("x", ["0", "1/20", "1/2", "9/10", "99/100", "1", "2"])
 @pytest.mark.parametrize("epsilon", ["1", "1/10"])
 def test_one_laplace_and_one_bounded_range(epsilon, x):
-    e, at = F(epsilon), F(x)
+    e, at = Fraction(epsilon), Fraction(x)
     with working_precision(200):
         half = max(1 - (arb_of(at - e) / 2).exp(), arb(0)) if at < e else arb(0)
         squared = half * half / (1 - (-arb_of(e)).exp())
@@ -109,7 +109,7 @@ def test_one_laplace_and_one_bounded_range(epsilon, x):
 
 def random_law(source, size):
     p, q = ([source.randint(1, 50) for _ in range(size)] for _ in range(2))
-    return [(F(a, sum(p)), F(b, sum(q))) for a, b in zip(p, q, strict=True)]
+    return [(Fraction(a, sum(p)), Fraction(b, sum(q))) for a, b in zip(p, q, strict=True)]
 
 
 def brute_force(laws, x):
@@ -117,8 +117,8 @@ def brute_force(laws, x):
     with working_precision(256):
         raised, total = arb_of(x).exp(), arb(0)
         for outcome in itertools.product(*laws):
-            p = math.prod((a for a, _ in outcome), start=F(1))
-            q = math.prod((b for _, b in outcome), start=F(1))
+            p = math.prod((a for a, _ in outcome), start=Fraction(1))
+            q = math.prod((b for _, b in outcome), start=Fraction(1))
             gain = arb_of(p) - raised * arb_of(q)
             assert gain > 0 or gain < 0 or p == q == 0
             if gain > 0:
@@ -131,13 +131,13 @@ def test_small_finite_laws_by_brute_force(seed):
     source = random.Random(seed)
     laws = [random_law(source, 3) for _ in range(3)]
     profile = sum(2 * FiniteLoss(law) for law in laws)
-    x = F(source.randint(1, 20), 10)
+    x = Fraction(source.randint(1, 20), 10)
     both = []
     for flip in (False, True):
         turned = [[(q, p) if flip else (p, q) for p, q in law] for law in laws]
         both.append(brute_force([law for law in turned for _ in range(2)], x))
     with working_precision(256):
-        known = max(both, key=lambda ball: float(ball))
+        known = max(both, key=float)
         assert_holds(profile.delta(x), lower(known), upper(known))
     assert width(profile.delta(x)) < 1e-12
 
@@ -210,4 +210,4 @@ def test_small_deltas(delta):
     ):
         found = profile.epsilon(delta)
         assert width(found) < 1e-9
-        assert profile.delta(F(found[1]))[0] <= float(delta)
+        assert profile.delta(Fraction(found[1]))[0] <= float(delta)

@@ -44,6 +44,9 @@ def delta_bounds(composition: Composition, x: Fraction) -> Bounds:
     low, high = _sandwich(composition)
     below = _excess_bounds(low, x)
     above = below if high is low else _excess_bounds(high, x)
+    greatest = composition.greatest()
+    if greatest is not None and x >= greatest:
+        below = above = arb(0), arb(0)
     with working_precision(_PRECISION):
         told = composition.infinite()
         return (
@@ -176,7 +179,11 @@ def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, fl
             return 0.0, math.inf
     low, high = _sandwich(composition)
     below = _epsilon(low, rest)
-    return below if high is low else (below[0], _epsilon(high, rest)[1])
+    if high is low:
+        return below
+    greatest = composition.greatest()
+    most = math.inf if greatest is None else upper(greatest)
+    return below[0], min(_epsilon(high, rest)[1], most)
 
 
 def _at_nothing(composition: Composition) -> tuple[float, float]:
