@@ -1,4 +1,4 @@
-"""Engines that share nothing but moments never disagree; mutants of them do.
+"""Engines that share nothing but moments never disagree, and mutants of them do.
 
 Contour and whole numbers on random lattice compositions; residues, the largest losses and closed
 forms against the line sum; and wrong kappa, missing aliases, a wrong direction, which must be seen.
@@ -34,6 +34,7 @@ from lastbit.privacy.accounting.lattice import lattice
 from lastbit.privacy.accounting.pieces import pieces
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.top import top
+from tests.evidence import late
 
 
 def composition_of(profile):
@@ -71,6 +72,10 @@ def random_level(source):
     return Fraction(1, 10 ** source.choice([2, 3, 5, 8, 12, 20, 40, 100]))
 
 
+def overlap(one, other):
+    return not (one[1] < other[0] or other[1] < one[0])
+
+
 def disagreement(profile, level):
     """Where the two engines contradict each other; None where they do not."""
     composition = composition_of(profile)
@@ -82,8 +87,10 @@ def disagreement(profile, level):
     assert low <= high
     if high in (0.0, math.inf):
         return None
-    order = composition.guide.for_delta(float(rest.log().mid()))[0]
+    size = float(rest.log().mid())
+    order = engine._capped(composition, composition.guide.for_delta(size)[0])
     other = lattice(composition, max(min(order, 200.0), 0.2))
+    summed = contour(composition, order, high, size)
     with working_precision(256):
         slack = 1 - arb(2) ** -100
         # at `high` the truth is at most the level, at `low` it is at least that
@@ -91,9 +98,11 @@ def disagreement(profile, level):
             return "too small", profile, level
         if low and other.bounds(Fraction(low))[1] < rest * slack:
             return "too large", profile, level
+        for x in (Fraction(high), Fraction(high) * Fraction(9, 10)):
+            if not overlap(other.bounds(x), summed.bounds(x)):
+                return "line sum", profile, level
         below, above = profile.delta(Fraction(high))
-        mine = other.bounds(Fraction(high))
-        told = composition.infinite()
+        mine, told = other.bounds(Fraction(high)), composition.infinite()
         if arb(above) < (mine[0] + told) * slack or arb(below) * slack > mine[1] + told:
             return "delta", profile, level
     return None
@@ -114,17 +123,13 @@ def test_contour_and_whole_numbers_never_disagree(extent):
 # ---------------------------------------------------------------- other engines, and the line sum
 
 
-def overlap(one, other):
-    return not (one[1] < other[0] or other[1] < one[0])
-
-
 def line_sum(composition, x):
     order = engine._capped(composition, composition.guide.for_epsilon(float(x)))
     size = composition.guide.size(order, float(x))[0]
     return contour(composition, order, float(x), size).bounds(Fraction(x))
 
 
-@pytest.mark.parametrize("times", [2, 5, 30, 200])
+@pytest.mark.parametrize("times", [5, 30, 200])
 @pytest.mark.parametrize(
     "loss", [LaplaceLoss("0.3"), BoundedRangeLoss("0.4"), LaplaceLoss(2), BoundedRangeLoss(3)]
 )
@@ -160,15 +165,14 @@ def test_the_largest_losses_against_the_line_sum_and_whole_numbers():
     [
         GaussianLoss(1),
         BoundedRangeLoss(1),
-        SubsampledGaussianLoss("1/5", 1),
-        SubsampledGaussianLoss("1/5", 4),
-        SubsampledLaplaceLoss("1/5", 1),
+        late(SubsampledGaussianLoss("1/5", 1)),
+        late(SubsampledLaplaceLoss("1/5", 1)),
     ],
 )
 def test_closed_forms_against_the_line_sum(loss):
     for composition in loss.profile._directions():
         ((part, _),) = composition.parts
-        for x in (Fraction(1, 20), Fraction(1, 10)):
+        for x in (Fraction(1, 10),):
             found = engine._precisely(lambda part=part, x=x: closed(part, x))
             assert overlap(found, line_sum(composition, x))
 

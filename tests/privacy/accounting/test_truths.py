@@ -142,15 +142,11 @@ def test_small_finite_laws_by_brute_force(seed):
     assert width(profile.delta(x)) < 1e-12
 
 
-def test_one_step_on_a_sample_by_its_closed_form_and_by_the_line_sum():
+def test_one_step_on_a_sample_has_a_closed_form():
     for loss in (SubsampledGaussianLoss("1/5", 1), SubsampledLaplaceLoss("1/5", 1)):
         for x in ("0", "1/10", "1/2"):
             low, high = loss.profile.delta(x)
-            assert (high - low) < 1e-14
-    # two steps cost more than one, and less than the sum of two deltas at twice the epsilon
-    once, twice = (n * SubsampledGaussianLoss("1/5", 1) for n in (1, 2))
-    assert once.delta("1/2")[0] <= twice.delta("1/2")[1]
-    assert twice.delta(1)[0] <= 2 * once.delta("1/2")[1]
+            assert high - low < 1e-14
 
 
 # ---------------------------------------------------------------- identities, and known numbers

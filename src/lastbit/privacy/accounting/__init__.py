@@ -7,6 +7,7 @@
 | `component.py`, `subsampling.py` | the moments of each pair |
 | `composition.py` | products of moments, and floats that choose where to compute |
 | `engine.py` | which engine answers |
-| `contour.py`, `pieces.py`, `top.py`, `single.py` | the engines |
-| `lattice.py` | whole numbers on a lattice, to check the engines |
+| `contour.py` | the line sum: moments on a vertical line, in balls |
+| `lattice.py` | tilted masses in whole numbers; shares nothing with the line sum but moments |
+| `pieces.py`, `top.py`, `single.py` | residues, the largest losses, closed forms |
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -11,8 +12,10 @@ from flint import acb, arb, ctx
 from numpy.typing import NDArray
 
 from lastbit.exact import arb_of, nearest
+from lastbit.laws import DiscreteGaussian
 
 Floats = NDArray[np.float64]
+MOST_ATOMS = 1 << 14
 
 
 class Grid(NamedTuple):
@@ -81,6 +84,15 @@ class Component:
     def masses(self, count: int) -> list[arb] | None:
         """P[L = greatest - j spacing] for j below count, where there is a greatest loss."""
         return None
+
+    def atoms(self, order: float) -> dict[int, arb] | None:
+        """P[L = offset + n spacing] by n, for all n that matter at an order; None if too many."""
+        grid, greatest = self.grid, self.greatest
+        if grid is None or greatest is None or 2 * greatest / grid.spacing > MOST_ATOMS:
+            return None
+        first = int((greatest - grid.offset) / grid.spacing)
+        masses = self.masses(int(2 * greatest / grid.spacing) + 1)
+        return None if masses is None else {first - j: mass for j, mass in enumerate(masses)}
 
     def pieces(self) -> list[Piece] | None:
         """The moment as a short sum of exponentials times powers of z, z+1 and 2z+1."""
@@ -363,6 +375,14 @@ class ThetaNormal(Component):
 
     def cumulant(self, orders: Floats) -> Floats:
         return orders * (orders + 1) * nearest(Fraction(self.distance**2) / (2 * self.spread))
+
+    def atoms(self, order: float) -> dict[int, arb] | None:
+        middle = -round(order * self.distance)
+        reach = math.ceil(13 * math.sqrt(nearest(self.spread))) + 2
+        if reach > MOST_ATOMS or abs(middle) > 1 << 40:
+            return None
+        law = DiscreteGaussian(self.spread)
+        return {-k: law.mass(k) for k in range(middle - reach, middle + reach + 1)}
 
     def bound(self, order: arb, times: arb) -> arb:
         """abs(M) for t in one half-period, by the sizes of the terms of S."""

@@ -50,8 +50,11 @@ LN2 = math.log(2)
 GOAL = 58
 LOW_GOAL = 42
 MOST_TERMS = 24_000
-SMOOTHED_TERMS = 4_000
+SMOOTHED_TERMS = 12_000
 MOST_CELLS = 60_000
+# Terms that are float sums over thousands of nodes take longer.
+MOST_FLOAT_TERMS = 4_000
+SMOOTHED_FLOAT_TERMS = 800
 LEAST_PRECISION = 128
 
 
@@ -229,6 +232,9 @@ class _Builder:
         if grid is not None:
             self.count = max(math.ceil(plan.width / nearest(grid.spacing)) | 1, 3)
         self.smoothing = Fraction(0)
+        exact = composition.exact_lines
+        self.most_terms = MOST_TERMS if exact else MOST_FLOAT_TERMS
+        self.most_cells = MOST_CELLS if exact else MOST_FLOAT_TERMS
 
     def contour(self) -> Contour:
         with working_precision(self.precision):
@@ -264,7 +270,7 @@ class _Builder:
         """The last term: beyond it the bounds of the components, or smoothing, close the sum."""
         step, need = float(self.step), self.bits * LN2
         c, deviation = self.plan.order, self.plan.deviation
-        t, most = max(2 / deviation, step), MOST_TERMS * step
+        t, most = max(2 / deviation, step), self.most_terms * step
         furthest = min(40 * most, self.composition.furthest(c))
         while not self.smooth and t <= furthest:
             fallen = sum(-n * float(line.decay(arb(t)).log()) for line, n in self.lines)
@@ -273,7 +279,8 @@ class _Builder:
             t *= 1.2
         if not self.smooth:
             raise TooManyTerms
-        end = min(SMOOTHED_TERMS * step, self.composition.furthest(c))
+        terms = SMOOTHED_TERMS if self.composition.exact_lines else SMOOTHED_FLOAT_TERMS
+        end = min(terms * step, self.composition.furthest(c))
         self.smoothing = Fraction(2 * (need + 3) / end**2).limit_denominator(1 << 60)
         return math.ceil(end / step)
 
@@ -303,7 +310,7 @@ class _Builder:
         scale = arb(self.plan.deviation * 2.51) * c * (c + 1)
         found: list[tuple[int, acb, acb]] = []
         n, block = 0, 16 if self.composition.exact_lines else 64
-        while n <= self.last and len(found) < MOST_TERMS:
+        while n <= self.last and len(found) < self.most_terms:
             count = min(block, self.last + 1 - n)
             sizes = []
             for i, moment in enumerate(self._products(n, count), n):
@@ -358,7 +365,7 @@ class _Builder:
                 found.append((n, acb(self.order, left), self._products(n, 1)[0]))
                 n += 1
                 good = 0
-            if cells > MOST_CELLS or len(found) > MOST_TERMS:
+            if cells > self.most_cells or len(found) > self.most_terms:
                 raise TooManyTerms
         return rest, density
 

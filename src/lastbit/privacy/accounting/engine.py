@@ -5,6 +5,7 @@
 | Gaussian losses only; one release | closed forms, `single.py` |
 | near the greatest loss of a lattice | the largest losses one by one, `top.py` |
 | few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
+| a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | all others | the line sum, `contour.py` |
 
 Discrete Laplace noise on a very fine lattice is bounded by continuous noise from both sides
@@ -25,6 +26,7 @@ from lastbit.exact import arb_of, lower, nearest, upper, working_precision
 from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import contour, kappa, moment_epsilon
+from lastbit.privacy.accounting.lattice import lattice
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
 from lastbit.privacy.accounting.top import MOST_LOSSES, top
@@ -127,6 +129,10 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
         found = _in_pieces(composition, x)
         if found is not None:
             return found
+    if grid is not None and composition.guide.width(order, x, size - 40) > 200 * grid.spacing:
+        listed = lattice(composition, order)
+        if listed is not None:
+            return listed.bounds
     return _line(composition, order, x, size)
 
 

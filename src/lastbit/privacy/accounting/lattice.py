@@ -1,4 +1,4 @@
-"""Losses on a lattice, as tilted masses in whole numbers: a second engine, to check the first.
+"""Losses on a lattice, as tilted masses in whole numbers: where lattices are fine but not too fine.
 
 Theorem  let the masses m_x exp(c x) be rounded down, or dropped, and convolved exactly, again and
          again. With S the sum of what is left, and M the product of the moments at c,
@@ -17,16 +17,16 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from flint import acb, arb, fmpz
+from flint import acb, arb, arb_poly, fmpz, fmpz_poly
 from numpy.typing import NDArray
 
-from lastbit.errors import InvalidParameter
 from lastbit.exact import arb_of, working_precision
+from lastbit.privacy.accounting.component import Grid
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import kappa
 
 _BITS = 62
-MOST_CELLS = 1 << 22
+MOST_CELLS = 1 << 18
 PRECISION = 192
 
 
@@ -44,22 +44,19 @@ class Lattice:
 
     masses: Masses
     order: arb
-    least: Fraction
-    spacing: Fraction
+    grid: Grid
     missing: arb
     constant: arb
 
     def bounds(self, x: Fraction) -> tuple[arb, arb]:
         """D(x) from below and from above."""
         with working_precision(PRECISION):
-            c, g = self.order, arb_of(self.spacing)
-            first = math.ceil((x - self.least) / self.spacing) - self.masses.low
+            c, g = self.order, arb_of(self.grid.spacing)
+            first = math.ceil((x - self.grid.offset) / self.grid.spacing) - self.masses.low
             skip = max(first, 0)
-            start = self.least + self.spacing * (self.masses.low + skip)
-            down, steep = (-c * g).exp(), (-(c + 1) * g).exp()
-            above, below = arb(0), arb(0)
-            for cell in self.masses.cells[skip:][::-1].tolist():
-                above, below = above * down + cell, below * steep + cell
+            start = self.grid.offset + self.grid.spacing * (self.masses.low + skip)
+            cells = arb_poly(fmpz_poly(self.masses.cells[skip:].tolist()))
+            above, below = cells((-c * g).exp()), cells((-(c + 1) * g).exp())
             scale = arb(2) ** self.masses.exponent * (-c * arb_of(start)).exp()
             left = scale * (above - arb_of(x - start).exp() * below)
             slack = kappa(c) * (-c * arb_of(x)).exp() * self.missing
@@ -67,44 +64,47 @@ class Lattice:
             return (self.constant * left).lower().max(arb(0)), high.upper()
 
 
-def lattice(composition: Composition, order: float) -> Lattice:
-    """The masses of a composition on a lattice, tilted by an order."""
-    grid, greatest = composition.grid(), composition.greatest()
-    if grid is None or greatest is None:
-        raise InvalidParameter(
-            "composition", problem="does not lie on a lattice", remedy="use the line sum"
-        )
+def lattice(composition: Composition, order: float) -> Lattice | None:
+    """The masses of a composition on a lattice, tilted by an order; None if they are too many."""
+    grid = composition.grid()
+    if grid is None:
+        return None
     with working_precision(PRECISION):
         c = arb(order)
-        total: Masses | None = None
-        least, moment = Fraction(0), arb(1)
+        parts, size = [], 1
         for part, count in composition.parts:
-            assert part.grid is not None and part.greatest is not None
+            atoms = part.atoms(order)
+            if atoms is None:
+                return None
+            assert part.grid is not None
             stride = int(part.grid.spacing / grid.spacing)
-            steps = int(2 * part.greatest / part.grid.spacing)  # from the greatest to its negative
-            masses = part.masses(steps + 1)
-            assert masses is not None
-            least -= part.greatest * count
+            size += (max(atoms) - min(atoms)) * stride * count
+            if size > MOST_CELLS:
+                return None
+            offset, spacing = part.grid
             tilted = {
-                (steps - j) * stride: m * (c * arb_of(part.greatest - j * part.grid.spacing)).exp()
-                for j, m in enumerate(masses)
+                n * stride: mass * (c * arb_of(offset + n * spacing)).exp()
+                for n, mass in atoms.items()
             }
-            found = _power(_rounded(tilted), count)
-            total = found if total is None else _convolved(total, found)
+            parts.append((tilted, part, count))
+        total, moment = Masses(np.ones(1, np.uint64), 0, 0), arb(1)
+        for tilted, part, count in parts:
+            total = _convolved(total, _power(_rounded(tilted), count))
             moment *= part.moment(acb(c)).real ** count
-        assert total is not None
-        left = arb(int(total.cells.astype(object).sum())) * arb(2) ** total.exponent
+        left = arb(fmpz(sum(total.cells.tolist()))) * arb(2) ** total.exponent
         missing = (moment - left).upper().max(arb(0))
-        return Lattice(total, c, least, grid.spacing, missing, composition.constant())
+        return Lattice(total, c, grid, missing, composition.constant())
 
 
 def _rounded(tilted: dict[int, arb]) -> Masses:
-    most = max(float(mass.log().mid()) for mass in tilted.values())
+    most = max(float(mass.log().mid()) for mass in tilted.values() if mass > 0)
     exponent = math.ceil(most / math.log(2)) - _BITS
-    cells = np.zeros(max(tilted) + 1, np.uint64)
+    low = min(tilted)
+    cells = np.zeros(max(tilted) - low + 1, np.uint64)
     for place, mass in tilted.items():
-        cells[place] = int((mass * arb(2) ** -exponent).lower().floor().unique_fmpz())  # type: ignore[arg-type]
-    return Masses(cells, exponent, 0)
+        scaled = (mass * arb(2) ** -exponent).lower().max(arb(0))
+        cells[place - low] = int(scaled.floor().unique_fmpz())  # type: ignore[arg-type]
+    return Masses(cells, exponent, low)
 
 
 def _power(masses: Masses, count: int) -> Masses:
@@ -122,11 +122,7 @@ def _power(masses: Masses, count: int) -> Masses:
 def _convolved(one: Masses, other: Masses) -> Masses:
     """The exact convolution, by one product of long integers, rounded down to 62 bits a cell."""
     size = len(one.cells) + len(other.cells) - 1
-    if size > MOST_CELLS:
-        raise InvalidParameter(
-            "composition", problem="has too many losses to list", remedy="use the line sum"
-        )
-    # a cell holds a sum of at most 2**22 products of 62 bits: 146 bits, in 192
+    # a cell holds a sum of at most 2**18 products of 62 bits: 142 bits, in 192
     product = int(_packed(one.cells) * _packed(other.cells))
     words = np.frombuffer(product.to_bytes(24 * size + 24, "little"), np.uint64)
     cells = words.reshape(-1, 3)[:size]

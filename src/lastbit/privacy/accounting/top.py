@@ -34,8 +34,9 @@ class Top:
     def bounds(self, x: Fraction) -> tuple[arb, arb] | None:
         """D(x) from below and from above; None if x is below all the losses that are known."""
         count = max(math.ceil((self.greatest - x) / self.spacing), 0)
-        if count > len(self.masses):
+        if count > len(self.masses) <= 2 * self.greatest / self.spacing:
             return None
+        count = min(count, len(self.masses))
         with working_precision(self.precision):
             total = arb(0)
             for j in range(count):
@@ -48,6 +49,7 @@ def top(composition: Composition, count: int) -> Top | None:
     grid, greatest = composition.grid(), composition.greatest()
     if grid is None or greatest is None or not 0 < count <= MOST_LOSSES:
         return None
+    count = min(count, int(2 * greatest / grid.spacing) + 1)  # losses end at -greatest
     precision = 128 + 4 * composition.releases.bit_length()
     while precision <= _HIGHEST_PRECISION:
         found = _masses(composition, grid.spacing, count, precision)
