@@ -432,6 +432,7 @@ CHECKS = [
 
 # Public, and no number of theirs is rounded; each with the place that checks it.
 NO_NUMBER = {
+    "compose.tight_profile": "a profile, whose numbers are checked in tests/privacy/accounting",
     "convert.best_order_for_epsilon": "a guess; every order gives a true bound",
     "convert.best_order_for_delta": "a guess; every order gives a true bound",
     "convert.implies": "a truth value; never claims what is false: test_convert.py",

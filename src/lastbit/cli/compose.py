@@ -21,8 +21,8 @@ from lastbit.cli.options import (
 )
 from lastbit.cli.output import Columns, Facts, Heading, show, show_json, waiting
 from lastbit.errors import IncompatibleGuarantees
-from lastbit.exact import exact_text, rounded_up
-from lastbit.privacy import ApproxDP, Guarantee, RenyiDP, compositions
+from lastbit.exact import exact_text, rounded_down, rounded_up
+from lastbit.privacy import ApproxDP, Guarantee, RenyiDP, compositions, tight_profile
 
 Counted: TypeAlias = list[tuple[Guarantee, int]]
 MOST = 100_000
@@ -34,6 +34,7 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "concentrated": ("as zCDP, best order", "CKS 2020, Prop. 12"),
         "concentrated and basic": ("zCDP, the rest added", "CKS 2020, Prop. 12"),
         "Renyi": ("one order, added up", "CKS 2020, Prop. 12"),
+        "tight": ("exact, from both sides", "Zhu et al. 2022"),
         "none": ("no theorem applies", "-"),
     }
 )
@@ -102,6 +103,7 @@ def _show_table(
     counted: Counted, delta: Fraction, found: dict[str, ApproxDP], *, as_json: bool
 ) -> None:
     best = min(found, key=lambda name: found[name].epsilon)
+    bounds = _bounds(counted, delta) if "tight" in found else None
     if as_json:
         show_json(
             {
@@ -109,6 +111,7 @@ def _show_table(
                 "theorems": {name: guarantee.to_dict() for name, guarantee in found.items()},
                 "best": best,
                 "together": found[best].to_dict(),
+                **({"tight": [repr(end) for end in bounds]} if bounds else {}),
             }
         )
         return
@@ -129,6 +132,8 @@ def _show_table(
         if found[best].epsilon < math.inf
         else "Nothing is promised at this δ: what was given away already is more than that."
     )
+    if bounds and bounds[1] < math.inf:
+        conclusion += f" No less than {rounded_down(bounds[0])} is true of all such releases."
     headings = ("theorem", "ε", "says", "source")
     show(
         Heading(_count(counted), f"ε ≤ {loss}, δ = {level}"),
@@ -136,6 +141,12 @@ def _show_table(
         Columns(headings, rows, best=list(found).index(best), numbers=(1,)),
         conclusion,
     )
+
+
+def _bounds(counted: Counted, delta: Fraction) -> tuple[float, float] | None:
+    """The tight ε from below and from above."""
+    profile = tight_profile(g for g, times in counted for _ in range(times))
+    return None if profile is None else profile.epsilon(delta)
 
 
 def _count(counted: Counted) -> str:

@@ -24,7 +24,7 @@ from lastbit.exact import (
 )
 from lastbit.laws import ExpWeighted
 from lastbit.mechanisms.mechanism import Pure, exactly_one, level, set_fields
-from lastbit.privacy import AS_DECLARED, Neighbours, check_neighbours
+from lastbit.privacy import AS_DECLARED, BoundedRangeLoss, Neighbours, check_neighbours
 from lastbit.sampling import Size, choice_exp
 from lastbit.sensitivity import exact_array
 
@@ -161,6 +161,11 @@ class Exponential(ByRate):
     >>> pick.accuracy("0.05", candidates=100)    # in 95 % no worse than the best by more
     7.539558829301031
     """
+
+    @property
+    def loss(self) -> BoundedRangeLoss:
+        """What one release loses, for a `Profile`."""
+        return BoundedRangeLoss(self.epsilon, neighbours=self.neighbours)
 
     def release(self, utilities: object, size: Size = None) -> Any:
         """The index of a candidate; an array of independent ones if a size is given.

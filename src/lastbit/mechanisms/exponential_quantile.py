@@ -14,7 +14,7 @@ from lastbit.exact import Number, nearest, positive
 from lastbit.laws import OnGrid, Stepped
 from lastbit.mechanisms.lattice import lattice, power_below
 from lastbit.mechanisms.mechanism import set_fields
-from lastbit.privacy import CHANGE_ONE, Neighbours, PureDP
+from lastbit.privacy import CHANGE_ONE, ApproxLoss, Neighbours, PureDP, black_box
 from lastbit.sampling import UniformBelow, counted, drawn_fresh, secure_bits
 from lastbit.sensitivity import Quantile, Records, bounds_of, check_defined, records, relation_of
 
@@ -107,6 +107,11 @@ class ExponentialQuantile:
     def guarantee(self) -> PureDP:
         """What one release promises."""
         return PureDP(self.epsilon, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     @property
     def rate(self) -> Fraction:

@@ -27,6 +27,7 @@ from lastbit.privacy import (
     AS_DECLARED,
     ZCDP,
     ApproxDP,
+    DiscreteGaussianLoss,
     Loss,
     Neighbours,
     check_neighbours,
@@ -137,6 +138,19 @@ class Gaussian(Additive):
     def guarantee(self) -> ZCDP | ApproxDP:
         """What one release promises for the declared sensitivity: the target, or the exact rho."""
         return self.target or self.guarantee_at(self.sensitivity)
+
+    @property
+    def loss(self) -> DiscreteGaussianLoss:
+        """What one release loses, for a `Profile`."""
+        if self.lattice.dimension > 1 or self.variance == 0:
+            raise InvalidParameter(
+                "dimension",
+                problem="is above 1, or there is no noise: the loss is proved for one coordinate",
+                remedy="compose the ZCDP guarantees of vectors",
+            )
+        steps = math.floor(self.lattice.l2_steps(self.sensitivity))
+        variance = self.variance / self.lattice.step**2
+        return DiscreteGaussianLoss(variance, steps, neighbours=self.neighbours)
 
     def guarantee_at(self, distance: Number) -> ZCDP:
         """What one release promises for inputs at most so far apart: (distance/deviation)**2 / 2.

@@ -28,7 +28,15 @@ from lastbit.exact import (
 from lastbit.laws import DiscreteLaplace, Shifted, least
 from lastbit.mechanisms.lattice import INTEGERS, numbers_of
 from lastbit.mechanisms.mechanism import Pure, exactly_one, level, set_fields
-from lastbit.privacy import ADD_REMOVE, ApproxDP, Neighbours, ProbabilisticDP
+from lastbit.privacy import (
+    ADD_REMOVE,
+    ApproxDP,
+    DiscreteLaplaceLoss,
+    Neighbours,
+    ProbabilisticDP,
+    Profile,
+    ThresholdLoss,
+)
 from lastbit.sampling import laplace_sampler
 from lastbit.sensitivity import relation_of
 
@@ -223,6 +231,13 @@ class Histogram(Pure, _NoisyCounts):
     def _loss(self, distance: Fraction) -> Fraction:
         return distance / self.scale
 
+    @property
+    def loss(self) -> Profile:
+        """What one release loses, for a `Profile`."""
+        keys = min(_people(self.neighbours) * self.keys_per_person, len(self.keys))
+        one = DiscreteLaplaceLoss(self.scale, self.per_key, neighbours=self.neighbours)
+        return Profile([(one, keys)])
+
     def release(self, counts: Mapping[Any, int]) -> dict[Any, int]:
         """A private count for every declared key, in the order of declaration."""
         given = mapping_of(counts)
@@ -345,6 +360,12 @@ class ThresholdedHistogram(_NoisyCounts):
     def guarantee(self) -> ProbabilisticDP:
         """What one release promises; `post_processed()` is what survives processing."""
         return ProbabilisticDP(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> ThresholdLoss:
+        """What one release loses, for a `Profile`."""
+        keys = _people(self.neighbours) * self.keys_per_person
+        return ThresholdLoss(self.scale, self.threshold, keys, neighbours=self.neighbours)
 
     def guarantee_at(self, distance: int) -> ProbabilisticDP | ApproxDP:
         """What one release promises to a group of people; from two on approximately."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ from lastbit.exact import Number, positive
 from lastbit.laws import DiscreteLaplace
 from lastbit.mechanisms.lattice import Additive, Lattice, check_whole_sensitivity, lattice
 from lastbit.mechanisms.mechanism import Pure, exactly_one, set_fields
-from lastbit.privacy import AS_DECLARED, Neighbours, check_neighbours
+from lastbit.privacy import AS_DECLARED, DiscreteLaplaceLoss, Neighbours, check_neighbours
 from lastbit.sampling import Sampler, laplace_sampler
 
 
@@ -66,6 +67,13 @@ class Laplace(Pure, Additive):
         check_neighbours(neighbours)
         set_fields(self, sensitivity=distance, scale=noise, lattice=grounds, neighbours=neighbours)
         set_fields(self, _sampler=None)
+
+    @property
+    def loss(self) -> DiscreteLaplaceLoss:
+        """What one release loses, for a `Profile`."""
+        steps = math.floor(self.lattice.l1_steps(self.sensitivity))
+        noise = self.scale / self.lattice.step
+        return DiscreteLaplaceLoss(noise, steps, neighbours=self.neighbours)
 
     def _loss(self, distance: Fraction) -> Fraction:
         return self.lattice.l1_steps(distance) * self.lattice.step / self.scale

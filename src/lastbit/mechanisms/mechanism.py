@@ -21,7 +21,12 @@ from lastbit.exact import (
     upper,
     working_precision,
 )
-from lastbit.privacy import Neighbours, PureDP
+from lastbit.privacy import (
+    Neighbours,
+    PrivacyLoss,
+    PureDP,
+    black_box,
+)
 from lastbit.sampling import Sampler
 
 _EXTREME = Fraction(2) ** 300
@@ -97,6 +102,11 @@ class Pure:
     def guarantee(self) -> PureDP:
         """What one release promises for the declared sensitivity."""
         return PureDP(self.epsilon, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises for inputs at most this far apart."""

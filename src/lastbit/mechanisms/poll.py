@@ -30,7 +30,11 @@ from lastbit.exact import (
 )
 from lastbit.mechanisms.mechanism import ceiling, exactly_one, level, set_fields
 from lastbit.mechanisms.randomized_response import RandomizedResponse, categories_in, check_listed
-from lastbit.privacy import PureDP
+from lastbit.privacy import (
+    ApproxLoss,
+    PureDP,
+    black_box,
+)
 
 Method: TypeAlias = Literal["exact", "normal"]
 
@@ -103,6 +107,11 @@ class Poll:
     def guarantee(self) -> PureDP:
         """What is promised to each who answers once."""
         return self.response.guarantee
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def collect(self, answers: Any) -> Any:
         """The perturbed answers; throw the true ones away."""

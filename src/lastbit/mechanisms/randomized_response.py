@@ -26,7 +26,13 @@ from lastbit.exact import (
 )
 from lastbit.laws import Weighted, least
 from lastbit.mechanisms.mechanism import ceiling, exactly_one, level, set_fields
-from lastbit.privacy import AS_DECLARED, Neighbours, PureDP, check_neighbours
+from lastbit.privacy import (
+    AS_DECLARED,
+    Neighbours,
+    PureDP,
+    RandomizedResponseLoss,
+    check_neighbours,
+)
 from lastbit.sampling import GUIDE_BITS, WORD_BITS, Bits, Coin, UniformBelow, coin, drawn
 from lastbit.sensitivity import masked
 
@@ -122,6 +128,11 @@ class RandomizedResponse:
     def guarantee(self) -> PureDP:
         """What one release promises if one answer changes."""
         return PureDP(self.epsilon, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> RandomizedResponseLoss:
+        """What one release loses, for a `Profile`."""
+        return RandomizedResponseLoss(self.epsilon, self.categories, neighbours=self.neighbours)
 
     def guarantee_at(self, distance: Number) -> PureDP:
         """What one release promises if at most this many answers change: they are independent."""

@@ -32,8 +32,10 @@ from lastbit.privacy import (
     AS_DECLARED,
     CHANGE_ONE,
     ApproxDP,
+    ApproxLoss,
     Neighbours,
     PureDP,
+    black_box,
     check_neighbours,
     least_noise,
 )
@@ -368,6 +370,11 @@ class SmoothNoise:
         if chosen.delta == 0:
             return PureDP(chosen.epsilon, neighbours=self.neighbours)
         return ApproxDP(chosen.epsilon, chosen.delta, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def release(self, bound: SmoothBound) -> float:
         """A private version of the statistic's value."""

@@ -26,7 +26,15 @@ from lastbit.exact import (
 )
 from lastbit.mechanisms.lattice import floats_of
 from lastbit.mechanisms.mechanism import exactly_one, level, moderate, set_fields
-from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, PureDP, check_neighbours
+from lastbit.privacy import (
+    AS_DECLARED,
+    ApproxDP,
+    ApproxLoss,
+    Neighbours,
+    PureDP,
+    black_box,
+    check_neighbours,
+)
 from lastbit.sampling import Bits, drawn, words
 
 LEAST_EXPONENT = -1022
@@ -213,6 +221,11 @@ class Snapping:
     def guarantee(self) -> PureDP | ApproxDP:
         """What one release promises for the declared sensitivity."""
         return self._promise(self.epsilon)
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def guarantee_at(self, distance: Number) -> PureDP | ApproxDP:
         """What one release promises for inputs at most so far apart."""

@@ -14,7 +14,14 @@ from lastbit.exact import Ball, Number, positive, whole
 from lastbit.laws import DiscreteLaplace, OnGrid, Shifted
 from lastbit.mechanisms.laplace import Laplace
 from lastbit.mechanisms.mechanism import exactly_one, level, set_fields
-from lastbit.privacy import AS_DECLARED, ApproxDP, Neighbours, check_neighbours
+from lastbit.privacy import (
+    AS_DECLARED,
+    ApproxDP,
+    ApproxLoss,
+    Neighbours,
+    black_box,
+    check_neighbours,
+)
 from lastbit.sampling import drawn, laplace_sampler
 from lastbit.sensitivity import Proposal, Stability, several_bounds
 
@@ -85,6 +92,11 @@ class StableValue:
     def guarantee(self) -> ApproxDP:
         """What one release promises."""
         return ApproxDP(self.epsilon, self.delta, neighbours=self.neighbours)
+
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
 
     def release(self, stability: Stability) -> Any:
         """The answer, or ⊥."""

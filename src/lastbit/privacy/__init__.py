@@ -17,6 +17,10 @@ them; they are what is left when the mechanism has run.
 for k units together, `g.to(Kind, ...)` converts, `g.implies(other)` compares, `g.post_processed()`
 is what survives processing. `best_composition` picks the tightest theorem that applies.
 
+A mechanism's `.loss` says more than its guarantee: the pair of laws that one release is at worst.
+`50 * one.loss + other.loss` is a `Profile`, the exact composition: `.epsilon(delta)` and
+`.delta(epsilon)` give both a lower and an upper bound, `.to(ApproxDP, delta=...)` the guarantee.
+
 Every number that comes out of a conversion is rounded *up* (to a float, taken as the exact dyadic
 it is), so a chain of conversions can only promise less than is true, never more.
 
@@ -24,8 +28,9 @@ it is), so a chain of conversions can only promise less than is true, never more
 |---|---|
 | `guarantees.py` | the values, and which databases are neighbours |
 | `convert.py` | from kind to kind, to several units, to beliefs, to the least noise |
-| `compose.py` | several releases |
+| `compose.py` | several releases, theorem by theorem |
 | `filter.py` | releases whose prices are chosen from earlier answers: when to stop |
+| `accounting/` | losses and profiles: the tight composition, with both bounds |
 """
 
 from lastbit.doors import opened

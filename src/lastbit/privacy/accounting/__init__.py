@@ -1,0 +1,13 @@
+"""The accountant: certified profiles of compositions.
+
+| file | holds |
+|---|---|
+| `losses.py` | what one release loses: a proved dominating pair for each kind of noise |
+| `profile.py` | `Profile`, a composition: its delta(epsilon) and epsilon(delta), from both sides |
+| `component.py`, `subsampling.py` | the moments of each pair |
+| `composition.py` | products of moments, and floats that choose where to compute |
+| `engine.py` | which engine answers |
+| `contour.py` | the line sum: moments on a vertical line, in balls |
+| `lattice.py` | tilted masses in whole numbers; shares nothing with the line sum but moments |
+| `pieces.py`, `top.py`, `single.py` | residues, the largest losses, closed forms |
+"""

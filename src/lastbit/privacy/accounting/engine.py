@@ -1,0 +1,294 @@
+"""Which engine answers, and how an epsilon is found.
+
+| composition | engine |
+|---|---|
+| Gaussian losses only; one release | closed forms, `single.py` |
+| near the greatest loss of a lattice | the largest losses one by one, `top.py` |
+| few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
+| a fine lattice | tilted masses in whole numbers, `lattice.py` |
+| all others | the line sum, `contour.py` |
+
+Discrete Laplace noise on a very fine lattice is bounded by continuous noise from both sides
+(`component.TwoSidedGeometric`). Every engine gives both bounds in balls; an upper bound is never
+above what the moment bound or the greatest loss says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+from flint import acb, arb
+
+from lastbit.exact import arb_of, lower, nearest, upper, working_precision
+from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
+from lastbit.privacy.accounting.composition import Composition
+from lastbit.privacy.accounting.contour import contour, kappa, moment_epsilon
+from lastbit.privacy.accounting.lattice import lattice
+from lastbit.privacy.accounting.pieces import few_pieces, pieces
+from lastbit.privacy.accounting.single import Closed, closed
+from lastbit.privacy.accounting.top import MOST_LOSSES, top
+
+Bounds: TypeAlias = tuple[arb, arb]
+Excess: TypeAlias = Callable[[Fraction], Bounds]
+
+# From this distance on discrete Laplace noise is bounded by continuous noise.
+FINE = 1 << 12
+_PRECISION = 192
+_GREATEST_SAMPLED_ORDER = 1e5
+_HIGHEST_PRECISION = 1 << 14
+
+
+def delta_bounds(composition: Composition, x: Fraction) -> Bounds:
+    """delta(x) of one direction, from below and from above."""
+    low, high = _sandwich(composition)
+    below = _excess_bounds(low, x)
+    above = below if high is low else _excess_bounds(high, x)
+    greatest = composition.greatest()
+    if greatest is not None and x >= greatest:
+        below = above = arb(0), arb(0)
+    with working_precision(_PRECISION):
+        told = composition.infinite()
+        return (
+            (told + below[0]).lower().max(arb(0)),
+            (told + above[1]).upper().min(arb(1)),
+        )
+
+
+def _excess_bounds(composition: Composition, x: Fraction) -> Bounds:
+    if not composition.parts:
+        return arb(0), arb(0)
+    greatest = composition.greatest()
+    if greatest is not None and x >= greatest:
+        return arb(0), arb(0)
+    with working_precision(_PRECISION):
+        ceiling = composition.ceiling()
+        if ceiling is not None and arb_of(x) >= ceiling:
+            return arb(0), arb(0)
+    order = _capped(composition, composition.guide.for_epsilon(nearest(x)))
+    size, _ = composition.guide.size(order, nearest(x))
+    low, high = _excess(composition, order, nearest(x), size)(x)
+    with working_precision(_PRECISION):
+        if high.is_finite() and high - low < high * arb(1e-9):
+            return low, high
+        c = arb(order)
+        moment = kappa(c) * (-c * arb_of(x)).exp() * composition.moment(acb(c)).real
+        return low, high.min(moment.upper()) if high.is_finite() else moment.upper()
+
+
+def _sandwich(composition: Composition) -> tuple[Composition, Composition]:
+    """A composition that this one dominates, and one that dominates it; often itself."""
+    if not any(_fine(part) for part, _ in composition.parts):
+        return composition, composition
+    low, high = [], []
+    for part, count in (*composition.parts, *composition.told):
+        if isinstance(part, TwoSidedGeometric) and _fine(part):
+            with working_precision(_PRECISION):
+                more = 2 * arb_of(1 / (2 * part.scale)).cosh().log()
+                wide = Fraction(upper(more.upper()))
+            low.append((DoubleExponential(part.greatest), count))
+            high.append((DoubleExponential(part.greatest + wide), count))
+        else:
+            low.append((part, count))  # type: ignore[arg-type]
+            high.append((part, count))  # type: ignore[arg-type]
+    return Composition.of(low), Composition.of(high)
+
+
+def _fine(part: object) -> bool:
+    return type(part) is TwoSidedGeometric and part.distance >= FINE
+
+
+def _capped(composition: Composition, order: float) -> float:
+    """Larger orders than this gain nothing on a lattice, and take long on a sample."""
+    if not composition.exact_lines:
+        return min(order, _GREATEST_SAMPLED_ORDER)
+    grid = composition.grid()
+    return order if grid is None else min(order, 300 / nearest(grid.spacing))
+
+
+def _excess(composition: Composition, order: float, x: float, size: float) -> Excess:
+    """The engine for D near x, where it is about exp(size)."""
+    if len(composition.parts) == 1 and not composition.told:
+        part, count = composition.parts[0]
+        if count == 1 and isinstance(part, Closed):
+            return lambda at: _precisely(lambda: closed(part, at))
+    grid, greatest = composition.grid(), composition.greatest()
+    if grid is not None and greatest is not None:
+        count = math.ceil((greatest - Fraction(x)) / grid.spacing) + 8
+        few = top(composition, min(count, MOST_LOSSES)) if count <= MOST_LOSSES else None
+        if few is not None:
+
+            def from_the_top(at: Fraction) -> Bounds:
+                found = few.bounds(at)
+                return _line(composition, order, x, size)(at) if found is None else found
+
+            return from_the_top
+    if grid is None or nearest(grid.spacing) < 1e-4 or few_pieces(composition):
+        found = _in_pieces(composition, x)
+        if found is not None:
+            return found
+    if grid is not None and composition.guide.width(order, x, size - 40) > 200 * grid.spacing:
+        listed = lattice(composition, order)
+        if listed is not None:
+            return listed.bounds
+    return _line(composition, order, x, size)
+
+
+def _line(composition: Composition, order: float, x: float, size: float) -> Excess:
+    return contour(composition, order, x, size).bounds
+
+
+def _in_pieces(composition: Composition, x: float) -> Excess | None:
+    """Residues at a precision at which they do not cancel."""
+    precision = 128 + 4 * min(composition.releases, 400)
+    while precision <= _HIGHEST_PRECISION:
+        found = pieces(composition, precision)
+        if found is None:
+            return None
+        low, high = found.bounds(Fraction(max(x, 0.0)))
+        with working_precision(_PRECISION):
+            if high == 0 or (low > 0 and (high - low) < low * arb(2) ** -60):
+                return found.bounds
+        precision *= 2
+    return None
+
+
+def _precisely(value: Callable[[], arb | None]) -> Bounds:
+    """Both ends of a ball, worked out with as much precision as it takes to know 60 bits."""
+    precision = 128
+    found = arb(0)
+    while precision <= _HIGHEST_PRECISION:
+        with working_precision(precision):
+            ball = value()
+            assert ball is not None
+            found = ball
+        if found.is_finite() and (found.rel_accuracy_bits() > 60 or found == 0):
+            break
+        precision *= 2
+    if not found.is_finite():
+        return arb(0), arb(1)
+    return found.lower().max(arb(0)), found.upper()
+
+
+def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, float]:
+    """The least x >= 0 with delta(x) <= delta, of one direction, from below and from above."""
+    told = composition.told_exactly()
+    if told == delta:
+        return _at_nothing(composition)
+    with working_precision(_PRECISION):
+        rest = arb_of(delta) - (composition.infinite() if told is None else arb_of(told))
+        if rest < 0:
+            return math.inf, math.inf
+        if not rest > 0:  # nearly nothing is left, and perhaps less
+            return 0.0, math.inf
+    low, high = _sandwich(composition)
+    below = _epsilon(low, rest)
+    if high is low:
+        return below
+    greatest = composition.greatest()
+    most = math.inf if greatest is None else upper(greatest)
+    return below[0], min(_epsilon(high, rest)[1], most)
+
+
+def _at_nothing(composition: Composition) -> tuple[float, float]:
+    """The epsilon that no delta is left for: the greatest loss."""
+    if not composition.parts:
+        return 0.0, 0.0
+    greatest = composition.greatest()
+    if greatest is not None:
+        return lower(greatest), upper(greatest)
+    with working_precision(_PRECISION):
+        ceiling = composition.ceiling()
+        return (math.inf, math.inf) if ceiling is None else (0.0, upper(ceiling))
+
+
+def _epsilon(composition: Composition, chance: arb) -> tuple[float, float]:
+    """The least x >= 0 with D(x) <= chance."""
+    if not composition.parts or chance >= 1:
+        return 0.0, 0.0
+    greatest = composition.greatest()
+    most = math.inf if greatest is None else upper(greatest)
+    with working_precision(_PRECISION):
+        ceiling = composition.ceiling()
+        if greatest is None and ceiling is not None:
+            most = upper(ceiling)
+    log_chance = _logarithm(chance)
+    order, x = composition.guide.for_delta(log_chance)
+    if x <= 0 or not math.isfinite(x):
+        x, order = 0.0, composition.guide.for_epsilon(0.0)
+    x = min(x, most)
+    order = _capped(composition, order)
+    for _ in range(3):
+        excess = _excess(composition, order, x, log_chance)
+        with working_precision(_PRECISION):
+            if excess(Fraction(0))[1] <= chance:
+                return 0.0, 0.0
+        low, high = _solved(excess, chance, max(x, 1e-9), order, most)
+        middle = (low + high) / 2
+        if high - low < 1e-10 * high or not high < math.inf or abs(middle - x) * order < 1:
+            break
+        # the floats were wrong about the place: plan again for the one that was found
+        x, order = middle, _capped(composition, composition.guide.for_epsilon(middle))
+    if not high - low < 1e-9 * high:
+        with working_precision(_PRECISION):
+            bound = moment_epsilon(composition, order, chance)
+            if bound.is_finite():
+                most = min(most, max(upper(bound), 0.0))
+    return min(low, most), min(high, most)
+
+
+def _logarithm(chance: arb) -> float:
+    with working_precision(64):
+        return float(chance.mid().log().mid())
+
+
+def _solved(
+    excess: Excess, chance: arb, start: float, order: float, most: float
+) -> tuple[float, float]:
+    """Both ends of an interval that holds the x with D(x) = chance: a secant, then proofs."""
+    x = _secant(excess, chance, start, order, most)
+    low, high = 0.0, math.inf
+    found_low = found_high = False
+    gap = Fraction(1, 1 << 52)
+    while gap < 2 and not (found_low and found_high):
+        with working_precision(_PRECISION):
+            if not found_high and excess(x * (1 + gap))[1] <= chance:
+                high, found_high = upper(x * (1 + gap)), True
+            if not found_low:
+                left = max(x * (1 - gap), Fraction(0))
+                if excess(left)[0] > chance:
+                    low, found_low = lower(left), True
+        gap *= 4
+    return low, high
+
+
+def _secant(excess: Excess, chance: arb, start: float, order: float, most: float) -> Fraction:
+    """About where D(x) = chance: any number will do, a close one proves more."""
+
+    def height(x: float) -> float:
+        low, high = excess(Fraction(x))
+        with working_precision(_PRECISION):
+            middle = (low + high) / 2
+            return float((middle / chance).log().mid()) if middle > 0 else math.nan
+
+    x, slope = min(start, most), -order
+    y = height(x)
+    left, right = 0.0, most
+    for _ in range(40):
+        if math.isnan(y):  # below what the engine sees: too far right
+            right, new = x, (left + x) / 2
+        else:
+            left, right = (max(left, x), right) if y > 0 else (left, min(right, x))
+            new = x - y / slope if slope else (left + right) / 2
+            if not left <= new <= right:
+                new = (left + right) / 2 if right < math.inf else 2 * x
+        if abs(new - x) <= 2e-16 * abs(x) or abs(y) < 1e-17:
+            x = new
+            break
+        value = height(new)
+        if not math.isnan(value) and not math.isnan(y) and new != x and value != y:
+            slope = (value - y) / (new - x)
+        x, y = new, value
+    return Fraction(x)

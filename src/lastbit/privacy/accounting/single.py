@@ -1,0 +1,91 @@
+"""Closed forms: one release, and any number of Gaussian ones.
+
+Theorem  Gaussian losses of total variance v = m**2: D(x) = P[N > x/m - m/2] - exp(x) P[N > x/m +
+         m/2]. Bounded range: (1 - exp((x-epsilon)/2))**2/(1 - exp(-epsilon)). On a sample: the
+         ratio b rises with the loss l of the noise, so the best event is l above (record removed)
+         or below (added) the place where b is exp(x), or exp(-x)
+Checked  tests/privacy/accounting/test_truths.py
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import arb
+
+from lastbit.exact import arb_of
+from lastbit.privacy.accounting.component import Component, Normal, Tilted
+from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
+
+Closed = Normal | Tilted | SampledNormal | SampledLaplace
+
+
+def closed(component: Component, x: Fraction) -> arb | None:
+    """D(x) of one release at the working precision, where it is known in closed form."""
+    at = arb_of(x)
+    match component:
+        case Normal():
+            m = arb_of(component.spread).sqrt()
+            return _tail(at / m - m / 2) - at.exp() * _tail(at / m + m / 2)
+        case Tilted():
+            if x >= component.epsilon:
+                return arb(0)
+            if x <= -component.epsilon:
+                return -at.expm1()
+            half = -arb_of((x - component.epsilon) / 2).expm1()
+            return half * half / -(-arb_of(component.epsilon)).expm1()
+        case SampledNormal():
+            return _sampled_normal(component, at)
+        case SampledLaplace():
+            return _sampled_laplace(component, at)
+    return None
+
+
+def _tail(x: arb) -> arb:
+    return (x / arb(2).sqrt()).erfc() / 2
+
+
+def _where(rate: Fraction, ratio: arb) -> arb | None:
+    """The l with 1 - q + q exp(l) = ratio; None if it is certain that every l has a larger one."""
+    rest = (ratio - arb_of(1 - rate)) / arb_of(rate)
+    if rest <= 0:
+        return None
+    return rest.log()
+
+
+def _sampled_normal(component: SampledNormal, at: arb) -> arb:
+    q, v = component.rate, arb_of(1 / component.mu_squared)
+    s = v.sqrt()
+    ratio = at.exp() if component.removed else (-at).exp()
+    loss = _where(q, ratio)
+    if loss is None:  # b > exp(x) everywhere, or b < exp(-x) nowhere
+        return -at.expm1() if component.removed else arb(0)
+    x = loss * v + arb(1) / 2
+    if component.removed:
+        without, with_it = _tail(x / s), _tail((x - 1) / s)
+        return arb_of(q) * with_it + (arb_of(1 - q) - at.exp()) * without
+    without, with_it = _tail(-x / s), _tail(-(x - 1) / s)
+    return without - at.exp() * (arb_of(1 - q) * without + arb_of(q) * with_it)
+
+
+def _sampled_laplace(component: SampledLaplace, at: arb) -> arb:
+    """Under Q, P[l > y] = exp(-(y+epsilon)/2)/2 on (-epsilon, epsilon); under P, 1 - exp(...)/2."""
+    q, loss = component.rate, arb_of(component.epsilon)
+    y = _where(q, at.exp() if component.removed else (-at).exp())
+    all_of_it, none = -at.expm1(), arb(0)
+    low, high = (all_of_it, none) if component.removed else (none, all_of_it)
+    if y is None or y < -loss:
+        return low
+    if y > loss:
+        return high
+    above, above_with = (-(y + loss) / 2).exp() / 2, 1 - ((y - loss) / 2).exp() / 2
+    if component.removed:
+        found = arb_of(q) * above_with + (arb_of(1 - q) - at.exp()) * above
+    else:
+        without, with_it = 1 - above, 1 - above_with
+        found = without - at.exp() * (arb_of(1 - q) * without + arb_of(q) * with_it)
+    if not y >= -loss:  # which of the two it is, the ball does not say
+        found = found.union(low)
+    if not y <= loss:
+        found = found.union(high)
+    return found
