@@ -119,7 +119,7 @@ def test_an_output_beside_the_law_ends_the_audit():
     law = law_of(subject)
     assert law is not None
     laws = (law(0.0), law(1.0))
-    object.__setattr__(subject, "_function", lambda value, u: 7.0 if 0.3 < u < 0.4 else 1.0)
+    object.__setattr__(subject, "function", lambda value, u: 7.0 if 0.3 < u < 0.4 else 1.0)
     with pytest.raises(NotMonotone, match="draws its own"):
         counted(
             subject,

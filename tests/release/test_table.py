@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
+import polars as pl
 import pytest
 
-from lastbit.errors import CardRefused, InvalidParameter, QueryRefused, WrongType
+from lastbit.errors import CardRefused, InvalidParameter, LastbitError, QueryRefused, WrongType
 from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.private_table import Table, table
-from lastbit.tables.card.schema import Budget, Column
+from lastbit.tables.card.schema import Budget, Column, DataCard, Source
 from lastbit.tables.query import aggregates as lb
 from lastbit.tables.sql.rows import rows_of
 from lastbit.tables.sql.statement import parsed
@@ -321,3 +322,25 @@ def test_bounds_and_budgets_are_exact_however_they_are_written():
     assert all(type(bound) is Fraction for bound in column.bounds)
     assert column.step == Fraction(1, 1000)
     assert Budget(kind="pure", epsilon="0.1").epsilon == Fraction(1, 10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("neighbours", [["add-remove"], {}, 1, "remove", None])
+def test_odd_neighbours_are_refused(neighbours):
+    rows = pl.DataFrame({"x": [1]})
+    with pytest.raises(LastbitError, match="neighbours"):
+        table(rows, each_row=True, neighbours=neighbours)
+
+
+@pytest.mark.parametrize("weights", [["n"], 5, {1, 2}])
+def test_weights_that_are_not_a_mapping_are_refused(weights):
+    rows = table(pl.DataFrame({"x": [1]}), each_row=True)
+    with pytest.raises(WrongType, match="weights"):
+        rows.agg(n=lb.count()).explain(epsilon=1, weights=weights)
+
+
+@pytest.mark.parametrize("most", [None, True, 1.0, "3", 0, 1 << 21])
+def test_odd_bounds_on_rows_are_refused(most):
+    columns = {"id": Column(name="id", type="integer")}
+    source = Source(kind="csv", paths=("a.csv",))
+    with pytest.raises(LastbitError, match="max_rows"):
+        DataCard(name="a", source=source, unit="id", max_rows=most, columns=columns)

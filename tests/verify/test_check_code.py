@@ -7,6 +7,7 @@ import importlib
 import json
 import math
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lastbit.checker import code as checker
@@ -428,3 +430,31 @@ def test_helpers_of_lastbit_may_be_called():
     assert record["functions"][0]["reads"]["clamp"] == "lastbit clamp"
     assert clamp(9.0, -8.0, 8.0) == 8.0
     assert one_uniform.__module__ == "tests.verify.rounding_examples"
+
+
+# ---------------------------------------------------------------- libraries that were changed
+
+
+@pytest.mark.parametrize("by_name", [True, False], ids=["names", "steps"])
+@pytest.mark.parametrize(
+    ("kind", "library"), [("noise", math), ("numpy", np)], ids=["math", "numpy"]
+)
+def test_a_function_put_in_the_place_of_another_is_not_the_reference(
+    kind, library, by_name, monkeypatch
+):
+    """A module may say `math.log = math.exp`; then the code is not compared with itself.
+
+    Two checks notice: the name under which it is read, and the steps as the checker takes them.
+    """
+    mutant = copied(made(kind))
+    monkeypatch.setattr(library, "log", library.exp)
+    reads = [one["reads"] for record in mutant["claim"]["code"] for one in record["functions"]]
+    changed = [(read, name) for read in reads for name in read if name.endswith(".log")]
+    assert changed
+    for read, name in changed:
+        read[name] = f"built-in {library.__name__}.exp"
+    if not by_name:
+        monkeypatch.setattr(checker, "_LIBRARY", frozenset())
+    wanted = "put it in its place" if by_name else "does not take the steps|is not numpy's"
+    found = problem_of(sealed(mutant))
+    assert found is not None and re.search(wanted, found)

@@ -269,6 +269,7 @@ _NUMPY = _words(
     "add subtract multiply divide negative positive absolute fabs log exp sqrt sign rint minimum "
     "maximum less less_equal greater greater_equal equal not_equal clip float64"
 )
+_LIBRARY = _NUMPY | {name for name in vars(math) if not name.startswith("_")}
 _OURS = ("lastbit clamp", "lastbit round_to")
 
 
@@ -396,6 +397,9 @@ class _Reader:
             self.found.append(value)
             text = f"function {_name(value)}"
         require(text is not None, f"{_name(self.function)} reads {name}, which may change")
+        own, called = name.rpartition("."), str(text).rpartition(".")[2]
+        exchanged = bool(own[0]) and own[2] in _LIBRARY and own[2] != called
+        require(not exchanged, f"{name} is {called}: somebody put it in its place")
         require(constant is not None or usable, f"{_name(self.function)} uses {name} as a value")
         self.reads[name] = str(text)
         return None

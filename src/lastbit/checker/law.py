@@ -38,8 +38,8 @@ _WIDEST = Fraction(1, 1 << 64)
 
 def check_law(claim: Json, body: Json) -> None:
     """Reject unless the cells prove the claimed loss of two inputs."""
-    code = _Code(claim, _LAW)
     require(set(body) == {"laws", "programs"}, "a field is missing, or one too many")
+    code = _Code(claim, _LAW)
     require(len(body["laws"]) == 2, "there are not two laws")
     one, two = (_law(code, x, law) for x, law in zip(code.inputs, body["laws"], strict=True))
     code.check_again()
@@ -65,8 +65,8 @@ def check_law(claim: Json, body: Json) -> None:
 
 def check_refutation(claim: Json, body: Json) -> None:
     """Reject unless the preimages prove the probabilities of a range of outputs."""
-    code = _Code(claim, _REFUTATION)
     require(set(body) == {"preimages", "programs"}, "a field is missing, or one too many")
+    code = _Code(claim, _REFUTATION)
     low, high = (order(_float(end)) for end in claim["outputs"])
     require(low <= high, "the range of outputs is empty")
     require(len(body["preimages"]) == 2, "there are not two preimages")

@@ -353,9 +353,9 @@ def table(
         raise InvalidParameter(
             "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
         )
-    relations = {known.relation: known for known in (ADD_REMOVE, CHANGE_ONE)}
-    related = neighbours if isinstance(neighbours, Neighbours) else relations.get(neighbours)
-    if related is None:
+    known = [*(r for r in (ADD_REMOVE, CHANGE_ONE) if r.relation == neighbours), neighbours]
+    related = known[0]
+    if not isinstance(related, Neighbours):
         raise InvalidParameter(
             "neighbours", problem="is unknown", remedy='pass "add-remove" or "change-one"'
         )

@@ -233,8 +233,10 @@ class DataCard:
             remedy = "name the unit's column, or leave max_rows at 1"
             raise InvalidParameter("max_rows", problem=problem, remedy=remedy)
         for name, most in (("max_rows", self.max_rows), ("max_groups", self.max_groups)):
-            if most is not None and not 1 <= most <= _MOST_ROWS:
-                problem = "is not between 1 and 2**20"
+            if name == "max_groups" and most is None:
+                continue
+            if type(most) is not int or not 1 <= most <= _MOST_ROWS:
+                problem = "is not a whole number from 1 to 2**20"
                 raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
         lowered = [name.lower() for name in self.columns]
         if len(set(lowered)) != len(lowered):

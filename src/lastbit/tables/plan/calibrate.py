@@ -113,10 +113,6 @@ def shares(
 
 
 def _named(demands: Sequence[Demand], weights: Mapping[str, Number]) -> list[Fraction]:
-    if not isinstance(weights, Mapping):
-        raise InvalidParameter(
-            "weights", problem="are no mapping", remedy='pass, say, {"n": 2, "cost": 1}'
-        )
     known = {name for demand in demands for name in demand.wanted_by}
     for name in weights:
         if name not in known:

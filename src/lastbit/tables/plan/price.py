@@ -17,13 +17,14 @@ Checked  tests/tables/test_price_grid.py; tests/ledger/test_short_sums.py
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, probability, shown
 from lastbit.tables.card.schema import Budget, DataCard
 from lastbit.tables.plan.calibrate import Weights
@@ -216,6 +217,9 @@ def asked_price(
         raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
     named: Any = weights
     if not isinstance(weights, str) and weights is not None:
+        if not isinstance(weights, Mapping):
+            remedy = 'pass, say, {"n": 2, "cost": 1}'
+            raise WrongType("weights", problem="are not a mapping", remedy=remedy)
         # on the grid too: shares of the price are written out in the plan, and must stay short
         exact = {name: positive(weight, "weights") for name, weight in weights.items()}
         named = tuple(sorted((name, _on_grid(exact[name], "weights")) for name in exact))

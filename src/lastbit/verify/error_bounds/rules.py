@@ -288,7 +288,8 @@ def _finished(
     computed = _rounded(exact, format)
     if rounding == 0 and isinstance(format, Binary):
         computed = exact  # its ends need not be in the format; the value is
-    return _judged(outward(real), computed, carried + rounding, rounding)
+    error = min(carried + rounding, _apart(real, computed))  # of the range before it is widened
+    return Judgement(outward(real), computed, upward(error)), rounding
 
 
 def _judged(real: Interval, computed: Interval, error: Fraction, rounding: Fraction) -> _Judged:

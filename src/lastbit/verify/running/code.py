@@ -129,7 +129,7 @@ class Calls:
             self._check_same(wanted, evaluated(self.function, value, float(u), sign))
 
 
-def _takes(function: Function, arguments: tuple[float, ...], **parameters: float) -> bool:
+def _takes(function: Function, arguments: tuple[float, ...], /, **parameters: float) -> bool:
     try:
         inspect.signature(function).bind(*arguments, **parameters)
     except (TypeError, ValueError):
