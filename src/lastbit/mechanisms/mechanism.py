@@ -24,6 +24,7 @@ from lastbit.exact import (
 from lastbit.privacy import (
     Neighbours,
     PrivacyLoss,
+    Profile,
     PureDP,
     black_box,
 )
@@ -104,7 +105,7 @@ class Pure:
         return PureDP(self.epsilon, neighbours=self.neighbours)
 
     @property
-    def loss(self) -> PrivacyLoss:
+    def loss(self) -> PrivacyLoss | Profile:
         """What one release loses, for a `Profile`."""
         return black_box(self.guarantee)
 

@@ -516,6 +516,11 @@ class SmoothStatistic:
         """What one release promises."""
         return self.noise.guarantee
 
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
+
     def release(self, data: Any) -> float:
         """A private version of the statistic of this data."""
         return self.noise.release(self._bound(data))

@@ -232,6 +232,11 @@ class ProposeTestRelease:
         epsilon = len(self.bounds) * self.test_epsilon + self.release_epsilon
         return ApproxDP(epsilon, self.delta, neighbours=self.neighbours)
 
+    @property
+    def loss(self) -> ApproxLoss:
+        """What one release loses, for a `Profile`."""
+        return black_box(self.guarantee)
+
     def release(self, proposal: Proposal) -> Passed | Bottom:
         """The value with noise for the first bound that passes, or ⊥."""
         self._check(proposal)
