@@ -12,6 +12,7 @@ import pytest
 from lastbit.cli.query import _weights
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
+from lastbit.privacy import MomentCost
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 
@@ -57,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def spent() -> Cost:
+def spent() -> Cost | MomentCost:
     return Ledger.open("visits.ledger").spent("visits")
 
 

@@ -126,6 +126,7 @@ def test_sums_stay_short_however_hostile_the_prices():
 def test_order_and_share_stay_when_the_budget_changes():
     account = Account(name="visits", budget=KEPT).charged(price("0.1"))
     more = account.with_budget(replace(KEPT, epsilon=Fraction(8)))
+    assert more.budget is not None and account.budget is not None
     assert (
         more.budget.order
         == account.budget.order
@@ -133,7 +134,7 @@ def test_order_and_share_stay_when_the_budget_changes():
     )
     assert more.spent == account.spent
     again = account.with_budget(replace(KEPT, delta=Fraction(1, 10**5)))
-    assert again.budget.delta_kept == Fraction(1, 10**7)
+    assert again.budget is not None and again.budget.delta_kept == Fraction(1, 10**7)
     for other in (
         replace(KEPT, order=Fraction(3)),
         replace(KEPT, delta_kept=Fraction(1, 10**8)),
@@ -311,12 +312,13 @@ def test_a_forged_total_is_seen(tmp_path, field, change):
 def test_a_forged_filter_is_seen(tmp_path):
     ledger = filtered(tmp_path)
     budget = ledger.entry(5).budget
-    for changes in (
-        {"order": budget.order / 2},
-        {"delta_kept": Fraction(0)},
-        {"epsilon": Fraction(9)},
+    assert budget is not None and budget.order is not None
+    for forged in (
+        replace(budget, order=budget.order / 2),
+        replace(budget, delta_kept=Fraction(0)),
+        replace(budget, epsilon=Fraction(9)),
     ):
-        rewrite(ledger, 5, budget=replace(budget, **changes))
+        rewrite(ledger, 5, budget=forged)
         found(ledger, "entry 5")
         rewrite(ledger, 5, budget=budget)
     assert ledger.problems() == []

@@ -125,7 +125,7 @@ def test_student_noise_spends_all_of_epsilon_and_no_more(
     law: Ideal, epsilon: str, share: str
 ) -> None:
     chosen, degrees = admissible(law, epsilon=epsilon, share=share), degrees_of(law)
-    assert chosen.beta * max(1, degrees) < chosen.epsilon
+    assert chosen.beta * max(Fraction(1), degrees) < chosen.epsilon
     widths = [chosen.beta * Fraction(i, 50) for i in range(51)]
     with working_precision(192):
         alpha = arb_of(chosen.alpha)
@@ -171,7 +171,9 @@ def test_one_step_never_needs_more_noise_than_two(law: Ideal, epsilon: str) -> N
         chosen = admissible(law, epsilon=epsilon, share=share)
         two_steps = float(chosen.epsilon * Fraction(share)) * 2 * degrees**0.5 / (degrees + 1)
         assert float(chosen.alpha) >= two_steps * (1 - 1e-12)
-        assert chosen.beta == chosen.epsilon * (1 - Fraction(share)) / max(1, degrees_of(law))
+        assert chosen.beta == chosen.epsilon * (1 - Fraction(share)) / max(
+            Fraction(1), degrees_of(law)
+        )
 
 
 def test_the_share_is_chosen_for_evenly_spread_records() -> None:

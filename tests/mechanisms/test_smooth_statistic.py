@@ -118,8 +118,9 @@ def test_ready_made() -> None:
     assert abs(lb.private_median(data, neighbours=ADD_REMOVE, **near) - 15) < 2
 
 
-def chosen(epsilon: object, level: object = "1/2", **more: Any) -> str:
-    made = quantile_mechanism(level, **{"epsilon": epsilon, "lower": 0, "upper": 500} | more)
+def chosen(epsilon: int | str, level: str = "1/2", **more: Any) -> str:
+    bounds: dict[str, Any] = {"lower": 0, "upper": 500} | more
+    made = quantile_mechanism(level, epsilon=epsilon, **bounds)
     assert made.guarantee.epsilon == Fraction(epsilon)
     return type(made).__name__
 

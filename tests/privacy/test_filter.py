@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -63,9 +64,15 @@ def true_limit(filter_):
     return c * decimal(filter_.epsilon) + level - c * c.ln() + (1 + c) * (1 + c).ln()
 
 
+def filter_over_tenth(order: Fraction) -> MomentFilter:
+    return MomentFilter(
+        epsilon=Fraction(1), delta=Fraction(1, 10), order=order, delta_kept=Fraction(0)
+    )
+
+
 @given(epsilons, orders)
 def test_a_price_is_the_true_moment_rounded_up_to_the_grid(epsilon, order):
-    filter_ = MomentFilter(epsilon=1, delta=Fraction(1, 10), order=order, delta_kept=0)
+    filter_ = filter_over_tenth(order)
     price = filter_.price(epsilon=epsilon).moment
     with decimals():
         truth = true_moment(epsilon, order)
@@ -83,7 +90,9 @@ def test_a_limit_is_the_true_one_rounded_down_to_the_grid(epsilon, power, order,
 
 
 def test_a_limit_on_the_grid_is_not_decided_and_goes_one_step_down():
-    filter_ = MomentFilter(epsilon=1, delta=Fraction(1, 4), order=1, delta_kept=0)
+    filter_ = MomentFilter(
+        epsilon=Fraction(1), delta=Fraction(1, 4), order=Fraction(1), delta_kept=Fraction(0)
+    )
     assert filter_.limit == 1 - UNIT  # 1 + ln(1/4) - ln(1/4)
 
 
@@ -94,7 +103,7 @@ def test_a_price_is_never_nothing(epsilon):
 
 @pytest.mark.parametrize("epsilon", [10**5, 10**11, Fraction(10**20 + 1, 10**9)])
 def test_a_large_price_is_next_to_the_plain_one(epsilon):
-    filter_ = MomentFilter(epsilon=1, delta=Fraction(1, 10), order=Fraction(505, 100), delta_kept=0)
+    filter_ = filter_over_tenth(Fraction(505, 100))
     plain = filter_.order * epsilon
     assert plain <= filter_.price(epsilon=epsilon).moment < plain + UNIT
 
@@ -112,9 +121,7 @@ def test_concentrated_prices_are_exact_and_all_add_up():
 @given(st.lists(st.integers(1, 100), min_size=2, max_size=5), epsilons, orders, st.data())
 def test_no_pure_law_has_a_greater_moment_than_its_price(weights, epsilon, order, data):
     """Laws whose ratios lie anywhere in [exp(-e), exp(e)]: two ratios, mixed to have mean 1."""
-    price = MomentFilter(epsilon=1, delta=Fraction(1, 10), order=order, delta_kept=0).price(
-        epsilon=epsilon
-    )
+    price = filter_over_tenth(order).price(epsilon=epsilon)
     with decimals():
         total, c = Decimal(0), decimal(order)
         for weight in weights:  # each pair of ratios is a law of its own; their mixture is one too
@@ -136,8 +143,8 @@ def test_laws_split_as_the_proof_says(pairs):
     p = [Fraction(a, p_total) for a, _ in pairs]
     q = [Fraction(b, q_total) for _, b in pairs]
     d = max(
-        sum(max(a - 2 * b, 0) for a, b in zip(p, q, strict=True)),
-        sum(max(b - 2 * a, 0) for a, b in zip(p, q, strict=True)),
+        sum(max(a - 2 * b, Fraction(0)) for a, b in zip(p, q, strict=True)),
+        sum(max(b - 2 * a, Fraction(0)) for a, b in zip(p, q, strict=True)),
     )
     if d == 1:
         return
@@ -148,10 +155,10 @@ def test_laws_split_as_the_proof_says(pairs):
         f, g = g, f
     least = [min(a, b) for a, b in zip(f, g, strict=True)]
     gap = sum(f) - sum(least)
-    share = (sum(f) - sum(g)) / gap if gap else Fraction(0)
+    share = Fraction(sum(f) - sum(g)) / gap if gap else Fraction(0)
     assert 0 <= share <= 1
     mixed = [(1 - share) * a + share * b for a, b in zip(f, least, strict=True)]
-    scale = (1 - d) / sum(g)
+    scale = Fraction(1 - d) / sum(g)
     assert scale <= 1
     one, other = [scale * a for a in mixed], [scale * b for b in g]
     if turned:
@@ -241,11 +248,10 @@ def test_epsilon_spent_is_that_of_the_least_filter(price, count, epsilon):
     if spent.delta <= filter_.delta_kept:
         assert filter_.within(spent) == (least <= filter_.epsilon)
     if least > 0:
-        like = {"delta": filter_.delta, "order": filter_.order, "delta_kept": filter_.delta_kept}
         room = spent.delta <= filter_.delta_kept
-        assert MomentFilter(epsilon=least, **like).within(spent) == room
+        assert replace(filter_, epsilon=least).within(spent) == room
         less = least * Fraction(999_999, 10**6)
-        assert not MomentFilter(epsilon=less, **like).within(spent)
+        assert not replace(filter_, epsilon=less).within(spent)
 
 
 @given(prices, st.integers(0, 40), st.sampled_from(["0.5", "3", "12"]))
@@ -300,7 +306,9 @@ def test_the_order_depends_on_the_budget_alone_and_is_the_same_everywhere():
 def test_more_budget_never_allows_less_at_the_same_order():
     """So a budget may change along the way: see the docstring."""
     limits = [
-        MomentFilter(epsilon=e, delta=d, order=Fraction(5), delta_kept=Fraction(1, 10**9)).limit
+        MomentFilter(
+            epsilon=Fraction(e), delta=d, order=Fraction(5), delta_kept=Fraction(1, 10**9)
+        ).limit
         for e, d in ((1, Fraction(1, 10**6)), (2, Fraction(1, 10**6)), (2, Fraction(1, 10**3)))
     ]
     assert all(less < more for less, more in pairwise(limits))
@@ -353,7 +361,7 @@ def test_prices_without_a_meaning_are_refused():
     with pytest.raises(InvalidParameter, match="negative"):
         MomentCost(epsilon=Fraction(-1))
     with pytest.raises(WrongType):
-        moment_filter(1, "1e-6", neighbours="add-remove")
+        moment_filter(1, "1e-6", neighbours="add-remove")  # type: ignore[arg-type]
 
 
 def test_guarantees_have_the_prices_of_their_parameters():
@@ -372,7 +380,7 @@ def test_guarantees_have_the_prices_of_their_parameters():
         0.1,
     ):
         with pytest.raises(IncompatibleGuarantees):
-            filter_.price_of(other)
+            filter_.price_of(other)  # type: ignore[arg-type]
 
 
 def test_guarantees_about_other_neighbours_are_refused():
@@ -574,4 +582,4 @@ def test_a_step_outside_the_rule_is_seen_by_the_search():
         once = worst_delta(lambda steps: steps[0][1] <= 1, [step], Fraction(1))
         assert abs(once - (exp(2) - exp(1)) / (1 + exp(2))) < LAST
         cell = gaussian(Fraction(1, 2))
-        assert abs(sum(p for p, _ in cell.outcomes) - 1) < LAST
+        assert abs(sum((p for p, _ in cell.outcomes), Decimal(-1))) < LAST

@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from flint import acb, arb
@@ -21,6 +22,7 @@ from lastbit.privacy import (
     FiniteLoss,
     GaussianLoss,
     LaplaceLoss,
+    PrivacyLoss,
     Profile,
     RandomizedResponseLoss,
     SubsampledGaussianLoss,
@@ -45,7 +47,7 @@ def composition_of(profile):
 def random_lattice(source):
     """A composition of up to three kinds of loss on a common lattice."""
     unit = Fraction(1, source.choice([10, 20, 100, 64, 30]))
-    parts = []
+    parts: list[tuple[PrivacyLoss, int]] = []
     for _ in range(source.randint(1, 3)):
         epsilon, times = unit * source.randint(1, 6), source.choice([1, 2, 3, 5, 10, 50, 200, 1000])
         distance, kind = source.randint(1, 4), source.choice(["box", "laplace", "answers", "keys"])
@@ -90,6 +92,7 @@ def disagreement(profile, level):
     size = float(rest.log().mid())
     order = engine._capped(composition, composition.guide.for_delta(size)[0])
     other = lattice(composition, max(min(order, 200.0), 0.2))
+    assert other is not None
     summed = contour(composition, order, high, size)
     with working_precision(256):
         slack = 1 - arb(2) ** -100
@@ -136,6 +139,7 @@ def line_sum(composition, x):
 def test_residues_against_the_line_sum(loss, times):
     composition = composition_of(times * loss)
     exact = pieces(composition, 200 + 8 * times)
+    assert exact is not None
     for x in (Fraction(1, 7), Fraction(1), Fraction(times) / 9):
         found = line_sum(composition, x)
         assert overlap(exact.bounds(x), found)
@@ -153,6 +157,7 @@ def test_the_largest_losses_against_the_line_sum_and_whole_numbers():
         greatest = composition.greatest()
         found = top(composition, 60)
         other = lattice(composition, 3.0)
+        assert found is not None and other is not None
         for x in (greatest - Fraction(1, 10), greatest - 3, greatest - 5):
             assert overlap(found.bounds(x), line_sum(composition, x))
             assert overlap(found.bounds(x), other.bounds(x))
@@ -173,7 +178,7 @@ def test_closed_forms_against_the_line_sum(loss):
     for composition in loss.profile._directions():
         ((part, _),) = composition.parts
         for x in (Fraction(1, 10),):
-            found = engine._precisely(lambda part=part, x=x: closed(part, x))
+            found = engine._precisely(partial(closed, part, x))
             assert overlap(found, line_sum(composition, x))
 
 
