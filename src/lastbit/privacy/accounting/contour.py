@@ -54,7 +54,7 @@ SMOOTHED_TERMS = 12_000
 MOST_CELLS = 60_000
 # Terms that are float sums over thousands of nodes take longer.
 MOST_FLOAT_TERMS = 4_000
-SMOOTHED_FLOAT_TERMS = 800
+SMOOTHED_FLOAT_TERMS = 200
 LEAST_PRECISION = 128
 
 
@@ -130,7 +130,10 @@ class Contour:
 
 
 def contour(composition: Composition, order: float, x: float, size: float) -> Contour:
-    """The line sum of a composition for D(x), which is about exp(size), at about this order."""
+    """The line sum of a composition for D(x), which is about exp(size), at about this order.
+
+    TooManyTerms is raised if it does not close.
+    """
     grid = composition.grid()
     planned = _planned if composition.exact_lines else _planned_for_floats
     for goal in (GOAL, LOW_GOAL) if composition.exact_lines else (LOW_GOAL,):
@@ -140,6 +143,12 @@ def contour(composition: Composition, order: float, x: float, size: float) -> Co
                 return _Builder(composition, plan, way, goal, smooth=False).contour()
             except TooManyTerms:
                 continue
+    raise TooManyTerms
+
+
+def smoothed(composition: Composition, order: float, x: float, size: float) -> Contour:
+    """The same with a Gaussian loss that is added from above, and taken off from below."""
+    planned = _planned if composition.exact_lines else _planned_for_floats
     plan = planned(composition, order, x, size, LOW_GOAL)
     return _Builder(composition, plan, None, LOW_GOAL, smooth=True).contour()
 
