@@ -188,7 +188,7 @@ def test_smoothing_holds_the_truth():
     order = composition.guide.for_epsilon(4.0)
     size = composition.guide.size(order, 4.0)[0]
     plan = line_sums._planned(composition, order, 4.0, size, 40)
-    smoothed = line_sums._Builder(composition, plan, None, 40, smooth=True).contour()
+    smoothed = line_sums._Builder(composition, plan, None, 40, 4000).contour()
     assert smoothed.smoothing > 0
     low, high = smoothed.bounds(Fraction(4))
     assert low <= exact[0] <= exact[1] <= high
