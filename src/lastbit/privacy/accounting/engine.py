@@ -147,7 +147,7 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
 
 
 def _line(composition: Composition, order: float, x: float, size: float) -> Excess:
-    if composition.exact_lines or composition.releases > FEW_SAMPLES:
+    if not composition.only_samples or composition.releases > FEW_SAMPLES:
         try:
             return contour(composition, order, x, size).bounds
         except TooManyTerms:
