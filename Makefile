@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors bench bench-audit bench-tables utility attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test evidence check anchors bench bench-accounting bench-audit bench-tables utility attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ evidence: $(READY) ## the tests that are marked as evidence: thousands of files,
 
 bench: $(READY) ## run the benchmarks
 	@$(BIN)/python bench/run.py $(ARGS)
+
+bench-accounting: $(READY) ## epsilon of known compositions beside other accountants, unsound ones marked (minutes)
+	@$(BIN)/python bench/accounting.py $(ARGS)
 
 bench-audit: $(READY) ## what audits certify of known mechanisms, beside other auditors (half an hour)
 	@$(BIN)/python bench/audit.py $(ARGS)

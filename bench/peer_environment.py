@@ -23,6 +23,9 @@ PINS = {
     # diffprivlib 0.6.6 does not import with scikit-learn 1.9
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.7.2", "numpy==2.4.6"),
     "PyDP": ("python-dp==1.1.5", "numpy==2.4.6"),
+    "dp_accounting": ("dp-accounting==0.6.0", "numpy==2.4.6"),
+    # it needs an older numpy than the others
+    "prv_accountant": ("prv-accountant==0.2.0", "numpy==1.26.4"),
     "OpenDP Polars": (
         "opendp[polars]==0.16.0",
         "polars==1.36.1",
@@ -39,7 +42,7 @@ PINS = {
 }
 
 # what cannot live beside the others has a folder within theirs
-APART = {"Tumult Analytics": FOLDER / "tumult"}
+APART = {"Tumult Analytics": FOLDER / "tumult", "prv_accountant": FOLDER / "prv"}
 
 
 def folder_of(name: str) -> Path:

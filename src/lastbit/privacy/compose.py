@@ -169,7 +169,7 @@ def tight_profile(guarantees: Iterable[Guarantee]) -> Profile | None:
     """The profile of pure and approximate guarantees; None where it says nothing or takes long.
 
     >>> tight_profile([PureDP("0.1")] * 100).epsilon("1e-6")
-    (4.774568..., 4.774568...)
+    (4.774567588107..., 4.774567588107...)
     """
     counts = Counter(guarantees)
     known = all(

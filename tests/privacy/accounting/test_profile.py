@@ -12,6 +12,7 @@ from lastbit import mechanisms
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.privacy import (
     ADD_REMOVE,
+    AS_DECLARED,
     CHANGE_ONE,
     ApproxDP,
     ApproxLoss,
@@ -52,7 +53,7 @@ EVERY_LOSS = [
     RandomizedResponseLoss("0.2", 5),
     ApproxLoss("0.3", "1e-9"),
     BoundedRangeLoss("0.4"),
-    FiniteLoss([("1/2", "1/3"), ("1/2", "2/3")]),
+    FiniteLoss([("1/3", "2/3"), ("2/3", "1/3")], neighbours=AS_DECLARED),
     ThresholdLoss(3, 60, 2),
 ]
 
@@ -84,7 +85,7 @@ def test_equal_in_any_order_and_hashable():
 
 @pytest.mark.parametrize("loss", EVERY_LOSS, ids=lambda loss: type(loss).__name__)
 def test_json_round_trip(loss):
-    for neighbours in (lb.privacy.AS_DECLARED, ADD_REMOVE.by("patient")):
+    for neighbours in (AS_DECLARED, ADD_REMOVE.by("patient")):
         values = {**loss.to_dict()}
         values.pop("loss")
         named = type(loss)(**values, neighbours=neighbours)
@@ -126,6 +127,8 @@ def test_mixed_neighbours_are_refused():
         GaussianLoss(1, neighbours=ADD_REMOVE) + GaussianLoss(1, neighbours=CHANGE_ONE)
     with pytest.raises(IncompatibleGuarantees):
         GaussianLoss(1) + SubsampledGaussianLoss("0.1", 1)
+    with pytest.raises(InvalidParameter, match="mirror images"):
+        FiniteLoss([("1/2", "1/3"), ("1/2", "2/3")], neighbours=CHANGE_ONE)
     with pytest.raises(InvalidParameter, match="add-remove"):
         SubsampledGaussianLoss("0.1", 1, neighbours=CHANGE_ONE)
 

@@ -64,6 +64,11 @@ class Composition:
         """Whether moments are known to any precision, not by floats."""
         return not any(isinstance(part, _SAMPLED) for part, _ in self.parts)
 
+    @property
+    def only_samples(self) -> bool:
+        """Whether all components are about samples."""
+        return all(isinstance(part, _SAMPLED) for part, _ in self.parts)
+
     def furthest(self, order: float) -> float:
         """The largest time at which moments can be worked out in reasonable time."""
         sampled = (part for part, _ in self.parts if isinstance(part, _SAMPLED))

@@ -51,10 +51,13 @@ GOAL = 58
 LOW_GOAL = 42
 MOST_TERMS = 24_000
 SMOOTHED_TERMS = 12_000
+FAR = (1_000_000, 100_000)
+FAR_TERMS = 4_000
+FAR_PARTS = 30
 MOST_CELLS = 60_000
 # Terms that are float sums over thousands of nodes take longer.
 MOST_FLOAT_TERMS = 4_000
-SMOOTHED_FLOAT_TERMS = 800
+SMOOTHED_FLOAT_TERMS = 200
 LEAST_PRECISION = 128
 
 
@@ -130,18 +133,37 @@ class Contour:
 
 
 def contour(composition: Composition, order: float, x: float, size: float) -> Contour:
-    """The line sum of a composition for D(x), which is about exp(size), at about this order."""
+    """The line sum of a composition for D(x), which is about exp(size), at about this order.
+
+    TooManyTerms is raised if it does not close.
+    """
     grid = composition.grid()
     planned = _planned if composition.exact_lines else _planned_for_floats
     for goal in (GOAL, LOW_GOAL) if composition.exact_lines else (LOW_GOAL,):
         plan = planned(composition, order, x, size, goal)
         for way in (grid, None) if grid is not None else (None,):
             try:
-                return _Builder(composition, plan, way, goal, smooth=False).contour()
+                return _Builder(composition, plan, way, goal).contour()
             except TooManyTerms:
                 continue
-    plan = planned(composition, order, x, size, LOW_GOAL)
-    return _Builder(composition, plan, None, LOW_GOAL, smooth=True).contour()
+    raise TooManyTerms
+
+
+def smoothed(composition: Composition, order: float, x: float, size: float) -> Contour:
+    """The same with a Gaussian loss that is added from above, and taken off from below."""
+    if not composition.exact_lines:
+        plan = _planned_for_floats(composition, order, x, size, LOW_GOAL)
+        return _Builder(composition, plan, None, LOW_GOAL, SMOOTHED_FLOAT_TERMS).contour()
+    plan = _planned(composition, order, x, size, LOW_GOAL)
+    # the further, the less smoothing; most terms may lie in runs that are left out
+    for terms in FAR if len(composition.parts) <= FAR_PARTS else ():
+        builder = _Builder(composition, plan, None, LOW_GOAL, terms)
+        builder.most_terms = builder.most_cells = FAR_TERMS
+        try:
+            return builder.contour()
+        except TooManyTerms:
+            continue
+    return _Builder(composition, plan, None, LOW_GOAL, SMOOTHED_TERMS).contour()
 
 
 def _planned(composition: Composition, order: float, x: float, size: float, goal: int) -> _Plan:
@@ -220,14 +242,19 @@ class _Builder:
     """Sums the terms of a plan."""
 
     def __init__(
-        self, composition: Composition, plan: _Plan, grid: Grid | None, goal: int, *, smooth: bool
+        self,
+        composition: Composition,
+        plan: _Plan,
+        grid: Grid | None,
+        goal: int,
+        smoothed_terms: int = 0,
     ) -> None:
         self.composition, self.plan, self.goal = composition, plan, goal
         more = composition.releases.bit_length() + int(plan.lost)
         self.precision = LEAST_PRECISION + 2 * more
         self.bits = goal + 4 + plan.lost
         self.grid = grid
-        self.smooth = smooth
+        self.smoothed_terms = smoothed_terms
         self.count = 0
         if grid is not None:
             self.count = max(math.ceil(plan.width / nearest(grid.spacing)) | 1, 3)
@@ -272,15 +299,14 @@ class _Builder:
         c, deviation = self.plan.order, self.plan.deviation
         t, most = max(2 / deviation, step), self.most_terms * step
         furthest = min(40 * most, self.composition.furthest(c))
-        while not self.smooth and t <= furthest:
+        while not self.smoothed_terms and t <= furthest:
             fallen = sum(-n * float(line.decay(arb(t)).log()) for line, n in self.lines)
             if fallen + math.log(t * 3.14 / (deviation * 2.5 * c * (c + 1))) > need:
                 return math.ceil(t / step)
             t *= 1.2
-        if not self.smooth:
+        if not self.smoothed_terms:
             raise TooManyTerms
-        terms = SMOOTHED_TERMS if self.composition.exact_lines else SMOOTHED_FLOAT_TERMS
-        end = min(terms * step, self.composition.furthest(c))
+        end = min(self.smoothed_terms * step, self.composition.furthest(c))
         self.smoothing = Fraction(2 * (need + 3) / end**2).limit_denominator(1 << 60)
         return math.ceil(end / step)
 

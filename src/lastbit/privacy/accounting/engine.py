@@ -5,6 +5,7 @@
 | Gaussian losses only; one release | closed forms, `single.py` |
 | near the greatest loss of a lattice | the largest losses one by one, `top.py` |
 | few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
+| few releases about samples | connected dots, `dots.py` |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | all others | the line sum, `contour.py` |
 
@@ -25,7 +26,14 @@ from flint import acb, arb
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
 from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
-from lastbit.privacy.accounting.contour import contour, kappa, moment_epsilon
+from lastbit.privacy.accounting.contour import (
+    TooManyTerms,
+    contour,
+    kappa,
+    moment_epsilon,
+    smoothed,
+)
+from lastbit.privacy.accounting.dots import connected
 from lastbit.privacy.accounting.lattice import lattice
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
@@ -37,7 +45,9 @@ Excess: TypeAlias = Callable[[Fraction], Bounds]
 # From this distance on discrete Laplace noise is bounded by continuous noise.
 FINE = 1 << 12
 _PRECISION = 192
+FEW_SAMPLES = 8
 _GREATEST_SAMPLED_ORDER = 1e5
+_WIDE = Fraction(1, 10**12)
 _HIGHEST_PRECISION = 1 << 14
 
 
@@ -137,7 +147,14 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
 
 
 def _line(composition: Composition, order: float, x: float, size: float) -> Excess:
-    return contour(composition, order, x, size).bounds
+    if not composition.only_samples or composition.releases > FEW_SAMPLES:
+        try:
+            return contour(composition, order, x, size).bounds
+        except TooManyTerms:
+            pass
+    # what hardly decays: connected dots for samples alone, else smoothing
+    found = connected(composition, min(order, 60.0), math.exp(max(size, -700.0)))
+    return smoothed(composition, order, x, size).bounds if found is None else found.bounds
 
 
 def _in_pieces(composition: Composition, x: float) -> Excess | None:
@@ -249,19 +266,35 @@ def _solved(
 ) -> tuple[float, float]:
     """Both ends of an interval that holds the x with D(x) = chance: a secant, then proofs."""
     x = _secant(excess, chance, start, order, most)
-    low, high = 0.0, math.inf
-    found_low = found_high = False
-    gap = Fraction(1, 1 << 52)
-    while gap < 2 and not (found_low and found_high):
+
+    def below(at: Fraction) -> bool:
         with working_precision(_PRECISION):
-            if not found_high and excess(x * (1 + gap))[1] <= chance:
-                high, found_high = upper(x * (1 + gap)), True
-            if not found_low:
-                left = max(x * (1 - gap), Fraction(0))
-                if excess(left)[0] > chance:
-                    low, found_low = lower(left), True
-        gap *= 4
-    return low, high
+            return bool(excess(at)[1] <= chance)
+
+    def above(at: Fraction) -> bool:
+        with working_precision(_PRECISION):
+            return bool(excess(at)[0] > chance)
+
+    high = _closest(below, x, 1)
+    low = _closest(above, x, -1)
+    return (0.0 if low is None else lower(low)), (math.inf if high is None else upper(high))
+
+
+def _closest(proved: Callable[[Fraction], bool], x: Fraction, sign: int) -> Fraction | None:
+    """A number near x, on one side of it, for which something is proved; None if none is found."""
+    gap, failed = Fraction(1, 1 << 52), Fraction(0)
+    while not proved(max(x * (1 + sign * gap), Fraction(0))):
+        gap, failed = 4 * gap, gap
+        if gap > 2:
+            return None
+    if gap > _WIDE:
+        for _ in range(6):
+            middle = (gap + failed) / 2
+            if proved(max(x * (1 + sign * middle), Fraction(0))):
+                gap = middle
+            else:
+                failed = middle
+    return max(x * (1 + sign * gap), Fraction(0))
 
 
 def _secant(excess: Excess, chance: arb, start: float, order: float, most: float) -> Fraction:

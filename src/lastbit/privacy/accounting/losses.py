@@ -266,18 +266,29 @@ class BoundedRangeLoss(_Loss):
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class FiniteLoss(_Loss):
-    """Two finite laws with rational masses, (p, q) an outcome.
+    """Two finite laws with rational masses: (p, q) of every outcome, p with the record, q without.
 
-    >>> FiniteLoss([("3/4", "1/4"), ("1/4", "3/4")]).profile.delta(0)
-    (0.5, 0.5)
+    Two laws that are not each other's mirror image have a direction. It is that of the record, and
+    all releases of a profile share it, so they are taken for add-remove only: under another
+    relation one release might go one way and the next the other way.
+
+    >>> low, high = FiniteLoss([("3/4", "1/4"), ("1/4", "3/4")]).profile.delta(0)
+    >>> low <= 0.5 <= high and high - low < 1e-15
+    True
     """
 
     outcomes: tuple[tuple[Fraction, Fraction], ...]
 
     def __init__(
-        self, outcomes: Iterable[tuple[Number, Number]], *, neighbours: Neighbours = AS_DECLARED
+        self, outcomes: Iterable[tuple[Number, Number]], *, neighbours: Neighbours = ADD_REMOVE
     ) -> None:
         _set(self, outcomes=_pairs(outcomes), neighbours=neighbours)
+        if len(self.directions()) > 1 and neighbours.relation != ADD_REMOVE.relation:
+            raise InvalidParameter(
+                "neighbours",
+                problem="is not add-remove, and the two laws are not mirror images of each other",
+                remedy="pass ADD_REMOVE, or the pure loss of the two laws as ApproxLoss",
+            )
 
     def directions(self) -> Directions:
         back = tuple(sorted((q, p) for p, q in self.outcomes))

@@ -30,7 +30,7 @@ from lastbit.privacy.accounting.composition import Composition
 FEW_PIECES = 300
 MOST_ATOMS = 20_000
 MOST_PIECES = 4_000
-MOST_POLES = 1_500
+MOST_POLES = 400
 
 Shift = Fraction | arb
 

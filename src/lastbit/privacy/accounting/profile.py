@@ -62,7 +62,7 @@ class Profile:
     Losses add up and are multiplied by how often they occur; about one relation only.
 
     >>> together = 100 * ApproxLoss("0.1") + GaussianLoss("1/100")
-    >>> together.to(ApproxDP, delta="1e-6").epsilon < 4.8
+    >>> together.to(ApproxDP, delta="1e-6").epsilon < 4.9
     True
     >>> Profile.from_json(together.to_json()) == together
     True

@@ -240,6 +240,10 @@ class SampledNormal(_Sampled):
     def ceiling(self) -> arb | None:
         return None if self.removed else -arb_of(1 - self.rate).log()
 
+    def least(self) -> arb | None:
+        """The infimum of the losses; None if there is none."""
+        return arb_of(1 - self.rate).log() if self.removed else None
+
     def _deviation(self) -> arb:
         return arb_of(1 / self.mu_squared).sqrt()
 
@@ -419,6 +423,11 @@ class SampledLaplace(_Sampled):
     def ceiling(self) -> arb | None:
         loss = arb_of(self.epsilon)
         return self._base(loss).log() if self.removed else -self._base(-loss).log()
+
+    def least(self) -> arb | None:
+        """The infimum of the losses."""
+        loss = arb_of(self.epsilon)
+        return self._base(-loss).log() if self.removed else -self._base(loss).log()
 
     def _base(self, x: arb) -> arb:
         return arb_of(1 - self.rate) + arb_of(self.rate) * x.exp()

@@ -1,0 +1,134 @@
+"""Epsilon of known compositions: lastbit's two bounds, and other accountants' one number.
+
+    python bench/accounting.py              measure, print, save bench/results/accounting.json
+    python bench/accounting.py --no-peers   lastbit alone; nothing is saved
+
+A peer's number that lies below our proved lower bound is unsound: it promises what is not true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import time
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import report
+from accounting_peers import CASES, DELTAS, PEERS
+from peer_environment import HERE, install, python_of
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import lastbit as lb
+
+REPEATS = 3
+WIDEST = 1e-9
+LONGEST_RUN_SECONDS = 1800
+
+
+def profile(parts: list[tuple[str, tuple[float, ...], int]]) -> lb.Profile:
+    """A case as lastbit takes it: the decimal numbers that were written, exactly."""
+    found = []
+    for kind, numbers, times in parts:
+        first, *others = (Fraction(repr(number)) for number in numbers)
+        loss: Any
+        if kind == "gaussian":
+            loss = lb.GaussianLoss(1 / first**2, neighbours=lb.ADD_REMOVE)
+        elif kind == "laplace":
+            loss = lb.LaplaceLoss(first, neighbours=lb.ADD_REMOVE)
+        elif kind == "response":
+            loss = lb.RandomizedResponseLoss(first, neighbours=lb.ADD_REMOVE)
+        else:
+            loss = lb.SubsampledGaussianLoss(first, 1 / others[0] ** 2)
+        found.append((loss, times))
+    return lb.Profile(found)
+
+
+def ours(name: str, delta: str) -> dict[str, Any]:
+    """Both bounds of one case, and the least time of a few runs."""
+    least, bounds = math.inf, (0.0, math.inf)
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        bounds = profile(CASES[name]).epsilon(delta)
+        least = min(least, time.perf_counter() - start)
+    return {"lower": bounds[0], "upper": bounds[1], "seconds": least}
+
+
+def peer(name: str) -> dict[str, Any]:
+    """What a peer finds, or the reason why it does not."""
+    reason = install(name)
+    if reason:
+        return {"reason": reason}
+    try:
+        run = subprocess.run(
+            [python_of(name), HERE / "accounting_peers.py", name],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LONGEST_RUN_SECONDS,
+        )
+        found: dict[str, Any] = json.loads(run.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as failure:
+        return {"reason": f"bench/accounting_peers.py ended with {type(failure).__name__}"}
+    return found
+
+
+def said(found: dict[str, Any], case: str, delta: str, lower: float) -> str:
+    """A peer's answer in words: how far off, and marked where it is unsound."""
+    if "reason" in found:
+        return "not measured"
+    epsilon, seconds = found["found"][case][delta]
+    if seconds is None:
+        return f"refused ({epsilon})"
+    if epsilon == math.inf:
+        return f"∞, {seconds:.2g} s"
+    mark = "  UNSOUND" if epsilon < lower else ""
+    return f"{epsilon - lower:+.1e}, {seconds:.2g} s{mark}"
+
+
+def main() -> None:
+    """Measure, print and save."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--no-peers", action="store_true")
+    options = parser.parse_args()
+    others = {} if options.no_peers else {name: peer(name) for name in PEERS}
+    table = Table(box=box.SIMPLE_HEAD, title="Accounting", title_justify="left")
+    for heading in ("case", "delta", "epsilon", "relative width", "time", *others):
+        table.add_column(heading)
+    rows = []
+    for case in CASES:
+        for delta in DELTAS:
+            mine = ours(case, delta)
+            width = (mine["upper"] - mine["lower"]) / mine["upper"]
+            words = {
+                name: said(found, case, delta, mine["lower"]) for name, found in others.items()
+            }
+            rows.append({"case": case, "delta": delta, **mine, "width": width, "peers": words})
+            shown = f"{width:.0e}" + ("" if width <= WIDEST else "  TOO WIDE")
+            seconds = f"{mine['seconds'] * 1e3:.3g} ms"
+            table.add_row(case, delta, f"{mine['upper']:.15g}", shown, seconds, *words.values())
+    console = Console()
+    console.print(table)
+    for name, found in others.items():
+        console.print(f"{name}: {found.get('version') or found.get('reason')}")
+    if others:
+        record = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": report.machine(),
+            "commit": report.commit(),
+            "peers": {
+                name: found.get("version", found.get("reason")) for name, found in others.items()
+            },
+            "rows": rows,
+        }
+        text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        (report.RESULTS / "accounting.json").write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
