@@ -28,8 +28,11 @@ from lastbit.mechanisms.smooth_noise import (
     Admissible,
     admissible,
     gaussian_dilation,
-    gaussian_sliding,
+    gaussian_excess,
     joint_alpha,
+    joint_delta,
+    laplace_dilation,
+    laplace_excess,
 )
 from tests.evidence import late
 
@@ -314,16 +317,69 @@ def test_both_are_positive_and_dilation_is_never_dearer_than_its_share(
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-400"), (2000, "1e-6"), ("1e-4", "1e-4000")])
-def test_deltas_below_all_floats(epsilon: Any, delta: str) -> None:
-    """exp(-epsilon/2) delta/2 is no float; the two steps are counted all the same."""
-    chosen = admissible("gaussian", epsilon=epsilon, delta=delta)
-    half = chosen.epsilon / 2
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_deltas_below_all_floats(noise: str, epsilon: Any, delta: str) -> None:
+    """exp(-epsilon/2) delta/2 is no float; place and width are counted all the same."""
+    chosen = admissible(noise, epsilon=epsilon, delta=delta)
     with working_precision(512):
-        sliding = gaussian_sliding(arb_of(chosen.alpha), arb_of(half))
-        dilation = gaussian_dilation(arb_of(chosen.beta), arb_of(half))
-        total = dilation + arb_of(half).exp() * sliding
+        total = joint_delta(chosen.law, chosen.alpha, chosen.beta, chosen.epsilon)
         assert total <= arb_of(chosen.delta)
-        assert total >= arb_of(chosen.delta * Fraction(999, 1000))
+        assert total >= arb_of(chosen.delta / 3)
+
+
+EXCESS = {IdealLaplace(): laplace_excess, IdealGaussian(): gaussian_excess}
+PAIRS = [(m, t) for m in ("1/10", "1/2", "2") for t in ("-1/2", "-1/20", "0", "1/20", "1/2")]
+
+
+@pytest.mark.parametrize("law", list(EXCESS), ids=repr)
+def test_the_excess_is_that_of_the_laws(law: Ideal) -> None:
+    """By cells of a grid, which never see more than there is; and farther is worse."""
+    excess = EXCESS[law]
+    with working_precision(128):
+        for epsilon in (Fraction(1, 4), Fraction(1)):
+            for moved, dilated in PAIRS:
+                m, t = arb_of(Fraction(moved)), arb_of(Fraction(dilated))
+                found = excess(m, t, arb_of(epsilon))
+                if law == IdealLaplace() and Fraction(dilated) > epsilon + Fraction(moved):
+                    assert found == 1  # nothing is claimed
+                    continue
+                seen = hockey_stick(law, epsilon, m, t.exp())
+                assert not seen > found + arb_of(Fraction(1, 10**20))
+                assert found <= seen * arb_of(Fraction(103, 100)) + arb_of(Fraction(1, 10**4))
+                assert not found > excess(m * arb_of(Fraction(11, 10)), t, arb_of(epsilon))
+
+
+@pytest.mark.parametrize("law", list(EXCESS), ids=repr)
+@pytest.mark.parametrize(("epsilon", "delta"), [("1/2", "1e-3"), ("1", "1e-6"), ("5", "1/10")])
+def test_the_pieces_cover_every_width_between(law: Ideal, epsilon: str, delta: str) -> None:
+    """No width has more than `joint_delta`; the claim is nearly used up, so 2 % more is refused."""
+    excess = EXCESS[law]
+    chosen = admissible(law, epsilon=epsilon, delta=delta)
+    assert chosen.beta < chosen.epsilon / 2
+    with working_precision(128):
+        bound = joint_delta(law, chosen.alpha, chosen.beta, chosen.epsilon)
+        assert bound <= arb_of(chosen.delta)
+        assert worst_excess(excess, chosen, Fraction(1)) <= bound
+        assert worst_excess(excess, chosen, Fraction(1)) > arb_of(chosen.delta * Fraction(9, 10))
+        assert worst_excess(excess, chosen, Fraction(51, 50)) > arb_of(chosen.delta)
+
+
+def worst_excess(excess: Callable[..., arb], chosen: Admissible, more: Fraction) -> arb:
+    found, epsilon = arb(0), arb_of(chosen.epsilon)
+    for part in range(-97, 98):
+        t = arb_of(chosen.beta * more * Fraction(part, 97))
+        found = found.max(excess(arb_of(chosen.alpha) * t.exp().min(arb(1)), t, epsilon))
+    return found
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1/2", "1e-3"), ("1", "1e-6"), ("1/10", "1e-9")])
+def test_both_at_once_never_need_more_noise_than_two_steps(epsilon: str, delta: str) -> None:
+    half, chance = Fraction(epsilon) / 2, Fraction(delta)
+    with working_precision(256):
+        laplace = admissible("laplace", epsilon=epsilon, delta=delta)
+        assert laplace_dilation(arb_of(laplace.beta), arb_of(half)) > arb_of(chance)
+        gaussian = admissible("gaussian", epsilon=epsilon, delta=delta)
+        assert gaussian_dilation(arb_of(gaussian.beta), arb_of(half)) > arb_of(chance / 2)
 
 
 REFUSED: list[tuple[Callable[[], Admissible], type[Exception], str]] = [

@@ -8,14 +8,24 @@ import pytest
 
 from lastbit.errors import LastbitError
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.sensitivity.neighbours import sensitivity_at
-from lastbit.sensitivity.statistics import Count, InterquartileRange, Mean, Quantile, Statistic
+from lastbit.sensitivity.neighbours import mean_reach, sensitivity_at
+from lastbit.sensitivity.statistics import (
+    Count,
+    InterquartileRange,
+    Mean,
+    Quantile,
+    Statistic,
+    Variance,
+)
+from lastbit.sensitivity.values import records
 from tests.sensitivity.databases import (
     BOUNDS,
     LARGEST,
+    LOWER,
     ORDERED,
     QUESTIONS,
     TRIMMED,
+    UPPER,
     Database,
     databases,
     local,
@@ -76,6 +86,39 @@ def test_no_more_than_needed_under_change_one(statistic: Statistic) -> None:
         for k, shell in enumerate(within(database, 5, CHANGE_ONE)):
             greatest = max([greatest, *(local(statistic, near, CHANGE_ONE) for near in shell)])
             assert sensitivity_at(statistic, list(database), distance=k, **BOUNDS) == greatest
+
+
+@pytest.mark.parametrize("relation", [CHANGE_ONE, ADD_REMOVE], ids=str)
+@pytest.mark.parametrize("statistic", [*ORDERED, Mean(), Variance()], ids=str)
+def test_at_no_distance_it_is_the_local_sensitivity(
+    statistic: Statistic, relation: Neighbours
+) -> None:
+    exact = not isinstance(statistic, InterquartileRange | Mean) or relation == CHANGE_ONE
+    if exact and (statistic, relation) in QUESTIONS:
+        for database in databases(relation):
+            found = sensitivity_at(
+                statistic, list(database), distance=0, **BOUNDS, neighbours=relation
+            )
+            assert found == local(statistic, database, relation)
+
+
+def test_the_variance_needs_no_farther_mean() -> None:
+    """V_k by the means of all databases within k steps and all records left out."""
+    for database in databases(CHANGE_ONE, 4):
+        count = len(database)
+        if count == 1:
+            continue
+        apart = Fraction(0)
+        for k, shell in enumerate(within(database, 4, CHANGE_ONE)):
+            for rows in shell:
+                for gone in range(count):
+                    mean = Fraction(sum(rows) - rows[gone], count - 1)
+                    apart = max(apart, BOUNDS["upper"] - mean, mean - BOUNDS["lower"])
+            found = sensitivity_at(Variance(), list(database), distance=k, **BOUNDS)
+            rows = records(list(database), LOWER, UPPER)
+            assert list(mean_reach(rows, k))[-1] * rows.step == apart * (count - 1)
+            if k:
+                assert found == apart**2 * Fraction(count - 1, count**2)
 
 
 @pytest.mark.parametrize("level", ["0", "1/2", "1"])

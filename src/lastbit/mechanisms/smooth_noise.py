@@ -58,6 +58,7 @@ from lastbit.sensitivity import (
 _PRECISION = 256
 _LEAST_POWER = Fraction(1, 16)
 _LARGEST_LOSS = 100_000
+_PIECES = 64
 _SHARES = tuple(Fraction(part, 64) for part in range(1, 64))
 
 
@@ -96,6 +97,8 @@ class Admissible:
              d2 = 2 Q(T) - 2 exp(e2) Q(T exp(t)), T**2 = 2 (e2+t)/(exp(2t)-1). It grows with t: the
              map z -> a z + noise of variance 1-a**2 takes a standard law to itself and the law of
              width exp(-t) to a wider one, so no test does better on the wider one.
+             For Laplace and Gaussian noise beta is then enlarged as far as the delta of both steps
+             at once allows: see `joint_delta`.
     Source   Nissim, Raskhodnikova, Smith 2007 (Lemma 2.6, as quoted in paper 004); Bun, Steinke
              2019 for Student's t
     Differs  for Student's t and Cauchy no larger alpha will do for this beta; for the others the
@@ -188,8 +191,10 @@ def admissible(
         case IdealLaplace():
             alpha = sliding
             beta = min(dilation, _largest(laplace_dilation, dilation, chance))
+            beta = _widened(law, alpha, beta, dilation, (loss, chance))
         case IdealGaussian():
             alpha, beta = _gaussian(sliding, dilation, chance)
+            beta = _widened(law, alpha, beta, dilation, (loss, chance))
         case PolynomialTail(gamma=gamma):
             # the greatest slope of ln(1+|z|**gamma)
             alpha = sliding / _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
@@ -283,6 +288,120 @@ def _gaussian(sliding: Fraction, dilation: Fraction, delta: Fraction) -> tuple[F
     second = int(mantissa) * Fraction(2) ** int(exponent)  # no float: it may be below them all
     alpha = _largest(gaussian_sliding, sliding, second)
     return alpha, min(dilation, _largest(gaussian_dilation, dilation, delta / 2))
+
+
+def _widened(
+    law: Ideal, alpha: Fraction, beta: Fraction, most: Fraction, promise: tuple[Fraction, Fraction]
+) -> Fraction:
+    """The largest beta up to a thousandth, at least this one, for which `joint_delta` will do."""
+    epsilon, delta = promise
+
+    def meets(wider: Fraction) -> bool:
+        with working_precision(128):
+            return bool(joint_delta(law, alpha, wider, epsilon) <= arb_of(delta))
+
+    high = min(most, 2 * beta)
+    if meets(high):
+        return high
+    for _ in range(10):
+        middle = (beta + high) / 2
+        beta, high = (middle, high) if meets(middle) else (beta, middle)
+    return beta
+
+
+def joint_delta(law: Ideal, alpha: Fraction, beta: Fraction, epsilon: Fraction) -> arb:
+    """A bound on the delta of Laplace or Gaussian noise at epsilon, place and width at once.
+
+    Theorem  delta is the greatest excess, the integral of max(0, p - exp(epsilon) q), of two laws
+             of widths s and s exp(t), |t| <= beta, whose places are apart by at most alpha times
+             the lesser width. *Farther is worse*: the excess is 1 less the integral over u of the
+             length that {p > u} and {exp(epsilon) q > u} share; both are intervals about the
+             places, so it does not grow with their distance. *A piece a <= t <= b at once*: with
+             p = h and q_t the law of width exp(t), q_t >= exp(a-b) q_a at every point, so the
+             excess is at most that of q_a at epsilon - (b-a). With p_t of width exp(t) and q = h
+             likewise p_t <= exp(b-a) p_b, and the excess is at most exp(b-a) times that of p_b at
+             epsilon - (b-a). So a few points prove it for all t
+    Checked  tests/mechanisms/test_admissible.py
+    """
+    excess = laplace_excess if isinstance(law, IdealLaplace) else gaussian_excess
+    step = beta / _PIECES
+    less, worst = arb_of(epsilon - step), arb(0)
+    for piece in range(_PIECES):
+        wider = arb_of(step * piece)
+        worst = worst.max(excess(arb_of(alpha), wider, less))
+        narrower = -arb_of(step * (piece + 1))
+        moved = arb_of(alpha) * narrower.exp()
+        worst = worst.max(arb_of(step).exp() * excess(moved, narrower, less))
+    return worst
+
+
+def gaussian_excess(moved: arb, dilated: arb, epsilon: arb) -> arb:
+    """The integral of max(0, p - exp(epsilon) q), q moved by m > 0 and wider by exp(dilated).
+
+    Where the loss, a z**2 + b z + c with b < 0, is above 0: below its lesser root and above the
+    greater one for a narrower q, between its roots, if there are any, for a wider one.
+    """
+    if dilated.is_zero():
+        return gaussian_sliding(moved, epsilon)
+    width = dilated.exp()
+    a, b = (-2 * dilated).expm1() / 2, -moved / width**2
+    c = moved**2 / (2 * width**2) + dilated - epsilon
+    square = b * b - 4 * a * c
+    if square <= 0:
+        return arb(0)
+    if not square > 0:  # not decided: claim nothing
+        return arb(1)
+    half = (square.sqrt() - b) / 2
+    near, far = c / half, half / a  # without differences of near numbers
+    mine = _normal(near) - _normal(far)
+    other = _normal((near - moved) / width) - _normal((far - moved) / width)
+    if dilated < 0:  # beyond the far root too
+        mine = _normal(near) + _normal(-far)
+        other = _normal((near - moved) / width) + _normal((moved - far) / width)
+    return (mine - epsilon.exp() * other).max(arb(0))
+
+
+def _normal(z: arb) -> arb:
+    """The standard normal distribution function, to its own size."""
+    return (-z / arb(2).sqrt()).erfc() / 2
+
+
+def laplace_excess(moved: arb, dilated: arb, epsilon: arb) -> arb:
+    """The integral of max(0, p - exp(epsilon) q), q moved by m > 0 and wider by exp(dilated).
+
+    The loss dilated - |z| + |z-m|/w - epsilon is straight between the places 0 and m and beyond
+    them; it is `peak` at 0. For a wider q it falls from there on both sides, and is not above 0 at
+    m unless dilated > epsilon + m, where nothing is claimed. For a narrower one it falls up to m
+    and rises from there.
+    """
+    if not dilated <= epsilon + moved:
+        return arb(1)
+    width, factor = dilated.exp(), epsilon.exp()
+    peak = dilated + moved / width - epsilon
+    if dilated >= 0:
+        if peak <= 0:
+            return arb(0)
+        top = peak.max(arb(0))
+        right = top / (1 + 1 / width)
+        mine, other = 1 - (-right).exp() / 2, ((right - moved) / width).exp() / 2
+        if dilated > 0:
+            left = -top / (1 - 1 / width)
+            mine, other = mine - left.exp() / 2, other - ((left - moved) / width).exp() / 2
+        return (mine - factor * other).max(arb(0))
+    steep = (-dilated).expm1()  # 1/w - 1
+    if peak > 0:
+        left = peak / (1 + 1 / width)
+        mine = 1 - (-left).exp() / 2
+    elif peak <= 0:
+        left = peak / steep
+        mine = left.exp() / 2
+    else:  # not decided: claim nothing
+        return arb(1)
+    other = ((left - moved) / width).exp() / 2
+    beyond = (epsilon - dilated + moved) / steep  # from m on
+    mine += (-(moved + beyond)).exp() / 2
+    other += (-beyond / width).exp() / 2
+    return (mine - factor * other).max(arb(0))
 
 
 def _largest(cost: Callable[[arb, arb], arb], epsilon: Fraction, delta: Fraction) -> Fraction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, assert_never
@@ -24,6 +24,7 @@ from lastbit.sensitivity.statistics import (
     TrimmedMean,
     Variance,
     check_defined,
+    exact_total,
     quartiles,
     question,
     rank,
@@ -275,18 +276,20 @@ def sensitivity_at(
              Mean, add-remove: LS(y) <= W/max(abs(y), 1), where abs(y) is the number of records (the
              mean of none is lo), so U_k = W/max(n-k, 1); the neighbour has at most n+1 records,
              (n+1)-(k+1) = n-k, which is (B).
-             Variance, change-one, n >= 2: with M = max(hi - mean, mean - lo) and the others' mean
-             at most W/(n-1) from the mean, LS <= (n-1)/n**2 min(W, M + W/(n-1))**2 = V_0. A change
-             moves the mean, so M, by at most W/n: V_k = (n-1)/n**2 min(W, M + W/(n-1) + k W/n)**2
-             has (A) and (B), and so has U_0 = LS <= V_0, U_k = V_k for k >= 1.
+             Variance, change-one, n >= 2: LS <= (n-1)/n**2 max(hi - mu, mu - lo)**2, mu the mean
+             of the others. V_k is the greatest of these over all databases within k steps and all
+             records left out: mu is least where the k greatest of the n-1 least records are lo,
+             that is (sum of the n-1-k least + k lo)/(n-1), and greatest likewise (`mean_reach`).
+             What x reaches in k steps x' reaches in k + 1, so V_k has (A) and (B), and so has
+             U_0 = LS <= V_0, U_k = V_k for k >= 1.
              Rank m, change-one: U_k = max x_j - x_i over i <= m <= j, j - i = k + 1, so U_0 = LS.
              (B): if a record rose on the way from x to x', then x_j <= x'_j and x'_(i-1) <= x_i, so
              the pair (i-1, j) of x' is as wide; if one fell, (i, j+1) is. (A): (B) along the way.
              Trimmed mean, change-one, t cut at each end, g = n - 2t: the same with i <= t+1,
              j >= n-t, j - i = g + k, divided by g.
-             Quantile, add-remove: U_k is the diameter of the set of values reachable in k + 1
+             Quantile, add-remove: V_k is the diameter of the set of values reachable in k + 1
              steps (`reachable`). LS(y) is a difference of two of them, (A); what x reaches in r
-             steps x' reaches in r + 1, (B).
+             steps x' reaches in r + 1, (B). U_0 = LS <= V_0, U_k = V_k for k >= 1.
              Interquartile range: the larger of its quartiles' U_k, as they never move apart in one
              step, so LS <= the larger LS. A change moves all ranks the same way. Adding v to n
              records: the ranks ceil(n/4) and ceil(3n/4) both grow if 4 divides n, and both values
@@ -320,9 +323,8 @@ def near(statistic: Statistic, rows: Records, distance: int, relation: Relation)
         case Variance():
             if count == 1:
                 return Fraction(0)
-            spread, slope = variance_reach(rows)
-            moved = min(Fraction(rows.width), spread + far * slope)
-            return moved**2 * step**2 * (count - 1) / count**2
+            moved = _mean_reach_at(rows, min(far, count - 1))
+            return Fraction(moved**2, (count - 1) * count**2) * step**2
         case Quantile() | TrimmedMean() if change:
             window, divisor = window_of(statistic, count)
             return widest(rows.padded(), window, far) * step / divisor
@@ -330,6 +332,8 @@ def near(statistic: Statistic, rows: Records, distance: int, relation: Relation)
             if change and count == 1:
                 return Fraction(0)
             return max(near(quartile, rows, far, relation) for quartile in quartiles())
+        case Quantile() if far == 0:
+            return local_at(statistic, rows, relation)
         case Quantile():
             return int(reachable(statistic.level, rows, np.array([far + 1]))[0]) * step
         case TrimmedMean():
@@ -338,11 +342,29 @@ def near(statistic: Statistic, rows: Records, distance: int, relation: Relation)
             assert_never(statistic)
 
 
-def variance_reach(rows: Records) -> tuple[Fraction, Fraction]:
-    """M + W/(n-1) and W/n of the variance's theorem, in steps."""
-    mean = value_of(Mean(), rows) / rows.step
-    spread = max(rows.high - mean, mean - rows.low) + Fraction(rows.width, rows.count - 1)
-    return spread, Fraction(rows.width, rows.count)
+def mean_reach(rows: Records, last: int) -> Iterator[int]:
+    """The greatest (n-1) max(hi - mu, mu - lo), mu the mean of n-1 records, k = 0 to last changed.
+
+    Theorem  with z = x - lo and Z their sum, the n-1-k least of them have the sum Z less that of
+             the k + 1 greatest, and k more are 0; the n-1-k greatest have Z less the k + 1 least,
+             and k more are W. From k = n-1 on it is (n-1) W. All in steps
+    """
+    others, width = rows.count - 1, rows.width
+    total = exact_total(rows.steps, rows.low) - rows.low * rows.count
+    last = min(last, others)
+    greatest, least = rows.steps[others - last :][::-1].tolist(), rows.steps[: last + 1].tolist()
+    above = below = 0
+    for distance, (high, low) in enumerate(zip(greatest, least, strict=True)):
+        above, below = above + high - rows.low, below + low - rows.low
+        yield max(others * width - (total - above), total - below + distance * width)
+
+
+def _mean_reach_at(rows: Records, distance: int) -> int:
+    """The same for one distance, up to n-1."""
+    others, low = rows.count - 1, rows.low
+    least = exact_total(rows.steps[: others - distance], low) - low * (others - distance)
+    greatest = exact_total(rows.steps[distance + 1 :], low) - low * (others - distance)
+    return max(others * rows.width - least, greatest + distance * rows.width)
 
 
 def reachable(level: Fraction, rows: Records, moves: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import assert_never
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, shown, whole
 from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
-from lastbit.sensitivity.neighbours import greatest, near, reachable, variance_reach, window_of
+from lastbit.sensitivity.neighbours import greatest, mean_reach, near, reachable, window_of
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -83,10 +84,9 @@ def smooth_sensitivity(
              within 1/(1 + 2**-35) below (`widest_discounted`; for the others B is the greatest of
              products, each within 2**-42 of the true one). (1 + 2**-42)(1 + 2**-35) < 1 + KAPPA.
              Terms with exp(-b k) < FLOOR are left out: they are below FLOOR D.
-             Where U_k has a closed form few k are tried. Mean, add-remove: exp(-b k)/(n-k) is
-             log-convex in k: k = 0 or n-1. Variance: (p + k q) squared times exp(-b k) is
-             log-concave, greatest at k = 2/b - p/q: the whole numbers about it, as far as they lie
-             between k = 1 and the last k below the cap; k = 0 and the first k at the cap are tried
+             Few k are tried where few can be the best. Mean, add-remove: exp(-b k)/(n-k) is
+             log-convex in k: k = 0 or n-1. Variance: hi - mu or mu - lo is at least W/2, so U_k
+             is at most 4 U_1, and for b (k-1) > ln 4 the term of k is below that of 1
     Source   Nissim, Raskhodnikova, Smith 2007, Definitions 2.1 and 2.2; paper 004
     Differs  rounding is part of the theorem; a beta above 8 is treated as 8, which is safe
     Checked  tests/sensitivity/test_smooth.py, over all small databases
@@ -194,7 +194,7 @@ def _peak(statistic: Statistic, rows: Records, rate: float, relation: Relation) 
             last = 1 if change else max(rows.count - 1, 0)
             return _tried((0, last), statistic, rows, rate, relation)
         case Variance():
-            return _tried(_variance_candidates(rows, rate), statistic, rows, rate, relation)
+            return _variance_peak(rows, rate)
         case Quantile() | TrimmedMean() if change:
             window, divisor = window_of(statistic, rows.count)
             return Fraction(widest_discounted(rows.padded(), window, rate)) * step / divisor
@@ -203,8 +203,9 @@ def _peak(statistic: Statistic, rows: Records, rate: float, relation: Relation) 
                 return Fraction(0)
             return max(_peak(quartile, rows, rate, relation) for quartile in quartiles())
         case Quantile():
-            moves = np.arange(1, max(min(rows.count, reach(rate)), 1) + 1)
+            moves = np.arange(1, min(rows.count, reach(rate)) + 2)
             widths = reachable(statistic.level, rows, moves)  # U_k is what k + 1 steps reach
+            widths[0] = near(statistic, rows, 0, relation) / step  # but U_0 = LS
             return Fraction(float((widths * discounts(rate, len(moves))).max())) * step
         case TrimmedMean():
             raise AssertionError("refused by check_defined")
@@ -223,14 +224,15 @@ def _tried(
     return best
 
 
-def _variance_candidates(rows: Records, rate: float) -> tuple[int, ...]:
-    if rows.count == 1:
-        return (0,)
-    spread, slope = variance_reach(rows)
-    full = max(-(-(rows.width - spread) // slope), 1)  # from here on V_k stays
-    last = max(full - 1, 1)
-    vertex = (2 / Fraction(rate) - spread / slope) // 1
-    return (0, 1, full, *(min(max(k, 1), last) for k in (vertex, vertex + 1)))
+def _variance_peak(rows: Records, rate: float) -> Fraction:
+    """Each product is within 2**-42: a weight is within 2**-43, a rounding within 2**-53."""
+    first, count = near(Variance(), rows, 0, "change-one"), rows.count
+    if count == 1:
+        return first
+    last = min(count - 1, reach(rate), 2 + ceil(1.3863 / rate))  # ln 4 < 1.3863
+    reached = np.array([float(moved) for moved in mean_reach(rows, last)])
+    squares = reached[1:] ** 2 * discounts(rate, last + 1)[1:]
+    return max(first, Fraction(float(squares.max())) * rows.step**2 / ((count - 1) * count**2))
 
 
 def _beta_and_rate(beta: object) -> tuple[Fraction, float]:

@@ -231,14 +231,14 @@ def value_of(statistic: Statistic, rows: Records) -> Fraction:
         case Count():
             return Fraction(count)
         case Sum():
-            return _total(rows.steps, rows.low) * step
+            return exact_total(rows.steps, rows.low) * step
         case Mean():
-            total = _total(rows.steps, rows.low)
+            total = exact_total(rows.steps, rows.low)
             return total * step / count if count else rows.low * step
         case Variance():
             if not count:
                 return Fraction(0)
-            total, squares = _total(rows.steps, rows.low) - rows.low * count, 0
+            total, squares = exact_total(rows.steps, rows.low) - rows.low * count, 0
             for chunk in _chunks(rows.steps, rows.low):
                 a, b = chunk >> _HALF_DIGIT, chunk & ((1 << _HALF_DIGIT) - 1)
                 squares += int((a * a).sum()) << 2 * _HALF_DIGIT
@@ -249,7 +249,7 @@ def value_of(statistic: Statistic, rows: Records) -> Fraction:
             return int(steps) * step
         case TrimmedMean():
             cut = trimmed(statistic.trim, count)
-            total = _total(rows.steps[cut : count - cut], rows.low)
+            total = exact_total(rows.steps[cut : count - cut], rows.low)
             return total * step / (count - 2 * cut) if count else rows.low * step
         case InterquartileRange():
             low, high = quartiles()
@@ -262,5 +262,6 @@ def _chunks(steps: NDArray[np.int64], low: int) -> list[NDArray[np.int64]]:
     return [steps[at : at + _CHUNK] - low for at in range(0, len(steps), _CHUNK)]
 
 
-def _total(steps: NDArray[np.int64], low: int) -> int:
+def exact_total(steps: NDArray[np.int64], low: int) -> int:
+    """The sum of steps, none below low, in full."""
     return sum(int(chunk.sum()) for chunk in _chunks(steps, low)) + low * len(steps)
