@@ -115,8 +115,8 @@ def test_the_variance_needs_no_farther_mean() -> None:
                     mean = Fraction(sum(rows) - rows[gone], count - 1)
                     apart = max(apart, BOUNDS["upper"] - mean, mean - BOUNDS["lower"])
             found = sensitivity_at(Variance(), list(database), distance=k, **BOUNDS)
-            rows = records(list(database), LOWER, UPPER)
-            assert list(mean_reach(rows, k))[-1] * rows.step == apart * (count - 1)
+            units = records(list(database), LOWER, UPPER)
+            assert list(mean_reach(units, k))[-1] * units.step == apart * (count - 1)
             if k:
                 assert found == apart**2 * Fraction(count - 1, count**2)
 

@@ -100,10 +100,12 @@ def test_sampling_helps():
 def test_connected_dots_dominate_one_release(component):
     composition = Composition.of([(component, 1)])
     dots = connected(composition, 4.0, 1e-6)
+    assert dots is not None
     with working_precision(200):
         for n in range(60):
             x = Fraction(n, 37)
             exact = closed(component, x)
+            assert exact is not None
             low, high = dots.bounds(x)
             assert low <= exact.upper() and exact.lower() <= high
             assert high <= exact.upper() + arb(1e-4)
@@ -114,6 +116,7 @@ def test_connected_dots_agree_with_the_line_sum():
     for x in (Fraction(2), Fraction(5)):
         order = composition.guide.for_epsilon(float(x))
         dots = connected(composition, order, 1e-6)
+        assert dots is not None
         size = composition.guide.size(order, float(x))[0]
         low, high = contour(composition, order, float(x), size).bounds(x)
         below, above = dots.bounds(x)
