@@ -427,7 +427,7 @@ class Ledger:
         return scanned(self.path, connection, account=account, question=question)
 
     def _charges(self, connection: sqlite3.Connection, name: str) -> list[Cost]:
-        """All that was charged to an account, in order; read by no index, after `_chain`."""
+        """All charges to an account, in order, read from the entries themselves: no index is trusted."""
         rows = stored(connection, "ORDER BY sequence")
         entries = (intact(self.path, row) for row in rows)
         return [e.cost for e in entries if e.account == name and e.cost is not None]
@@ -473,7 +473,7 @@ def _secret(place: Path, connection: sqlite3.Connection) -> bytes:
 def _check_charge(cost: object, who: object, **texts: object) -> None:
     _check_texts(who=who, **texts)
     if not isinstance(cost, Cost):
-        raise WrongType("charge", problem="has no cost", remedy="pass a Cost")
+        raise WrongType("cost", problem="is not a Cost", remedy="pass Cost(epsilon=...)")
 
 
 def _check_name(name: object) -> None:

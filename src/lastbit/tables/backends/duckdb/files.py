@@ -214,7 +214,7 @@ def _texts(values: Any, texts: list[str | None]) -> Any:
 
 
 def _as_text(value: Any) -> str | None:
-    """A value as text, by itself; missing is missing, and so is what is no plain value."""
+    """One value as text; None for a missing value and for anything that is not a plain value."""
     if not isinstance(value, _TEXTUAL):
         return None
     try:
