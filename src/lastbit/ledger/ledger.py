@@ -427,7 +427,7 @@ class Ledger:
         return scanned(self.path, connection, account=account, question=question)
 
     def _charges(self, connection: sqlite3.Connection, name: str) -> list[Cost]:
-        """All charges to an account, in order, read from the entries themselves: no index is trusted."""
+        """All charges to an account, in order, read from the entries: no index is trusted."""
         rows = stored(connection, "ORDER BY sequence")
         entries = (intact(self.path, row) for row in rows)
         return [e.cost for e in entries if e.account == name and e.cost is not None]
