@@ -156,7 +156,7 @@ def check_apart_from_code(certificate: Json) -> None:
     """
 
     def refused(claim: Json, body: Json) -> None:
-        raise Rejected("it is about running code, and nothing of it can be checked without that code")
+        raise Rejected("it is about running code: without that, nothing of it can be checked")
 
     unseen = {"law": refused, "refutation": refused, "rounding": check_rounding_steps}
     _check_whole(certificate, {**_CHECKED, **unseen})

@@ -122,7 +122,7 @@ class Account:
     def charged(self, cost: Cost) -> Account:
         """The account after this charge; refused if the budget does not allow it."""
         if cost == _NOTHING:
-            raise InvalidParameter("cost", problem="is zero", remedy="pass the price of the plan, which is above 0")
+            raise InvalidParameter("cost", problem="is zero", remedy="pass the price of the plan")
         self._check_currency(cost)
         for name in _CURRENCIES:
             if not on_grid(price := getattr(cost, name)):
