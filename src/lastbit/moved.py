@@ -18,7 +18,7 @@ _NOW = MappingProxyType(
         "lastbit.audit.distinguish": "lastbit.audit.blackbox.distinguish",
         "lastbit.audit.shelf": "lastbit.audit.targets",
         "lastbit.audit.target": "lastbit.audit.targets.target",
-        "lastbit.mechanisms.admissible": "lastbit.mechanisms.smooth_noise",
+        "lastbit.mechanisms.admissible": "lastbit.mechanisms.admissible_noise",
         "lastbit.tables.cost": "lastbit.tables.plan.price",
         "lastbit.tables.schema": "lastbit.tables.card.schema",
         "lastbit.verify.arithmetic": "lastbit.checker.numbers",

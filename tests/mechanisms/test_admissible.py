@@ -24,7 +24,7 @@ from lastbit.laws.ideal import (
     PolynomialTail,
     StudentT,
 )
-from lastbit.mechanisms.smooth_noise import (
+from lastbit.mechanisms.admissible_noise import (
     Admissible,
     admissible,
     gaussian_dilation,

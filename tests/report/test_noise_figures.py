@@ -9,7 +9,7 @@ import pytest
 from lastbit.errors import InvalidParameter
 from lastbit.exact import rounded_up
 from lastbit.laws.planar import DiscretePlanarLaplace
-from lastbit.mechanisms.smooth_noise import admissible
+from lastbit.mechanisms.admissible_noise import admissible
 from lastbit.report.figures import (
     admissible_figure,
     made_up_waits,

@@ -2,6 +2,7 @@ from lastbit.mechanisms.above_threshold import (
     AboveThreshold as AboveThreshold,
     AboveThresholdSession as AboveThresholdSession,
 )
+from lastbit.mechanisms.admissible_noise import admissible as admissible
 from lastbit.mechanisms.exponential import ByRate as ByRate, Exponential as Exponential
 from lastbit.mechanisms.exponential_quantile import ExponentialQuantile as ExponentialQuantile
 from lastbit.mechanisms.gaussian import Gaussian as Gaussian
@@ -32,7 +33,6 @@ from lastbit.mechanisms.rounded_laplace import (
 from lastbit.mechanisms.smooth_noise import (
     SmoothNoise as SmoothNoise,
     SmoothStatistic as SmoothStatistic,
-    admissible as admissible,
     private_median as private_median,
     private_quantile as private_quantile,
     private_trimmed_mean as private_trimmed_mean,
