@@ -382,3 +382,11 @@ def test_a_single_price_is_within_a_budget_kept_by_the_filter_if_the_filter_says
     assert price("5.1").within(KEPT) and not price("5.11").within(KEPT)
     assert Cost(rho=Fraction(2, 5)).within(KEPT) and not Cost(rho=Fraction(1)).within(KEPT)
     assert price("0.1", "1e-7").within(KEPT) and not price("0.1", "2e-7").within(KEPT)
+
+
+def test_a_delta_below_the_share_that_is_kept_is_another_budget():
+    declared = Budget(kind="filter", epsilon=Fraction(3), delta=Fraction(1, 10**6))
+    less = replace(declared, delta=Fraction(1, 10**8))
+    assert not budgets_agree(declared.fixed(), less)
+    with pytest.raises(InvalidParameter, match="share is fixed"):
+        less.fixed(declared.fixed())

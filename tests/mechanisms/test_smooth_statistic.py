@@ -130,8 +130,8 @@ def test_a_quantile_is_released_by_the_nearer_mechanism() -> None:
     losses = ["1e-5", "1e-3", "0.1", "1", "1.9", "2.1", "4", "20", "100"]
     names = [chosen(epsilon) for epsilon in losses]
     assert names == ["ExponentialQuantile"] * 5 + ["SmoothStatistic"] * 4
-    # twice the rate: for extremes, and for the median where records come and go
-    assert chosen(3, "0") == chosen(3, "1") == "ExponentialQuantile"
+    assert chosen(1, "0") == chosen(1, "1") == "SmoothStatistic"
+    # twice the rate for the median where records come and go
     assert chosen(3, neighbours=ADD_REMOVE) == "ExponentialQuantile"
     assert chosen(3, "0.9", neighbours=ADD_REMOVE) == "SmoothStatistic"
     assert chosen(1, noise="cauchy") == chosen(1, noise=StudentT(5)) == "SmoothStatistic"
@@ -213,3 +213,11 @@ def test_relations_without_a_bound_are_refused() -> None:
             SmoothStatistic(statistic, epsilon=1, lower=0, upper=1, neighbours=ADD_REMOVE).release(
                 [0.5]
             )
+
+
+@pytest.mark.parametrize("level", ["0", "1"])
+@pytest.mark.parametrize("epsilon", ["0.1", 1, 4])
+def test_the_ends_are_not_left_to_the_exponential_mechanism(level, epsilon):
+    """All points beyond the last record are equally good to it, whatever is paid."""
+    chosen = lb.quantile_mechanism(level, epsilon=epsilon, lower=0, upper=500)
+    assert isinstance(chosen, SmoothStatistic)

@@ -583,3 +583,19 @@ def test_a_step_outside_the_rule_is_seen_by_the_search():
         assert abs(once - (exp(2) - exp(1)) / (1 + exp(2))) < LAST
         cell = gaussian(Fraction(1, 2))
         assert abs(sum((p for p, _ in cell.outcomes), Decimal(-1))) < LAST
+
+
+def test_what_is_spent_within_a_filter_is_never_shown_as_more():
+    kept = moment_filter("5.1", "1e-6")
+    for share in (1, Fraction(1, 2), Fraction(1, 3)):
+        rho = kept.left(NOTHING_SPENT).rho * share
+        spent = kept.price(rho=rho) + kept.price(rho=kept.left(kept.price(rho=rho)).rho)
+        assert kept.within(spent) and kept.epsilon_spent(spent) <= kept.epsilon
+
+
+@pytest.mark.parametrize("moment", [0.5, math.inf, math.nan, 1])
+def test_costs_are_exact(moment):
+    with pytest.raises(WrongType):
+        MomentCost(moment=moment)
+    with pytest.raises((InvalidParameter, WrongType)):
+        _ = moment_filter(1, "1e-6").price(rho="1/9") * 0.5  # type: ignore[operator]

@@ -432,6 +432,7 @@ CHECKS = [
 
 # Public, and no number of theirs is rounded; each with the place that checks it.
 NO_NUMBER = {
+    "filter.moment_filter": "a filter, whose prices and limits are checked in test_filter.py",
     "compose.tight_profile": "a profile, whose numbers are checked in tests/privacy/accounting",
     "convert.best_order_for_epsilon": "a guess; every order gives a true bound",
     "convert.best_order_for_delta": "a guess; every order gives a true bound",

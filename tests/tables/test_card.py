@@ -264,7 +264,7 @@ def test_the_page_shows_a_card_that_is_read():
             (f"max_rows = {20}", f"max_rows = {bad}", "line 9: unit.max_rows is no whole number")
             for bad in ("0", "-1", "2.0", "true", '"20"', "[20]", "nan")
         ),
-        ("max_rows = 20", "max_rows = 1048577", "line 9: unit.max_rows is not between"),
+        ("max_rows = 20", "max_rows = 1048577", "line 9: unit.max_rows is not a whole number"),
         ("max_groups = 5", "max_groups = 0", "line 10: unit.max_groups is no whole number"),
         # the budget
         *(

@@ -314,7 +314,9 @@ def quantile_mechanism(
              takes the one of the exponential mechanism and Student's t that is off by less, in half
              of all releases, where records are evenly spread: ln(2)/rate records against the
              quartile of S/alpha Z. For medians with one record changed that is the exponential
-             mechanism below epsilon = 2, and Student's t from there on
+             mechanism below epsilon = 2, and Student's t from there on. At levels 0 and 1 it is
+             always Student's t: all points beyond the last record are equally good to the
+             exponential mechanism, which then draws anywhere between it and the bound
     Theorem  each promises pure epsilon, and the choice depends on public parameters only
     Checked  tests/mechanisms/test_smooth_statistic.py; measured: docs/utility.md
 
@@ -323,9 +325,8 @@ def quantile_mechanism(
     """
     if isinstance(noise, str) and noise in ("auto", "exponential"):
         if delta is not None:
-            raise InvalidParameter(
-                "delta", problem="is of no use to this noise", remedy='leave it out, or "laplace"'
-            )
+            remedy = 'leave it out, or pass noise="laplace"'
+            raise InvalidParameter("delta", problem="is of no use to this noise", remedy=remedy)
         try:
             pick = ExponentialQuantile(
                 level, epsilon=epsilon, lower=lower, upper=upper, grid=grid, neighbours=neighbours
@@ -351,6 +352,8 @@ def quantile_mechanism(
 
 def _is_nearer(pick: ExponentialQuantile) -> bool:
     """Whether evenly spread records have a nearer quantile by this than by Student's t."""
+    if pick.level in (0, 1):
+        return False
     chosen = admissible("student", epsilon=pick.epsilon)
     with working_precision(64):
         width = evenly_spread(chosen.beta) / arb_of(chosen.alpha)

@@ -90,6 +90,7 @@ from lastbit.errors import (
     InvalidParameter,
     PrecisionExhausted,
     Undecidable,
+    WrongType,
 )
 from lastbit.exact import (
     Number,
@@ -99,6 +100,7 @@ from lastbit.exact import (
     positive,
     probability,
     refine,
+    whole,
     working_precision,
 )
 from lastbit.privacy.guarantees import (
@@ -113,7 +115,7 @@ from lastbit.privacy.guarantees import (
 )
 
 PLACES = 64
-"""Moments are multiples of 2**-64."""
+"""The moment of an epsilon is a multiple of 2**-64; that of a rho is exact."""
 
 SHARE_KEPT = Fraction(1, 10)
 """The part of delta that is kept for additive deltas, where nothing else is said."""
@@ -139,7 +141,11 @@ class MomentCost:
     rho: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if min(self.moment, self.epsilon, self.delta, self.rho) < 0:
+        amounts = (self.moment, self.epsilon, self.delta, self.rho)
+        if not all(isinstance(amount, Fraction) for amount in amounts):
+            remedy = "take it from MomentFilter.price"
+            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
+        if min(amounts) < 0:
             raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
 
     def __add__(self, other: MomentCost) -> MomentCost:
@@ -151,6 +157,7 @@ class MomentCost:
         )
 
     def __mul__(self, times: int) -> MomentCost:
+        whole(times, "times", least=0)
         return MomentCost(
             moment=self.moment * times,
             epsilon=self.epsilon * times,
@@ -297,8 +304,9 @@ class MomentFilter:
     def epsilon_spent(self, spent: MomentCost) -> Fraction:
         """The least epsilon of a filter, else like this one, that allows what was spent.
 
-        For people: what was spent is within this filter iff this is not above its epsilon. It
-        promises nothing by itself, for nobody fixed it beforehand; `odometer` does.
+        For people: what was spent is within this filter iff this is not above its epsilon (where
+        it is within, rounding up stops there). It promises nothing by itself, since it was not
+        fixed beforehand; `odometer` does.
 
         >>> kept = moment_filter("5.1", "1e-6")
         >>> float(kept.epsilon_spent(100 * kept.price(epsilon="0.1")))
@@ -308,7 +316,8 @@ class MomentFilter:
             ball = arb_of(_ceiling(spent.moment)) + _log_factor(self.order)
             ball -= arb_of(self.delta - self.delta_kept).log()
             loss = max(_ceiling(ends(ball / arb_of(self.order))[1]), Fraction(0))
-        return loss if spent.rho else min(loss, spent.epsilon)
+        least = loss if spent.rho else min(loss, spent.epsilon)
+        return min(least, self.epsilon) if self.within(spent) else least
 
     def odometer(self, spent: MomentCost) -> Fraction:
         """A loss that was not exceeded at any time so far, but with probability delta.

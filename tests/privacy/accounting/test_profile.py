@@ -304,3 +304,26 @@ def test_the_loss_of_thresholds_is_within_their_guarantee():
         high = (1 * keys.loss).delta(keys.epsilon)[1]
         chances = 1 if neighbours == ADD_REMOVE else 2  # the loss counts the keys of both persons
         assert high <= chances * float(keys.delta) * (1 + 1e-12)
+
+
+def test_what_tells_all_leaves_nothing_to_account_for():
+    everything = lb.FiniteLoss([(1, 0), (0, 1)]) + lb.GaussianLoss(1, neighbours=ADD_REMOVE)
+    for profile in (everything, lb.ApproxLoss(1, 1) + lb.GaussianLoss(1)):
+        assert profile.delta(1) == (1.0, 1.0)
+        assert profile.epsilon("1/2") == (math.inf, math.inf)
+
+
+def test_tiny_chances_to_tell_all_keep_their_digits():
+    low, high = (2000 * lb.ApproxLoss("0.01", "1e-70")).delta(20)
+    assert low <= 2e-67 <= high < 2e-67 * (1 + 1e-12)
+    assert (2000 * lb.ApproxLoss("0.01", "1e-70")).epsilon("1e-60")[1] < 8
+    assert lb.ThresholdLoss(1, 160, 1).profile.epsilon("1e-65")[1] <= 1
+
+
+def test_two_laws_that_are_not_mirror_images_need_a_direction():
+    """Under change-one a step may run one way and the next the other: neither line covers that."""
+    laws = [("1/2", "1/4"), ("1/4", "1/4"), ("1/4", "1/2")]
+    lb.FiniteLoss(laws, neighbours=CHANGE_ONE)
+    skewed = [("1/2", "1/4"), ("1/2", "3/4")]
+    with pytest.raises((IncompatibleGuarantees, InvalidParameter)):
+        lb.FiniteLoss(skewed, neighbours=CHANGE_ONE)

@@ -79,9 +79,14 @@ class Composition:
         return math.prod(((1 - part.infinite()) ** n for part, n in self.told), start=arb(1))
 
     def infinite(self) -> arb:
-        """P[L = oo]."""
-        kept = math.prod(((1 - part.infinite()) ** n for part, n in self.parts), start=arb(1))
-        return 1 - kept * self.constant()
+        """P[L = oo]; by logarithms, for 1 - (1 - d)**n loses all digits of a small d."""
+        told = [(part.infinite(), n) for part, n in (*self.parts, *self.told)]
+        if any(mass == 1 for mass, _ in told):
+            return arb(1)
+        found = -sum((n * (-mass).log1p() for mass, n in told), arb(0)).expm1()
+        if found.is_finite():
+            return found
+        return 1 - math.prod(((1 - mass) ** n for mass, n in told), start=arb(1))
 
     def told_exactly(self) -> Fraction | None:
         """P[L = oo] where it is rational and not too long to write down."""

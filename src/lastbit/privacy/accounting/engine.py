@@ -53,6 +53,8 @@ _HIGHEST_PRECISION = 1 << 14
 
 def delta_bounds(composition: Composition, x: Fraction) -> Bounds:
     """delta(x) of one direction, from below and from above."""
+    if composition.infinite() == 1:
+        return arb(1), arb(1)
     low, high = _sandwich(composition)
     below = _excess_bounds(low, x)
     above = below if high is low else _excess_bounds(high, x)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import probability, rational
+from lastbit.exact import exact_text, probability, rational
 from lastbit.privacy import ADD_REMOVE, MomentFilter, Neighbours, moment_filter
 from lastbit.tables.query.expression import ColumnType, Value
 
@@ -183,6 +183,11 @@ class Budget:
         if self.kind != "filter":
             return self
         like = self.filter() if kept is None or kept.kind != "filter" else kept
+        share = like.delta_kept
+        if self.delta_kept is None and share is not None and share >= self.delta:
+            problem = "is not above the share that the account keeps for answers with a delta"
+            remedy = f"declare more than {exact_text(share)}: that share is fixed"
+            raise InvalidParameter("budget: delta", problem=problem, remedy=remedy)
         return replace(
             self,
             order=like.order if self.order is None else self.order,
@@ -197,7 +202,12 @@ def budgets_agree(kept: Budget | None, declared: Budget | None) -> bool:
     >>> budgets_agree(replace(declared, order=Fraction(5)).fixed(), declared)
     True
     """
-    return kept == declared if declared is None else kept == declared.fixed(kept)
+    if declared is None or kept is None:
+        return kept == declared
+    try:
+        return kept == declared.fixed(kept)
+    except InvalidParameter:  # a delta that the account cannot have: certainly another budget
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
