@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -42,6 +43,7 @@ except ImportError:  # a system without one
 
 BAR = 32
 DIGITS = 6
+_amount = partial(amount, digits=DIGITS)
 LEAST_ROOM = 20
 MOST_OPEN = 8
 LETTERS: Mapping[str, str] = MappingProxyType({"epsilon": "ε", "delta": "δ", "rho": "ρ"})
@@ -257,14 +259,10 @@ def budget_rows(account: Account, next_: Cost = TYPICAL) -> list[tuple[str, str]
     return [(LETTERS[name], _bar(account, name)) for name in names]
 
 
-def _short(number: Fraction, *, up: bool) -> str:
-    return amount(number, up=up, digits=DIGITS)
-
-
 def _bar(account: Account, name: str) -> str:
     spent: Fraction = getattr(account.spent, name)
     if account.budget is None:
-        return f"{_short(spent, up=True)} spent, no limit"
+        return f"{_amount(spent, up=True)} spent, no limit"
     return _drawn(spent, getattr(account.budget, name))
 
 
@@ -273,8 +271,8 @@ def _drawn(spent: Fraction, whole: Fraction) -> str:
     if spent not in (0, whole):  # empty only if nothing is spent, full only if nothing is left
         cells = min(max(round(BAR * spent / whole), 1), BAR - 1)
     drawn = "█" * cells + "░" * (BAR - cells)
-    left, of = _short(whole - spent, up=False), _short(whole, up=True)
-    return f"{drawn}  {_short(spent, up=True)} spent, {left} left of {of}"
+    left, of = _amount(whole - spent, up=False), _amount(whole, up=True)
+    return f"{drawn}  {_amount(spent, up=True)} spent, {left} left of {of}"
 
 
 def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tuple[str, str]]:
@@ -283,11 +281,11 @@ def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tupl
     rows = [("ε", _drawn(kept.epsilon_spent(spent), kept.epsilon))]
     if kept.delta_kept:
         rows.append(("δ", _drawn(spent.delta, kept.delta_kept)))
-    share = f"{_short(kept.delta_kept, up=False)} of it for answers with a δ of their own"
-    answers, order = answers_left(account, next_), _short(kept.order, up=True)
+    share = f"{_amount(kept.delta_kept, up=False)} of it for answers with a δ of their own"
+    answers, order = answers_left(account, next_), _amount(kept.order, up=True)
     return [
         *rows,
-        ("filter", f"δ {_short(kept.delta, up=True)}, {share}; order {order}"),
+        ("filter", f"δ {_amount(kept.delta, up=True)}, {share}; order {order}"),
         ("plain sum", money(spent)),
         ("next", f"{answers:,} more at {money(next_)}"),
     ]
