@@ -78,6 +78,18 @@ def test_a_percent_less_noise_breaks_the_promise(kind, fixed, epsilon, delta, re
     assert (releases * less).delta(epsilon)[0] > Fraction(delta)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.1, 1e-9), (5, 0.01)])
+def test_one_gaussian_release_by_the_textbook(epsilon, delta):
+    """Balle, Wang 2018, Theorem 8, in floats: nothing here is shared with the accountant."""
+    mu = math.sqrt(calibrated(GaussianLoss, epsilon=epsilon, delta=delta).mu_squared)
+
+    def below(x: float) -> float:
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    found = below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+    assert found == pytest.approx(delta, rel=1e-6)
+
+
 @settings(max_examples=30)
 @given(
     st.sampled_from([GaussianLoss, LaplaceLoss, DiscreteLaplaceLoss, ApproxLoss]),
