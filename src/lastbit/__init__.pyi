@@ -63,6 +63,7 @@ from lastbit.privacy import (
     SubsampledLaplaceLoss as SubsampledLaplaceLoss,
     ThresholdLoss as ThresholdLoss,
     best_composition as best_composition,
+    calibrated as calibrated,
     compositions as compositions,
     posterior_bounds as posterior_bounds,
 )
@@ -154,6 +155,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_exp",
     "best_composition",
+    "calibrated",
     "choice",
     "choice_exp",
     "compositions",

@@ -1,19 +1,23 @@
 """Figures: their points are the library's own bounds, read back from the picture."""
 
 import math
+import re
 from fractions import Fraction
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.mechanisms.gaussian import discrete_gaussian_delta
 from lastbit.mechanisms.poll import Poll
+from lastbit.privacy.accounting.losses import ApproxLoss
 from lastbit.privacy.compose import compositions
 from lastbit.privacy.convert import posterior_bounds
 from lastbit.privacy.guarantees import PureDP
 from lastbit.report.charts import LEFT, TOP
 from lastbit.report.figures import (
+    composition_curve_figure,
     composition_figure,
     gaussian_curve_figure,
     laplace_figure,
@@ -85,14 +89,60 @@ def test_the_exact_curve_lies_below_the_bounds():
 def test_the_composition_figure_shows_the_theorems():
     text = composition_figure(epsilon="0.1", delta="1e-6", releases=100)
     found = compositions([PureDP("0.1")] * 100, "1e-6")
-    names = ("basic", "advanced", "concentrated", "optimal")
+    names = ("basic", "advanced", "concentrated", "tight")
     ends = {name: strands(text, kind)[0][-1] for kind, name in enumerate(names)}
-    low, high = ends["optimal"][1], ends["basic"][1]
-    ratio = math.log(float(found["basic"].epsilon / found["optimal"].epsilon))
+    low, high = ends["tight"][1], ends["basic"][1]
+    ratio = math.log(float(found["basic"].epsilon / found["tight"].epsilon))
     pixels = (low - high) / ratio
     for name in ("advanced", "concentrated"):
-        apart = math.log(float(found[name].epsilon / found["optimal"].epsilon))
+        apart = math.log(float(found[name].epsilon / found["tight"].epsilon))
         assert low - ends[name][1] == pytest.approx(pixels * apart, abs=0.05)
+
+
+def test_the_composition_figure_shows_both_tight_bounds():
+    text = composition_figure(epsilon="0.1", delta="1e-6", releases=100)
+    above, below = strands(text, 3)
+    assert len(above) == len(below) > 20
+    assert all(low[1] >= high[1] - 0.01 for high, low in zip(above, below, strict=True))
+    assert re.search("both bounds, ≤ .e-1[4-6] apart", text)
+
+
+def test_the_composition_curve_is_the_profile():
+    text = composition_curve_figure(epsilon="0.1", releases=50)
+    above, below = strands(text, 3)
+    last = Fraction(1.1 * 5.0)  # basic composition ends at 5, and one tenth more is shown
+    for high, low in list(zip(above, below, strict=True))[:-1:20]:
+        x = last * round(high[0] / 540 * 160) / 160
+        deltas = (50 * ApproxLoss("0.1")).delta(x)
+        for (_, y), delta in zip((low, high), deltas, strict=True):
+            assert -12 * y / 400 == pytest.approx(math.log10(delta), abs=1e-3)
+
+
+def test_the_tight_curve_lies_below_the_theorems():
+    text = composition_curve_figure(epsilon="0.1", releases=50)
+    tight = dict(strands(text, 3)[0])
+    for kind in (1, 2):
+        (bound,) = strands(text, kind)
+        common = [(y, tight[x]) for x, y in bound if x in tight]
+        assert len(common) > 100
+        assert all(y < exact for y, exact in common)  # y grows downwards
+
+
+@pytest.mark.parametrize(("releases", "drawn"), [(50, 1), (1000, 0)])
+def test_basic_composition_is_one_vertical_line_or_a_note(releases, drawn):
+    text = composition_curve_figure(epsilon="0.1", releases=releases)
+    lines = strands(text, 0)
+    assert len(lines) == drawn
+    assert all(line[0][0] == line[-1][0] for line in lines)
+    assert f"δ = 0 from ε = {releases // 10} on" in text
+
+
+@given(st.integers(1, 400), st.integers(2, 60))
+@settings(max_examples=10)
+def test_any_composition_curve_is_well_formed(percent, releases):
+    text = composition_curve_figure(epsilon=Fraction(percent, 100), releases=releases)
+    ElementTree.fromstring(text)
+    assert "nan" not in text
 
 
 def test_nothing_is_drawn_at_random():

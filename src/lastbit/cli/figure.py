@@ -14,6 +14,7 @@ from lastbit.cli.options import Decorator, Exact, exact_number, group, option, r
 from lastbit.cli.output import waiting
 from lastbit.report import (
     admissible_figure,
+    composition_curve_figure,
     composition_figure,
     gaussian_curve_figure,
     laplace_figure,
@@ -116,6 +117,15 @@ def gaussian_curve(out: Path, **said: Any) -> None:
 def composition(out: Path, **said: Any) -> None:
     """What many releases cost together, theorem by theorem."""
     _draw(out, lambda: composition_figure(**said))
+
+
+@figure.command(example="composition-curve --epsilon 0.1 --out composition-curve.svg")
+@number_option("--epsilon", "0.1", "The loss of one release.", Fraction(1, 1000), 5)
+@option("--releases", "How many of them.", click.IntRange(2, 10_000), default=50)
+@out_option
+def composition_curve(out: Path, **said: Any) -> None:
+    """The delta of many releases together, against epsilon."""
+    _draw(out, lambda: composition_curve_figure(**said))
 
 
 @figure.command(example="smooth-sensitivity --out smooth.svg")

@@ -1,3 +1,4 @@
+from lastbit.privacy.accounting.calibrate import calibrated as calibrated
 from lastbit.privacy.accounting.losses import (
     ApproxLoss as ApproxLoss,
     BoundedRangeLoss as BoundedRangeLoss,
@@ -80,6 +81,7 @@ __all__ = [
     "ThresholdLoss",
     "ZCDP",
     "best_composition",
+    "calibrated",
     "compositions",
     "from_json",
     "least_noise",

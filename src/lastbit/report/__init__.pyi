@@ -36,6 +36,7 @@ from lastbit.report.charts import (
 )
 from lastbit.report.figures import (
     admissible_figure as admissible_figure,
+    composition_curve_figure as composition_curve_figure,
     composition_figure as composition_figure,
     gaussian_curve_figure as gaussian_curve_figure,
     laplace_figure as laplace_figure,
@@ -83,6 +84,7 @@ __all__ = [
     "certificate_page",
     "chart",
     "claim_of",
+    "composition_curve_figure",
     "composition_figure",
     "gaussian_curve_figure",
     "laplace_figure",

@@ -30,7 +30,7 @@ from lastbit.exact import (
 )
 from lastbit.laws import DiscretePlanarLaplace, Ideal, IdealLaplace
 from lastbit.mechanisms import Gaussian, Laplace, Poll, admissible, uncertainty_curve
-from lastbit.privacy import ZCDP, PureDP, compositions, delta_upper, posterior_bounds
+from lastbit.privacy import ZCDP, ApproxLoss, PureDP, compositions, delta_upper, posterior_bounds
 from lastbit.report.charts import (
     Axis,
     Bars,
@@ -53,6 +53,7 @@ from lastbit.sensitivity import sensitivity_at, smooth_sensitivity
 
 _MOST_BARS = 22
 _UPPER = 500
+_FAINT = 1e-12  # the least delta to see
 _MEAN = 50
 _STEPS = 16  # of the grid, in a metre
 
@@ -279,7 +280,8 @@ def composition_figure(
     loss, level = positive(epsilon, "epsilon"), positive(delta, "delta")
     counts = sorted({round(releases ** (i / 40)) for i in range(41)})
     rows = [(float(k), compositions([PureDP(loss)] * k, level)) for k in counts]
-    curves = tuple(
+    bounds = [(float(k), (k * ApproxLoss(loss)).epsilon(level)) for k in counts]
+    theorems = tuple(
         Curve(
             label=label,
             note=note,
@@ -293,17 +295,78 @@ def composition_figure(
             ("basic", "basic", "losses add up: k ε"),
             ("advanced", "advanced", "Dwork, Rothblum, Vadhan"),
             ("concentrated", "through zCDP", "ρ = k ε tanh(ε/2), best order"),
-            ("optimal", "optimal", "Kairouz, Oh, Viswanath"),
         )
     )
+    curves = (*theorems, _tight(bounds))
     heights = [y for curve in curves for _, y in curve.strands[0] if y > 0]
     return _drawn(
         "What many releases cost together",
         f"k releases, each with ε = {_label(loss)}, and what each theorem says of "
         f"all of them at δ = {_label(level)}.",
-        "Optimal is exact: no smaller ε is true of k releases by randomised response.",
+        "Tight is exact, drawn as a lower and an upper bound: no smaller ε is true of k releases "
+        "by randomised response.",
         across=_logarithmic((1, float(releases)), "k, the number of releases"),
         up=_logarithmic((min(heights) * 0.8, max(heights) * 1.25), "ε of all releases together"),
+        curves=curves,
+        width=540,
+    )
+
+
+def _tight(bounds: Sequence[tuple[float, tuple[float, float]]]) -> Curve:
+    """Both bounds of a profile, the upper one first, and how far apart they are at most."""
+    apart = max(
+        (1 - Fraction(low) / Fraction(high) for _, (low, high) in bounds if high), default=0
+    )
+    note = f"both bounds, ≤ {rounded_up(apart, 1)} apart" if apart else "both bounds, equal"
+    above = tuple((x, high) for x, (_, high) in bounds)
+    below = tuple((x, low) for x, (low, _) in bounds)
+    return Curve(label="tight", note=note, strands=(above, below))
+
+
+def composition_curve_figure(*, epsilon: Number = "0.1", releases: int = 50) -> Markup:
+    """The delta of k releases of the same epsilon against the epsilon of all of them.
+
+    Source   as `compositions`; Dwork, Rothblum, Vadhan 2010 solved for delta:
+             exp(-(x - k e (exp(e) - 1))**2/(2 k e**2))
+    """
+    loss, count = positive(epsilon, "epsilon"), whole(releases, "releases", least=2)
+    each, total = float(loss), loss * count
+    drift, spread = count * each * math.expm1(each), math.sqrt(2 * count) * each
+    rough = min(drift + spread * math.sqrt(-math.log(_FAINT)), 1.1 * float(total))
+    places = [Fraction(rough) * i / 160 for i in range(161)]
+    profile, concentrated = count * ApproxLoss(loss), count * PureDP(loss).to(ZCDP).rho
+    tail = (float(x) for x in places if x >= drift)
+    curves = (
+        Curve(
+            label="basic",
+            note=f"δ = 0 from ε = {_label(total)} on",
+            strands=(((float(total), 1.0), (float(total), _FAINT)),) if total <= rough else (),
+            anchored=False,
+        ),
+        Curve(
+            label="advanced",
+            note="Dwork, Rothblum, Vadhan",
+            strands=(tuple((x, math.exp(-(((x - drift) / spread) ** 2))) for x in tail),),
+            anchored=False,
+        ),
+        Curve(
+            label="through zCDP",
+            note="ρ = k ε tanh(ε/2), best order",
+            strands=(tuple((float(x), float(delta_upper(ZCDP(concentrated), x))) for x in places),),
+            anchored=False,
+        ),
+        _tight([(float(x), profile.delta(x)) for x in places]),
+    )
+    return _drawn(
+        "How private many releases are together",
+        f"{count:,} releases, each with ε = {_label(loss)}: which δ each theorem proves for an ε "
+        "of all of them.",
+        "Tight is exact, drawn as a lower and an upper bound: no smaller δ is true of releases by "
+        "randomised response.",
+        across=Axis(
+            ends=(0, rough), ticks=round_ticks(0, rough, most=9), label="ε of all releases"
+        ),
+        up=_logarithmic((_FAINT, 1.0), "δ", every=2),
         curves=curves,
         width=540,
     )

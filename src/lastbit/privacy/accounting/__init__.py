@@ -4,6 +4,7 @@
 |---|---|
 | `losses.py` | what one release loses: a proved dominating pair for each kind of noise |
 | `profile.py` | `Profile`, a composition: its delta(epsilon) and epsilon(delta), from both sides |
+| `calibrate.py` | the least noise for an epsilon and a delta after several releases |
 | `component.py`, `subsampling.py` | the moments of each pair |
 | `composition.py` | products of moments, and floats that choose where to compute |
 | `engine.py` | which engine answers |
