@@ -47,7 +47,7 @@ the one that is checked: nothing here says that it is true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -63,7 +63,8 @@ _FARTHEST = Fraction(2000)  # exp(-2000) is below every delta; beyond it fractio
 _EXTREME = 10**12
 _MOST_RELEASES = 10**15
 _MOST_OUTCOMES = 10**4
-_FINEST = 10**60
+_FINEST = 10**120
+_LONGEST = 10**5  # bits of a sum
 _SAMPLED: Mapping[str, frozenset[str]] = MappingProxyType({
     "SubsampledGaussianLoss": frozenset({"rate", "mu_squared"}),
     "SubsampledLaplaceLoss": frozenset({"rate", "epsilon"}),
@@ -122,11 +123,11 @@ def _check_total(
     kept = Fraction(1)
     for part in parts:
         kept = _floor(kept * (1 - part.told))
-    told = min(sum((part.told for part in parts), Fraction(0)), 1 - kept)
+    told = min(_sum(part.told for part in parts), 1 - kept)
     if order is None:
         most = [part.greatest for part in parts if part.greatest is not None]
         require(len(most) == len(parts), "a loss has no greatest value, and losses do not add up")
-        require(sum(most) <= epsilon, "the losses add up to more than epsilon")
+        require(_sum(most) <= epsilon, "the losses add up to more than epsilon")
         require(told <= delta, "the losses tell all with more than delta")
         return
     exponent = _log_kappa(order) - order * epsilon
@@ -262,27 +263,28 @@ def _bounded_range(order: Fraction | None, epsilon: Any) -> _Bound:
 
 def _finite(order: Fraction | None, outcomes: Any) -> _Bound:
     listed = isinstance(outcomes, list) and 0 < len(outcomes) <= _MOST_OUTCOMES
-    require(listed and all(len(pair) == 2 for pair in outcomes), "the outcomes are malformed")
+    paired = listed and all(isinstance(pair, list) and len(pair) == 2 for pair in outcomes)
+    require(paired, "the outcomes are malformed")
     pairs = [(_chance(p), _chance(q)) for p, q in outcomes]
-    sums = {sum(p for p, _ in pairs), sum(q for _, q in pairs)}
+    sums = {_sum(p for p, _ in pairs), _sum(q for _, q in pairs)}
     require(sums == {1}, "the outcomes do not add up to 1")
-    told = max(sum(p for p, q in pairs if not q), sum(q for p, q in pairs if not p))
+    told = max(_sum(p for p, q in pairs if not q), _sum(q for p, q in pairs if not p))
     ways = [[(p, p / q) for p, q in pairs if p and q], [(q, q / p) for p, q in pairs if p and q]]
     greatest = max(
         (ln_bounds(ratio)[1] for way in ways for _, ratio in way if ratio > 1), default=Fraction(0)
     )
     if order is None or not ways[0]:
-        return _Bound(moment=Fraction(0), greatest=greatest, told=Fraction(told))
+        return _Bound(moment=Fraction(0), greatest=greatest, told=told)
     sizes = []
     for way in ways:
         most = max(ratio for _, ratio in way)
         share = Fraction(0)
         for mass, ratio in way:
             less = order * ln_bounds(most / ratio)[0] if ratio < most else Fraction(0)
-            share += mass * _falls(max(less, Fraction(0)))[1]
+            share += _ceiling(mass * _falls(max(less, Fraction(0)))[1])
         raised = order * ln_bounds(most)[1] if most != 1 else Fraction(0)
         sizes.append(_log(raised, share))
-    return _Bound(moment=max(sizes), greatest=greatest, told=Fraction(told))
+    return _Bound(moment=max(sizes), greatest=greatest, told=told)
 
 
 def _keys(order: Fraction | None, scale: Any, threshold: Any, keys: Any) -> _Bound:
@@ -340,8 +342,17 @@ def _some(chance: Fraction, times: int) -> Fraction:
     return min(times * chance, far)
 
 
+def _sum(numbers: Iterable[Fraction]) -> Fraction:
+    """The exact sum; rejected where adding them up would take long."""
+    total = Fraction(0)
+    for value in numbers:
+        total += value
+        require(total.denominator.bit_length() <= _LONGEST, "a sum is too long to write down")
+    return total
+
+
 def _ceiling(x: Fraction) -> Fraction:
-    """Not below x and of 60 places: sums of many stay short."""
+    """Not below x and of 120 places: sums of many stay short."""
     return Fraction(-(-x.numerator * _FINEST // x.denominator), _FINEST)
 
 

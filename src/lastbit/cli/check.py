@@ -49,7 +49,7 @@ def check(
 
     Every number is worked out anew, with nothing but Python's integers, fractions and decimals. The
     exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read, and 3 if
-    all is well but the code that one names was not run, or a number in it is taken on trust.
+    all is well but the code that one names was not run, or a premise of one is taken on trust.
 
     A certificate about code names a function. Checking imports it, sees to it that it is the
     code that was certified, unchanged and on the same machine, and calls it: check only what names

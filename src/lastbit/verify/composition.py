@@ -66,7 +66,7 @@ def composition_certificate(releases: Profile | Iterable[Part], *, delta: Number
     >>> from lastbit.privacy import ApproxLoss
     >>> claim = composition_certificate(100 * ApproxLoss("0.1"), delta="1e-6")["claim"]
     >>> float(Fraction(claim["epsilon"])), float(Fraction(claim["tight_epsilon_on_trust"]))
-    (5.05..., 4.77...)
+    (5.07..., 4.77...)
     """
     level = probability(delta, "delta", one=False, remedy="pass, say, 1e-9")
     parts = releases.parts if isinstance(releases, Profile) else tuple(releases)
