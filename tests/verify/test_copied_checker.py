@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import lastbit.checker
+from lastbit.privacy import SubsampledGaussianLoss
+from lastbit.verify import composition_certificate
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_loss
 from lastbit.verify.running.uniforms import Grid
@@ -19,6 +21,7 @@ from tests.verify.test_two_sides import (
     release_of,
     saved_answer,
     snapping_bound,
+    together,
 )
 
 TOY = """
@@ -63,6 +66,7 @@ def test_every_kind_is_checked_and_a_changed_digit_is_refused(copied, monkeypatc
         "declared": declared_noise(),
         "release": release_of(),
         "answer": saved_answer(copied),
+        "composition": together(),
     }
     for name, sealed in found.items():
         (copied / f"{name}.json").write_text(json.dumps(sealed), "utf-8")
@@ -86,3 +90,11 @@ def test_other_files_are_not_accepted(copied, text):
     assert told.returncode in (1, 2) and "accepted" not in told.stdout
     assert run(copied, "checker", "none.json").returncode == 2
     assert run(copied, "checker").returncode == 2
+
+
+def test_what_is_on_trust_is_not_accepted(copied):
+    sampled = composition_certificate(10 * SubsampledGaussianLoss("1/50", 1), delta="1e-6")
+    (copied / "sampled.json").write_text(json.dumps(sampled), "utf-8")
+    told = run(copied, "checker", "sampled.json")
+    assert told.stdout == "sampled.json: checked, apart from what it takes on trust\n"
+    assert told.returncode == 3

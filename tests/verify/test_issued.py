@@ -107,6 +107,10 @@ WAYS: dict[str, tuple[str, Callable[[], Any]]] = {
         "release",
         lambda: certificate_of(plan_of(), columns=[], rows=[]),
     ),
+    "verify/composition.py:composition_certificate": (
+        "composition",
+        lambda: verify.composition_certificate(100 * lastbit.ApproxLoss("0.1"), delta="1e-6"),
+    ),
     "cli/verify.py:_sealed": ("rounding", shipped_rounding),
 }
 # public functions that return a bound which has a certificate

@@ -22,6 +22,7 @@ import pytest
 
 from lastbit.checker import (
     answer,
+    composition,
     error_bound as errors,
     law,
     numbers as floats,
@@ -33,9 +34,11 @@ from lastbit.checker import (
 )
 from lastbit.checker.numbers import digest
 from lastbit.errors import NotCertified
+from lastbit.privacy import ADD_REMOVE, ApproxLoss, LaplaceLoss, ThresholdLoss
 from lastbit.tables.card.schema import Source
 from lastbit.tables.plan.plan import planned
 from lastbit.verify import (
+    composition as composed,
     declared,
     direction as following,
     noise_shape,
@@ -131,6 +134,16 @@ def release_of(**price: Any) -> Certificate:
     return releasing.certificate_of(plan, columns=[], rows=[])
 
 
+def together(**changes: Any) -> Certificate:
+    releases = 20 * LaplaceLoss("1/5") + 30 * ApproxLoss("1/10", "1/100000000")
+    return composed.composition_certificate(releases, **dict(delta="1e-6") | changes)
+
+
+def keys_found() -> Certificate:
+    found = ThresholdLoss(5, 100, 2, neighbours=ADD_REMOVE).profile
+    return composed.composition_certificate(found, delta="1e-6")
+
+
 def published(record: Certificate) -> Certificate:
     """A saved answer on its way out; faults of answers are put in its place."""
     return record
@@ -158,6 +171,22 @@ def nothing(true: Callable[..., Any]) -> Callable[..., Any]:
 
 def yes(true: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *_, **__: True
+
+
+def one_less(true: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: true(*given) - 1
+
+
+def half_bound(true: Callable[..., Any]) -> Callable[..., Any]:
+    """A release of which half the moments and the losses are counted."""
+
+    def found(*given: Any) -> Any:
+        bound = true(*given)
+        less = {"moment": bound.moment, "greatest": bound.greatest}
+        halves = {name: None if value is None else value / 2 for name, value in less.items()}
+        return dataclasses.replace(bound, **halves)
+
+    return found
 
 
 def zero(true: Callable[..., Any]) -> Callable[..., Any]:
@@ -703,6 +732,41 @@ FAULTS = (
         wrong(answer, "digest", any_digest),
         saved_answer,
     ),
+    Fault(
+        "composition",
+        "too small a kappa",
+        wrong(composed, "_log_kappa", one_less),
+        wrong(composition, "_log_kappa", one_less),
+        together,
+    ),
+    Fault(
+        "composition",
+        "half the moments",
+        wrong(composed, "_log_moment", HALF),
+        wrong(composition, "_checked", half_bound),
+        together,
+    ),
+    Fault(
+        "composition",
+        "nothing told",
+        wrong(composed, "_told", zero),
+        wrong(composition, "_some", zero),
+        partial(together, delta="1/1000000"),
+    ),
+    Fault(
+        "composition",
+        "keys that are never shown",
+        wrong(composed, "_told", zero),
+        wrong(composition, "_some", zero),
+        keys_found,
+    ),
+    Fault(
+        "composition",
+        "half of the greatest losses",
+        wrong(composed, "_greatest", HALF),
+        wrong(composition, "_checked", half_bound),
+        partial(together, delta="3/10000000"),
+    ),
     Fault("answer", "half the cost", saying(halve_cost), wrong(answer, "same", yes), saved_answer),
 )
 """Every kind of certificate there is; the whole-code line needs no row of its own kind."""
@@ -802,4 +866,5 @@ def test_the_table_has_every_kind_of_certificate():
         "rounding",
         "release",
         "answer",
+        "composition",
     }

@@ -13,12 +13,21 @@ Numbers are fractions; bounds are rounded the safe way.
 | rounding | the loss of float noise that is truncated and rounded | `rounding.py`, `shape.py` |
 | | and the code that it names is here and takes its steps | `code.py`, `steps.py` |
 | release | what an answer from a table costs | `release.py`, `query.py`, `answer.py` |
+| composition | what several releases promise together | `composition.py` |
 
 Other rooms may import the names below and nothing else: entry points, and the sentences that a
 certificate must carry (`beliefs`). tests/architecture enforces it.
 """
 
-from .dispatch import beliefs, certificate_in, check, check_apart_from_code, names_code, problem_of
+from .dispatch import (
+    beliefs,
+    certificate_in,
+    check,
+    check_apart_from_code,
+    names_code,
+    problem_of,
+    taken_on_trust,
+)
 from .numbers import Rejected
 
 __all__ = [
@@ -29,4 +38,5 @@ __all__ = [
     "check_apart_from_code",
     "names_code",
     "problem_of",
+    "taken_on_trust",
 ]

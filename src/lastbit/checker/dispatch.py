@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from .answer import check_answer
+from .composition import check_composition, taken_on_trust as _trusts
 from .error_bound import check_error_bound
 from .law import check_law, check_refutation
 from .numbers import Json, Rejected, digest, require
@@ -24,8 +25,9 @@ from .rounding import check_rounding, check_rounding_steps
 from .snapping import check_snapping
 
 _CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType({
-    "error-bound": check_error_bound, "law": check_law, "refutation": check_refutation,
-    "release": check_release, "rounding": check_rounding, "snapping": check_snapping,
+    "composition": check_composition, "error-bound": check_error_bound, "law": check_law,
+    "refutation": check_refutation, "release": check_release, "rounding": check_rounding,
+    "snapping": check_snapping,
 })  # fmt: skip
 KINDS = tuple(_CHECKED)
 
@@ -112,6 +114,22 @@ _RELEASE = (
     "depends on the data, running time included, was seen.",
     _BITS,
 )
+_COMPOSITION = (
+    "Each release is about the same people and no worse than the loss written for it: for every "
+    "two neighbours and whatever was answered before, its pair of laws dominates the release; for "
+    "ZCDP, the divergence of every order a > 1 is at most a rho.",
+    "The losses and how often each occurs were fixed beforehand, and there were no other releases; "
+    "a mechanism may have been chosen from earlier answers, its loss may not.",
+    _BITS,
+)
+_MOMENT_ON_TRUST = (
+    "The moments of the losses under on_trust are at most what is written there: the producer "
+    "computed them, and no other program has."
+)
+_TIGHT_ON_TRUST = (
+    "The epsilon under tight_epsilon_on_trust was computed by the producer alone. It is not proved "
+    "here; what is proved is the larger one."
+)
 
 
 _BELIEFS: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -135,6 +153,10 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             require("code" in claim, "it does not say which code it is about; verify it again")
             about = _CODE if claim.get("code") else _STEPS
             return (*_ROUNDING, about, *((_DECLARED,) if "rate" in claim else ()))
+        case "composition":
+            moments = (_MOMENT_ON_TRUST,) if _trusts(claim) else ()
+            tight = claim.get("tight_epsilon_on_trust", "") is not None
+            return (*_COMPOSITION, *moments, *((_TIGHT_ON_TRUST,) if tight else ()))
         case str() if kind in _BELIEFS:
             return _BELIEFS[kind]
     raise Rejected("its kind is unknown")
@@ -169,6 +191,16 @@ def names_code(certificate: Json) -> bool:
     if kind == "rounding" and isinstance(claim, Mapping):
         return claim.get("code") != []
     return kind in ("law", "refutation")
+
+
+def taken_on_trust(certificate: Json) -> bool:
+    """Whether a premise of the claim is a number that nothing here re-derives.
+
+    Such a certificate may be checked; that is no acceptance of the whole.
+    """
+    inner = certificate_in(certificate)
+    claim = inner.get("claim")
+    return inner.get("kind") == "composition" and isinstance(claim, Mapping) and _trusts(claim)
 
 
 def _check_whole(found: Json, checked: Mapping[str, Callable[[Json, Json], None]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,21 @@ from lastbit.checker import (
     check_apart_from_code,
     names_code,
     problem_of,
+    taken_on_trust,
 )
 from lastbit.cli.loading import current_folder
 from lastbit.cli.options import PATH, command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Heading, Part, printable, show, show_json, waiting
 from lastbit.errors import InvalidParameter
+from lastbit.exact import rounded_up
 from lastbit.files import exists
 from lastbit.report import claim_of, only_probed, quoted
 from lastbit.verify import read
 
 MOST_WORDS = 2000
 PROBED = "if monotone, only probed"
+APART_FROM_CODE = "apart from the code"
+APART_FROM_TRUST = "apart from what is on trust"
 
 
 @command("check out.json")
@@ -44,7 +49,7 @@ def check(
 
     Every number is worked out anew, with nothing but Python's integers, fractions and decimals. The
     exit status is 0 if all are accepted, 1 if one is rejected, 2 if one cannot be read, and 3 if
-    all is well but the code that one names was not run.
+    all is well but the code that one names was not run, or a premise of one is taken on trust.
 
     A certificate about code names a function. Checking imports it, sees to it that it is the
     code that was certified, unchanged and on the same machine, and calls it: check only what names
@@ -53,27 +58,27 @@ def check(
     found = [(path, _read(path)) for path in certificates]
     with waiting("checking"), current_folder():
         problems = [_problem(certificate, still=still) for _, certificate in found]
-    apart = [still and names_code(certificate) for _, certificate in found]
+    apart = [_left_open(certificate, still=still) for _, certificate in found]
     checked = list(zip(found, problems, apart, strict=True))
     if as_json:
         found_out: list[dict[str, Any]] = []
-        for (path, certificate), problem, unrun in checked:
+        for (path, certificate), problem, left_open in checked:
             if problem is not None:
                 found_out.append({"file": str(path), "accepted": False, "problem": problem})
                 continue
             inner = certificate_in(certificate)
             parts = {name: inner[name] for name in ("kind", "claim", "assumptions", "digest")}
             said = [{"name": n, "text": text} for n, text in _unchecked(certificate, inner)]
-            result = {"file": str(path), "accepted": not unrun, **parts, "not_checked": said}
-            found_out.append(result | ({"checked": "apart from the code"} if unrun else {}))
+            result = {"file": str(path), "accepted": not left_open, **parts, "not_checked": said}
+            found_out.append(result | ({"checked": left_open} if left_open else {}))
         show_json({"certificates": found_out})
     else:
-        for (path, certificate), problem, unrun in checked:
+        for (path, certificate), problem, left_open in checked:
             if problem is not None:
                 why = f"It proves nothing: {printable(problem)}."
                 show(Heading(f"REJECTED: {path}"), why)
             else:
-                show(*_page(path, certificate, unrun))
+                show(*_page(path, certificate, left_open))
     rejected = any(problem is not None for problem in problems)
     context.exit(1 if rejected else 3 if any(apart) else 0)
 
@@ -100,16 +105,29 @@ def _problem(certificate: Mapping[str, Any], *, still: bool) -> str | None:
         return f"it is malformed, or the code that it names fails ({type(error).__name__})"
 
 
-def _page(path: Path, certificate: Mapping[str, Any], apart: bool) -> list[Part]:
+def _left_open(certificate: Mapping[str, Any], *, still: bool) -> str:
+    """What keeps a proof that is right from being accepted; empty if nothing does."""
+    if still and names_code(certificate):
+        return APART_FROM_CODE
+    return APART_FROM_TRUST if taken_on_trust(certificate) else ""
+
+
+def _page(path: Path, certificate: Mapping[str, Any], left_open: str) -> list[Part]:
     inner = certificate_in(certificate)
     claim = claim_of(inner)
     needed = beliefs(inner["kind"], inner["claim"])
     verdict, words = "ACCEPTED", f"Proved: {claim.title}, {claim.verdict}."
-    if apart:
-        verdict = "CHECKED APART FROM THE CODE"
+    if left_open:
+        verdict = f"CHECKED {left_open.upper()}"
+    if left_open == APART_FROM_CODE:
         words = (
             f"The proof is right: {claim.title}, {claim.verdict}, if the code named does what is "
             "written here. It was not run: check again without --without-code."
+        )
+    elif left_open == APART_FROM_TRUST:
+        words = (
+            f"The proof is right: {claim.title}, {claim.verdict}, if the moments that it takes on "
+            "trust are. No program but the one that wrote it has computed those."
         )
     parts: list[Part] = [
         Heading(str(path), verdict + (f" {PROBED}" if only_probed(inner) else "")),
@@ -130,7 +148,9 @@ def _page(path: Path, certificate: Mapping[str, Any], apart: bool) -> list[Part]
 def _unchecked(
     certificate: Mapping[str, Any], inner: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Names, and what a saved answer has besides: its SQL text, its version, its ledger."""
+    """Names, numbers on trust, and what a saved answer has besides: its SQL text, its ledger."""
+    if inner["kind"] == "composition":
+        yield from _on_trust(inner["claim"])
     if inner["kind"] != "release":
         return
     query, claim = inner["body"]["query"], inner["claim"]
@@ -146,3 +166,11 @@ def _unchecked(
     yield "made by lastbit", certificate["lastbit"]
     if certificate["entry"] is not None:
         yield "ledger entry", f"{certificate['entry']['sequence']}"
+
+
+def _on_trust(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "unit", claim["neighbours"]["unit"]
+    for loss in claim["on_trust"]:
+        yield "moment on trust", f"{loss['loss']}: ln M({loss['order']}) <= {loss['log_moment']}"
+    if claim["tight_epsilon_on_trust"] is not None:
+        yield "tight epsilon on trust", rounded_up(Fraction(claim["tight_epsilon_on_trust"]))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import click
 
+from lastbit.cli.files import check_folder, save
 from lastbit.cli.options import (
+    FILE,
     command,
     flag,
     option,
@@ -22,7 +25,17 @@ from lastbit.cli.options import (
 from lastbit.cli.output import Columns, Facts, Heading, show, show_json, waiting
 from lastbit.errors import IncompatibleGuarantees
 from lastbit.exact import exact_text, rounded_down, rounded_up
-from lastbit.privacy import ApproxDP, Guarantee, RenyiDP, compositions, tight_profile
+from lastbit.privacy import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    PrivacyLoss,
+    RenyiDP,
+    black_box,
+    compositions,
+    tight_profile,
+)
+from lastbit.verify import composition_certificate, text_of
 
 Counted: TypeAlias = list[tuple[Guarantee, int]]
 MOST = 100_000
@@ -43,18 +56,28 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
 @command('compose "pure 0.1 x 100" "zcdp 0.01 x 3" --delta 1e-6')
 @click.argument("guarantees", nargs=-1, required=True)
 @option("--delta", "The delta of all together.")
+@option("--certificate", "Where a certificate goes; lastbit check reads it. Needs --delta.", FILE)
 @flag("--json", "Print JSON, with exact numbers.", dest="as_json")
-def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) -> None:
+def compose(
+    guarantees: tuple[str, ...], delta: Fraction | None, certificate: Path | None, as_json: bool
+) -> None:
     """Compose guarantees about the same people.
 
     Each of GUARANTEES is a kind and its numbers, in quotes, and perhaps how many times: "pure 0.1 x
     100", "approx 1 1e-6", "zcdp 0.01 x 3", "renyi 10 0.5". Without --delta, guarantees of one kind
     are added up exactly; with it, every theorem that applies is tried and the best is marked.
+
+    A certificate holds the epsilon that the independent checker can redo, by moments at one order;
+    it is a little above the tight one, which stands beside it on trust.
     """
     counted = [repeated_guarantee(text) for text in guarantees]
     if sum(times for _, times in counted) > MOST:
         remedy = 'add some up first: "zcdp 10" is "zcdp 0.1 x 100"'
         raise refusal("the guarantees", f"are more than {MOST:,} together", remedy)
+    if certificate is not None:
+        if delta is None:
+            raise refusal("--delta", "is missing, and a certificate needs it", "pass, say, 1e-9")
+        check_folder(certificate, "--certificate")
     if delta is None:
         total = _sum(counted)
         if as_json:
@@ -79,7 +102,29 @@ def compose(guarantees: tuple[str, ...], delta: Fraction | None, as_json: bool) 
             found = {"Renyi": _sum(counted).to(ApproxDP, delta=delta)}
         else:
             found = compositions([g for g, times in counted for _ in range(times)], delta)
+        proof = None if certificate is None else _certificate(counted, delta)
+    if certificate is not None and proof is not None:
+        save(certificate, text_of(proof), "--certificate")
     _show_table(counted, delta, found, as_json=as_json)
+    if certificate is not None and proof is not None and not as_json:
+        checked = rounded_up(Fraction(proof["claim"]["epsilon"]))
+        show(
+            f"The certificate, for lastbit check: {certificate}. It proves ε = {checked} at this "
+            "δ, by moments; anything smaller stands in it on trust."
+        )
+
+
+def _certificate(counted: Counted, delta: Fraction) -> dict[str, Any]:
+    parts: list[tuple[PrivacyLoss | ZCDP, int]] = []
+    for guarantee, times in counted:
+        if isinstance(guarantee, RenyiDP):
+            raise refusal(
+                "--certificate",
+                "is not written for renyi guarantees",
+                "leave it out, or state them as zcdp",
+            )
+        parts.append((guarantee if isinstance(guarantee, ZCDP) else black_box(guarantee), times))
+    return composition_certificate(parts, delta=delta)
 
 
 def _sum(counted: Counted) -> Guarantee:

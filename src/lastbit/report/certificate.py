@@ -66,6 +66,7 @@ def claim_of(certificate: Json) -> Claim:
         "snapping": _snapping,
         "rounding": _rounding,
         "release": _release,
+        "composition": _composition,
     }
     try:
         return kinds[certificate["kind"]](certificate["claim"], certificate["body"])
@@ -246,6 +247,64 @@ def _release(claim: Json, body: Json) -> Claim:
         ("SHA-256 of the rows", str(claim["rows"])),
     )
     return Claim(f"An answer from {quoted(claim['table'])}", price, sentences, facts)
+
+
+def _composition(claim: Json, body: Json) -> Claim:
+    epsilon, delta = number(claim["epsilon"]), number(claim["delta"])
+    losses = [*claim["losses"], *claim["on_trust"]]
+    count = sum(loss["times"] for loss in losses)
+    releases = f"{count:,} {'release' if count == 1 else 'releases'}"
+    price = f"ε ≤ {up(epsilon)}, δ ≤ {up(delta)}"
+    relation = {
+        "add-remove": "one {} more or less",
+        "change-one": "one {} changed",
+    }.get(claim["neighbours"]["relation"], "as declared for each release, by {}")
+    about = relation.format(quoted(claim["neighbours"]["unit"]))
+    if body["form"] == "sum":
+        form = "the losses add up"
+    else:
+        form = f"product of moments, order {exact(body['order'])}"
+    tight = claim["tight_epsilon_on_trust"]
+    sentences = [
+        f"Whatever the data were: between two neighbours ({about}), the probabilities of all "
+        f"answers of the {releases} together differ by no more than {price} allows.",
+    ]
+    if claim["on_trust"]:
+        sentences.append(
+            "Losses on trust are not checked: the total holds if their moments, which the file "
+            "states, are right."
+        )
+    if tight is not None:
+        sentences.append(
+            f"The file also says that ε ≤ {up(number(tight))} is true at this δ; that needs more "
+            "than this proof, and is taken on trust."
+        )
+    facts = (
+        *(("loss", _loss(loss)) for loss in claim["losses"]),
+        *(("loss, on trust", _loss(loss)) for loss in claim["on_trust"]),
+        ("neighbours", about),
+        ("proof", form),
+        ("epsilon, checked", up(epsilon)),
+        *((("epsilon, on trust", up(number(tight))),) if tight is not None else ()),
+        ("delta", up(delta)),
+    )
+    return Claim(f"{releases} together", price, tuple(sentences), facts)
+
+
+def _loss(written: Json) -> str:
+    """A loss and how often it occurs."""
+    parts = []
+    for name, value in written.items():
+        if name == "outcomes":
+            parts.append(f"{len(value)} outcomes")
+        elif name == "log_moment":
+            parts.append(f"ln of the moment ≤ {up(number(value))}")
+        elif name not in ("loss", "times"):
+            parts.append(
+                f"{name.replace('_', ' ')} {value if type(value) is int else exact(value)}"
+            )
+    kind = str(written["loss"]).removesuffix("Loss")
+    return f"{kind}, {', '.join(parts)}; {written['times']:,} ×"
 
 
 # ---------------------------------------------------------------- running code

@@ -7,6 +7,7 @@ from lastbit.verify.certificate import (
     save as save,
     text_of as text_of,
 )
+from lastbit.verify.composition import composition_certificate as composition_certificate
 from lastbit.verify.declared import (
     DeclaredAnalysis as DeclaredAnalysis,
     declared_certificate as declared_certificate,
@@ -91,6 +92,7 @@ __all__ = [
     "certified_code",
     "check",
     "clamp",
+    "composition_certificate",
     "declared_certificate",
     "error_certificate",
     "exact_law",
