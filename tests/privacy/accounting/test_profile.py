@@ -9,7 +9,12 @@ from hypothesis import given, settings, strategies as st
 
 import lastbit as lb
 from lastbit import mechanisms
-from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
+from lastbit.errors import (
+    IncompatibleGuarantees,
+    InvalidParameter,
+    PrecisionExhausted,
+    WrongType,
+)
 from lastbit.privacy import (
     ADD_REMOVE,
     AS_DECLARED,
@@ -327,3 +332,8 @@ def test_two_laws_that_are_not_mirror_images_need_a_direction():
     skewed = [("1/2", "1/4"), ("1/2", "3/4")]
     with pytest.raises((IncompatibleGuarantees, InvalidParameter)):
         lb.FiniteLoss(skewed, neighbours=CHANGE_ONE)
+
+
+def test_releases_beyond_the_accountant_are_refused_in_words():
+    with pytest.raises(PrecisionExhausted, match="too many"):
+        (10**6 * lb.SubsampledGaussianLoss("0.01", "1e-6")).delta("0.1")

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from lastbit.errors import InvalidParameter, WrongType
+from lastbit.errors import InvalidParameter, PrecisionExhausted, WrongType
 from lastbit.exact import (
     Number,
     arb_of,
@@ -100,7 +100,7 @@ def calibrated(
     def reached(noise: Fraction) -> float:
         try:
             bound: float = (count * made(noise)).delta(loss)[1]
-        except OverflowError:  # many releases about rare samples, each with next to no loss
+        except PrecisionExhausted:  # many releases about rare samples, each with next to no loss
             raise InvalidParameter(
                 "releases",
                 problem="are too many for the accountant at this epsilon and delta",

@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 from flint import acb, arb
 
+from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
 from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
@@ -47,6 +48,7 @@ FINE = 1 << 12
 _PRECISION = 192
 FEW_SAMPLES = 8
 _GREATEST_SAMPLED_ORDER = 1e5
+_OVERFLOW = 700.0
 _WIDE = Fraction(1, 10**12)
 _HIGHEST_PRECISION = 1 << 14
 
@@ -154,6 +156,11 @@ def _line(composition: Composition, order: float, x: float, size: float) -> Exce
             return contour(composition, order, x, size).bounds
         except TooManyTerms:
             pass
+    if size > _OVERFLOW:  # a chance of exp(700): the floats that look for an order have failed
+        raise PrecisionExhausted(
+            "these releases are too many, each with next to no loss, for the accountant; "
+            "pass fewer, or ask at a larger epsilon"
+        )
     # what hardly decays: connected dots for samples alone, else smoothing
     found = connected(composition, min(order, 60.0), math.exp(max(size, -700.0)))
     return smoothed(composition, order, x, size).bounds if found is None else found.bounds
