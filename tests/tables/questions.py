@@ -213,12 +213,10 @@ def queries(draw: st.DrawFn) -> Query:
     if draw(st.booleans()) and shown:
         having = Call(">", (ColumnName(draw(st.sampled_from(shown))), Constant(draw(WHOLE))))
     names = [key.name for key in keys] + shown
-    sorts = (
-        st.builds(OrderBy, name=st.sampled_from(names), descending=st.booleans())
-        if names
-        else st.nothing()
-    )
-    order = draw(st.lists(sorts, max_size=2, unique_by=lambda one: one.name))
+    order: list[OrderBy] = []
+    if names:
+        sorts = st.builds(OrderBy, name=st.sampled_from(names), descending=st.booleans())
+        order = draw(st.lists(sorts, max_size=2, unique_by=lambda one: one.name))
     on = ((ColumnName("region"), ColumnName("region", "regions")),)
     return Query(
         table="visits",
