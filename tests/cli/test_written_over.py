@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    work = tmp_path / "work"
+    work = tmp_path / "folder"
     shutil.copytree(made, work, copy_function=shutil.copy2)
     monkeypatch.chdir(work)
     yield work
@@ -54,7 +54,7 @@ def ways(target: str) -> list[str]:
     os.link(target, f"hard{suffix}")
     os.symlink(os.getcwd(), "around")
     return [f"link{suffix}", f"second{suffix}", f"hard{suffix}", f"around/link{suffix}",
-            f"../work/./link{suffix}", os.path.abspath(f"link{suffix}")]  # fmt: skip
+            f"../folder/./link{suffix}", os.path.abspath(f"link{suffix}")]  # fmt: skip
 
 
 @pytest.mark.parametrize("option", ["--out", "--report"])

@@ -5,6 +5,7 @@ import random
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -213,7 +214,9 @@ def test_additive_deltas_have_their_share_and_no_more():
     price = filter_.price(epsilon="0.01", delta="1e-8")
     assert filter_.answers_left(NOTHING_SPENT, price) == 10
     assert not filter_.within(11 * price)  # though the basic sums are (0.11, 1.1e-7)
-    assert moment_filter(3, "1e-6", delta_kept=0).answers_left(NOTHING_SPENT, price) == 0
+    nothing = moment_filter(3, "1e-6", delta_kept=0)
+    same = nothing.price(epsilon="0.01", delta="1e-8")
+    assert nothing.answers_left(NOTHING_SPENT, same) == 0
 
 
 prices = st.builds(
@@ -599,3 +602,17 @@ def test_costs_are_exact(moment):
         MomentCost(moment=moment)
     with pytest.raises((InvalidParameter, WrongType)):
         _ = moment_filter(1, "1e-6").price(rho="1/9") * 0.5  # type: ignore[operator]
+
+
+def test_prices_of_another_order_are_refused():
+    """At order 1/100 a price looks tiny; to a filter of a larger order it would be too cheap."""
+    low, usual = moment_filter(1, "1e-6", order="1/100"), moment_filter(1, "1e-6")
+    cheap = low.price(rho=1)
+    assert not usual.allows(NOTHING_SPENT, usual.price(rho=1))
+    for asked in (usual.within, partial(usual.allows, NOTHING_SPENT)):
+        with pytest.raises(InvalidParameter, match="another order"):
+            asked(cheap)
+    with pytest.raises(InvalidParameter, match="another order"):
+        usual.answers_left(NOTHING_SPENT, cheap)
+    with pytest.raises(InvalidParameter, match="another order"):
+        _ = usual.price(rho="1/9") + cheap

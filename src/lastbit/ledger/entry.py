@@ -236,7 +236,9 @@ class Account:
         if not kept.within(spent):
             least = rounded_up(kept.epsilon_spent(spent))
             problem = f"is less than what {self.name} has spent by this filter"
-            remedy = f"declare epsilon = {least} or more; spent stays spent"
+            # at this order: another one, which a larger epsilon would choose, may need still more
+            order = exact_text(kept.order)
+            remedy = f"declare epsilon = {least} or more and order = {order}; spent stays spent"
             if spent.delta > kept.delta_kept:
                 remedy = f"declare delta_kept = {exact_text(spent.delta, 16)} or more, and delta"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)

@@ -139,6 +139,8 @@ class MomentCost:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
+    order: Fraction | None = field(default=None, repr=False, compare=False)
+    """The order that the moment is of, where it is known: moments of two orders do not add up."""
 
     def __post_init__(self) -> None:
         amounts = (self.moment, self.epsilon, self.delta, self.rho)
@@ -149,11 +151,13 @@ class MomentCost:
             raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
 
     def __add__(self, other: MomentCost) -> MomentCost:
+        _check_order(self, other.order)
         return MomentCost(
             moment=self.moment + other.moment,
             epsilon=self.epsilon + other.epsilon,
             delta=self.delta + other.delta,
             rho=self.rho + other.rho,
+            order=other.order if self.order is None else self.order,
         )
 
     def __mul__(self, times: int) -> MomentCost:
@@ -163,13 +167,20 @@ class MomentCost:
             epsilon=self.epsilon * times,
             delta=self.delta * times,
             rho=self.rho * times,
+            order=self.order,
         )
 
     __rmul__ = __mul__
 
     def to_json(self) -> dict[str, str]:
         """Exact fractions as text."""
-        return {f.name: str(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: str(getattr(self, f.name)) for f in fields(self) if f.compare}
+
+
+def _check_order(cost: MomentCost, order: Fraction | None) -> None:
+    if None not in (cost.order, order) and cost.order != order:
+        problem = "is a price of a filter of another order"
+        raise InvalidParameter("cost", problem=problem, remedy="ask this filter for the price")
 
 
 NOTHING_SPENT = MomentCost()
@@ -229,6 +240,7 @@ class MomentFilter:
             epsilon=loss,
             delta=probability(delta, "delta", remedy="pass, say, 1e-9"),
             rho=density,
+            order=self.order,
         )
 
     def price_of(self, guarantee: Guarantee) -> MomentCost:
@@ -256,6 +268,7 @@ class MomentFilter:
 
     def within(self, spent: MomentCost) -> bool:
         """Whether this may be spent in all; exact."""
+        _check_order(spent, self.order)
         return spent.delta <= self.delta_kept and (
             spent.moment <= self.limit or (not spent.rho and spent.epsilon <= self.epsilon)
         )
@@ -269,6 +282,7 @@ class MomentFilter:
 
         Every condition of `within` is a straight line in the number of answers.
         """
+        _check_order(price, self.order)
         if price == NOTHING_SPENT:
             return None
         if not self.within(spent):

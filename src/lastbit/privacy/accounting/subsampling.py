@@ -143,7 +143,8 @@ class SampledLine(Line):
             power = self.sampled.power(self.order)
             tilted = [w * (power * x).exp() for w, x in zip(rule.weights, rule.logs, strict=True)]
             total = sum(tilted, arb(0))
-            shares = np.array([float((x / total).mid()) for x in tilted])
+            with working_precision(_PRECISION):  # a share is a middle: its ball must be narrow
+                shares = np.array([float((x / total).mid()) for x in tilted])
             logs = np.array([float(x.mid()) for x in rule.logs])
             found = _Tilted(
                 rule, shares, logs, total, *self.sampled.errors(rule, self.order, total)
@@ -183,7 +184,8 @@ class SampledLine(Line):
         if not float(np.max(np.abs(turns))) < 1e5:
             return arb(1)
         cosine, sine = cos_sin_turn(np.minimum(turns - np.floor(turns), 1 - 2.0**-53))
-        size = math.hypot(float(tilt.shares @ cosine), float(tilt.shares @ sine))
+        x, y = float(tilt.shares @ cosine), float(tilt.shares @ sine)
+        size = math.sqrt(x * x + y * y)  # a correctly rounded root, which hypot need not be
         # phases of less than 1e5 turns are right to 1e-9 of one, and so is everything after them
         left_out = tilt.slack * (arb(middle) * tilt.rule.grows).exp() + tilt.cut
         value = tilt.total * arb(size + 1e-8) + 2 * left_out
@@ -195,8 +197,9 @@ class SampledLine(Line):
 
 def _phases(rule: Rule, step: arb) -> NDArray[np.uint64]:
     """The turns step ln(b_j)/(2 pi) modulo 1, in units of 2**-64."""
-    unit = step / (2 * arb.pi()) * arb(2) ** 64
-    found = (int((x * unit).mid().floor().unique_fmpz()) for x in rule.logs)  # type: ignore[arg-type]
+    with working_precision(_PRECISION):  # radii are dropped: they must be far below a unit
+        unit = step / (2 * arb.pi()) * arb(2) ** 64
+        found = [int((x * unit).mid().floor().unique_fmpz()) for x in rule.logs]  # type: ignore[arg-type]
     return np.array([number % (1 << 64) for number in found], np.uint64)
 
 
