@@ -69,6 +69,13 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         card_of(**PEOPLE, neighbours=CHANGE_ONE),
         {"epsilon": 1, "delta": "1e-6"},
     ),
+    "rows, a quantile without its interval": (
+        query_of(
+            part("count", "n"), part("quantile", "p90", level=Fraction(9, 10), intervals=False)
+        ),
+        card_of(),
+        {"epsilon": "1/2"},
+    ),
     "rows, keys found by Laplace": (
         query_of(part("count", "n"), keys=FOUND),
         card_of(),
@@ -659,6 +666,23 @@ def test_forgeries(name, forge):
     whole = produced(name)
     forge(whole)
     assert problem(whole) is not None
+
+
+def test_an_interval_is_there_or_it_is_not():
+    """One draw is not three, three are not one, and nothing else has an interval to leave out."""
+    bare = produced("rows, a quantile without its interval")
+    del bare["body"]["query"]["aggregates"][1]["intervals"]
+    assert "missing" in (problem(bare) or "")
+    three = produced("people, rho")
+    place = [a["function"] for a in three["body"]["query"]["aggregates"]].index("quantile")
+    three["body"]["query"]["aggregates"][place]["intervals"] = False
+    assert "one too many" in (problem(three) or "")
+    for wrong in (True, None, 0):
+        three["body"]["query"]["aggregates"][place]["intervals"] = wrong
+        assert "neither" in (problem(three) or "")
+    counted = produced("rows, a quantile without its interval")
+    counted["body"]["query"]["aggregates"][0]["intervals"] = False
+    assert "costs nothing" in (problem(counted) or "")
 
 
 def test_a_key_declared_twice_is_refused_however_honest_the_plan():

@@ -72,7 +72,8 @@ class _Proof:
         drawn: list[tuple[str, ...]] = []
         for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
             if part.ranked:
-                roles = ("value", "low", "high") if part.function == "quantile" else ("value",)
+                three = part.function == "quantile" and part.intervals
+                roles = ("value", "low", "high") if three else ("value",)
                 drawn += [("rank", part.name, role) for role in roles]
             else:
                 summed |= set(recipe["measures"].values())

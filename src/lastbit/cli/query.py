@@ -70,6 +70,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--dry-run", "Check question, price and budget, and stop.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
+@flag("--no-intervals", "Quantiles without 95 % intervals: all of the price buys their values.")
 @json_option
 @one_connection()
 def query(
@@ -82,6 +83,7 @@ def query(
     dry_run: bool,
     fresh: bool,
     consistent: bool,
+    no_intervals: bool,
     as_json: bool,
     **price: Fraction | None,
 ) -> None:
@@ -107,6 +109,8 @@ def query(
     if out is not None and report is not None and same_place(out, report):
         raise refusal("--out", "names a file that is named twice", "name several")
     question = parsed(statement, table)
+    if no_intervals:
+        question = question.without_intervals()
     plan = planned(question, table, weights=_weights(weights), **price)
     if explain or dry_run:
         _show_plan(plan, explain=explain, as_json=as_json)

@@ -42,6 +42,7 @@ from lastbit.tables import (
     rows_of,
     sealed,
     source_of,
+    specs_of,
     with_column,
 )
 
@@ -195,9 +196,10 @@ class Table:
             raise QueryRefused(
                 "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
             )
-        for name, one in wanted.items():
+        every = [pair for name, one in wanted.items() for pair in specs_of(name, one)]
+        for name, one in every:
             aggregate_of(name, one, self.rows)  # refuses early
-        asked = (*self.asked, *wanted.items())
+        asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(self, asked=asked)
 

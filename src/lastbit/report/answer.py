@@ -57,7 +57,10 @@ def shown_cell(cell: Record) -> Shown:
     """
     value, low, high = cell["value"], cell["low"], cell["high"]
     if low is None or high is None:
-        return Shown("unknown" if value is None else _fixed(value, 3, ROUND_HALF_EVEN), "unknown")
+        words = (
+            ("unknown", "unknown") if value is None else (_fixed(value, 3, ROUND_HALF_EVEN), "none")
+        )
+        return Shown(*words)
     places, half = 0, float(high - low) / 2
     if any(number is not None and number != int(number) for number in (value, low, high)):
         places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3

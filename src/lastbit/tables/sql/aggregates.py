@@ -9,6 +9,7 @@ from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, cast
 
+from lastbit.exact import exact_text
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
@@ -32,6 +33,7 @@ _LEVELS: Mapping[str, str] = MappingProxyType(
 )
 _OTHERS = ("Count", "CountIf", "Filter", "Median", "WithinGroup")
 _MOST_WHOLE = 1 << 40
+_LONGEST_PERCENT = 8
 
 
 def is_aggregate(node: Any) -> bool:
@@ -78,6 +80,7 @@ def bounded(
     nullable: bool | None = None,
     level: Fraction | None = None,
     edges: tuple[Fraction, ...] | None = None,
+    intervals: bool = True,
 ) -> Aggregate:
     """An aggregate of numbers, its bounds taken from the query or from the card."""
     lookup = card_types(card)
@@ -105,7 +108,19 @@ def bounded(
         step=known.step or (_whole_step(limits) if kind == "integer" else None),
         nullable=known.nullable if nullable is None else nullable,
         level=level,
+        intervals=intervals,
     )
+
+
+def level_name(level: Fraction) -> str:
+    """A level in the name of a column: 25, 97_5, 1_3 of 3.
+
+    >>> level_name(Fraction(1, 4)), level_name(Fraction("0.975")), level_name(Fraction(1, 3))
+    ('25', '97_5', '1_of_3')
+    """
+    percent = exact_text(100 * level)
+    short = percent.replace(".", "", 1).isdigit() and len(percent) <= _LONGEST_PERCENT
+    return percent.replace(".", "_") if short else f"{level.numerator}_of_{level.denominator}"
 
 
 def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:
