@@ -85,6 +85,16 @@ def columns_of(plan: Plan, noisy: Noisy) -> list[Column]:
     return [column for recipe in plan.recipes for column in made.columns(recipe)]
 
 
+def errors_of(plan: Plan) -> dict[str, Fraction]:
+    """By column, the half-width of its interval before rounding: of counts and sums.
+
+    Those of the other columns depend on the data.
+    """
+    made = _Maker(plan, Noisy(keys=[]))
+    found = {recipe.aggregate.name: made.half(recipe) for recipe in plan.recipes}
+    return {name: half for name, half in found.items() if half is not None}
+
+
 class _Maker:
     """All that the columns of one answer share."""
 
@@ -96,6 +106,27 @@ class _Maker:
         for part in plan.parts:
             if not isinstance(part, RankPart) and part.measure is not None:
                 self.noise[part.measure] = MeasureNoise(part.law)
+
+    def half(self, recipe: Recipe) -> Fraction | None:
+        """Half of the width of every interval of a count or sum; None for other aggregates."""
+        match recipe.aggregate.function:
+            case "count" | "count_units" | "histogram":
+                ((kind, name),) = recipe.measures.items()
+                return Fraction(self.noise[name].accuracy(BETA), 1 if kind == "units" else self.one)
+            case "sum":
+                return self._sum_half(recipe)
+            case _:
+                return None
+
+    def _sum_half(self, recipe: Recipe) -> Fraction:
+        name, rows = recipe.measures["values"], recipe.measures.get("rows")
+        measure, noise = self.measures[name], self.noise[name]
+        factor = measure.step / self.one
+        if rows is None or measure.centre == 0:
+            return factor * noise.accuracy(BETA)
+        ratio = abs(measure.centre) / measure.step
+        reach = reach_of([noise, self.noise[rows]], BETA, ratios=[ratio])
+        return factor * reach.bound(Fraction(1), ratio)
 
     def columns(self, recipe: Recipe) -> Iterator[Column]:
         part = recipe.aggregate
@@ -138,15 +169,11 @@ class _Maker:
         measure, noise = self.measures[name], self.noise[name]
         factor = measure.step / self.one
         values = [factor * integer for integer in self.noisy.entries[name]]
-        if rows is None or measure.centre == 0:
-            half = factor * noise.accuracy(BETA)
+        half = self._sum_half(recipe)
+        if rows is None:
             error = math.sqrt(noise.variance) * float(factor)
         else:
             centre, others = measure.centre / self.one, self.noise[rows]
-            ratio = abs(centre) / factor
-            half = factor * reach_of([noise, others], BETA, ratios=[ratio]).bound(
-                Fraction(1), ratio
-            )
             error = math.sqrt(factor**2 * noise.variance + centre**2 * others.variance)
             counts = self.noisy.entries[rows]
             values = [value + centre * n for value, n in zip(values, counts, strict=True)]

@@ -14,6 +14,7 @@ from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
+from lastbit.release.within import Within, planned_within, price_rows, price_words
 from lastbit.tables import (
     AggregateSpec,
     Budget,
@@ -21,6 +22,7 @@ from lastbit.tables import (
     ColumnType,
     DataCard,
     GroupKey,
+    Plan,
     PublicTable,
     Query,
     Released,
@@ -263,12 +265,23 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
     ) -> str:
-        """What the answer would cost, how it would be made and how far off; nothing is read."""
-        plan = planned(
-            self.query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights
-        )
-        return plan.explain()
+        """What the answer would cost, how it would be made and how far off; nothing is read.
+
+        With `within`, at the least price for which the ± of counts and sums is at most that. Below
+        stands what other prices buy.
+        """
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        query = self.query
+        text = self._plan(query, within, asked).explain()
+        rows = price_rows(query, self.card, delta=delta, weights=weights)
+        return f"{text}\n{price_words(rows)}" if rows else text
+
+    def _plan(self, query: Query, within: Within | None, asked: dict[str, Any]) -> Plan:
+        if within is None:
+            return planned(query, self.card, **asked)
+        return planned_within(query, self.card, within, **asked)
 
     def release(
         self,
@@ -277,6 +290,7 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
         ledger: str | Path | Ledger | None = None,
         who: str | None = None,
         fresh: bool = False,
@@ -284,11 +298,14 @@ class Table:
     ) -> Answer:
         """The private answer; epsilon is the price of the whole job, and is paid exactly once.
 
+        Instead of a price, `within` says how large the ± of counts and sums may be (one number, or
+        by column): the least price that buys it is paid. `explain` shows it beforehand.
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
         """
         query = self.query
-        plan = planned(query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        plan = self._plan(query, within, asked)
         return released(
             query,
             self.card,

@@ -128,17 +128,20 @@ class MeasureNoise:
 def reach_of(
     noises: Sequence[MeasureNoise], beta: Fraction, *, ratios: Sequence[Fraction | int]
 ) -> Reach:
-    """The reach of these noises; `ratios` has the most that abs(c_i/c_1) can be, from c_2 on."""
+    """The reach of these noises; `ratios` has the most that abs(c_i/c_1) can be, from c_2 on.
+
+    Of two that hold, the one that is shorter at these ratios: the union bound where noise is tiny.
+    """
     laws = [noise.law for noise in noises]
     found = None
     if all(isinstance(law, DiscreteGaussian) for law in laws):
         found = _gaussian([law.variance for law in laws], beta, ratios)  # type: ignore[union-attr]
     elif all(isinstance(law, DiscreteLaplace) for law in laws) and len(laws) <= 3:
         found = _laplace([law.scale for law in laws], beta)  # type: ignore[union-attr]
-    if found is not None:
-        return found
-    apart = [Fraction(noise.accuracy(beta / len(noises))) for noise in noises]
-    return Reach.of(apart, [Fraction(0)] * len(apart))
+    far = [Fraction(noise.accuracy(beta / len(noises))) for noise in noises]
+    apart = Reach.of(far, [Fraction(0)] * len(far))
+    sizes = [Fraction(1), *map(Fraction, ratios)]
+    return apart if found is None or apart.bound(*sizes) < found.bound(*sizes) else found
 
 
 def _laplace(scales: Sequence[Fraction], beta: Fraction) -> Reach | None:
