@@ -76,6 +76,24 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         card_of(),
         {"epsilon": "1/2"},
     ),
+    "rows, a tree": (
+        query_of(
+            *(part("quantile", f"q{n}", level=Fraction(n, 4), bounds=(0, 512)) for n in (1, 2, 3)),
+            SUMS[0],
+        ),
+        card_of(),
+        {"epsilon": 1},
+    ),
+    "people, trees": (
+        query_of(
+            *(part("quantile", f"q{n}", level=Fraction(n, 9)) for n in (1, 5, 8)),
+            part("max", "most"),
+            part("count", "n"),
+            keys=KEYS,
+        ),
+        card_of(**PEOPLE, neighbours=CHANGE_ONE),
+        {"rho": "1/10"},
+    ),
     "rows, keys found by Laplace": (
         query_of(part("count", "n"), keys=FOUND),
         card_of(),
@@ -318,6 +336,10 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             plan = whole["body"]["plan"]
             units = any(m["kind"] == "units" for m in plan["measures"])
             return plan["unit"] is None or (plan["groups"] is not None and not units)
+        case ("body", "plan", "parts", _, "branching"):
+            return isinstance(new, int) and new >= 2  # any shape: each level moves as bins do
+        case ("body", "query", "aggregates", int(i), "level") if "tree" in name:
+            return 0 < Fraction(new) < 1  # read off the tree afterwards
         case ("body", "query", "aggregates", int(i), str(field), *rest):
             return same_measures(EXAMPLES[name][0], i, field, rest, new)
     return False
@@ -666,6 +688,30 @@ def test_forgeries(name, forge):
     whole = produced(name)
     forge(whole)
     assert problem(whole) is not None
+
+
+@pytest.mark.parametrize("name", ["rows, a tree", "people, trees"])
+def test_a_tree_costs_what_its_levels_cost(name):
+    """Fewer levels, that of the bins alone, a tree for a count, none, two: all refused."""
+    place = [one["part"] for one in produced(name)["body"]["plan"]["parts"]].index("tree")
+    path: Path = ("body", "plan", "parts", place)
+    whole = produced(name)
+    tree = whole["body"]["plan"]["parts"][place]
+    assert "sensitivity" in (problem(put(whole, (*path, "levels"), tree["levels"] - 1)) or "")
+    for levels in (0, -1, True, 2.0, "3", None, 10**9):
+        assert "shape" in (problem(put(whole, (*path, "levels"), levels)) or "")
+    for branching in (1, 0, -2, True, 2.0, None):
+        assert "shape" in (problem(put(whole, (*path, "branching"), branching)) or "")
+    (norm, moved), *_ = tree["sensitivity"].items()
+    bins = str(int(moved) // tree["levels"])
+    assert "sensitivity" in (problem(put(whole, (*path, "sensitivity"), {norm: bins})) or "")
+    counted = next(m["name"] for m in whole["body"]["plan"]["measures"] if m["kind"] == "rows")
+    assert "missing" in (problem(put(whole, (*path, "measure"), counted)) or "")
+    parts = whole["body"]["plan"]["parts"]
+    assert "missing" in (problem(put(whole, path[:-1], parts[:place] + parts[place + 1 :])) or "")
+    assert "too many" in (problem(put(whole, path[:-1], [*parts, tree])) or "")
+    noise = {**tree, "part": "noise"}
+    assert problem(put(whole, path, noise)) is not None
 
 
 def test_an_interval_is_there_or_it_is_not():

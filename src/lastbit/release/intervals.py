@@ -8,7 +8,7 @@ Theorem  each confidence interval holds the bounded, noiseless number in at leas
          - formulas over several measures: all numbers that a test at 5 % of the noise of their
            combination does not exclude (`reach.py`). The true mean lies within the bounds, the
            variance between 0 and the square of half the range: so the interval is cut there;
-         - quantiles: `tables/plan/ranks.py`, Theorem 3.
+         - quantiles: `tables/plan/ranks.py`, Theorem 3; several from a tree: `tables/plan/tree.py`.
          Ends are rounded outwards. Counts are rounded to whole numbers, their ends outwards too
 Differs  the interval covers the noise. It does not cover what bounding, clamping and the grid did
          to the data: whether they did anything is private
@@ -44,7 +44,17 @@ from lastbit.release.reach import (
     reach_of,
     variance_interval,
 )
-from lastbit.tables import Aggregate, Measure, Plan, RankPart, Recipe, weight_one
+from lastbit.release.trees import ranked, running
+from lastbit.tables import (
+    Aggregate,
+    Measure,
+    Plan,
+    RankPart,
+    Recipe,
+    TreePart,
+    tree_reach,
+    weight_one,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +113,12 @@ class _Maker:
         self.measures: Mapping[str, Measure] = {m.name: m for m in plan.measures}
         self.one = weight_one(plan.card)
         self.noise: dict[str, MeasureNoise] = {}
+        self.trees: dict[str, TreePart] = {}
+        self.running: dict[str, list[tuple[list[fmpq], fmpq]]] = {}
         for part in plan.parts:
-            if not isinstance(part, RankPart) and part.measure is not None:
+            if isinstance(part, TreePart):
+                self.trees[part.measure] = part
+            elif not isinstance(part, RankPart) and part.measure is not None:
                 self.noise[part.measure] = MeasureNoise(part.law)
 
     def half(self, recipe: Recipe) -> Fraction | None:
@@ -197,6 +211,9 @@ class _Maker:
         edges = self.measures[recipe.measures["bins"]].edges
         points = _points(part, edges)
         drawn = self.noisy.ranks
+        if recipe.measures["bins"] in self.trees:
+            yield from self._quantiles_of_tree(recipe, edges, points)
+            return
         if not part.intervals:
             for i in drawn[part.name, "value"]:
                 yield Cell(float(points[i]), None, None, None)
@@ -208,6 +225,26 @@ class _Maker:
             # where a draw failed the ends may be in disorder: the interval only ever widens
             ends = start, end, points[i]
             yield Cell(float(points[i]), None, lower(min(ends)), upper(max(ends)))
+
+    def _quantiles_of_tree(
+        self, recipe: Recipe, edges: tuple[Fraction, ...], points: list[Fraction]
+    ) -> Iterator[Cell]:
+        part, name = recipe.aggregate, recipe.measures["bins"]
+        tree, groups = self.trees[name], self.noisy.trees[name]
+        assert part.level is not None
+        if not groups:
+            return
+        reach = tree_reach(tree.tree, tree.law, part.level)
+        assert reach is not None  # the planner does not take a tree without it
+        if name not in self.running:
+            self.running[name] = [running(tree.tree, levels) for levels in groups]
+        for value, first, last in ranked(self.running[name], part.level, reach):
+            point = float(points[value])
+            if not part.intervals:
+                yield Cell(point, None, None, None)
+                continue
+            ends = edges[first], edges[last + 1], points[value]
+            yield Cell(point, None, lower(min(ends)), upper(max(ends)))
 
     def _extremes(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate

@@ -44,6 +44,7 @@ from lastbit.tables.plan.parts import (
     NoisePart as NoisePart,
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
+    TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import (
     Plan as Plan,
@@ -63,6 +64,11 @@ from lastbit.tables.plan.sensitivity import (
     Recipe as Recipe,
     sensitivity_of as sensitivity_of,
     weight_one as weight_one,
+)
+from lastbit.tables.plan.tree import (
+    Tree as Tree,
+    tree_reach as tree_reach,
+    worst_reach as worst_reach,
 )
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,

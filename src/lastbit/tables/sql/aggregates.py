@@ -70,6 +70,25 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
     raise refused(kind.upper(), "is no aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
 
 
+def aggregates_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> list[Aggregate]:
+    """The aggregates under this name: several where a quantile has a list of levels."""
+    inner = node.this if kind_of(node) == "Filter" else node
+    key = _LEVELS.get(kind_of(inner))
+    levels = None if key is None else inner.args.get(key)
+    if levels is None or kind_of(levels) != "Array":
+        return [aggregate_from(node, name, card, resolve)]
+    (listed,) = taken(levels, "expressions", ignored=("bracket_notation",))
+    found = []
+    for level in listed:
+        one = node.copy()
+        (one.this if one is not inner and kind_of(one) == "Filter" else one).set(key, level.copy())
+        share = _level(number_of(level))
+        found.append(aggregate_from(one, f"{name}_{level_name(share)}", card, resolve))
+    if not found or len({part.name for part in found}) < len(found):
+        raise refused(name, "lists no level, or one twice", "write QUANTILE_CONT(x, [0.25, 0.75])")
+    return found
+
+
 def bounded(
     name: str,
     function: Function,

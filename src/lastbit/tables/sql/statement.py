@@ -20,7 +20,13 @@ from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from lastbit.tables.query.types import card_types, known_values, type_of, typed
-from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit
+from lastbit.tables.sql.aggregates import (
+    aggregate_from,
+    aggregates_from,
+    condition,
+    is_aggregate,
+    resolve_unit,
+)
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import (
     expression_tree,
@@ -194,7 +200,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
             raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
     for name, node in named:
         if is_aggregate(node):
-            aggregates.append(aggregate_from(node, name, rows.card, rows.resolve))
+            aggregates += aggregates_from(node, name, rows.card, rows.resolve)
         else:
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
             keys.append(grouped_by(name, expression, rows.card))
