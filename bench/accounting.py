@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ import lastbit as lb
 
 REPEATS = 3
 WIDEST = 1e-9
+WIDTH = 150
 LONGEST_RUN_SECONDS = 1800
 
 
@@ -112,7 +114,7 @@ def main() -> None:
             shown = f"{width:.0e}" + ("" if width <= WIDEST else "  TOO WIDE")
             seconds = f"{mine['seconds'] * 1e3:.3g} ms"
             table.add_row(case, delta, f"{mine['upper']:.15g}", shown, seconds, *words.values())
-    console = Console()
+    console = Console(width=WIDTH)
     console.print(table)
     for name, found in others.items():
         console.print(f"{name}: {found.get('version') or found.get('reason')}")
@@ -121,6 +123,7 @@ def main() -> None:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": report.machine(),
             "commit": report.commit(),
+            "load": os.getloadavg()[0],
             "peers": {
                 name: found.get("version", found.get("reason")) for name, found in others.items()
             },
