@@ -97,21 +97,26 @@ def said(found: dict[str, Any], case: str, delta: str, lower: float) -> str:
     return f"{epsilon - lower:+.1e}, {seconds:.2g} s{mark}"
 
 
+HEAD = """\
+ε of known compositions: our upper bound, how far the proved lower bound lies below it (relative to
+it), and the time for both. Of the others: how far their upper bound lies from our lower one, and
+their time. **Unsound**: it lies below, so it promises what is not true. They run with the settings
+that their documentation shows; prv_accountant is allowed an error of 0.01."""
+FOOT = """\
+The accountant of dp_accounting 0.6.0 counts a randomised response once, however often it is
+composed. How ours works: [the theory](theory/accounting.md)."""
+
+
 def page(saved: dict[str, Any]) -> Iterator[str]:
     """The page, from the saved figures."""
     machine, peers = saved["machine"], saved["peers"]
     versions = ", ".join(f"{name} {version}" for name, version in peers.items())
     yield "# Accountants compared"
     yield ""
-    yield (
-        f"Written by `make bench-accounting`; do not edit. {saved['date'][:10]}, {machine['cpu']}, "
-        f"{machine['cores']} cores, Python {machine['python']}, load {saved['load']:.1f}; {versions}."
-    )
+    yield f"Written by `make bench-accounting`; do not edit. {saved['date'][:10]}, {versions};"
+    yield f"{machine['cpu']}, {machine['cores']} cores, load {saved['load']:.1f}."
     yield ""
-    yield "ε of known compositions: our upper bound, how far the proved lower bound lies below it relative"
-    yield "to it, and the time for both. Of the others: how far their upper bound lies from our lower one,"
-    yield "and their time. **Unsound**: it lies below, so it promises what is not true. They run with the"
-    yield "settings that their documentation shows; prv_accountant may be off by 0.01."
+    yield from HEAD.splitlines()
     yield ""
     yield f"| releases | δ | ε | width | time | {' | '.join(peers)} |"
     yield f"|---|--:|--:|--:|--:|{'--:|' * len(peers)}"
@@ -122,8 +127,7 @@ def page(saved: dict[str, Any]) -> Iterator[str]:
             f"{row['seconds'] * 1e3:.3g} ms | {words} |"
         )
     yield ""
-    yield "The accountant of dp_accounting 0.6.0 counts a randomised response once, however often it is"
-    yield "composed. Ours: [the theory](theory/accounting.md)."
+    yield from FOOT.splitlines()
 
 
 def main() -> None:
