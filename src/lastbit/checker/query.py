@@ -15,6 +15,7 @@ them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own c
 | values | sizes add up to at most k W largest |
 | squares | entries from 0 up that add up to at most k W largest**2 |
 | units | 1 in each of at most c groups |
+| shares | floor(W/sqrt(K)) in each of K <= c groups: squares add up to at most W**2 |
 
 and no other unit's moves. Add-remove: it comes or goes. Change-one: it becomes another, so L1
 doubles; entries from 0 up move by no more than the larger of the two, so Linf stays and the square
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor, prod
+from math import ceil, floor, isqrt, prod
 from types import MappingProxyType
 from typing import Any
 
@@ -276,6 +277,7 @@ _WEIGHT = 1 << 20
 _GRID = 1 << 20
 _CANDIDATES = 1 << 10
 _MOST = 1 << 20
+_MOST_SHARES = 1 << 10
 _MANY_EDGES = 64
 _CENTRED = ("mean", "variance", "std")
 
@@ -396,8 +398,11 @@ def measured_of(question: Question) -> tuple[dict[str, Measured], list[dict[str,
 
 def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
     """The most by which it moves between neighbours, in three norms."""
+    if measure.kind == "shares":
+        times, root = 2 if facts.change_one else 1, isqrt(_WEIGHT**2 * measure.highest)
+        return {"l1": times * root, "l2_squared": times * _WEIGHT**2, "linf": _WEIGHT}
     if measure.kind == "units":
-        moved = facts.own_keys * (2 if facts.change_one else 1)
+        moved = (measure.highest or facts.own_keys) * (2 if facts.change_one else 1)
         if facts.groups is not None:
             moved = min(moved, facts.groups)
         return {"l1": moved, "l2_squared": moved, "linf": 1}
@@ -407,6 +412,24 @@ def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
     if measure.signed:
         return {"l1": 2 * total, "l2_squared": 4 * total**2, "linf": 2 * total}
     return {"l1": 2 * total, "l2_squared": 2 * total**2, "linf": total}
+
+
+def selecting(written: Any, measures: Mapping[str, Measured], facts: Facts) -> Measured:
+    """The measure, the last one of a plan, that exists to find undeclared keys alone."""
+    require(facts.groups is None and facts.unit is not None, "a measure serves nothing")
+    asked = {measure.kind for measure in measures.values()}
+    require("units" not in asked, "units are counted twice")
+    kind, own = written["kind"], written["highest"]
+    require(kind in ("units", "shares"), "the query needs other measures")
+    most = _MOST if facts.max_groups is None else facts.max_groups
+    require(type(own) is int and 1 <= own <= most, "a unit chooses more keys than it may")
+    return Measured(kind=kind, highest=own)
+
+
+def share_weights(own: int) -> dict[int, int]:
+    """What a unit with 1, 2 ... keys adds to each of them: floor(W/sqrt(K))."""
+    require(own <= _MOST_SHARES, "a unit has too many keys for shares")
+    return {keys: isqrt(_WEIGHT**2 // keys) for keys in range(1, own + 1)}
 
 
 def rank_moved(level: Fraction, facts: Facts) -> int:

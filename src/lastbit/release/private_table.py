@@ -376,6 +376,7 @@ def table(
         unit=unit,
         max_rows=rows,
         max_groups=rows if unit is not None and groups is None else groups,
+        max_groups_assumed=unit is not None and groups is None,
         columns=_columns(place, columns, keys),
         neighbours=related,
         budget=budget,

@@ -61,6 +61,7 @@ from lastbit.tables import (
     ColumnName,
     Constant,
     DataCard,
+    GaussianSelection,
     Plan,
     Query,
     aggregates,
@@ -411,7 +412,12 @@ def _notes(plan: Plan) -> list[str]:
             "more, all of them count for less."
         )
     part = plan.partition_selection
-    if part is not None:
+    if isinstance(part, GaussianSelection) and part.weight_one > 1:
+        notes.append(
+            f"A key is shown if about {-(-part.threshold // part.weight_one)} units or more have "
+            "it, a unit with K keys counting as one over the square root of K; others are unknown."
+        )
+    elif part is not None:
         notes.append(
             f"A key is shown if about {part.threshold} units or more have it; others are unknown, "
             "and counts close to that number tend to be too high."

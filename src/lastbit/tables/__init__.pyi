@@ -40,10 +40,12 @@ from lastbit.tables.limits import (
 )
 from lastbit.tables.plan.parts import (
     GaussianPart as GaussianPart,
+    GaussianSelection as GaussianSelection,
     LaplacePart as LaplacePart,
     NoisePart as NoisePart,
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
+    Selection as Selection,
 )
 from lastbit.tables.plan.plan import (
     Plan as Plan,

@@ -63,7 +63,8 @@ class Aggregates:
     or, where they are undeclared, those that occur, sorted by value so that their order tells
     nothing more. `entries` has one integer a key for each measure of kind rows, values, squares and
     units; `bins` one list of integers a key for each measure of kind bins; `units` the number of
-    units of each key, where keys are not declared, and is empty otherwise.
+    units that chose each key, where keys are not declared, and is empty otherwise. A key that
+    occurs and that no unit chose has the number 0, and is never shown.
 
     >>> Aggregates(keys=[("north",)], entries={"m1": [731]}, bins={}, units=[])
     <Aggregates: not private, not shown>
@@ -105,7 +106,8 @@ def assembled(
                 sums[name][at] = int(value or 0)
         elif place is not None:
             weights[block].put(at, int(place), int(number))
-    entries = sums | {measure.name: units for measure in measures if measure.kind == "units"}
+    counted = [measure.name for measure in measures if measure.kind in ("units", "shares")]
+    entries = sums | dict.fromkeys(counted, units)
     bins = {name: weights[block] for name, block in ran.bins.items()}
     known = query.groups is not None
     return Aggregates(keys=keys, entries=entries, bins=bins, units=[] if known else units)
