@@ -183,8 +183,8 @@ def _check_words(record: Json, plan: Json, question: Question, *, recorded: bool
     sql, version = record["asked"].get("sql"), record["lastbit"]
     require(sql is None or type(sql) is str, "the SQL text is none")
     require(type(version) is str and bool(_VERSION.fullmatch(version)), "the version is malformed")
-    question = record["question"]
-    require(type(question) is str and bool(HASH.fullmatch(question)), "a digest is malformed")
+    asked = record["question"]
+    require(type(asked) is str and bool(HASH.fullmatch(asked)), "a digest is malformed")
 
 
 def _check_columns(columns: Any, question: Question) -> None:

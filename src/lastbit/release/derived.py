@@ -458,7 +458,8 @@ def _combined(function: str, given: list[Interval]) -> Enclosed:
             if rest and rest[0][0] != rest[0][1]:
                 return None
             places = rest[0][0] if rest else 0.0
-            return _rounded(first[0], places), _rounded(first[1], places)
+            low, high = _rounded(first[0], places), _rounded(first[1], places)
+            return _outwards(low, high) if places > 0 else (low, high)
         case "to_number":
             return first
         case "least" | "greatest" | "coalesce" | "clamp":

@@ -188,7 +188,8 @@ def _cast(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
 def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
     kind = rows.keys[rows.query.keys.index(key)].type
-    if kind not in ("integer", "text", "boolean", "date") and not starts_of_times(key.expression):
+    shared = kind == "timestamp" and starts_of_times(key.expression)
+    if kind not in ("integer", "text", "boolean", "date") and not shared:
         problem = "groups by values of which each row may have its own"
         remedy = "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers"
         raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
@@ -197,6 +198,7 @@ def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
             problem = f"has a declared key that is not of type {kind}"
             remedy = "declare keys of the column's own type"
             raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
+    assert kind is not None  # what is always missing was refused above
     return kind
 
 

@@ -137,7 +137,7 @@ Operand: TypeAlias = "Arithmetic | Number"
 
 
 def _written(part: Any) -> str:
-    return shown(part) if isinstance(part, int | Fraction) else str(part)
+    return shown(Fraction(part)) if isinstance(part, int | Fraction) else str(part)
 
 
 def _spec(function: str, *arguments: Any) -> DerivedSpec:

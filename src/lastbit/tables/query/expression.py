@@ -276,8 +276,10 @@ DATE_CODES: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
 """What strftime may write, and all its values where they are few; %% is a plain %."""
 
 _PATTERNS = ("contains", "ilike", "like")
-_OF_TEXTS = (*_PATTERNS, "concat", "length", "lower", "starts_with", "substring", "trim", "upper")
-_OF_TEXTS += ("strftime",)
+_OF_TEXTS = (
+    *_PATTERNS,
+    *("concat", "length", "lower", "starts_with", "strftime", "substring", "trim", "upper"),
+)
 _CASTS = ("to_boolean", "to_date", "to_integer", "to_number", "to_text")
 
 

@@ -163,7 +163,7 @@ class Query:
     shown: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        released = [part.name for part in (*self.aggregates, *self.derived)]
+        released = [part.name for part in self.aggregates] + [one.name for one in self.derived]
         names = [key.name for key in self.keys] + released
         check_parts(
             keys=len(self.keys),

@@ -38,7 +38,7 @@ _MOST_WHOLE = 1 << 40
 def is_aggregate(node: Any) -> bool:
     """Whether this node is an aggregate; what is inside does not matter."""
     kind = kind_of(node)
-    return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or _is_histogram(node)
+    return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or is_histogram(node)
 
 
 def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
@@ -67,7 +67,7 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
         return _filtered(Aggregate(name=name, function="count", nullable=False), only)
     if kind == "WithinGroup":
         return _within_group(node, name, card, resolve)
-    if _is_histogram(node):
+    if is_histogram(node):
         return _histogram(node, name, card, resolve)
     raise refused(kind.upper(), "is no aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
 
@@ -222,5 +222,6 @@ def _filtered(part: Aggregate, only: Expression) -> Aggregate:
     return replace(part, expression=call("case", only, value), nullable=True)
 
 
-def _is_histogram(node: Any) -> bool:
+def is_histogram(node: Any) -> bool:
+    """Whether this node is our HISTOGRAM, which the parser does not know."""
     return kind_of(node) == "Anonymous" and str(node.this).lower() == "histogram"

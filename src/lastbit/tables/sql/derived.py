@@ -34,7 +34,13 @@ from lastbit.tables.query.expression import (
 )
 from lastbit.tables.query.query import Aggregate
 from lastbit.tables.query.types import card_types, known_of, type_of, typed
-from lastbit.tables.sql.aggregates import aggregate_from, bounded, is_aggregate, unbounded
+from lastbit.tables.sql.aggregates import (
+    aggregate_from,
+    bounded,
+    is_aggregate,
+    is_histogram,
+    unbounded,
+)
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import kind_of, taken
 from lastbit.tables.sql.rows import SelectedRows
@@ -61,8 +67,6 @@ class Parts:
 
     def column(self, asked: Aggregate, plain: str | None = None) -> ColumnName:
         """The column that releases this aggregate; `plain` is its name if it is new."""
-        if asked.function == "histogram":
-            raise refused("HISTOGRAM", "is many columns", "select it by itself")
         for part in self.aggregates:
             if replace(part, name=asked.name) == asked:
                 return ColumnName(part.name)
@@ -80,13 +84,15 @@ class Parts:
 
     def shown(self, selected: Iterable[str]) -> tuple[str, ...] | None:
         """The columns of the answer in this order; None where they are the aggregates, as ever."""
-        every = [part.name for part in (*self.aggregates, *self.derived)]
+        every = [part.name for part in self.aggregates] + [one.name for one in self.derived]
         found = tuple(name for name in selected if name in every)
         plain = not self.derived and list(found) == [part.name for part in self.aggregates]
         return None if plain else found
 
     def expression(self, node: Any) -> Expression:
         """An expression over aggregates."""
+        if any(map(is_histogram, node.walk())):
+            raise refused("HISTOGRAM", "is many columns", "select it by itself")
         return self.typed(translated(node, self._resolve))
 
     def typed(self, expression: Expression) -> Expression:
@@ -171,11 +177,10 @@ class _Pair:
         card = parts.rows.card
         self.y, own, first_may_miss = _centred(first, card, bounds[0], kind)
         self.x, other, second_may_miss = _centred(second, card, bounds[1], kind)
-        there = [
-            call("not", call("is_missing", value))
-            for value, nullable in ((own, first_may_miss), (other, second_may_miss))
-            if nullable
-        ]
+        sides = ((own, first_may_miss), (other, second_may_miss))
+        missing = [call("is_missing", value) for value, nullable in sides if nullable]
+        # in one order, so that CORR(x, y) and REGR_SLOPE(y, x) share their parts
+        there = [call("not", part) for part in sorted(dict.fromkeys(missing), key=repr)]
         self.there = there[0] if len(there) == 1 else call("and", *there) if there else None
 
     @property
@@ -188,6 +193,7 @@ class _Pair:
 
     def sum(self, *sides: _Side) -> Expression:
         """The sum of one side, or of a product of two."""
+        sides = tuple(sorted(sides, key=repr))
         value, (low, high) = sides[0].expression, sides[0].bounds
         if len(sides) == 2:
             value = call("*", value, sides[1].expression)

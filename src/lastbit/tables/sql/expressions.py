@@ -23,8 +23,8 @@ Resolve = Callable[[Any], Expression]
 """What a column node, or an aggregate in HAVING, stands for."""
 
 KNOWN_FUNCTIONS = (
-    "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX or HISTOGRAM of columns, "
-    "arithmetic, comparisons, CASE; `lastbit help queries` has them all"
+    "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX, CORR or HISTOGRAM of "
+    "columns, arithmetic, comparisons, CASE; `lastbit help queries` has them all"
 )
 """What a refusal of another function recommends."""
 

@@ -9,8 +9,9 @@ released, and nothing else (`Released`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 from sqlglot import exp
@@ -229,9 +230,9 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
 
 
 def _query(select: Any, rows: SelectedRows) -> Query:
-    parts = ("expressions", "group", "having", "order", "limit")
+    clauses = ("expressions", "group", "having", "order", "limit")
     items, group, having, order, limit = taken(
-        select, *parts, ignored=("from_", "joins", "where", "with_")
+        select, *clauses, ignored=("from_", "joins", "where", "with_")
     )
     named = _names(items)
     if any(kind_of(part) == "Mode" for _, node in named for part in node.walk()):
@@ -321,15 +322,30 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
     return found
 
 
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("percentilecont", "percentiledisc", "order"), "quantile"),
+        "covarpop": "covar_pop",
+        "covarsamp": "covar_samp",
+        "regrslope": "slope",
+        "regrintercept": "intercept",
+        "regrr2": "r2",
+        "timetostr": "strftime",
+        "div": "quotient",
+        "sub": "difference",
+        "add": "sum",
+        "mul": "product",
+    }
+)
+
+
 def _plain_name(value: Any) -> str:
     while kind_of(value) in ("Filter", "Paren"):
         value = value.this
     if kind_of(value) == "WithinGroup":
         value = value.expression
     what = str(value.this) if kind_of(value) == "Anonymous" else kind_of(value)
-    what = {"percentilecont": "quantile", "percentiledisc": "quantile", "order": "quantile"}.get(
-        what.lower(), what.lower()
-    )
+    what = _NAMES.get(what.lower(), what.lower())
     column = next(iter(value.find_all(exp.Column)), None)
     return what if column is None else f"{what}_{column.name}"
 
