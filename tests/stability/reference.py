@@ -105,6 +105,16 @@ def strict(name, found, types, kind):
             return (found[0].month + 2) // 3
         case "start_of_month":
             return found[0].replace(day=1)
+        case "start_of_quarter":
+            return found[0].replace(day=1, month=(found[0].month - 1) // 3 * 3 + 1)
+        case "week":
+            return found[0].isocalendar().week
+        case "iso_weekday":
+            return found[0].isoweekday()
+        case "strftime":
+            names = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+            assert found[1] == "%A %d"
+            return f"{names[found[0].weekday()]} {found[0].day:02}"
         case "days_between":
             return (found[1] - found[0]).days
         case "sqrt":
@@ -217,7 +227,27 @@ def measured(query, card, measures, rows, public, secret):
     for m in measures:
         if m.kind in ("units", "shares"):
             found[m.name] = numbers
+    for place, m in enumerate((m for m in measures if m.kind == "distinct"), start=1):
+        found[m.name] = distinct(card, m, kept, kinds, f"{secret} {place}")
     return found, numbers
+
+
+def distinct(card, m, kept, kinds, secret):
+    """{key: number of different values}, of those that each unit names: its least by hash."""
+    own = {}
+    for unit, key, row in kept:
+        v = value(m.expression, row, kinds)
+        if v is not None:
+            own.setdefault(unit, set()).add((key, v))
+    most = min(card.max_rows, card.max_groups or card.max_rows)
+    named = set()
+    for unit, pairs in own.items():
+        least = sorted(pairs, key=lambda pair, who=unit: hashed(secret, who, *pair[0], pair[1]))
+        named |= set(least[:most]) if card.unit is not None else pairs
+    found = {}
+    for key, _ in named:
+        found[key] = found.get(key, 0) + 1
+    return found
 
 
 def with_public(query, card, row, public, kinds):
@@ -269,7 +299,7 @@ def hashed(secret, *values):
 
 
 def add(found, m, key, weight, row, kinds):
-    if m.kind in ("units", "shares"):
+    if m.kind in ("units", "shares", "distinct"):
         return
     v = None if m.expression is None else value(m.expression, row, kinds)
     if m.kind == "bins":

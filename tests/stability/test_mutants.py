@@ -126,7 +126,38 @@ def missing_values_clamped(sql):
     return re.sub(r"CASE WHEN (x\d+) IS NOT NULL THEN (least.*?) END AS v", r"\2 AS v", sql)
 
 
+def every_value_named(sql):
+    return re.sub(r"WHERE bound\.z IS NULL OR y\d\.z < bound\.z", "", sql)
+
+
+def one_value_more_named(sql):
+    return re.sub(
+        r"(FROM \(SELECT u, z, row_number.*? FROM y\d\) WHERE place = )(\d+)",
+        lambda found: f"{found[1]}{int(found[2]) + 1}",
+        sql,
+    )
+
+
+def values_chosen_for_all_units_together(sql):
+    return re.sub(
+        r"(row_number\(\) OVER \()PARTITION BY u (ORDER BY z\) AS place FROM y)", r"\1\2", sql
+    )
+
+
+def values_counted_once_a_unit(sql):
+    return re.sub(r"SELECT DISTINCT ([^()]*? FROM z\d)", r"SELECT \1", sql)
+
+
+def missing_values_named(sql):
+    return re.sub(r"FROM r WHERE v\d+ IS NOT NULL", "FROM r", sql)
+
+
 MUTANTS = (
+    (every_value_named, "declared", BY_NEIGHBOURS),
+    (one_value_more_named, "declared", BY_NEIGHBOURS),
+    (values_chosen_for_all_units_together, "declared", BY_REFERENCE),
+    (values_counted_once_a_unit, "declared", BY_REFERENCE),
+    (missing_values_named, "declared", BY_REFERENCE),
     (unbounded, "declared", BY_NEIGHBOURS),
     (clamped_after_summing, "declared", BY_NEIGHBOURS),
     (nobodys_rows_counted, "declared", BY_NEIGHBOURS),

@@ -16,6 +16,7 @@ them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own c
 | squares | entries from 0 up that add up to at most k W largest**2 |
 | units | 1 in each of at most c groups |
 | shares | floor(W/sqrt(K)) in each of K <= c groups: squares add up to at most W**2 |
+| distinct | entries from 0 up that add up to at most v, the values that a unit may name |
 
 and no other unit's moves. Add-remove: it comes or goes. Change-one: it becomes another, so L1
 doubles; entries from 0 up move by no more than the larger of the two, so Linf stays and the square
@@ -33,13 +34,16 @@ from math import ceil, floor, isqrt, prod
 from types import MappingProxyType
 from typing import Any
 
+from .derived import check_formula, has_total
 from .numbers import Json, Rejected, number, require
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
+_MORE = frozenset({"derived", "shown"})  # where released numbers make others, or are not shown
 _AGGREGATE = frozenset(
     {"name", "function", "expression", "bounds", "step", "nullable", "level", "edges"}
 )
 _COUNTS = ("count", "count_units")
+_DISTINCT = "count_distinct"
 _RANKED = ("quantile", "min", "max")
 _NUMERIC = ("sum", "mean", "variance", "std", *_RANKED)
 _KEYS = ("integer", "text", "boolean", "date", "missing")
@@ -52,6 +56,10 @@ _FUNCTIONS: Mapping[str, tuple[int, int]] = MappingProxyType({
     **dict.fromkeys(("ln", "exp", "length", "lower", "upper", "trim"), (1, 1)),
     **dict.fromkeys(("to_integer", "to_number", "to_text", "to_date", "to_boolean"), (1, 1)),
     **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), (1, 1)),
+    **dict.fromkeys(("minute", "second", "week", "day_of_year", "iso_weekday"), (1, 1)),
+    **dict.fromkeys(("iso_year", "start_of_year", "start_of_quarter"), (1, 1)),
+    **dict.fromkeys(("start_of_week", "start_of_hour", "start_of_minute"), (1, 1)),
+    "strftime": (2, 2),
     "start_of_month": (1, 1), "round": (1, 2), "substring": (2, 3), "clamp": (3, 3),
     "bin": (3, 10**6), "coalesce": (1, 10**6), "concat": (1, 10**6),
 })  # fmt: skip
@@ -99,6 +107,8 @@ class Question:
     values: tuple[tuple[object, ...] | None, ...]
     aggregates: tuple[Asked, ...]
     limit: int | None
+    derived: tuple[tuple[str, Any], ...] = ()
+    selected: tuple[str, ...] = ()
 
     @property
     def groups(self) -> int | None:
@@ -109,7 +119,8 @@ class Question:
 
 def question_of(query: Any) -> Question:
     """The query, or `Rejected`."""
-    require(isinstance(query, Mapping) and set(query) == _PARTS, "the query lacks a part")
+    more = isinstance(query, Mapping) and set(query) == _PARTS | _MORE
+    require(more or (isinstance(query, Mapping) and set(query) == _PARTS), "the query lacks a part")
     tables = _joined(query["joins"])
     for own, _ in (pair for join in query["joins"] for pair in join["on"]):
         _check(own, tables)
@@ -118,14 +129,16 @@ def question_of(query: Any) -> Question:
     keys = [_key(key, tables) for key in _list(query["keys"])]
     aggregates = tuple(_aggregate(part, tables) for part in _list(query["aggregates"]))
     require(bool(aggregates), "the query asks for nothing")
-    every = [name.lower() for name in (*dict(keys), *(part.name for part in aggregates))]
-    unique = len(set(every)) == len(keys) + len(aggregates)
+    derived, selected = _derived(query, aggregates) if more else ((), ())
+    released = (*(part.name for part in aggregates), *dict(derived))
+    every = [name.lower() for name in (*dict(keys), *released)]
+    unique = len(set(every)) == len(keys) + len(aggregates) + len(derived)
     require(unique, "two columns of the answer have one name")
     # what happens after the noise sees columns of the answer only
     single = set(every) - {a.name.lower() for a in aggregates if a.function == "histogram"}
     having = [] if query["having"] is None else _check(query["having"], frozenset())
-    released = all(name.lower() in single for name in having)
-    require(released, "HAVING looks at what is not released")
+    seen = all(name.lower() in single for name in having)
+    require(seen, "HAVING looks at what is not released")
     for order in _list(query["order"]):
         require(len(_list(order)) == 2 and type(order[1]) is bool, "an order is malformed")
         require(_name(order[0]).lower() in single, "ORDER BY looks at what is not released")
@@ -137,7 +150,30 @@ def question_of(query: Any) -> Question:
         values=tuple(values for _, values in keys),
         aggregates=aggregates,
         limit=limit,
+        derived=derived,
+        selected=selected or tuple(part.name for part in aggregates),
     )
+
+
+def _derived(
+    query: Json, aggregates: tuple[Asked, ...]
+) -> tuple[tuple[tuple[str, Any], ...], tuple[str, ...]]:
+    """The formulas over released numbers, and which columns the answer shows."""
+    single = {part.name for part in aggregates if part.function != "histogram"}
+    found: list[tuple[str, Any]] = []
+    for one in _list(query["derived"]):
+        require(isinstance(one, Mapping) and set(one) == {"name", "expression"}, "a formula is odd")
+        require(check_formula(one["expression"], single) > 0, "a formula is of nothing released")
+        whole = query["having"] is None and query["limit"] is None
+        require(whole or not has_total(one["expression"]), "a total is of rows that are left out")
+        found.append((_name(one["name"]), one["expression"]))
+    shown = tuple(map(_name, _list(query["shown"])))
+    known = {part.name for part in aggregates} | dict(found).keys()
+    require(bool(shown) and len(set(shown)) == len(shown), "a column is shown twice, or none")
+    require(set(shown) <= known, "a column is shown that is not released")
+    bins = {part.name for part in aggregates if part.function == "histogram"}
+    require(bins <= set(shown), "a histogram is not shown")
+    return tuple(found), shown
 
 
 def _joined(joins: Any) -> frozenset[str]:
@@ -174,7 +210,8 @@ def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | No
 def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     require(isinstance(part, Mapping) and set(part) == _AGGREGATE, "an aggregate is malformed")
     function, expression = part["function"], part["expression"]
-    require(function in (*_COUNTS, *_NUMERIC, "histogram"), "an aggregate is unknown")
+    known = (*_COUNTS, _DISTINCT, *_NUMERIC, "histogram")
+    require(function in known, "an aggregate is unknown")
     require(expression is not None or function in _COUNTS, "an aggregate is of nothing")
     require(expression is None or function != "count_units", "units are counted of a column")
     if expression is not None:
@@ -301,6 +338,11 @@ class Facts:
         return self.max_rows * self.weight_one
 
     @property
+    def own_values(self) -> int:
+        """How many values of a column one unit may name."""
+        return self.max_rows if self.max_groups is None else min(self.max_rows, self.max_groups)
+
+    @property
     def own_keys(self) -> int:
         """To how many groups one unit can belong."""
         if self.unit is None:
@@ -407,6 +449,8 @@ def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
             moved = min(moved, facts.groups)
         return {"l1": moved, "l2_squared": moved, "linf": 1}
     total = facts.total * measure.largest
+    if measure.kind == "distinct":
+        total = facts.own_values
     if not facts.change_one:
         return {"l1": total, "l2_squared": total**2, "linf": total}
     if measure.signed:
@@ -450,6 +494,8 @@ def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:
             yield rows
         case "count_units":
             yield Measured(kind="units")
+        case "count_distinct":
+            yield Measured(kind="distinct", expression=part.expression)
         case "sum":
             yield _values(part, "values", centred=shared)
             if shared:

@@ -139,9 +139,9 @@ class _Maker:
     def _cells(self, recipe: Recipe) -> Iterable[Cell]:
         part = recipe.aggregate
         match part.function:
-            case "count" | "count_units":
-                rows = part.function == "count"
-                name, one = recipe.measures["rows" if rows else "units"], self.one if rows else 1
+            case "count" | "count_units" | "count_distinct":
+                (name,) = recipe.measures.values()
+                one = self.one if part.function == "count" else 1
                 return _count_cells(self.noisy.entries[name], self.noise[name], one)
             case "sum":
                 return self._sums(recipe)

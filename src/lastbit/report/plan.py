@@ -37,6 +37,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "squares": "sum of squares",
         "bins": "rows in each range",
         "units": "number of units",
+        "distinct": "number of distinct values",
     }
 )
 UNTOUCHED = "Nothing has been read or charged."
@@ -119,14 +120,15 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
         limits=" ".join(bounding_sentences(record)),
         composition=composition_sentence(record),
         rows=tuple(plan_rows(record)),
-        hints=tuple(_hints(plan)),
+        hints=(*_hints(plan), *_derived(record["asked"]["query"])),
     )
 
 
 def title_of(record: Mapping[str, Any]) -> str:
     """The question in a line: n, cost by region."""
     query = record["asked"]["query"]
-    names = ", ".join(printable(part["name"], 60) for part in query["aggregates"])
+    shown = query.get("shown") or [part["name"] for part in query["aggregates"]]
+    names = ", ".join(printable(name, 60) for name in shown)
     keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
     return f"{names} by {keys}" if keys else names
 
@@ -189,6 +191,19 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
         yield f"{names}: with nullable=False one count would serve all"
 
 
+def _derived(query: Mapping[str, Any]) -> Iterator[str]:
+    """What is released unseen, and which columns are free."""
+    shown = query.get("shown")
+    if shown is None:
+        return
+    unseen = [printable(p["name"], 60) for p in query["aggregates"] if p["name"] not in shown]
+    made = [printable(one["name"], 60) for one in query["derived"] if one["name"] in shown]
+    if made:
+        yield f"{', '.join(made)}: computed from released numbers, at no further price"
+    if unseen:
+        yield f"{', '.join(unseen)}: released as a part of the question, and not shown by itself"
+
+
 def plan_rows(
     record: Mapping[str, Any], *, named: Callable[[object, int], str] = printable
 ) -> list[PlanRow]:
@@ -243,7 +258,7 @@ def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
     """
     step = Fraction(measure["step"])
     factor = {"values": step, "squares": step**2}.get(measure["kind"], Fraction(1))
-    return factor if measure["kind"] == "units" else factor / one
+    return factor if measure["kind"] in ("units", "distinct") else factor / one
 
 
 def _users(

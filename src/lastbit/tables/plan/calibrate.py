@@ -178,7 +178,8 @@ def demands_of(
     for measure in measures:
         if measure.name in taken:
             continue
-        full = 1 if measure.kind == "units" else weight_one(card) * measure.largest
+        alone = measure.kind in ("units", "distinct")
+        full = 1 if alone else weight_one(card) * measure.largest
         found.append(
             Demand(
                 kind="noise",

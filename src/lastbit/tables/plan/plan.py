@@ -188,7 +188,7 @@ def _check(
         problem = "has more than 2**25 bins in all groups together"
         raise refused("query", problem, "ask for fewer groups, or a coarser step")
     single = {part.name for part in query.aggregates if part.function != "histogram"}
-    single |= {key.name for key in query.keys}
+    single |= {key.name for key in query.keys} | {one.name for one in query.derived}
     mentioned = [order.name for order in query.order]
     if query.having is not None:
         mentioned += [column.name for column in columns_in(query.having)]
