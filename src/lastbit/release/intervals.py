@@ -101,7 +101,8 @@ def errors_of(plan: Plan) -> dict[str, Fraction]:
     Those of the other columns depend on the data.
     """
     made = _Maker(plan, Noisy(keys=[]))
-    found = {recipe.aggregate.name: made.half(recipe) for recipe in plan.recipes}
+    shown = [recipe for recipe in plan.recipes if recipe.aggregate.name in plan.query.selected]
+    found = {recipe.aggregate.name: made.half(recipe) for recipe in shown}
     return {name: half for name, half in found.items() if half is not None}
 
 
@@ -124,9 +125,10 @@ class _Maker:
     def half(self, recipe: Recipe) -> Fraction | None:
         """Half of the width of every interval of a count or sum; None for other aggregates."""
         match recipe.aggregate.function:
-            case "count" | "count_units" | "histogram":
-                ((kind, name),) = recipe.measures.items()
-                return Fraction(self.noise[name].accuracy(BETA), 1 if kind == "units" else self.one)
+            case "count" | "count_units" | "count_distinct" | "histogram" as function:
+                (name,) = recipe.measures.values()
+                one = self.one if function in ("count", "histogram") else 1
+                return Fraction(self.noise[name].accuracy(BETA), one)
             case "sum":
                 return self._sum_half(recipe)
             case _:
@@ -162,9 +164,9 @@ class _Maker:
     def _cells(self, recipe: Recipe) -> Iterable[Cell]:
         part = recipe.aggregate
         match part.function:
-            case "count" | "count_units":
-                rows = part.function == "count"
-                name, one = recipe.measures["rows" if rows else "units"], self.one if rows else 1
+            case "count" | "count_units" | "count_distinct":
+                (name,) = recipe.measures.values()
+                one = self.one if part.function == "count" else 1
                 return _count_cells(self.noisy.entries[name], self.noise[name], one)
             case "sum":
                 return self._sums(recipe)

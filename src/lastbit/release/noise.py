@@ -28,10 +28,12 @@ from lastbit.sampling import choice_exp, choice_exp_rows, gaussian_sampler, lapl
 from lastbit.tables import (
     Aggregates,
     GaussianPart,
+    GaussianSelection,
     LaplacePart,
     PartitionSelection,
     Plan,
     RankPart,
+    Selection,
     TreePart,
 )
 
@@ -73,17 +75,21 @@ def noised(plan: Plan, raw: Aggregates) -> Noisy:
             case TreePart():
                 sums = [part.tree.sums(raw.bins[part.measure][i]) for i in shown]
                 noisy.trees[part.measure] = _noisy_trees(part, sums)
-            case PartitionSelection():
+            case PartitionSelection() | GaussianSelection():
                 pass  # it went first
     return noisy
 
 
-def _shown(
-    plan: Plan, part: PartitionSelection | None, raw: Aggregates
-) -> tuple[list[int], list[int]]:
+def _shown(plan: Plan, part: Selection | None, raw: Aggregates) -> tuple[list[int], list[int]]:
     """Which keys are shown, and the noisy numbers of units where those decided."""
     if part is None:
         return list(range(len(raw.keys))), []
+    if isinstance(part, GaussianSelection):
+        present = [place for place, number in enumerate(raw.units) if number > 0]
+        numbers = [raw.units[place] for place in present]
+        noisy = _sums(numbers, gaussian_sampler(part.variance))
+        kept = [(p, n) for p, n in zip(present, noisy, strict=True) if n >= part.threshold]
+        return [place for place, _ in kept], [number for _, number in kept]
     mechanism = ThresholdedHistogram(
         keys_per_person=part.keys_per_person,
         scale=part.scale,

@@ -21,17 +21,19 @@ from lastbit.tables import (
     Column,
     ColumnType,
     DataCard,
+    DerivedSpec,
     GroupKey,
+    PairSpec,
     Plan,
     PublicTable,
     Query,
     Released,
     SelectedRows,
     Source,
-    aggregate_of,
     all_of,
     check_budget,
     check_names,
+    columns_asked,
     columns_of,
     condition_of,
     expression_of,
@@ -134,7 +136,7 @@ class Table:
 
     rows: SelectedRows
     keys: tuple[GroupKey, ...] = ()
-    asked: tuple[tuple[str, AggregateSpec], ...] = ()
+    asked: tuple[tuple[str, AggregateSpec | DerivedSpec | PairSpec], ...] = ()
     filters: tuple[str, ...] = ()
     order: tuple[tuple[str, bool], ...] = ()
     most: int | None = None
@@ -191,16 +193,18 @@ class Table:
             raise QueryRefused("group_by", problem="has one key twice", remedy="name it once")
         return replace(self, keys=tuple(keys))
 
-    def agg(self, *unnamed: object, **wanted: AggregateSpec) -> Table:
-        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
+    def agg(self, *unnamed: object, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> Table:
+        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500).
+
+        Formulas over them, as share=100 * lb.sum("late", 0, 1) / lb.count(), cost nothing more.
+        """
         self._open("agg")
         if unnamed:
             raise QueryRefused(
                 "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
             )
         every = [pair for name, one in wanted.items() for pair in specs_of(name, one)]
-        for name, one in every:
-            aggregate_of(name, one, self.rows)  # refuses early
+        columns_asked(every, self.rows)  # refuses early
         asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(self, asked=asked)
@@ -245,12 +249,15 @@ class Table:
             raise QueryRefused(
                 "query", problem="releases nothing", remedy="add .agg(n=lb.count()), say"
             )
+        aggregates, derived, selected = columns_asked(self.asked, self.rows)
         query = Query(
             table=self.card.name,
             where=all_of(self.rows.where),
             joins=self.rows.joins,
             keys=self.keys,
-            aggregates=tuple(aggregate_of(name, one, self.rows) for name, one in self.asked),
+            aggregates=aggregates,
+            derived=derived,
+            shown=selected,
             limit=self.most,
         )
         tests = [released_condition(text, query, self.rows) for text in self.filters]
@@ -395,6 +402,7 @@ def table(
         unit=unit,
         max_rows=rows,
         max_groups=rows if unit is not None and groups is None else groups,
+        max_groups_assumed=unit is not None and groups is None,
         columns=_columns(place, columns, keys),
         neighbours=related,
         budget=budget,

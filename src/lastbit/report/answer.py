@@ -57,10 +57,9 @@ def shown_cell(cell: Record) -> Shown:
     """
     value, low, high = cell["value"], cell["low"], cell["high"]
     if low is None or high is None:
-        words = (
-            ("unknown", "unknown") if value is None else (_fixed(value, 3, ROUND_HALF_EVEN), "none")
-        )
-        return Shown(*words)
+        if value is None:
+            return Shown("unknown", "unknown")
+        return Shown(_fixed(value, 3, ROUND_HALF_EVEN), "no interval")
     places, half = 0, float(high - low) / 2
     if any(number is not None and number != int(number) for number in (value, low, high)):
         places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
@@ -313,6 +312,8 @@ def measure_words(aggregate: Record, *, unit: str) -> str:
         return f"the number of rows with a value of {what}" if what else "the number of rows"
     if function == "count_units":
         return f"the number of units, each counted once ({unit})"
+    if function == "count_distinct":
+        return f"the number of different values of {what}"
     if function == "histogram":
         return f"the number of rows in each of {len(aggregate['edges']) - 1} ranges of {what}"
     if function == "quantile":
@@ -609,6 +610,13 @@ def _answer(record: Record) -> dict[str, Any]:
         "measures": [
             (printable(part["name"], 60), measure_words(part, unit=unit))
             for part in record["asked"]["query"]["aggregates"]
+        ]
+        + [
+            (
+                printable(one["name"], 60),
+                f"computed from these: {expression_words(one['expression'])}",
+            )
+            for one in record["asked"]["query"].get("derived", ())
         ],
         "sql": "\n".join(printable(words, 2000) for words in str(sql).splitlines()),
         "shown": bool(rows),

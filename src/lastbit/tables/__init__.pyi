@@ -40,10 +40,12 @@ from lastbit.tables.limits import (
 )
 from lastbit.tables.plan.parts import (
     GaussianPart as GaussianPart,
+    GaussianSelection as GaussianSelection,
     LaplacePart as LaplacePart,
     NoisePart as NoisePart,
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
+    Selection as Selection,
     TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import (
@@ -62,6 +64,7 @@ from lastbit.tables.plan.price import (
 from lastbit.tables.plan.sensitivity import (
     Measure as Measure,
     Recipe as Recipe,
+    distinct_values as distinct_values,
     sensitivity_of as sensitivity_of,
     weight_one as weight_one,
 )
@@ -72,23 +75,36 @@ from lastbit.tables.plan.tree import (
 )
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,
+    PairSpec as PairSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
+    columns_asked as columns_asked,
+    correlation as correlation,
     count as count,
+    count_distinct as count_distinct,
     count_units as count_units,
+    covariance as covariance,
     histogram as histogram,
+    intercept as intercept,
     max as max,
     mean as mean,
     median as median,
     min as min,
     quantile as quantile,
     quantiles as quantiles,
+    regression as regression,
+    slope as slope,
     specs_of as specs_of,
     std as std,
     sum as sum,
     variance as variance,
 )
+from lastbit.tables.query.derived import (
+    Derived as Derived,
+    DerivedSpec as DerivedSpec,
+)
 from lastbit.tables.query.expression import (
+    DATE_CODES as DATE_CODES,
     Call as Call,
     ColumnName as ColumnName,
     ColumnType as ColumnType,
@@ -131,9 +147,13 @@ __all__ = [
     "Query",
     "Source",
     "Wanted",
+    "correlation",
     "count",
+    "count_distinct",
     "count_units",
+    "covariance",
     "histogram",
+    "intercept",
     "max",
     "mean",
     "median",
@@ -143,6 +163,8 @@ __all__ = [
     "quantile",
     "quantiles",
     "read_card",
+    "regression",
+    "slope",
     "std",
     "sum",
     "variance",

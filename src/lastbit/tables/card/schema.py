@@ -225,6 +225,8 @@ class DataCard:
     max_rows: int
     columns: Mapping[str, Column]
     max_groups: int | None = None
+    max_groups_assumed: bool = False
+    """Whether nobody declared max_groups: then undeclared keys are looked for with fewer."""
     neighbours: Neighbours = ADD_REMOVE
     budget: Budget | None = None
     ledger: str | None = None

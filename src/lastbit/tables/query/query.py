@@ -17,7 +17,10 @@ from typing import Any, Literal, TypeAlias
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import probability
+from lastbit.tables.limits import refused
+from lastbit.tables.query.derived import Derived, check_derived
 from lastbit.tables.query.expression import (
+    Call,
     ColumnName,
     Constant,
     Expression,
@@ -27,7 +30,17 @@ from lastbit.tables.query.expression import (
 )
 
 Function: TypeAlias = Literal[
-    "count", "count_units", "sum", "mean", "variance", "std", "quantile", "min", "max", "histogram"
+    "count",
+    "count_units",
+    "count_distinct",
+    "sum",
+    "mean",
+    "variance",
+    "std",
+    "quantile",
+    "min",
+    "max",
+    "histogram",
 ]
 
 
@@ -74,7 +87,12 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         bare = self.function in ("count", "count_units")
-        if not bare and self.function != "histogram" and self.bounds is None:
+        if (
+            self.function != "count_distinct"
+            and not bare
+            and self.function != "histogram"
+            and self.bounds is None
+        ):
             raise InvalidParameter(
                 self.name,
                 problem="has no bounds: one row could count for any amount",
@@ -137,7 +155,11 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What was asked. `having`, `order` and `limit` see released values only."""
+    """What was asked. `derived`, `having`, `order` and `limit` see released values only.
+
+    `shown` are the names of aggregates and derived columns in the order of SELECT; aggregates that
+    are not among them are parts of derived columns, or of HAVING and ORDER BY. None: all of them.
+    """
 
     table: str
     aggregates: tuple[Aggregate, ...]
@@ -147,14 +169,17 @@ class Query:
     having: Expression | None = None
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
+    derived: tuple[Derived, ...] = ()
+    shown: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        names = [key.name for key in self.keys] + [part.name for part in self.aggregates]
+        released = [part.name for part in self.aggregates] + [one.name for one in self.derived]
+        names = [key.name for key in self.keys] + released
         check_parts(
             keys=len(self.keys),
             joins=len(self.joins),
             names=names,
-            aggregates=len(self.aggregates),
+            aggregates=len(self.aggregates) + len(self.derived),
             edges=[part.edges for part in self.aggregates if part.edges is not None],
             expressions=self.expressions(),
         )
@@ -173,6 +198,38 @@ class Query:
                 raise InvalidParameter("ORDER BY", problem=problem, remedy=remedy)
         if self.limit is not None and self.limit < 0:
             raise InvalidParameter("LIMIT", problem="is negative", remedy="pass 0 or more")
+        self._check_derived(released)
+
+    def _check_derived(self, released: list[str]) -> None:
+        single = {part.name for part in self.aggregates if part.function != "histogram"}
+        for one in self.derived:
+            check_derived(one, single)
+        totals = any(_has_total(one.expression) for one in self.derived)
+        if totals and (self.having is not None or self.limit is not None):
+            problem = "adds up all rows of the answer, and HAVING or LIMIT leaves some out"
+            raise refused("SUM(...) OVER ()", problem, "leave HAVING and LIMIT out")
+        if self.shown is None:
+            if self.derived:
+                raise InvalidParameter("shown", problem="is missing", remedy="list what is shown")
+            return
+        if not self.shown or len(set(self.shown)) < len(self.shown):
+            raise InvalidParameter(
+                "shown", problem="is empty, or lists a column twice", remedy="list each once"
+            )
+        if not set(self.shown) <= set(released):
+            raise InvalidParameter(
+                "shown", problem="lists what is not released", remedy=f"use {', '.join(released)}"
+            )
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """The names of the released columns that the answer shows, in order."""
+        return tuple(part.name for part in self.aggregates) if self.shown is None else self.shown
+
+    @property
+    def hidden(self) -> tuple[Aggregate, ...]:
+        """Aggregates that are released as parts of others, and not shown by themselves."""
+        return tuple(part for part in self.aggregates if part.name not in self.selected)
 
     @property
     def groups(self) -> int | None:
@@ -195,9 +252,13 @@ class Query:
         yield from (part.expression for part in self.aggregates if part.expression is not None)
         yield from (own for join in self.joins for own, _ in join.on)
         yield from (part for part in (self.where, self.having) if part is not None)
+        yield from (one.expression for one in self.derived)
 
     def to_json(self) -> dict[str, Any]:
         """The query as plain JSON; equal queries give equal text when written with sorted keys."""
+        more: dict[str, Any] = {}
+        if self.shown is not None:
+            more = {"derived": [one.to_json() for one in self.derived], "shown": list(self.shown)}
         return {
             "table": self.table,
             "where": None if self.where is None else to_json(self.where),
@@ -210,9 +271,16 @@ class Query:
             "having": None if self.having is None else to_json(self.having),
             "order": [[order.name, order.descending] for order in self.order],
             "limit": self.limit,
+            **more,
         }
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical text."""
         return digest_of(self.to_json())
+
+
+def _has_total(expression: Expression) -> bool:
+    if not isinstance(expression, Call):
+        return False
+    return expression.function == "total" or any(map(_has_total, expression.arguments))

@@ -15,7 +15,7 @@ from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, Function
 from lastbit.tables.query.types import Known, card_types, check_bounds, known_of, type_of, typed
-from lastbit.tables.sql.expressions import Resolve, quoted, translated
+from lastbit.tables.sql.expressions import Resolve, translated
 from lastbit.tables.sql.parse import kind_of, number_of, taken
 
 _PLAIN: Mapping[str, Function] = MappingProxyType(
@@ -31,7 +31,8 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
 _LEVELS: Mapping[str, str] = MappingProxyType(
     {"Quantile": "quantile", "PercentileCont": "expression", "PercentileDisc": "expression"}
 )
-_OTHERS = ("Count", "CountIf", "Filter", "Median", "WithinGroup")
+_OTHERS = ("ApproxDistinct", "Count", "CountIf", "Filter", "Median", "WithinGroup")
+_OF_TRUTHS = ("sum", "mean", "variance", "std")
 _MOST_WHOLE = 1 << 40
 _LONGEST_PERCENT = 8
 
@@ -39,7 +40,7 @@ _LONGEST_PERCENT = 8
 def is_aggregate(node: Any) -> bool:
     """Whether this node is an aggregate; what is inside does not matter."""
     kind = kind_of(node)
-    return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or _is_histogram(node)
+    return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or is_histogram(node)
 
 
 def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
@@ -60,12 +61,15 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
         return _filtered(aggregate_from(inner, name, card, resolve), only)
     if kind == "Count":
         return _count(node, name, card, resolve)
+    if kind == "ApproxDistinct":
+        (value,) = taken(node, "this")
+        return distinct(name, translated(value, resolve), card)
     if kind == "CountIf":
         only = condition(translated(taken(node, "this")[0], resolve), card, "COUNT_IF")
         return _filtered(Aggregate(name=name, function="count", nullable=False), only)
     if kind == "WithinGroup":
         return _within_group(node, name, card, resolve)
-    if _is_histogram(node):
+    if is_histogram(node):
         return _histogram(node, name, card, resolve)
     raise refused(kind.upper(), "is no aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
 
@@ -106,6 +110,10 @@ def bounded(
     asked = typed(expression, lookup)
     known = known_of(asked, card)
     kind = type_of(known.expression, lookup)
+    if kind == "boolean" and function in _OF_TRUTHS:  # the mean of a condition is its share
+        known = replace(known, expression=call("to_integer", known.expression))
+        known, kind = replace(known, bounds=(Fraction(0), Fraction(1))), "integer"
+        asked = known.expression
     if kind not in ("integer", "number"):
         raise refused(name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
     if function == "histogram":
@@ -117,7 +125,7 @@ def bounded(
         known = Known(expression=asked, step=known.step, nullable=known.nullable)
     limits = known.bounds if bounds is None else bounds
     if limits is None:
-        raise _unbounded(name, function, known.expression)
+        raise unbounded(name, function, known.expression)
     check_bounds(name, limits)
     return Aggregate(
         name=name,
@@ -148,7 +156,8 @@ def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:
     return Fraction(1) if low < high and max(-low, high) <= _MOST_WHOLE else None
 
 
-def _unbounded(name: str, function: str, expression: Expression) -> Exception:
+def unbounded(name: str, function: str, expression: Expression) -> Exception:
+    """A refusal of what one row could make any amount."""
     what = f"column {expression.name}" if isinstance(expression, ColumnName) else "expression"
     inside = expression.name if isinstance(expression, ColumnName) else "..."
     remedy = f"declare bounds on the card, or ask for the {function} of clamp({inside}, low, high)"
@@ -188,16 +197,24 @@ def _count(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
     if kind_of(what) != "Distinct":
         return counted(name, translated(what, resolve), card)
     (columns,) = taken(what, "expressions")
-    found = translated(columns[0], resolve) if len(columns) == 1 else None
-    if card.unit is None or found != resolve_unit(card):
+    if len(columns) != 1 or kind_of(columns[0]) == "Tuple":
+        raise refused("COUNT(DISTINCT ...)", "counts one column", "join them: a || '-' || b")
+    return distinct(name, translated(columns[0], resolve), card)
+
+
+def distinct(name: str, expression: Expression, card: DataCard) -> Aggregate:
+    """The number of different values; of the unit's own column, that of the units."""
+    found = typed(expression, card_types(card))
+    if card.unit is not None and found == resolve_unit(card):
+        return Aggregate(name=name, function="count_units")
+    kind = type_of(found, card_types(card))
+    if kind in ("number", None):
         raise refused(
             "COUNT(DISTINCT ...)",
-            "is private for the unit alone: one unit could have any number of other values",
-            "use COUNT(*)"
-            if card.unit is None
-            else f"write COUNT(DISTINCT {quoted(card.unit)}), or GROUP BY the column",
+            "is known for whole numbers, texts, dates and truth values",
+            "write COUNT(DISTINCT CAST(x AS BIGINT)), or of bin(x, 0, 10, 20)",
         )
-    return Aggregate(name=name, function="count_units")
+    return Aggregate(name=name, function="count_distinct", expression=found)
 
 
 def _within_group(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
@@ -239,5 +256,6 @@ def _filtered(part: Aggregate, only: Expression) -> Aggregate:
     return replace(part, expression=call("case", only, value), nullable=True)
 
 
-def _is_histogram(node: Any) -> bool:
+def is_histogram(node: Any) -> bool:
+    """Whether this node is our HISTOGRAM, which the parser does not know."""
     return kind_of(node) == "Anonymous" and str(node.this).lower() == "histogram"

@@ -40,9 +40,11 @@ class SelectedRows:
     def resolve(self, node: Any) -> Expression:
         """What a column node stands for."""
         if kind_of(node) != "Column":
+            if kind_of(node) == "Window":
+                raise refused("a window function", "has no private answer here", "group instead")
             if is_aggregate(node):
                 problem = "stands inside an expression over one row"
-                remedy = "select it by itself (AVG instead of SUM / COUNT); test it in HAVING"
+                remedy = "aggregate the whole expression, or test it in HAVING"
                 raise refused(kind_of(node).upper(), problem, remedy)
             raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
