@@ -163,7 +163,9 @@ def quantiles(
     )
 
 
-def specs_of(name: str, wanted: AggregateSpec) -> Iterator[tuple[str, AggregateSpec]]:
+def specs_of(
+    name: str, wanted: AggregateSpec | DerivedSpec | PairSpec
+) -> Iterator[tuple[str, AggregateSpec | DerivedSpec | PairSpec]]:
     """One name and thing to release for every column: several for `quantiles`."""
     if not isinstance(wanted, AggregateSpec) or wanted.levels is None:
         yield name, wanted
