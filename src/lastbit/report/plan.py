@@ -150,6 +150,11 @@ def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
         f"One {unit} counts for at most {_many(plan['max_rows'], 'row')} in all; where there are "
         "more, each counts for less."
     ]
+    if record["asked"]["query"].get("per_unit") is not None:
+        sentences.insert(0, f"The rows are those of the sub-query, each made of one {unit}'s own.")
+    for name, table in plan.get("private", {}).items():
+        most = _many(table["max_rows"], "row")
+        sentences.append(f"At most {most} of one {unit} in {printable(name, 60)} are joined.")
     if plan["max_groups"] is not None and plan["groups"] is None:
         sentences.append(
             f"For partition selection, one {unit} contributes to at most "

@@ -36,6 +36,7 @@ from lastbit.tables.plan.calibrate import Conversion, Demand, Weights, shares
 from lastbit.tables.plan.parts import Part, PartitionSelection
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
+from lastbit.tables.query.derived import counted_card
 from lastbit.tables.query.expression import columns_in, to_json
 from lastbit.tables.query.query import Query
 
@@ -102,6 +103,17 @@ class Plan:
                 for part, names in ((one.aggregate, one.measures) for one in self.recipes)
             ],
             "parts": [part.to_json() for part in self.parts],
+            **({"private": self.private} if self.private else {}),
+        }
+
+    @property
+    def private(self) -> dict[str, dict[str, Any]]:
+        """The private tables that are joined: the unit of each, and how many of its rows meet."""
+        tables = {join.table: self.card.private.get(join.table) for join in self.query.all_joins}
+        return {
+            name: {"unit": table.column(table.unit).name, "max_rows": table.max_rows}
+            for name, table in sorted(tables.items())
+            if table is not None
         }
 
     @property
@@ -120,6 +132,7 @@ def planned(
     weights: Weights = None,
 ) -> Plan:
     """The plan for a query at a price: epsilon (and delta), or rho, for the whole answer."""
+    card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     groups = query.groups
     measures, recipes = measures_of(query)

@@ -1,15 +1,15 @@
 """The SQL front end: one SELECT over the card's table becomes a `Query`, or is refused.
 
-What has a private answer: SELECT keys and aggregates FROM the table [JOIN public tables] [WHERE]
-[GROUP BY] [HAVING] [ORDER BY] [LIMIT], and row by row sub-queries in FROM or WITH, which are
-written out. Everything else is refused with the reason and what comes nearest. The parser is
-sqlglot's; nothing that it understood is overlooked (`parse.py`). HAVING and ORDER BY name what is
-released, and nothing else (`Released`).
+What has a private answer: SELECT keys and aggregates FROM the table [JOIN tables of the card]
+[WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM or WITH that work row by row,
+which are written out, or that are grouped by the unit. Everything else is refused with the reason
+and what comes nearest. The parser is sqlglot's; nothing that it understood is overlooked
+(`parse.py`). HAVING and ORDER BY name what is released, and nothing else (`Released`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant, Expression, call
+from lastbit.tables.query.expression import ColumnName, ColumnType, Constant, Expression, all_of
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from lastbit.tables.query.types import card_types, known_values, type_of, typed
 from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit
@@ -153,15 +153,6 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
     raise too_deep()
 
 
-def all_of(tests: Iterable[Expression]) -> Expression | None:
-    """All conditions in one; None where there is none."""
-    found: list[Expression] = []
-    for test in tests:
-        both = isinstance(test, Call) and test.function == "and"
-        found += test.arguments if both else (test,)  # type: ignore[union-attr]
-    return call("and", *found) if len(found) > 1 else next(iter(found), None)
-
-
 def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
     """A key: its type must have exact equality, and its values are public where they are known."""
     kind = type_of(expression, card_types(card))
@@ -209,6 +200,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
         keys=tuple(keys),
         aggregates=tuple(aggregates),
         limit=most,
+        per_unit=rows.per_unit,
     )
     released = Released(query, rows, tuple(name for name, _ in named))
     test = None if having is None else released.condition(taken(having, "this")[0])
