@@ -341,8 +341,21 @@ def question_sentences(record: Record) -> list[str]:
             keys.append(f"{named} ({how})")
         first += f", for each {listed(keys)}"
     sentences = [first + ":"]
-    for join in query["joins"]:
-        sentences.append(f"Joined with the public table {printable(join['table'], 60)}.")
+    inner = query.get("per_unit")
+    if inner is not None:
+        sentences += _joined_sentences(inner["joins"])
+        if inner["where"] is not None:
+            sentences.append(f"Only rows count for which {expression_words(inner['where'])}.")
+        whose = f"each {unit_word(record)}"
+        names = [printable(key["name"], 60) for key in inner["keys"]]
+        columns = [printable(part["name"], 60) for part in inner["columns"]]
+        sentences.append(
+            f"First, for {listed([whose, *names])}, one row is made of its own rows: "
+            f"{listed(columns)}."
+            if columns
+            else f"First, for {listed([whose, *names])}, one row is made of its own rows."
+        )
+    sentences += _joined_sentences(query["joins"])
     if query["where"] is not None:
         sentences.append(f"Only rows count for which {expression_words(query['where'])}.")
     after = []
@@ -354,6 +367,15 @@ def question_sentences(record: Record) -> list[str]:
     if query["limit"] is not None:
         after.append(f"no more than {query['limit']:,} are shown")
     return [*sentences, f"After the noise, {listed(after)}."] if after else sentences
+
+
+def _joined_sentences(joins: list[Record]) -> list[str]:
+    kinds = [("private" if join.get("private") else "public", join["table"]) for join in joins]
+    return [
+        f"Joined with the {kind} table {printable(name, 60)}"
+        + (", on the privacy unit." if kind == "private" else ".")
+        for kind, name in kinds
+    ]
 
 
 # ---------------------------------------------------------------- what is promised

@@ -152,6 +152,11 @@ def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
         f"One {unit} counts for at most {_many(plan['max_rows'], 'row')} in all; where there are "
         "more, each counts for less."
     ]
+    if record["asked"]["query"].get("per_unit") is not None:
+        sentences.insert(0, f"The rows are those of the sub-query, each made of one {unit}'s own.")
+    for name, table in plan.get("private", {}).items():
+        most = _many(table["max_rows"], "row")
+        sentences.append(f"At most {most} of one {unit} in {printable(name, 60)} are joined.")
     for part in plan["parts"]:
         if part["part"] == "keys":
             sentences.append(
