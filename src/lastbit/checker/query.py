@@ -81,6 +81,7 @@ class Asked:
     nullable: bool
     level: Fraction | None
     edges: tuple[Fraction, ...]
+    intervals: bool = True
 
     @property
     def value_key(self) -> object:
@@ -267,8 +268,12 @@ def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | No
 
 
 def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
-    require(isinstance(part, Mapping) and set(part) == _AGGREGATE, "an aggregate is malformed")
+    require(isinstance(part, Mapping), "an aggregate is malformed")
+    require(set(part) - {"intervals"} == _AGGREGATE, "an aggregate is malformed")
     function, expression = part["function"], part["expression"]
+    bare = "intervals" in part  # written only where a quantile has none
+    require(not bare or part["intervals"] is False, "intervals are neither there nor not")
+    require(not bare or function == "quantile", "an interval is left out that costs nothing")
     known = (*_COUNTS, _DISTINCT, *_NUMERIC, "histogram")
     require(function in known, "an aggregate is unknown")
     require(expression is not None or function in _COUNTS, "an aggregate is of nothing")
@@ -296,6 +301,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
         nullable=part["nullable"],
         level=level,
         edges=edges,
+        intervals=not bare,
     )
 
 

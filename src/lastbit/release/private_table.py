@@ -15,6 +15,7 @@ from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
+from lastbit.release.within import Within, planned_within, price_rows, price_words
 from lastbit.tables import (
     AggregateSpec,
     Budget,
@@ -26,6 +27,7 @@ from lastbit.tables import (
     GroupKey,
     PairSpec,
     PerUnit,
+    Plan,
     PrivateTable,
     PublicTable,
     Query,
@@ -52,6 +54,7 @@ from lastbit.tables import (
     rows_per_unit,
     sealed,
     source_of,
+    specs_of,
     unit_column,
     with_column,
 )
@@ -264,8 +267,9 @@ class Table:
             raise QueryRefused(
                 "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
             )
-        columns_asked(wanted.items(), self.rows)  # refuses early
-        asked = (*self.asked, *wanted.items())
+        every = [pair for name, one in wanted.items() for pair in specs_of(name, one)]
+        columns_asked(every, self.rows)  # refuses early
+        asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(self, asked=asked)
 
@@ -333,12 +337,23 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
     ) -> str:
-        """What the answer would cost, how it would be made and how far off; nothing is read."""
-        plan = planned(
-            self.query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights
-        )
-        return plan.explain()
+        """What the answer would cost, how it would be made and how far off; nothing is read.
+
+        With `within`, at the least price for which the ± of counts and sums is at most that. Below
+        stands what other prices buy.
+        """
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        query = self.query
+        text = self._plan(query, within, asked).explain()
+        rows = price_rows(query, self.card, delta=delta, weights=weights)
+        return f"{text}\n{price_words(rows)}" if rows else text
+
+    def _plan(self, query: Query, within: Within | None, asked: dict[str, Any]) -> Plan:
+        if within is None:
+            return planned(query, self.card, **asked)
+        return planned_within(query, self.card, within, **asked)
 
     def release(
         self,
@@ -347,6 +362,7 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
         ledger: str | Path | Ledger | None = None,
         who: str | None = None,
         fresh: bool = False,
@@ -354,11 +370,14 @@ class Table:
     ) -> Answer:
         """The private answer; epsilon is the price of the whole job, and is paid exactly once.
 
+        Instead of a price, `within` says how large the ± of counts and sums may be (one number, or
+        by column): the least price that buys it is paid. `explain` shows it beforehand.
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
         """
         query = self.query
-        plan = planned(query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        plan = self._plan(query, within, asked)
         return released(
             query,
             self.card,

@@ -307,7 +307,8 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
     """The columns of an answer without rows, so that what cannot be made fails here."""
     none: dict[str, list[Any]] = {measure.name: [] for measure in plan.measures}
     pairs = [(r.aggregate.name, role) for r in plan.recipes for role in ("value", "low", "high")]
-    nothing = Noisy(keys=[], entries=none, bins=none, ranks={pair: [] for pair in pairs})
+    drawn: dict[tuple[str, str], list[int]] = {pair: [] for pair in pairs}
+    nothing = Noisy(keys=[], entries=none, bins=none, ranks=drawn, trees=none)
     found = _told(plan, _columns(plan, nothing))
     if len({column["name"].lower() for column in found}) != len(found):
         raise InvalidParameter(

@@ -21,7 +21,7 @@ from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
 from lastbit.report.page import amount, grouped, price, printable
-from lastbit.tables import Plan
+from lastbit.tables import Plan, Tree, worst_reach
 
 _TAIL = Fraction(1, 20)
 _DIGITS = 4
@@ -231,6 +231,11 @@ def plan_rows(
                 counted = users.get(part["measure"])
                 name = f"keys, and their units ({counted})" if counted else "which keys are shown"
                 words = (name, *_selection(part))
+            case "tree":
+                shape = _tree(part, measures[part["measure"]])
+                name = f"tree of {shape.bins:,} ranges ({users[part['measure']]})"
+                unit = Fraction(1, one)
+                words = (name, *_noise(part, unit)[:2], _tree_error(record, part, shape, unit))
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
                 words = (name, *_rank(part, one))
@@ -311,6 +316,32 @@ def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
         f"exponential, {part['candidates']:,} candidates",
         f"within {_up(Fraction(max(far, 1)) / row)} rows of the rank",
     )
+
+
+def _tree(part: Mapping[str, Any], measure: Mapping[str, Any]) -> Tree:
+    edges = measure["edges"]
+    bins = edges["bins"] if isinstance(edges, Mapping) else len(edges) - 1
+    return Tree(bins=bins, branching=part["branching"], levels=part["levels"])
+
+
+def _tree_error(
+    record: Mapping[str, Any], part: Mapping[str, Any], shape: Tree, unit: Fraction
+) -> str:
+    """How far the rank of the worst quantile may be off."""
+    made = {recipe["aggregate"]: recipe["measures"] for recipe in record["plan"]["recipes"]}
+    levels = {
+        Fraction(one["level"])
+        for one in record["asked"]["query"]["aggregates"]
+        if one["function"] == "quantile" and made[one["name"]]["bins"] == part["measure"]
+    }
+    law: DiscreteLaplace | DiscreteGaussian
+    if part["mechanism"] == "laplace":
+        law = DiscreteLaplace(Fraction(part["scale"]))
+    else:
+        law = DiscreteGaussian(Fraction(part["variance"]))
+    found = [worst_reach(shape, law, level) for level in levels]
+    known = [reach for reach in found if reach is not None]
+    return f"within {_up(max(known) * unit)} rows of the rank" if known else "unknown"
 
 
 def _exact_or_up(number: Fraction) -> str:

@@ -47,6 +47,7 @@ from lastbit.tables.plan.parts import (
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
     Selection as Selection,
+    TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import (
     Plan as Plan,
@@ -68,6 +69,11 @@ from lastbit.tables.plan.sensitivity import (
     sensitivity_of as sensitivity_of,
     weight_one as weight_one,
 )
+from lastbit.tables.plan.tree import (
+    Tree as Tree,
+    tree_reach as tree_reach,
+    worst_reach as worst_reach,
+)
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,
     PairSpec as PairSpec,
@@ -86,8 +92,10 @@ from lastbit.tables.query.aggregates import (
     median as median,
     min as min,
     quantile as quantile,
+    quantiles as quantiles,
     regression as regression,
     slope as slope,
+    specs_of as specs_of,
     std as std,
     sum as sum,
     variance as variance,
@@ -167,6 +175,7 @@ __all__ = [
     "parsed",
     "planned",
     "quantile",
+    "quantiles",
     "read_card",
     "regression",
     "slope",

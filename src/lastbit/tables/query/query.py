@@ -8,7 +8,7 @@ tables only. Equal questions are equal values with equal `digest`s.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
@@ -72,7 +72,8 @@ class Aggregate:
     `expression` is None for `count` of all rows and for `count_units`. `bounds` and `step` are
     those of the column or declared in the query; every function but the counts needs bounds.
     `nullable` False promises that the expression is never missing. `level` is a quantile's: the
-    median has 1/2. `edges` are the public bins of a histogram.
+    median has 1/2, and `intervals` says whether its confidence interval is paid for too. `edges`
+    are the public bins of a histogram.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Aggregate:
     nullable: bool = True
     level: Fraction | None = None
     edges: tuple[Fraction, ...] | None = None
+    intervals: bool = True
 
     def __post_init__(self) -> None:
         bare = self.function in ("count", "count_units")
@@ -113,9 +115,16 @@ class Aggregate:
             )
         if self.expression is None and not bare:
             raise InvalidParameter(self.name, problem="has no column", remedy="name one")
+        if not self.intervals and self.function != "quantile":
+            raise InvalidParameter(
+                f"{self.name}: intervals",
+                problem="cost nothing here",
+                remedy="leave them out of quantiles only",
+            )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON; fractions as text."""
+        """Plain JSON; fractions as text. `intervals` is written where it is not the default."""
+        bare = {} if self.intervals else {"intervals": False}
         return {
             "name": self.name,
             "function": self.function,
@@ -125,6 +134,7 @@ class Aggregate:
             "nullable": self.nullable,
             "level": None if self.level is None else str(self.level),
             "edges": None if self.edges is None else [str(edge) for edge in self.edges],
+            **bare,
         }
 
 
@@ -239,6 +249,14 @@ class Query:
         if any(key.values is None for key in self.keys):
             return None
         return prod(len(key.values or ()) for key in self.keys)
+
+    def without_intervals(self) -> Query:
+        """The same question, its quantiles without confidence intervals: all buys the values."""
+        parts = [
+            replace(part, intervals=False) if part.function == "quantile" else part
+            for part in self.aggregates
+        ]
+        return replace(self, aggregates=tuple(parts))
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression in it."""

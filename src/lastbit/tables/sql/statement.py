@@ -36,7 +36,13 @@ from lastbit.tables.query.types import (
     type_of,
     typed,
 )
-from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit
+from lastbit.tables.sql.aggregates import (
+    aggregate_from,
+    aggregates_from,
+    condition,
+    is_aggregate,
+    resolve_unit,
+)
 from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import (
@@ -240,10 +246,15 @@ def _query(select: Any, rows: SelectedRows) -> Query:
     for name, node in named:
         if group is None and kind_of(node) == "Column" and kind_of(node.this) != "Star":
             raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
+    columns: list[str] = []
     for name, node in named:
         if is_aggregate(node):
-            parts.aggregates.append(aggregate_from(node, name, rows.card, rows.resolve))
-        elif not has_aggregate(node):
+            found = aggregates_from(node, name, rows.card, rows.resolve)
+            parts.aggregates += found
+            columns += [part.name for part in found]
+            continue
+        columns.append(name)
+        if not has_aggregate(node):
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
             keys.append(grouped_by(name, expression, rows.card))
     for name, node in named:
@@ -265,7 +276,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
     test = None if having is None else released.condition(taken(having, "this")[0])
     sorts = [] if order is None else taken(order, "expressions")[0]
     sorted_by = tuple(released.sorted_by(item) for item in sorts)
-    shown = parts.shown([name for name, _ in named])
+    shown = parts.shown(columns)
     return replace(
         plain,
         aggregates=tuple(parts.aggregates),
