@@ -1,8 +1,10 @@
 from lastbit.privacy.accounting.calibrate import calibrated as calibrated
+from lastbit.privacy.accounting.gaussian_pair import LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE
 from lastbit.privacy.accounting.losses import (
     ApproxLoss as ApproxLoss,
     BoundedRangeLoss as BoundedRangeLoss,
     DiscreteGaussianLoss as DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss as DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss as DiscreteLaplaceLoss,
     FiniteLoss as FiniteLoss,
     GaussianLoss as GaussianLoss,
@@ -62,6 +64,7 @@ __all__ = [
     "BoundedRangeLoss",
     "CHANGE_ONE",
     "DiscreteGaussianLoss",
+    "DiscreteGaussianVectorLoss",
     "DiscreteLaplaceLoss",
     "FiniteLoss",
     "GaussianLoss",
