@@ -127,8 +127,7 @@ class Gaussian(Additive):
                 way: _calibrated(distance, target, way, grid, dimension)
                 for way in ((method,) if method else methods)
             }
-            method = min(ways, key=lambda way: ways[way][0])
-            noise, grounds = ways[method]
+            method, (noise, grounds) = min(ways.items(), key=lambda way: way[1][0])
         if grounds is None:
             grounds = lattice(grid, noise=root_below(noise) or Fraction(1), dimension=dimension)
         check_whole_sensitivity(distance, grounds)

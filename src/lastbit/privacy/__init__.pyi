@@ -35,6 +35,10 @@ from lastbit.privacy.filter import (
     MomentFilter as MomentFilter,
     moment_filter as moment_filter,
 )
+from lastbit.privacy.gaussian_filter import (
+    GaussianCost as GaussianCost,
+    GaussianFilter as GaussianFilter,
+)
 from lastbit.privacy.guarantees import (
     ADD_REMOVE as ADD_REMOVE,
     AS_DECLARED as AS_DECLARED,
@@ -67,6 +71,8 @@ __all__ = [
     "DiscreteGaussianVectorLoss",
     "DiscreteLaplaceLoss",
     "FiniteLoss",
+    "GaussianCost",
+    "GaussianFilter",
     "GaussianLoss",
     "Guarantee",
     "LaplaceLoss",

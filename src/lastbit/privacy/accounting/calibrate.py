@@ -254,7 +254,7 @@ def _guess(example: Any, loss: Fraction, level: Fraction, count: int) -> float:
     rho = (near / (math.sqrt(far + near) + math.sqrt(far))) ** 2
     rho = max(rho, 3 * nearest(level) ** 2, 1e-200) / count
     rate, distance = float(getattr(example, "rate", 1)), float(getattr(example, "distance", 1))
-    distance = getattr(example, "distance_squared", distance**2) ** 0.5
+    distance = math.sqrt(getattr(example, "distance_squared", distance**2))
     if isinstance(example, _GAUSSIAN):
         return distance**2 / (math.log1p(2 * rho / rate**2) if rate < 1 else 2 * rho)
     each = max(math.sqrt(2 * rho), near / count)

@@ -170,7 +170,7 @@ class DiscreteGaussianVectorLoss(_Loss):
 
     >>> vector = DiscreteGaussianVectorLoss(100, 4)
     >>> vector.profile.epsilon("1e-6")[1], DiscreteGaussianLoss(100, 2).profile.epsilon("1e-6")[1]
-    (0.7984..., 0.7982...)
+    (0.83449..., 0.83433...)
     """
 
     variance: Fraction
