@@ -204,7 +204,7 @@ def test_an_account_under_the_filter_says_what_fits(folder):
     assert "an answer of up to ε 5.1, δ 1e-7" in page
     assert "0 spent, 5.1 left of 5.1" in page and "0 spent, 1e-7 left of 1e-7" in page
     assert "ε 0.51 would take ε 0.51; 10 more fit" in page and "order 5.05" in page
-    assert "no loss above ε 0 so far, but with probability 1e-6" in page
+    assert "no loss above ε 0 so far, except with probability 1e-6" in page
     ledger = Ledger.existing("a.ledger")
     for number in range(20):
         charged(ledger, f"q{number}", price("0.2"))

@@ -286,7 +286,7 @@ def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tupl
         rows.append(("δ", _drawn(spent.delta, kept.delta_kept)))
     share = f"{_amount(kept.delta_kept, up=False)} of it for answers with a δ of their own"
     order, odometer = _amount(kept.order, up=True), _amount(kept.odometer(spent), up=True)
-    surely = f"but with probability {_amount(kept.delta, up=True)}"
+    surely = f"except with probability {_amount(kept.delta, up=True)}"
     return [
         *rows,
         ("filter", f"δ {_amount(kept.delta, up=True)}, {share}; order {order}"),

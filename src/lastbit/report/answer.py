@@ -654,7 +654,7 @@ def _filter_notes(account: Mapping[str, Any]) -> list[str]:
     notes = [f"By plain sums: {price(account['spent'])}."]
     if "odometer" in kept:
         loss = amount(Fraction(kept["odometer"]), up=True)
-        notes.append(f"Odometer: no loss above ε {loss} so far, but with probability {level}.")
+        notes.append(f"Odometer: no loss above ε {loss} so far, except with probability {level}.")
     following = kept.get("next", {})
     if following.get("epsilon") is not None:
         taken = amount(Fraction(following["epsilon"]), up=True)
