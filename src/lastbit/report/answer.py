@@ -658,7 +658,7 @@ def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, 
     if account["budget"] is None:
         return {"rows": None, "spent": price(account["spent"])}
     if account.get("kind") == "filter":
-        return {"rows": [_filter_row(account)]}
+        return {"rows": [_filter_row(account)], "notes": _filter_notes(account)}
     rows = []
     for name, letter in CURRENCIES:
         whole = Fraction(account["budget"][name])
@@ -669,7 +669,7 @@ def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, 
         words = f"{amount(left, up=False)} left of {amount(whole, up=True)}"
         shares = {"before": float(100 * (spent - own) / whole), "own": float(100 * own / whole)}
         rows.append({"letter": letter, "words": words, **shares})
-    return {"rows": rows}
+    return {"rows": rows, "notes": []}
 
 
 def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
@@ -678,3 +678,21 @@ def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
     left = amount(whole - Fraction(spent), up=False)
     words = f"{left} left of {amount(whole, up=True)}, by the filter"
     return {"letter": "ε", "words": words, "before": float(100 * Fraction(spent) / whole), "own": 0}
+
+
+def _filter_notes(account: Mapping[str, Any]) -> list[str]:
+    """The plain sum beside it, the odometer, and what one more answer would take."""
+    kept, budget = account["filter"], account["budget"]
+    level = amount(Fraction(budget["delta"]), up=True)
+    notes = [f"By plain sums: {price(account['spent'])}."]
+    if "odometer" in kept:
+        loss = amount(Fraction(kept["odometer"]), up=True)
+        notes.append(f"Odometer: no loss above ε {loss} so far, except with probability {level}.")
+    following = kept.get("next", {})
+    if following.get("epsilon") is not None:
+        taken = amount(Fraction(following["epsilon"]), up=True)
+        notes.append(
+            f"One more answer at {price(following['cost'])} would take ε {taken}; "
+            f"{following['answers']:,} more fit."
+        )
+    return notes
