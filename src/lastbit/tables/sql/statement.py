@@ -1,10 +1,10 @@
 """The SQL front end: one SELECT over the card's table becomes a `Query`, or is refused.
 
-What has a private answer: SELECT keys and aggregates FROM the table [JOIN public tables] [WHERE]
-[GROUP BY] [HAVING] [ORDER BY] [LIMIT], and row by row sub-queries in FROM or WITH, which are
-written out. Everything else is refused with the reason and what comes nearest. The parser is
-sqlglot's; nothing that it understood is overlooked (`parse.py`). HAVING and ORDER BY name what is
-released, and nothing else (`Released`).
+What has a private answer: SELECT keys, aggregates and formulas over them (`derived.py`) FROM the
+table [JOIN public tables] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT], and row by row
+sub-queries in FROM or WITH, which are written out. Everything else is refused with the reason and
+what comes nearest. The parser is sqlglot's; nothing that it understood is overlooked (`parse.py`).
+HAVING and ORDER BY see what is released, and nothing else (`Released`).
 """
 
 from __future__ import annotations
