@@ -1,10 +1,11 @@
 """The SQL front end: one SELECT over the card's table becomes a `Query`, or is refused.
 
-What has a private answer: SELECT keys and aggregates FROM the table [JOIN tables of the card]
-[WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM or WITH that work row by row,
-which are written out, or that are grouped by the unit. Everything else is refused with the reason
-and what comes nearest. The parser is sqlglot's; nothing that it understood is overlooked
-(`parse.py`). HAVING and ORDER BY name what is released, and nothing else (`Released`).
+What has a private answer: SELECT keys, aggregates and formulas over them (`derived.py`) FROM the
+table [JOIN tables of the card] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM
+or WITH that work row by row, which are written out, or that are grouped by the unit. Everything
+else is refused with the reason and what comes nearest. The parser is sqlglot's; nothing that it
+understood is overlooked (`parse.py`). HAVING and ORDER BY see what is released, and nothing else
+(`Released`).
 """
 
 from __future__ import annotations
