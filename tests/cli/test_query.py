@@ -262,7 +262,7 @@ def test_under_the_filter_every_kind_of_price_is_paid_from_one_account(folder):
     card = CARD.replace("delta = 1e-6\n", 'delta = 1e-6\naccounting = "filter"\n')
     Path("visits.toml").write_text(card, "utf-8")
     page = succeeded("query", "visits.toml", BY_REGION, "--epsilon", "0.1")
-    assert "0.1 spent, 1.9 left of 2" in page and " more at ε 0.1" in page
+    assert "0.1 spent, 1.9 left of 2" in page and "ε 0.1 would take ε 0.1; " in page
     asked = ("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits")
     assert "plain sum  ε 0.1, ρ 0.005" in succeeded(*asked, "--rho", "0.005")
     keys = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"

@@ -36,12 +36,16 @@ from typing import Any
 
 from .derived import check_formula, has_total
 from .numbers import Json, Rejected, number, require
+from .units import Units, check_units
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
 _MORE = frozenset({"derived", "shown"})  # where released numbers make others, or are not shown
 _AGGREGATE = frozenset(
     {"name", "function", "expression", "bounds", "step", "nullable", "level", "edges"}
 )
+_PER_UNIT = frozenset({"where", "joins", "keys", "columns"})
+_UNIT_COLUMN = frozenset({"name", "function", "expression", "bounds", "step", "nullable"})
+_OF_A_UNIT = ("count", "count_distinct", "sum", "mean", "min", "max")
 _COUNTS = ("count", "count_units")
 _DISTINCT = "count_distinct"
 _RANKED = ("quantile", "min", "max")
@@ -108,6 +112,7 @@ class Question:
     values: tuple[tuple[object, ...] | None, ...]
     aggregates: tuple[Asked, ...]
     limit: int | None
+    units: Units
     derived: tuple[tuple[str, Any], ...] = ()
     selected: tuple[str, ...] = ()
 
@@ -120,8 +125,10 @@ class Question:
 
 def question_of(query: Any) -> Question:
     """The query, or `Rejected`."""
-    more = isinstance(query, Mapping) and set(query) == _PARTS | _MORE
-    require(more or (isinstance(query, Mapping) and set(query) == _PARTS), "the query lacks a part")
+    present = set(query) - {"per_unit"} if isinstance(query, Mapping) else set()
+    more = present == _PARTS | _MORE
+    require(more or present == _PARTS, "the query lacks a part")
+    inner = None if "per_unit" not in query else _per_unit(query["per_unit"])
     tables = _joined(query["joins"])
     for own, _ in (pair for join in query["joins"] for pair in join["on"]):
         _check(own, tables)
@@ -151,6 +158,13 @@ def question_of(query: Any) -> Question:
         values=tuple(values for _, values in keys),
         aggregates=aggregates,
         limit=limit,
+        units=Units(
+            joins=tuple(query["joins"]),
+            inner_joins=() if inner is None else tuple(query["per_unit"]["joins"]),
+            columns=inner,
+            one_row=inner is not None and not query["per_unit"]["keys"] and not query["joins"],
+            named=tuple(_own_columns(query)),
+        ),
         derived=derived,
         selected=selected or tuple(part.name for part in aggregates),
     )
@@ -177,11 +191,56 @@ def _derived(
     return tuple(found), shown
 
 
+def _per_unit(inner: Any) -> tuple[str, ...]:
+    """The names of keys and columns of a sub-query grouped by the unit, if its form is right."""
+    require(isinstance(inner, Mapping) and set(inner) == _PER_UNIT, "a sub-query lacks a part")
+    tables = _joined(inner["joins"])
+    for own, _ in (pair for join in inner["joins"] for pair in join["on"]):
+        _check(own, tables)
+    if inner["where"] is not None:
+        _check(inner["where"], tables)
+    names = []
+    for key in _list(inner["keys"]):
+        require(set(key) == {"name", "expression"}, "a key of a sub-query is malformed")
+        _check(key["expression"], tables)
+        names.append(_name(key["name"]))
+    for part in _list(inner["columns"]):
+        whole = isinstance(part, Mapping) and set(part) == _UNIT_COLUMN
+        require(whole and type(part["nullable"]) is bool, "a column of a sub-query is malformed")
+        require(part["function"] in _OF_A_UNIT, "a function of a unit's rows is unknown")
+        counted = part["expression"] is None and part["function"] == "count"
+        require(counted or bool(part["expression"]), "a column of a sub-query is of nothing")
+        if not counted:
+            _check(part["expression"], tables)
+        bounds = None if part["bounds"] is None else tuple(map(number, _list(part["bounds"])))
+        rising = bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1])
+        require(rising, "bounds of a sub-query do not rise")
+        require(part["step"] is None or number(part["step"]) > 0, "a step is not above 0")
+        names.append(_name(part["name"]))
+    lowered = {name.lower() for name in names}
+    require(len(lowered) == len(names), "two columns of a sub-query have one name")
+    return tuple(names)
+
+
+def _own_columns(query: Json) -> Iterator[str]:
+    """The columns of the table, or of the sub-query in its place, that the query names."""
+    parts = [query["where"], *(key["expression"] for key in query["keys"])]
+    parts += [part["expression"] for part in query["aggregates"]]
+    waiting = [*parts, *(own for join in query["joins"] for own, _ in join["on"])]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part[1:]
+        elif part is not None and "column" in part and "table" not in part:
+            yield part["column"]
+
+
 def _joined(joins: Any) -> frozenset[str]:
-    """The names of the public tables that are joined."""
+    """The names of the tables that are joined."""
     names = []
     for join in _list(joins):
-        require(isinstance(join, Mapping) and set(join) == {"table", "on"}, "a join is malformed")
+        whole = isinstance(join, Mapping) and set(join) - {"private"} == {"table", "on"}
+        require(whole and join.get("private", True) is True, "a join is malformed")
         names.append(_name(join["table"]))
         pairs = _list(join["on"])
         require(bool(pairs) and all(len(_list(p)) == 2 for p in pairs), "a join has no condition")
@@ -190,7 +249,7 @@ def _joined(joins: Any) -> frozenset[str]:
             require(other.get("table", names[-1]) == names[-1], "a join compares another table")
             require(set(other) - {"table"} == {"column"}, "a join compares with no column")
             _name(other["column"])
-    require(len({name.lower() for name in names}) == len(names), "a public table is joined twice")
+    require(len({name.lower() for name in names}) == len(names), "a table is joined twice")
     return frozenset(names)
 
 
@@ -368,6 +427,7 @@ def facts_of(plan: Json, question: Question) -> Facts:
     if unit is None:
         require(rows == 1 and groups in (None, 1), "a row that is a unit has several rows")
     require(plan["neighbours"] in ("add-remove", "change-one"), "the neighbours are unknown")
+    check_units(plan, question.units)
     return Facts(
         unit=unit,
         max_rows=rows,

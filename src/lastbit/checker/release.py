@@ -57,6 +57,7 @@ from .query import (
 from .tail import gaussian_tail
 
 _CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
+_OPTIONAL = frozenset({"private", "per_unit"})
 _BODY = frozenset({"query", "plan", "plan_digest", "moves", "ledger"})
 _PLAN = frozenset(
     {"query", "table", "unit", "max_rows", "max_groups", "neighbours", "weight_one", "groups"}
@@ -137,15 +138,20 @@ def same(one: Any, other: Any) -> bool:
 
 def check_release(claim: Json, body: Json) -> None:
     """Raise `Rejected` unless the release costs no more than is claimed."""
-    require(set(claim) == _CLAIM, "the claim lacks a part, or has one too many")
+    require(set(claim) - _OPTIONAL == _CLAIM, "the claim lacks a part, or has one too many")
     require(set(body) == _BODY, "the body lacks a part, or has one too many")
     plan = body["plan"]
-    require(isinstance(plan, Mapping) and set(plan) == _PLAN, "the plan lacks a part")
+    whole = isinstance(plan, Mapping) and set(plan) - {"private"} == _PLAN
+    require(whole, "the plan lacks a part")
     # what is named in several places must be one thing
     for name in ("table", "unit", "neighbours", "query"):
         require(same(claim[name], plan[name]), f"claim and plan differ in {name}")
     require(isinstance(plan["table"], str) and bool(plan["table"]), "the table has no name")
     require(body["query"]["table"] == plan["table"], "the query is about another table")
+    private = [found.get("private", {}) for found in (claim, plan)]
+    require(same(*private) and claim.get("private") != {}, "claim and plan join other tables")
+    inner = True if "per_unit" in body["query"] else None
+    require(claim.get("per_unit") is inner, "claim and query differ in the sub-query")
     require(plan["query"] == digest(body["query"]), "the plan is for another query")
     require(body["plan_digest"] == digest(plan), "the plan was changed after it was written")
     for text in (claim["rows"], *([] if body["ledger"] is None else [body["ledger"]])):
@@ -212,8 +218,9 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
 
 def _tree(part: Json, proof: _Proof) -> _Loss:
     """Noise on the nodes of all levels: each level moves as the bins do."""
-    levels: int = part["levels"] if "levels" in part else 0
-    for size, least in ((part.get("branching"), 2), (levels, 1)):
+    branching: Any = part.get("branching")
+    levels: Any = part.get("levels")
+    for size, least in ((branching, 2), (levels, 1)):
         require(type(size) is int and least <= size <= _MOST_LEVELS, "a tree has no shape")
     nodes = {key: value for key, value in part.items() if key not in ("branching", "levels")}
     return _noise(nodes, proof, levels)

@@ -30,7 +30,7 @@ def gaussian_tail(variance: Fraction, distance: int) -> Fraction:
     """Not below P[X >= distance].
 
     >>> float(gaussian_tail(Fraction(100), 50)), float(gaussian_tail(Fraction(10**8), 50000))
-    (3.368...e-07, 2.8673...e-07)
+    (3.67159594...e-07, 2.86725917...e-07)
     """
     require(distance >= 1, "a tail starts below 1")
     if Fraction(distance**2) / (2 * variance) > _FARTHEST:

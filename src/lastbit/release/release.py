@@ -67,6 +67,7 @@ from lastbit.tables import (
     Query,
     aggregates,
     columns_in,
+    counted_card,
     distinct_values,
     fingerprint,
     one_database,
@@ -100,6 +101,8 @@ def certificate_of(
         "query": plan.query.digest,
         "rows": digest({"columns": list(columns), "rows": list(rows)}),
         **written["cost"],
+        **({"private": plan.private} if plan.private else {}),
+        **({} if plan.query.per_unit is None else {"per_unit": True}),
     }
     body = {
         "query": plan.query.to_json(),
@@ -144,7 +147,7 @@ def released(
     pays for new noise though the same question was answered before. `consistent` makes counts agree
     with their totals, which is free. `who` is what the ledger notes beside the user's own name.
     """
-    if plan.query != query or plan.card != card:
+    if plan.query != query or plan.card != counted_card(query, card):
         raise InvalidParameter(
             "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"
         )
@@ -266,8 +269,15 @@ def _question(plan: Plan, data: str | None) -> str:
             "types": _types(plan.query, card),
             "tables": [source.table for source in (card.source, *public)],
             "data": data,
+            **({"private": _private(card)} if card.private else {}),
         }
     )
+
+
+def _private(card: DataCard) -> list[list[Any]]:
+    """What the card declares of its private tables that a plan does not say."""
+    tables = sorted(card.private.items())
+    return [[name, one.unit, one.max_rows, one.source.table] for name, one in tables]
 
 
 def _types(query: Query, card: DataCard) -> list[list[str]]:
@@ -277,7 +287,8 @@ def _types(query: Query, card: DataCard) -> list[list[str]]:
     """
     parts = [query.where, *(key.expression for key in query.keys)]
     parts += [part.expression for part in query.aggregates]
-    parts += [side for join in query.joins for pair in join.on for side in pair]
+    parts += [] if query.per_unit is None else query.per_unit.expressions()
+    parts += [side for join in query.all_joins for pair in join.on for side in pair]
     mentioned = {column for part in parts if part is not None for column in columns_in(part)}
     if card.unit is not None:
         mentioned.add(ColumnName(card.unit))
@@ -285,7 +296,9 @@ def _types(query: Query, card: DataCard) -> list[list[str]]:
         name: {column.lower(): kind for column, kind in public.columns.items()}
         for name, public in card.public.items()
     }
-    tables[None] = {column.name.lower(): column.type for column in card.columns.values()}
+    protected = {name: table.columns for name, table in card.private.items()}
+    for name, columns in (*protected.items(), (None, card.columns)):
+        tables[name] = {column.name.lower(): column.type for column in columns.values()}
     kinds = ((c, tables.get(c.table, {}).get(c.name.lower())) for c in mentioned)
     return sorted([column.table or "", column.name, kind or ""] for column, kind in kinds)
 

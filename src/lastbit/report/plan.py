@@ -40,6 +40,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "distinct": "number of distinct values",
     }
 )
+_MANY_UNITS = 200  # a threshold that many tables have no key above
 UNTOUCHED = "Nothing has been read or charged."
 
 
@@ -152,6 +153,11 @@ def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
         f"One {unit} counts for at most {_many(plan['max_rows'], 'row')} in all; where there are "
         "more, each counts for less."
     ]
+    if record["asked"]["query"].get("per_unit") is not None:
+        sentences.insert(0, f"The rows are those of the sub-query, each made of one {unit}'s own.")
+    for name, table in plan.get("private", {}).items():
+        most = _many(table["max_rows"], "row")
+        sentences.append(f"At most {most} of one {unit} in {printable(name, 60)} are joined.")
     for part in plan["parts"]:
         if part["part"] == "keys":
             sentences.append(
@@ -189,6 +195,16 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
         users = _users(plan)
         names = ", ".join(users[name] for name in apart)
         yield f"{names}: with nullable=False one count would serve all"
+    for part in plan["parts"]:
+        if part["part"] != "keys":
+            continue
+        least = -(-part["threshold"] // part.get("weight_one", 1))
+        if least >= _MANY_UNITS:
+            lower = "" if part["keys_per_person"] == 1 else "declare a smaller max_groups, "
+            yield (
+                f"keys that fewer than about {least:,} units have will not be shown, perhaps none "
+                f"at all: declare the keys, {lower}give the keys more weight, or pay more ε or δ"
+            )
 
 
 def _derived(query: Mapping[str, Any]) -> Iterator[str]:

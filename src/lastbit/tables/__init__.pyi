@@ -31,6 +31,7 @@ from lastbit.tables.card.schema import (
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
+    PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
     budgets_agree as budgets_agree,
@@ -110,6 +111,7 @@ from lastbit.tables.query.expression import (
     ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
+    all_of as all_of,
     columns_in as columns_in,
     from_json as from_json,
     to_json as to_json,
@@ -121,15 +123,27 @@ from lastbit.tables.query.query import (
     OrderBy as OrderBy,
     Query as Query,
 )
+from lastbit.tables.query.sub_query import (
+    counted_card as counted_card,
+)
+from lastbit.tables.query.units import (
+    PerUnit as PerUnit,
+    UnitColumn as UnitColumn,
+    UnitFunction as UnitFunction,
+    UnitKey as UnitKey,
+)
+from lastbit.tables.sql.per_unit import (
+    unit_column as unit_column,
+)
 from lastbit.tables.sql.rows import (
     SelectedRows as SelectedRows,
     joined_with as joined_with,
     rows_of as rows_of,
+    rows_per_unit as rows_per_unit,
     with_column as with_column,
 )
 from lastbit.tables.sql.statement import (
     Released as Released,
-    all_of as all_of,
     condition_of as condition_of,
     expression_of as expression_of,
     grouped_by as grouped_by,

@@ -1,7 +1,8 @@
 """A query as one SQL statement that gives the measures, as integers.
 
+    unit_rows  (where there is a sub-query grouped by the unit) its rows, made of t in the same way
     t  the columns that the query mentions, cast to the types of the card; what does not fit is
-       missing. p1, p2 ... the same of public tables
+       missing. p1, p2 ... the same of joined tables
     l  l1, l2 ...: the values of expressions, row by row, an operation at a time; j1, j2 ... joins
     e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
@@ -19,9 +20,9 @@ decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
          e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own` and `bound` only if
-         they have the same u, by which these are grouped, partitioned or joined. So
-         `sensitivity.py` applies. Rows are counted (n) after joins, so a join that multiplies rows
-         lowers weights
+         they have the same u, by which these are grouped, partitioned or joined; so do rows of two
+         private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
+         Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
 Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
@@ -56,8 +57,9 @@ from math import floor, inf, nextafter
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import SQL_TYPES, edge_literal
-from lastbit.tables.compile.rows import CompiledRows, key_type
-from lastbit.tables.compile.steps import Typed, double, least_double_from, string
+from lastbit.tables.compile.rows import CompiledRows, key_type, keyed_hash
+from lastbit.tables.compile.steps import Typed, double, least_double_from
+from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.sensitivity import (
     Measure,
@@ -109,7 +111,7 @@ def statement(
     query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
 ) -> Statement:
     """The statement with the meaning of its columns."""
-    rows = CompiledRows(query, card)
+    rows = CompiledRows(query, card, secret=secret)
     keys = tuple(key_type(key, rows) for key in query.keys)
     groups = query.groups
     kinds = {measure.kind for measure in measures}
@@ -124,6 +126,7 @@ def statement(
         )
     kept = "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
     parts = [
+        *unit_rows(query, card, secret=secret, on_grid=grid_integer),
         *rows.sources(),
         *rows.stages(),
         f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
@@ -203,12 +206,8 @@ def _named_values(blocks: _Blocks, names: list[str], card: DataCard, secret: str
 
 
 def _hash(table: str, names: list[str], secret: str) -> str:
-    """Of the secret, the unit and the keys; each with its length before it, so none runs over."""
-    parts = [f"{string(secret + ':')}"]
-    for name in ("u", *names):
-        value = f"CAST({table}.{name} AS VARCHAR)"
-        parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
-    return f"md5_number(concat({', '.join(parts)}))"
+    """Of the secret, the unit and the keys."""
+    return keyed_hash([f"{table}.{name}" for name in ("u", *names)], secret)
 
 
 class _Blocks:

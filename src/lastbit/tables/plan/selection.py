@@ -67,7 +67,7 @@ from lastbit.tables.plan.sensitivity import (
     share_of,
 )
 
-FEW_KEYS = 8
+FEW_KEYS = 16
 """How many keys a unit chooses at most where max_groups is not declared."""
 
 _EXACT_BELOW = 1 << 16
@@ -186,7 +186,7 @@ def shown_alone(variance: Fraction, distance: int) -> arb:
     >>> from lastbit.exact import working_precision
     >>> with working_precision(64):
     ...     print(shown_alone(Fraction(100), 50))
-    [3.368...e-7 +/- ...]
+    [3.67159594052102...e-7 +/- ...]
     """
     if variance < _EXACT_BELOW:
         return DiscreteGaussian(variance).cumulative(-distance)

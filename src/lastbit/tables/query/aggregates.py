@@ -23,6 +23,7 @@ from lastbit.tables.sql.statement import expression_of
 
 Bounds = tuple[Fraction, Fraction]
 Limit: TypeAlias = Number | None
+Spec: TypeAlias = "AggregateSpec | DerivedSpec | PairSpec"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +164,7 @@ def quantiles(
     )
 
 
-def specs_of(
-    name: str, wanted: AggregateSpec | DerivedSpec | PairSpec
-) -> Iterator[tuple[str, AggregateSpec | DerivedSpec | PairSpec]]:
+def specs_of(name: str, wanted: Spec) -> Iterator[tuple[str, Spec]]:
     """One name and thing to release for every column: several for `quantiles`."""
     if not isinstance(wanted, AggregateSpec) or wanted.levels is None:
         yield name, wanted

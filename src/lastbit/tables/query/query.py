@@ -28,6 +28,7 @@ from lastbit.tables.query.expression import (
     check_parts,
     to_json,
 )
+from lastbit.tables.query.units import PerUnit, UnitJoin
 
 Function: TypeAlias = Literal[
     "count",
@@ -144,6 +145,13 @@ class PublicJoin:
     table: str
     on: tuple[tuple[Expression, ColumnName], ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"table": self.table, "on": [[to_json(a), to_json(b)] for a, b in self.on]}
+
+
+Join: TypeAlias = PublicJoin | UnitJoin
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderBy:
@@ -159,27 +167,31 @@ class Query:
 
     `shown` are the names of aggregates and derived columns in the order of SELECT; aggregates that
     are not among them are parts of derived columns, or of HAVING and ORDER BY. None: all of them.
+    With `per_unit` the question is about the rows of that sub-query, whose columns the other
+    expressions name; without, about the rows of the table.
     """
 
     table: str
     aggregates: tuple[Aggregate, ...]
     keys: tuple[GroupKey, ...] = ()
     where: Expression | None = None
-    joins: tuple[PublicJoin, ...] = ()
+    joins: tuple[Join, ...] = ()
     having: Expression | None = None
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
     derived: tuple[Derived, ...] = ()
     shown: tuple[str, ...] | None = None
+    per_unit: PerUnit | None = None
 
     def __post_init__(self) -> None:
         released = [part.name for part in self.aggregates] + [one.name for one in self.derived]
         names = [key.name for key in self.keys] + released
+        inner = PerUnit() if self.per_unit is None else self.per_unit
         check_parts(
-            keys=len(self.keys),
-            joins=len(self.joins),
-            names=names,
-            aggregates=len(self.aggregates) + len(self.derived),
+            keys=len(self.keys) + len(inner.keys),
+            joins=len(self.all_joins),
+            names=[*names, *inner.names],
+            aggregates=len(self.aggregates) + len(self.derived) + len(inner.columns),
             edges=[part.edges for part in self.aggregates if part.edges is not None],
             expressions=self.expressions(),
         )
@@ -253,6 +265,12 @@ class Query:
         yield from (own for join in self.joins for own, _ in join.on)
         yield from (part for part in (self.where, self.having) if part is not None)
         yield from (one.expression for one in self.derived)
+        yield from () if self.per_unit is None else self.per_unit.expressions()
+
+    @property
+    def all_joins(self) -> tuple[Join, ...]:
+        """Those of the sub-query and its own."""
+        return self.joins if self.per_unit is None else (*self.per_unit.joins, *self.joins)
 
     def to_json(self) -> dict[str, Any]:
         """The query as plain JSON; equal queries give equal text when written with sorted keys."""
@@ -262,16 +280,14 @@ class Query:
         return {
             "table": self.table,
             "where": None if self.where is None else to_json(self.where),
-            "joins": [
-                {"table": join.table, "on": [[to_json(a), to_json(b)] for a, b in join.on]}
-                for join in self.joins
-            ],
+            "joins": [join.to_json() for join in self.joins],
             "keys": [key.to_json() for key in self.keys],
             "aggregates": [part.to_json() for part in self.aggregates],
             "having": None if self.having is None else to_json(self.having),
             "order": [[order.name, order.descending] for order in self.order],
             "limit": self.limit,
             **more,
+            **({} if self.per_unit is None else {"per_unit": self.per_unit.to_json()}),
         }
 
     @property
