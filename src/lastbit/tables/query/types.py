@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from math import ceil, floor
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
@@ -292,14 +293,20 @@ def _number(value: Value) -> bool:
 def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
     """The values that a key can have, where the card or the expression says so; else None.
 
-    Rows with another value, a missing one included, then belong to no group.
+    Rows with another value, a missing one included, then belong to no group. Whole numbers between
+    bounds are such values, if they are few; of public tables `sql/statement.py` knows them.
     """
     match expression:
         case ColumnName(name, None):
             column = card.column(name)
             if column.type == "boolean" and column.keys is None:
                 return (False, True)
+            if column.keys is None and column.type == "integer" and column.bounds is not None:
+                return _whole_numbers(*column.bounds)
             return column.keys
+        case Call("clamp", (inner, Constant(low), Constant(high))):
+            whole = type_of(inner, card_types(card)) == "integer"
+            return _whole_numbers(*_ordered(low, high)) if whole else None
         case Call("case", arguments):
             pairs = len(arguments) // 2 * 2
             branches = [*arguments[1:pairs:2], *(arguments[pairs:] or (Constant(None),))]
@@ -315,3 +322,12 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 if part == function:
                     return tuple(range(first, last + 1))
     return None
+
+
+_FEW_NUMBERS = 256
+
+
+def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
+    """All whole numbers between the bounds, if they are few."""
+    first, last = ceil(low), floor(high)
+    return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None
