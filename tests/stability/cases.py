@@ -282,10 +282,16 @@ def cases(draw, kind):
             new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit
             others.append((*rest, *owned(new, draw(LINES))) if whole else rest)
     places = draw(st.lists(PLACE, max_size=6))
+    measures = measures_of(query)[0]
+    counted = any(measure.kind == "units" for measure in measures)
+    if query.groups is None and card.unit is not None and not counted:
+        own = draw(st.integers(1, 3))
+        extra = draw(st.sampled_from(["shares", "shares", "units", None]))
+        measures += () if extra is None else (Measure(name="q", kind=extra, highest=own),)
     return Case(
         card=card,
         query=query,
-        measures=measures_of(query)[0],
+        measures=measures,
         rows=everything,
         places=tuple(places) if query.joins else (),
         others=tuple(others),

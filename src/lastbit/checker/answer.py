@@ -60,7 +60,9 @@ _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 def guarantee_of(plan: Json) -> str:
     """The promise in one sentence."""
     epsilon, delta, rho = (number(plan["cost"][name]) for name in ("epsilon", "delta", "rho"))
-    if rho:
+    if rho and delta:
+        price = f"rho = {plain(rho)}, delta = {plain(delta)} approximate zero-concentrated"
+    elif rho:
         price = f"rho = {plain(rho)} zero-concentrated"
     else:
         price = f"epsilon = {plain(epsilon)}" + (f", delta = {plain(delta)}" if delta else "")
@@ -78,12 +80,7 @@ def notes_of(plan: Json) -> list[str]:
             f"Each {named(plan['unit'])} counts for at most {plan['max_rows']} rows: where there "
             "are more, all of them count for less."
         )
-    notes += [
-        f"A key is shown if about {part['threshold']} units or more have it; others are "
-        "unknown, and counts close to that number tend to be too high."
-        for part in plan["parts"]
-        if part["part"] == "keys"
-    ]
+    notes += [_shown(part) for part in plan["parts"] if part["part"] == "keys"]
     notes += [_VARIANCES] if functions & {"variance", "std"} else []
     notes += [_QUANTILES] if functions & {"quantile", "min", "max"} else []
     if "count_distinct" in functions and plan["unit"] is not None:
@@ -94,6 +91,20 @@ def notes_of(plan: Json) -> list[str]:
             "has beyond these are not counted."
         )
     return notes
+
+
+def _shown(part: Json) -> str:
+    """From how many units on a key is shown."""
+    one = part.get("weight_one", 1)
+    if one == 1:
+        return (
+            f"A key is shown if about {part['threshold']} units or more have it; others are "
+            "unknown, and counts close to that number tend to be too high."
+        )
+    return (
+        f"A key is shown if about {-(-part['threshold'] // one)} units or more have it, a unit "
+        "with K keys counting as one over the square root of K; others are unknown."
+    )
 
 
 def named(name: str) -> str:

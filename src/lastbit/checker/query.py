@@ -15,6 +15,7 @@ them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own c
 | values | sizes add up to at most k W largest |
 | squares | entries from 0 up that add up to at most k W largest**2 |
 | units | 1 in each of at most c groups |
+| shares | floor(W/sqrt(K)) in each of K <= c groups: squares add up to at most W**2 |
 | distinct | entries from 0 up that add up to at most v, the values that a unit may name |
 
 and no other unit's moves. Add-remove: it comes or goes. Change-one: it becomes another, so L1
@@ -29,18 +30,22 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor, prod
+from math import ceil, floor, isqrt, prod
 from types import MappingProxyType
 from typing import Any
 
 from .derived import check_formula, has_total
 from .numbers import Json, Rejected, number, require
+from .units import Units, check_units
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
 _MORE = frozenset({"derived", "shown"})  # where released numbers make others, or are not shown
 _AGGREGATE = frozenset(
     {"name", "function", "expression", "bounds", "step", "nullable", "level", "edges"}
 )
+_PER_UNIT = frozenset({"where", "joins", "keys", "columns"})
+_UNIT_COLUMN = frozenset({"name", "function", "expression", "bounds", "step", "nullable"})
+_OF_A_UNIT = ("count", "count_distinct", "sum", "mean", "min", "max")
 _COUNTS = ("count", "count_units")
 _DISTINCT = "count_distinct"
 _RANKED = ("quantile", "min", "max")
@@ -76,6 +81,7 @@ class Asked:
     nullable: bool
     level: Fraction | None
     edges: tuple[Fraction, ...]
+    intervals: bool = True
 
     @property
     def value_key(self) -> object:
@@ -106,6 +112,7 @@ class Question:
     values: tuple[tuple[object, ...] | None, ...]
     aggregates: tuple[Asked, ...]
     limit: int | None
+    units: Units
     derived: tuple[tuple[str, Any], ...] = ()
     selected: tuple[str, ...] = ()
 
@@ -118,8 +125,10 @@ class Question:
 
 def question_of(query: Any) -> Question:
     """The query, or `Rejected`."""
-    more = isinstance(query, Mapping) and set(query) == _PARTS | _MORE
-    require(more or (isinstance(query, Mapping) and set(query) == _PARTS), "the query lacks a part")
+    present = set(query) - {"per_unit"} if isinstance(query, Mapping) else set()
+    more = present == _PARTS | _MORE
+    require(more or present == _PARTS, "the query lacks a part")
+    inner = None if "per_unit" not in query else _per_unit(query["per_unit"])
     tables = _joined(query["joins"])
     for own, _ in (pair for join in query["joins"] for pair in join["on"]):
         _check(own, tables)
@@ -149,6 +158,13 @@ def question_of(query: Any) -> Question:
         values=tuple(values for _, values in keys),
         aggregates=aggregates,
         limit=limit,
+        units=Units(
+            joins=tuple(query["joins"]),
+            inner_joins=() if inner is None else tuple(query["per_unit"]["joins"]),
+            columns=inner,
+            one_row=inner is not None and not query["per_unit"]["keys"] and not query["joins"],
+            named=tuple(_own_columns(query)),
+        ),
         derived=derived,
         selected=selected or tuple(part.name for part in aggregates),
     )
@@ -175,11 +191,56 @@ def _derived(
     return tuple(found), shown
 
 
+def _per_unit(inner: Any) -> tuple[str, ...]:
+    """The names of keys and columns of a sub-query grouped by the unit, if its form is right."""
+    require(isinstance(inner, Mapping) and set(inner) == _PER_UNIT, "a sub-query lacks a part")
+    tables = _joined(inner["joins"])
+    for own, _ in (pair for join in inner["joins"] for pair in join["on"]):
+        _check(own, tables)
+    if inner["where"] is not None:
+        _check(inner["where"], tables)
+    names = []
+    for key in _list(inner["keys"]):
+        require(set(key) == {"name", "expression"}, "a key of a sub-query is malformed")
+        _check(key["expression"], tables)
+        names.append(_name(key["name"]))
+    for part in _list(inner["columns"]):
+        whole = isinstance(part, Mapping) and set(part) == _UNIT_COLUMN
+        require(whole and type(part["nullable"]) is bool, "a column of a sub-query is malformed")
+        require(part["function"] in _OF_A_UNIT, "a function of a unit's rows is unknown")
+        counted = part["expression"] is None and part["function"] == "count"
+        require(counted or bool(part["expression"]), "a column of a sub-query is of nothing")
+        if not counted:
+            _check(part["expression"], tables)
+        bounds = None if part["bounds"] is None else tuple(map(number, _list(part["bounds"])))
+        rising = bounds is None or (len(bounds) == 2 and bounds[0] < bounds[1])
+        require(rising, "bounds of a sub-query do not rise")
+        require(part["step"] is None or number(part["step"]) > 0, "a step is not above 0")
+        names.append(_name(part["name"]))
+    lowered = {name.lower() for name in names}
+    require(len(lowered) == len(names), "two columns of a sub-query have one name")
+    return tuple(names)
+
+
+def _own_columns(query: Json) -> Iterator[str]:
+    """The columns of the table, or of the sub-query in its place, that the query names."""
+    parts = [query["where"], *(key["expression"] for key in query["keys"])]
+    parts += [part["expression"] for part in query["aggregates"]]
+    waiting = [*parts, *(own for join in query["joins"] for own, _ in join["on"])]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part[1:]
+        elif part is not None and "column" in part and "table" not in part:
+            yield part["column"]
+
+
 def _joined(joins: Any) -> frozenset[str]:
-    """The names of the public tables that are joined."""
+    """The names of the tables that are joined."""
     names = []
     for join in _list(joins):
-        require(isinstance(join, Mapping) and set(join) == {"table", "on"}, "a join is malformed")
+        whole = isinstance(join, Mapping) and set(join) - {"private"} == {"table", "on"}
+        require(whole and join.get("private", True) is True, "a join is malformed")
         names.append(_name(join["table"]))
         pairs = _list(join["on"])
         require(bool(pairs) and all(len(_list(p)) == 2 for p in pairs), "a join has no condition")
@@ -188,7 +249,7 @@ def _joined(joins: Any) -> frozenset[str]:
             require(other.get("table", names[-1]) == names[-1], "a join compares another table")
             require(set(other) - {"table"} == {"column"}, "a join compares with no column")
             _name(other["column"])
-    require(len({name.lower() for name in names}) == len(names), "a public table is joined twice")
+    require(len({name.lower() for name in names}) == len(names), "a table is joined twice")
     return frozenset(names)
 
 
@@ -207,8 +268,12 @@ def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | No
 
 
 def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
-    require(isinstance(part, Mapping) and set(part) == _AGGREGATE, "an aggregate is malformed")
+    require(isinstance(part, Mapping), "an aggregate is malformed")
+    require(set(part) - {"intervals"} == _AGGREGATE, "an aggregate is malformed")
     function, expression = part["function"], part["expression"]
+    bare = "intervals" in part  # written only where a quantile has none
+    require(not bare or part["intervals"] is False, "intervals are neither there nor not")
+    require(not bare or function == "quantile", "an interval is left out that costs nothing")
     known = (*_COUNTS, _DISTINCT, *_NUMERIC, "histogram")
     require(function in known, "an aggregate is unknown")
     require(expression is not None or function in _COUNTS, "an aggregate is of nothing")
@@ -236,6 +301,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
         nullable=part["nullable"],
         level=level,
         edges=edges,
+        intervals=not bare,
     )
 
 
@@ -313,6 +379,7 @@ _WEIGHT = 1 << 20
 _GRID = 1 << 20
 _CANDIDATES = 1 << 10
 _MOST = 1 << 20
+_MOST_SHARES = 1 << 10
 _MANY_EDGES = 64
 _CENTRED = ("mean", "variance", "std")
 
@@ -360,6 +427,7 @@ def facts_of(plan: Json, question: Question) -> Facts:
     if unit is None:
         require(rows == 1 and groups in (None, 1), "a row that is a unit has several rows")
     require(plan["neighbours"] in ("add-remove", "change-one"), "the neighbours are unknown")
+    check_units(plan, question.units)
     return Facts(
         unit=unit,
         max_rows=rows,
@@ -438,8 +506,11 @@ def measured_of(question: Question) -> tuple[dict[str, Measured], list[dict[str,
 
 def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
     """The most by which it moves between neighbours, in three norms."""
+    if measure.kind == "shares":
+        times, root = 2 if facts.change_one else 1, isqrt(_WEIGHT**2 * measure.highest)
+        return {"l1": times * root, "l2_squared": times * _WEIGHT**2, "linf": _WEIGHT}
     if measure.kind == "units":
-        moved = facts.own_keys * (2 if facts.change_one else 1)
+        moved = (measure.highest or facts.own_keys) * (2 if facts.change_one else 1)
         if facts.groups is not None:
             moved = min(moved, facts.groups)
         return {"l1": moved, "l2_squared": moved, "linf": 1}
@@ -451,6 +522,24 @@ def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
     if measure.signed:
         return {"l1": 2 * total, "l2_squared": 4 * total**2, "linf": 2 * total}
     return {"l1": 2 * total, "l2_squared": 2 * total**2, "linf": total}
+
+
+def selecting(written: Any, measures: Mapping[str, Measured], facts: Facts) -> Measured:
+    """The measure, the last one of a plan, that exists to find undeclared keys alone."""
+    require(facts.groups is None and facts.unit is not None, "a measure serves nothing")
+    asked = {measure.kind for measure in measures.values()}
+    require("units" not in asked, "units are counted twice")
+    kind, own = written["kind"], written["highest"]
+    require(kind in ("units", "shares"), "the query needs other measures")
+    most = _MOST if facts.max_groups is None else facts.max_groups
+    require(type(own) is int and 1 <= own <= most, "a unit chooses more keys than it may")
+    return Measured(kind=kind, highest=own)
+
+
+def share_weights(own: int) -> dict[int, int]:
+    """What a unit with 1, 2 ... keys adds to each of them: floor(W/sqrt(K))."""
+    require(own <= _MOST_SHARES, "a unit has too many keys for shares")
+    return {keys: isqrt(_WEIGHT**2 // keys) for keys in range(1, own + 1)}
 
 
 def rank_moved(level: Fraction, facts: Facts) -> int:

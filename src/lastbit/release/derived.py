@@ -31,8 +31,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.exact import lower, upper
-from lastbit.release.intervals import Cell, Column, MeasureNoise
+from lastbit.release.intervals import Cell, Column
 from lastbit.release.noise import Noisy
+from lastbit.release.reach import MeasureNoise
 from lastbit.tables import (
     Aggregate,
     Call,

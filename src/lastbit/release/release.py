@@ -62,10 +62,12 @@ from lastbit.tables import (
     ColumnName,
     Constant,
     DataCard,
+    GaussianSelection,
     Plan,
     Query,
     aggregates,
     columns_in,
+    counted_card,
     distinct_values,
     fingerprint,
     one_database,
@@ -99,6 +101,8 @@ def certificate_of(
         "query": plan.query.digest,
         "rows": digest({"columns": list(columns), "rows": list(rows)}),
         **written["cost"],
+        **({"private": plan.private} if plan.private else {}),
+        **({} if plan.query.per_unit is None else {"per_unit": True}),
     }
     body = {
         "query": plan.query.to_json(),
@@ -143,7 +147,7 @@ def released(
     pays for new noise though the same question was answered before. `consistent` makes counts agree
     with their totals, which is free. `who` is what the ledger notes beside the user's own name.
     """
-    if plan.query != query or plan.card != card:
+    if plan.query != query or plan.card != counted_card(query, card):
         raise InvalidParameter(
             "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"
         )
@@ -265,8 +269,15 @@ def _question(plan: Plan, data: str | None) -> str:
             "types": _types(plan.query, card),
             "tables": [source.table for source in (card.source, *public)],
             "data": data,
+            **({"private": _private(card)} if card.private else {}),
         }
     )
+
+
+def _private(card: DataCard) -> list[list[Any]]:
+    """What the card declares of its private tables that a plan does not say."""
+    tables = sorted(card.private.items())
+    return [[name, one.unit, one.max_rows, one.source.table] for name, one in tables]
 
 
 def _types(query: Query, card: DataCard) -> list[list[str]]:
@@ -276,7 +287,8 @@ def _types(query: Query, card: DataCard) -> list[list[str]]:
     """
     parts = [query.where, *(key.expression for key in query.keys)]
     parts += [part.expression for part in query.aggregates]
-    parts += [side for join in query.joins for pair in join.on for side in pair]
+    parts += [] if query.per_unit is None else query.per_unit.expressions()
+    parts += [side for join in query.all_joins for pair in join.on for side in pair]
     mentioned = {column for part in parts if part is not None for column in columns_in(part)}
     if card.unit is not None:
         mentioned.add(ColumnName(card.unit))
@@ -284,7 +296,9 @@ def _types(query: Query, card: DataCard) -> list[list[str]]:
         name: {column.lower(): kind for column, kind in public.columns.items()}
         for name, public in card.public.items()
     }
-    tables[None] = {column.name.lower(): column.type for column in card.columns.values()}
+    protected = {name: table.columns for name, table in card.private.items()}
+    for name, columns in (*protected.items(), (None, card.columns)):
+        tables[name] = {column.name.lower(): column.type for column in columns.values()}
     kinds = ((c, tables.get(c.table, {}).get(c.name.lower())) for c in mentioned)
     return sorted([column.table or "", column.name, kind or ""] for column, kind in kinds)
 
@@ -293,7 +307,8 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
     """The columns of an answer without rows, so that what cannot be made fails here."""
     none: dict[str, list[Any]] = {measure.name: [] for measure in plan.measures}
     pairs = [(r.aggregate.name, role) for r in plan.recipes for role in ("value", "low", "high")]
-    nothing = Noisy(keys=[], entries=none, bins=none, ranks={pair: [] for pair in pairs})
+    drawn: dict[tuple[str, str], list[int]] = {pair: [] for pair in pairs}
+    nothing = Noisy(keys=[], entries=none, bins=none, ranks=drawn, trees=none)
     found = _told(plan, _columns(plan, nothing))
     if len({column["name"].lower() for column in found}) != len(found):
         raise InvalidParameter(
@@ -434,7 +449,12 @@ def _notes(plan: Plan) -> list[str]:
             "more, all of them count for less."
         )
     part = plan.partition_selection
-    if part is not None:
+    if isinstance(part, GaussianSelection) and part.weight_one > 1:
+        notes.append(
+            f"A key is shown if about {-(-part.threshold // part.weight_one)} units or more have "
+            "it, a unit with K keys counting as one over the square root of K; others are unknown."
+        )
+    elif part is not None:
         notes.append(
             f"A key is shown if about {part.threshold} units or more have it; others are unknown, "
             "and counts close to that number tend to be too high."

@@ -62,8 +62,9 @@ class Aggregates:
     `keys` are all declared ones, in the order of declaration (the last column changes fastest),
     or, where they are undeclared, those that occur, sorted by value so that their order tells
     nothing more. `entries` has one integer a key for each measure of kind rows, values, squares,
-    units and distinct; `bins` one list of integers a key for each measure of kind bins; `units` the
-    number of units of each key, where keys are not declared, and is empty otherwise.
+    units, shares and distinct; `bins` one list of integers a key for each measure of kind bins;
+    `units` the number of units that chose each key, where keys are not declared, and is empty
+    otherwise. A key that occurs and that no unit chose has the number 0, and is never shown.
 
     >>> Aggregates(keys=[("north",)], entries={"m1": [731]}, bins={}, units=[])
     <Aggregates: not private, not shown>
@@ -111,7 +112,8 @@ def assembled(
                 sums[name][at] = int(value or 0)
         elif place is not None:
             weights[block].put(at, int(place), int(number))
-    entries = sums | {measure.name: units for measure in measures if measure.kind == "units"}
+    counted = [measure.name for measure in measures if measure.kind in ("units", "shares")]
+    entries = sums | dict.fromkeys(counted, units)
     entries |= {name: values[block] for name, block in ran.distinct.items()}
     bins = {name: weights[block] for name, block in ran.bins.items()}
     known = query.groups is not None

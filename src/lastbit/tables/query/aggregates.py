@@ -6,8 +6,8 @@ card makes an `Aggregate` of it (`aggregate_of`), by the same rules as SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -16,13 +16,14 @@ from lastbit.exact import Number, probability, rational, shown
 from lastbit.tables.query.derived import Arithmetic, Derived, DerivedSpec
 from lastbit.tables.query.expression import Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, Function
-from lastbit.tables.sql.aggregates import bounded, counted, distinct
+from lastbit.tables.sql.aggregates import bounded, counted, distinct, level_name
 from lastbit.tables.sql.derived import Parts
 from lastbit.tables.sql.rows import SelectedRows
 from lastbit.tables.sql.statement import expression_of
 
 Bounds = tuple[Fraction, Fraction]
 Limit: TypeAlias = Number | None
+Spec: TypeAlias = "AggregateSpec | DerivedSpec | PairSpec"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +36,13 @@ class AggregateSpec(Arithmetic):
     nullable: bool | None = None
     level: Fraction | None = None
     edges: tuple[Fraction, ...] | None = None
+    intervals: bool = True
+    levels: tuple[Fraction, ...] | None = None
+    """Of several quantiles; `agg` makes a column of each."""
 
     def __str__(self) -> str:
         """As it would be written: mean(cost, 0, 500)."""
-        numbers = (self.level, *(self.bounds or ()), *(self.edges or ()))
+        numbers = (self.level, *(self.levels or ()), *(self.bounds or ()), *(self.edges or ()))
         parts = [self.expression, *(shown(n) for n in numbers if n is not None)]
         return f"{self.function}({', '.join(part for part in parts if part is not None)})"
 
@@ -101,20 +105,83 @@ def std(
     return _number("std", expression, low, high, nullable)
 
 
-def median(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
+def median(
+    expression: str, low: Limit = None, high: Limit = None, *, intervals: bool = True
+) -> AggregateSpec:
     """The value in the middle."""
-    return quantile(expression, "1/2", low, high)
+    return quantile(expression, "1/2", low, high, intervals=intervals)
 
 
 def quantile(
-    expression: str, level: Number, low: Limit = None, high: Limit = None
+    expression: str,
+    level: Number,
+    low: Limit = None,
+    high: Limit = None,
+    *,
+    intervals: bool = True,
 ) -> AggregateSpec:
-    """The value below which the share `level` of values lies."""
-    remedy = 'pass, say, "0.9"; or use min and max'
-    share = probability(level, "level", zero=False, one=False, remedy=remedy)
+    """The value below which the share `level` of values lies.
+
+    Its confidence interval takes more than half of the price; with intervals=False the value gets
+    all of it.
+    """
     return AggregateSpec(
-        function="quantile", expression=expression, bounds=_bounds(low, high), level=share
+        function="quantile",
+        expression=expression,
+        bounds=_bounds(low, high),
+        level=_level(level),
+        intervals=_truth(intervals, "intervals"),
     )
+
+
+def quantiles(
+    expression: str,
+    levels: Iterable[Number],
+    low: Limit = None,
+    high: Limit = None,
+    *,
+    intervals: bool = True,
+) -> AggregateSpec:
+    """Several quantiles at one price, in order: a column for each, named after its percentage.
+
+    >>> [name for name, _ in specs_of("age", quantiles("age", ["0.25", "0.5", "0.975"], 0, 100))]
+    ['age_25', 'age_50', 'age_97_5']
+    """
+    if isinstance(levels, str) or not isinstance(levels, Iterable):
+        remedy = 'pass, say, ["0.25", "0.5", "0.75"]'
+        raise WrongType("levels", problem="are not a list", remedy=remedy)
+    shares = tuple(_level(level) for level in levels)
+    if not shares or len(set(shares)) < len(shares):
+        raise InvalidParameter(
+            "levels", problem="are none, or one comes twice", remedy="name each level once"
+        )
+    return AggregateSpec(
+        function="quantile",
+        expression=expression,
+        bounds=_bounds(low, high),
+        levels=shares,
+        intervals=_truth(intervals, "intervals"),
+    )
+
+
+def specs_of(name: str, wanted: Spec) -> Iterator[tuple[str, Spec]]:
+    """One name and thing to release for every column: several for `quantiles`."""
+    if not isinstance(wanted, AggregateSpec) or wanted.levels is None:
+        yield name, wanted
+        return
+    for level in wanted.levels:
+        yield f"{name}_{level_name(level)}", replace(wanted, level=level, levels=None)
+
+
+def _level(level: Number) -> Fraction:
+    remedy = 'pass, say, "0.9"; or use min and max'
+    return probability(level, "level", zero=False, one=False, remedy=remedy)
+
+
+def _truth(value: bool, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise WrongType(name, problem="is neither True nor False", remedy="pass one of them")
+    return value
 
 
 def min(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
@@ -263,6 +330,7 @@ def aggregate_of(name: str, wanted: AggregateSpec, rows: SelectedRows) -> Aggreg
         nullable=wanted.nullable,
         level=wanted.level,
         edges=wanted.edges,
+        intervals=wanted.intervals,
     )
 
 

@@ -160,6 +160,15 @@ def call(function: str, *arguments: Expression) -> Call:
     return Call(function, arguments)
 
 
+def all_of(tests: Iterable[Expression]) -> Expression | None:
+    """All conditions in one; None where there is none."""
+    found: list[Expression] = []
+    for test in tests:
+        both = isinstance(test, Call) and test.function == "and"
+        found += test.arguments if both else (test,)  # type: ignore[union-attr]
+    return call("and", *found) if len(found) > 1 else next(iter(found), None)
+
+
 def columns_in(expression: Expression) -> Iterator[ColumnName]:
     """Every column that is mentioned, as often as it is."""
     match expression:

@@ -8,7 +8,7 @@ tables only. Equal questions are equal values with equal `digest`s.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
@@ -28,6 +28,7 @@ from lastbit.tables.query.expression import (
     check_parts,
     to_json,
 )
+from lastbit.tables.query.units import PerUnit, UnitJoin
 
 Function: TypeAlias = Literal[
     "count",
@@ -71,7 +72,8 @@ class Aggregate:
     `expression` is None for `count` of all rows and for `count_units`. `bounds` and `step` are
     those of the column or declared in the query; every function but the counts needs bounds.
     `nullable` False promises that the expression is never missing. `level` is a quantile's: the
-    median has 1/2. `edges` are the public bins of a histogram.
+    median has 1/2, and `intervals` says whether its confidence interval is paid for too. `edges`
+    are the public bins of a histogram.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Aggregate:
     nullable: bool = True
     level: Fraction | None = None
     edges: tuple[Fraction, ...] | None = None
+    intervals: bool = True
 
     def __post_init__(self) -> None:
         bare = self.function in ("count", "count_units")
@@ -112,9 +115,16 @@ class Aggregate:
             )
         if self.expression is None and not bare:
             raise InvalidParameter(self.name, problem="has no column", remedy="name one")
+        if not self.intervals and self.function != "quantile":
+            raise InvalidParameter(
+                f"{self.name}: intervals",
+                problem="cost nothing here",
+                remedy="leave them out of quantiles only",
+            )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON; fractions as text."""
+        """Plain JSON; fractions as text. `intervals` is written where it is not the default."""
+        bare = {} if self.intervals else {"intervals": False}
         return {
             "name": self.name,
             "function": self.function,
@@ -124,6 +134,7 @@ class Aggregate:
             "nullable": self.nullable,
             "level": None if self.level is None else str(self.level),
             "edges": None if self.edges is None else [str(edge) for edge in self.edges],
+            **bare,
         }
 
 
@@ -133,6 +144,13 @@ class PublicJoin:
 
     table: str
     on: tuple[tuple[Expression, ColumnName], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"table": self.table, "on": [[to_json(a), to_json(b)] for a, b in self.on]}
+
+
+Join: TypeAlias = PublicJoin | UnitJoin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,27 +167,31 @@ class Query:
 
     `shown` are the names of aggregates and derived columns in the order of SELECT; aggregates that
     are not among them are parts of derived columns, or of HAVING and ORDER BY. None: all of them.
+    With `per_unit` the question is about the rows of that sub-query, whose columns the other
+    expressions name; without, about the rows of the table.
     """
 
     table: str
     aggregates: tuple[Aggregate, ...]
     keys: tuple[GroupKey, ...] = ()
     where: Expression | None = None
-    joins: tuple[PublicJoin, ...] = ()
+    joins: tuple[Join, ...] = ()
     having: Expression | None = None
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
     derived: tuple[Derived, ...] = ()
     shown: tuple[str, ...] | None = None
+    per_unit: PerUnit | None = None
 
     def __post_init__(self) -> None:
         released = [part.name for part in self.aggregates] + [one.name for one in self.derived]
         names = [key.name for key in self.keys] + released
+        inner = PerUnit() if self.per_unit is None else self.per_unit
         check_parts(
-            keys=len(self.keys),
-            joins=len(self.joins),
-            names=names,
-            aggregates=len(self.aggregates) + len(self.derived),
+            keys=len(self.keys) + len(inner.keys),
+            joins=len(self.all_joins),
+            names=[*names, *inner.names],
+            aggregates=len(self.aggregates) + len(self.derived) + len(inner.columns),
             edges=[part.edges for part in self.aggregates if part.edges is not None],
             expressions=self.expressions(),
         )
@@ -228,6 +250,14 @@ class Query:
             return None
         return prod(len(key.values or ()) for key in self.keys)
 
+    def without_intervals(self) -> Query:
+        """The same question, its quantiles without confidence intervals: all buys the values."""
+        parts = [
+            replace(part, intervals=False) if part.function == "quantile" else part
+            for part in self.aggregates
+        ]
+        return replace(self, aggregates=tuple(parts))
+
     def expressions(self) -> Iterator[Expression]:
         """Every expression in it."""
         yield from (key.expression for key in self.keys)
@@ -235,6 +265,12 @@ class Query:
         yield from (own for join in self.joins for own, _ in join.on)
         yield from (part for part in (self.where, self.having) if part is not None)
         yield from (one.expression for one in self.derived)
+        yield from () if self.per_unit is None else self.per_unit.expressions()
+
+    @property
+    def all_joins(self) -> tuple[Join, ...]:
+        """Those of the sub-query and its own."""
+        return self.joins if self.per_unit is None else (*self.per_unit.joins, *self.joins)
 
     def to_json(self) -> dict[str, Any]:
         """The query as plain JSON; equal queries give equal text when written with sorted keys."""
@@ -244,16 +280,14 @@ class Query:
         return {
             "table": self.table,
             "where": None if self.where is None else to_json(self.where),
-            "joins": [
-                {"table": join.table, "on": [[to_json(a), to_json(b)] for a, b in join.on]}
-                for join in self.joins
-            ],
+            "joins": [join.to_json() for join in self.joins],
             "keys": [key.to_json() for key in self.keys],
             "aggregates": [part.to_json() for part in self.aggregates],
             "having": None if self.having is None else to_json(self.having),
             "order": [[order.name, order.descending] for order in self.order],
             "limit": self.limit,
             **more,
+            **({} if self.per_unit is None else {"per_unit": self.per_unit.to_json()}),
         }
 
     @property

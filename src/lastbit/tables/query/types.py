@@ -13,7 +13,7 @@ from math import ceil, floor
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.card.schema import DataCard
+from lastbit.tables.card.schema import Column, DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
     DATE_CODES,
@@ -71,19 +71,26 @@ _WANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def card_types(card: DataCard) -> Lookup:
-    """How columns of this card and of its public tables are typed."""
+    """How columns of this card and of its other tables are typed."""
 
     def lookup(column: ColumnName) -> ColumnType:
-        if column.table is None:
-            return card.column(column.name).type
+        own = protected_column(card, column)
+        if own is not None:
+            return own.type
         for table in card.public.values():
             if table.name == column.table and column.name in table.columns:
                 return table.columns[column.name]
-        raise refused(
-            f"column {column.name[:60]}", "is in no public table of the card", "check its name"
-        )
+        raise refused(f"column {column.name[:60]}", "is in no table of the card", "check its name")
 
     return lookup
+
+
+def protected_column(card: DataCard, column: ColumnName) -> Column | None:
+    """The column of the table or of a private one; None where it is of a public one."""
+    if column.table is None:
+        return card.column(column.name)
+    table = card.private.get(column.table)
+    return None if table is None else table.column(column.name)
 
 
 def typed(expression: Expression, lookup: Lookup) -> Expression:
@@ -229,14 +236,15 @@ def known_of(expression: Expression, card: DataCard) -> Known:
     high) stays, since it makes `low` of a missing value, as SQL says; so it is never missing.
     """
     match expression:
-        case ColumnName(name, None):
-            column = card.column(name)
-            return Known(
-                expression=expression,
-                bounds=column.bounds,
-                step=column.step,
-                nullable=column.nullable,
-            )
+        case ColumnName():
+            column = protected_column(card, expression)
+            if column is not None:
+                return Known(
+                    expression=expression,
+                    bounds=column.bounds,
+                    step=column.step,
+                    nullable=column.nullable,
+                )
         case Call("clamp", (inner, Constant(low), Constant(high))):
             known = known_of(inner, card) if isinstance(inner, ColumnName) else None
             return Known(
@@ -398,11 +406,11 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
     Rows with another value, a missing one included, then belong to no group.
     """
     match expression:
-        case ColumnName(name, None):
-            column = card.column(name)
-            if column.type == "boolean" and column.keys is None:
+        case ColumnName():
+            column = protected_column(card, expression)
+            if column is not None and column.type == "boolean" and column.keys is None:
                 return (False, True)
-            return column.keys
+            return None if column is None else column.keys
         case Call("case", arguments):
             pairs = len(arguments) // 2 * 2
             branches = [*arguments[1:pairs:2], *(arguments[pairs:] or (Constant(None),))]

@@ -9,6 +9,7 @@ from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, cast
 
+from lastbit.exact import exact_text
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
@@ -33,6 +34,7 @@ _LEVELS: Mapping[str, str] = MappingProxyType(
 _OTHERS = ("ApproxDistinct", "Count", "CountIf", "Filter", "Median", "WithinGroup")
 _OF_TRUTHS = ("sum", "mean", "variance", "std")
 _MOST_WHOLE = 1 << 40
+_LONGEST_PERCENT = 8
 
 
 def is_aggregate(node: Any) -> bool:
@@ -72,6 +74,25 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
     raise refused(kind.upper(), "is no aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
 
 
+def aggregates_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> list[Aggregate]:
+    """The aggregates under this name: several where a quantile has a list of levels."""
+    inner = node.this if kind_of(node) == "Filter" else node
+    key = _LEVELS.get(kind_of(inner))
+    levels = None if key is None else inner.args.get(key)
+    if levels is None or kind_of(levels) != "Array":
+        return [aggregate_from(node, name, card, resolve)]
+    (listed,) = taken(levels, "expressions", ignored=("bracket_notation",))
+    found = []
+    for level in listed:
+        one = node.copy()
+        (one.this if one is not inner and kind_of(one) == "Filter" else one).set(key, level.copy())
+        share = _level(number_of(level))
+        found.append(aggregate_from(one, f"{name}_{level_name(share)}", card, resolve))
+    if not found or len({part.name for part in found}) < len(found):
+        raise refused(name, "lists no level, or one twice", "write QUANTILE_CONT(x, [0.25, 0.75])")
+    return found
+
+
 def bounded(
     name: str,
     function: Function,
@@ -82,6 +103,7 @@ def bounded(
     nullable: bool | None = None,
     level: Fraction | None = None,
     edges: tuple[Fraction, ...] | None = None,
+    intervals: bool = True,
 ) -> Aggregate:
     """An aggregate of numbers, its bounds taken from the query or from the card."""
     lookup = card_types(card)
@@ -113,7 +135,19 @@ def bounded(
         step=known.step or (_whole_step(limits) if kind == "integer" else None),
         nullable=known.nullable if nullable is None else nullable,
         level=level,
+        intervals=intervals,
     )
+
+
+def level_name(level: Fraction) -> str:
+    """A level in the name of a column: 25, 97_5, 1_3 of 3.
+
+    >>> level_name(Fraction(1, 4)), level_name(Fraction("0.975")), level_name(Fraction(1, 3))
+    ('25', '97_5', '1_of_3')
+    """
+    percent = exact_text(100 * level)
+    short = percent.replace(".", "", 1).isdigit() and len(percent) <= _LONGEST_PERCENT
+    return percent.replace(".", "_") if short else f"{level.numerator}_of_{level.denominator}"
 
 
 def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:

@@ -1,15 +1,16 @@
 """The SQL front end: one SELECT over the card's table becomes a `Query`, or is refused.
 
 What has a private answer: SELECT keys, aggregates and formulas over them (`derived.py`) FROM the
-table [JOIN public tables] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT], and row by row
-sub-queries in FROM or WITH, which are written out. Everything else is refused with the reason and
-what comes nearest. The parser is sqlglot's; nothing that it understood is overlooked (`parse.py`).
-HAVING and ORDER BY see what is released, and nothing else (`Released`).
+table [JOIN tables of the card] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM
+or WITH that work row by row, which are written out, or that are grouped by the unit. Everything
+else is refused with the reason and what comes nearest. The parser is sqlglot's; nothing that it
+understood is overlooked (`parse.py`). HAVING and ORDER BY see what is released, and nothing else
+(`Released`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
@@ -19,7 +20,14 @@ from sqlglot import exp
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.derived import Derived
-from lastbit.tables.query.expression import Call, ColumnName, ColumnType, Constant, Expression, call
+from lastbit.tables.query.expression import (
+    ColumnName,
+    ColumnType,
+    Constant,
+    Expression,
+    all_of,
+    call,
+)
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from lastbit.tables.query.types import (
     card_types,
@@ -29,7 +37,13 @@ from lastbit.tables.query.types import (
     type_of,
     typed,
 )
-from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit
+from lastbit.tables.sql.aggregates import (
+    aggregate_from,
+    aggregates_from,
+    condition,
+    is_aggregate,
+    resolve_unit,
+)
 from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import (
@@ -193,15 +207,6 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
     raise too_deep()
 
 
-def all_of(tests: Iterable[Expression]) -> Expression | None:
-    """All conditions in one; None where there is none."""
-    found: list[Expression] = []
-    for test in tests:
-        both = isinstance(test, Call) and test.function == "and"
-        found += test.arguments if both else (test,)  # type: ignore[union-attr]
-    return call("and", *found) if len(found) > 1 else next(iter(found), None)
-
-
 def _as_key(expression: Expression, card: DataCard) -> Expression:
     """A number that is whole by the way it is made, as a whole number."""
     if type_of(expression, card_types(card)) == "number" and is_whole(expression):
@@ -242,9 +247,14 @@ def _query(select: Any, rows: SelectedRows) -> Query:
     for name, node in named:
         if group is None and kind_of(node) == "Column" and kind_of(node.this) != "Star":
             raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
+    columns: list[str] = []
     for name, node in named:
         if is_aggregate(node):
-            parts.aggregates.append(aggregate_from(node, name, rows.card, rows.resolve))
+            found = aggregates_from(node, name, rows.card, rows.resolve)
+            parts.aggregates += found
+            columns += [part.name for part in found]
+            continue
+        columns.append(name)
     for name, node in named:
         if not has_aggregate(node) and not parts.names_released(node):
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
@@ -262,12 +272,13 @@ def _query(select: Any, rows: SelectedRows) -> Query:
         joins=rows.joins,
         keys=tuple(keys),
         aggregates=tuple(parts.aggregates),
+        per_unit=rows.per_unit,
     )
     released = Released(plain, rows, tuple(name for name, _ in named), parts)
     test = None if having is None else released.condition(taken(having, "this")[0])
     sorts = [] if order is None else taken(order, "expressions")[0]
     sorted_by = tuple(released.sorted_by(item) for item in sorts)
-    shown = parts.shown([name for name, _ in named])
+    shown = parts.shown(columns)
     return replace(
         plain,
         aggregates=tuple(parts.aggregates),
@@ -304,6 +315,7 @@ def _mode(named: list[tuple[str, Any]], rows: SelectedRows, *, alone: bool) -> Q
         aggregates=(Aggregate(name=count, function="count", nullable=False),),
         order=(OrderBy(name=count, descending=True),),
         limit=1,
+        per_unit=rows.per_unit,
     )
 
 
