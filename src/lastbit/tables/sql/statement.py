@@ -265,11 +265,12 @@ def _query(select: Any, rows: SelectedRows) -> Query:
             columns += [part.name for part in found]
             continue
         columns.append(name)
-        if not has_aggregate(node):
+    for name, node in named:
+        if not has_aggregate(node) and not parts.names_released(node):
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
             keys.append(grouped_by(name, expression, rows.card))
     for name, node in named:
-        if _is_formula(node):
+        if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
     _check_group(group, named, keys, rows)
     most = None if limit is None else integer_of(taken(limit, "expression")[0])
@@ -333,8 +334,10 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
     pairs = [item_of(item) for item in items]
     used = {name.lower() for name, _ in pairs if name is not None}
     found: list[tuple[str, Any]] = []
-    for given, value in pairs:
-        name = given
+    for given, item in pairs:
+        name, value = given, item
+        while kind_of(value) == "Paren":
+            (value,) = taken(value, "this")
         if name is None:
             plain = _plain_name(value)
             options = (plain, *(f"{plain}_{i}" for i in range(2, len(items) + 2)))
