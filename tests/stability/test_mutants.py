@@ -153,7 +153,6 @@ MUTANTS = (
     (rows_chosen_among_all_units, "private", BY_REFERENCE),
     (rows_counted_before_the_join, "private", BY_NEIGHBOURS),
     (unbounded, "private", BY_NEIGHBOURS),
-    (every_key_kept, "private found", BY_NEIGHBOURS),
     (sub_query_mixes_units, "per unit", BY_NEIGHBOURS),
     (sums_of_a_unit_in_floats, "per unit", BY_REFERENCE),
     (values_of_a_unit_not_clamped, "per unit", BY_REFERENCE),
