@@ -12,8 +12,15 @@ from lastbit.tables.backends.duckdb.engine import (
     one_database as one_database,
     rehearse as rehearse,
 )
+from lastbit.tables.backends.duckdb.snapshot import (
+    is_connection as is_connection,
+    is_lazy as is_lazy,
+    is_relation as is_relation,
+    snapshot as snapshot,
+)
 from lastbit.tables.card.draft import (
     Compared as Compared,
+    Decided as Decided,
     check_names as check_names,
     columns_to_draft as columns_to_draft,
     compared as compared,
@@ -28,6 +35,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    TYPES as TYPES,
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
@@ -96,6 +104,10 @@ from lastbit.tables.query.query import (
     GroupKey as GroupKey,
     OrderBy as OrderBy,
     Query as Query,
+)
+from lastbit.tables.sql.numbers import (
+    numbers_in as numbers_in,
+    numbers_in_statement as numbers_in_statement,
 )
 from lastbit.tables.sql.rows import (
     SelectedRows as SelectedRows,
