@@ -181,7 +181,8 @@ def test_sources_that_are_not_there():
     assert "is no file that is there" in refused("card", "new", "absent.csv")
     Path("torn.parquet").write_text(CANARY * 9)
     without_values(refused("card", "new", "torn.parquet"))
-    assert "known kind" in refused("card", "new", "visits.xlsx")
+    assert "ends in .xlsx" in refused("card", "new", "visits.xlsx")
+    assert "known kind" in refused("card", "new", "visits")
     assert not list(Path().glob("*.toml"))
 
 

@@ -100,6 +100,12 @@ _REMEDIES = MappingProxyType(
 )
 
 
+def _is_pandas(source: Source) -> bool:
+    """Whether the rows are a frame of pandas, or of a class made of it."""
+    kinds = type(source.frame).__mro__
+    return any(kind.__module__.partition(".")[0] == "pandas" for kind in kinds)
+
+
 def _kind(source: Any) -> str:
     """What is meant, in a word, or what it is instead; not a value of it is looked at.
 
@@ -201,7 +207,8 @@ def _columns(
             kind = meant or stated
             one = Column(name=name, type=kind, step=1 if kind == "integer" else None)
         if values is not None:
-            one = replace(one, keys=_keys_as(one.type, values))
+            floats = one.type == "integer" and not isinstance(said, Column) and stated == "number"
+            one = replace(one, keys=tuple(_key(value, floats=floats) for value in values))
         found[one.name] = one
     return found, frozenset(untyped)
 
@@ -214,33 +221,25 @@ def _listed(column: str, values: Any) -> tuple[Any, ...]:
 
 
 def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -> ColumnType | None:
-    """The type that declared keys say, where the source has none, or has whole numbers as floats.
+    """The type that declared keys say, where the source has none, or pandas has made floats of it.
 
-    That is what pandas makes of whole numbers, some of which are missing.
+    That is what pandas does with whole numbers, some of which are missing.
     """
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds and all(map(_is_whole, values)):
-        return "integer" if source.kind == "csv" or stated == "number" else None
-    if source.kind == "csv" and len(kinds) == 1:
-        plain: dict[type, ColumnType] = {bool: "boolean", date: "date", str: "text"}
-        return plain.get(kinds.pop())
-    return None
+    kinds = {type(_key(value, floats=True)) for value in values} - {type(None)}
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    if source.kind == "csv":
+        plain: dict[type, ColumnType] = {int: "integer", bool: "boolean", date: "date", str: "text"}
+        return plain.get(kind)
+    return "integer" if kind is int and stated == "number" and _is_pandas(source) else None
 
 
-def _is_whole(value: Any) -> bool:
-    """Whether a key is a whole number, or missing; 3.0 is one."""
-    if value is None:
-        return True
-    if isinstance(value, bool) or not isinstance(value, Integral | float):
-        return False
-    return isinstance(value, Integral) or value.is_integer()
-
-
-def _keys_as(kind: ColumnType, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Keys of whole numbers as ints, whatever library they come from."""
-    if kind != "integer" or not all(map(_is_whole, values)):
-        return values
-    return tuple(None if value is None else int(value) for value in values)
+def _key(value: Any, *, floats: bool) -> Any:
+    """A whole number as an int, whatever library it comes from; 3.0 as well where `floats`."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return int(value) if floats and isinstance(value, float) and value.is_integer() else value
 
 
 def _check_key(expression: Expression, card: DataCard) -> None:

@@ -554,15 +554,15 @@ def _kind(path: str) -> Literal["csv", "parquet"] | None:
 DATABASES = (".duckdb", ".ddb", ".db")
 _OTHERS: Mapping[str, str] = MappingProxyType(
     {
-        ".xlsx": "pass pandas.read_excel(...), or save the sheet as CSV",
-        ".xls": "pass pandas.read_excel(...), or save the sheet as CSV",
-        ".json": "pass duckdb.read_json(...), or write it as Parquet",
-        ".jsonl": "pass duckdb.read_json(...), or write it as Parquet",
-        ".ndjson": "pass duckdb.read_json(...), or write it as Parquet",
-        ".feather": "pass pandas.read_feather(...), or write it as Parquet",
-        ".arrow": "pass polars.read_ipc(...), or write it as Parquet",
-        ".sqlite": "pass pandas.read_sql(...), or write the table as Parquet",
-        ".sqlite3": "pass pandas.read_sql(...), or write the table as Parquet",
+        ".xlsx": "save it as CSV; in Python, pass pandas.read_excel(...)",
+        ".xls": "save it as CSV; in Python, pass pandas.read_excel(...)",
+        ".json": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".jsonl": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".ndjson": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".feather": "write it as Parquet; in Python, pass pandas.read_feather(...)",
+        ".arrow": "write it as Parquet; in Python, pass polars.read_ipc(...)",
+        ".sqlite": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
+        ".sqlite3": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
         ".txt": "rename it to .csv if it is one",
         ".zip": "unpack it first; .csv.gz is read as it is",
     }

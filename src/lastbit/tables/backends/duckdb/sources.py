@@ -270,10 +270,10 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
                 csv_records.write_plain(file, header, path, out)
             copies.append((copy, partitions[len(copies)]))
     header = _header(there)
-    parts = (
-        _plain(header, paths, _said(partition, header.names))
-        for partition, paths in _by_partition(copies).items()
-    )
+    parts = []
+    for partition, paths in _by_partition(copies).items():
+        further, plain = _said(partition, header.names), _plain(header, paths)
+        parts.append(f"SELECT *{further} FROM ({plain})" if further else plain)
     return _view(connection, name, " UNION ALL ".join(parts))
 
 
@@ -303,7 +303,7 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
     raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
 
 
-def _plain(header: Header, copies: list[str], further: str) -> str:
+def _plain(header: Header, copies: list[str]) -> str:
     places = range(len(header.names))
     types = ", ".join(f"'c{place}': 'VARCHAR'" for place in places)
     columns = ", ".join(
@@ -315,7 +315,7 @@ def _plain(header: Header, copies: list[str], further: str) -> str:
         f" new_line = '\\n', columns = {{{types}}}, max_line_size = {_LONGEST_LINE},"
         " hive_partitioning = false, compression = 'none'"
     )
-    return f"SELECT {columns}{further} FROM read_csv({_list(copies)}, {options})"
+    return f"SELECT {columns} FROM read_csv({_list(copies)}, {options})"
 
 
 def _with_breaks(column: str) -> str:
