@@ -363,7 +363,7 @@ class Table:
             text = getattr(one, "expression", None)
             if text is not None and one.function != "count":
                 found = found._with_numbers(text, aggregated=True)
-            with found._typing(text or ""):
+            with found._typing(text if isinstance(text, str) else ""):
                 aggregate_of(name, one, found.rows)  # refuses early
         asked = (*self.asked, *wanted.items())
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
