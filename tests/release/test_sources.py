@@ -63,7 +63,10 @@ def test_types_by_name():
     visits = lb.table("visits.csv", columns={"cost": "integer", "DAY": "date"}, **OWN)
     assert visits.card.column("cost").step == 1 and visits.card.column("day").type == "date"
     assert near(visits.where("cost > 4 AND year(day) = 2026").agg(m=lb.median("cost", 0, 9)), 7)
-    both = {"cost": lb.Column(name="cost", type="number", bounds=(0, 9)), "ward": "integer"}
+    both: dict[str, lb.Column | str] = {
+        "cost": lb.Column(name="cost", type="number", bounds=(0, 9)),
+        "ward": "integer",
+    }
     assert near(lb.table("visits.csv", columns=both, **OWN).agg(m=lb.mean("cost")), 4.5)
 
 
@@ -125,7 +128,9 @@ def test_duckdb_files_connections_and_relations():
     with duckdb.connect("x.duckdb") as connection:
         connection.execute(f"CREATE TABLE visits AS {ROWS}")
         for source in (connection, connection.table("visits"), connection.sql("FROM visits")):
-            more = {"table": "visits"} if source is connection else {"name": "visits"}
+            more: dict[str, Any] = (
+                {"table": "visits"} if source is connection else {"name": "visits"}
+            )
             asked = lb.table(source, **more, **OWN)
             assert asked.card.name == "visits"
             assert near(asked.agg(m=lb.mean("cost", 0, 9)), 4.5)
@@ -204,7 +209,7 @@ def test_a_table_is_named_only_where_there_are_several():
 
 
 def test_the_table_itself_is_not_public():
-    relation = duckdb.sql(ROWS)
+    relation: Any = duckdb.sql(ROWS)
     for source in (relation, relation.pl(), relation.pl().lazy()):
         with pytest.raises(InvalidParameter, match="is the table itself"):
             lb.table(source, public={"other": source}, **OWN).join("other", on="id").agg(

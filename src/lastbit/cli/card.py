@@ -128,7 +128,7 @@ def _types(text: str | None, columns: Mapping[str, Any]) -> dict[str, ColumnType
         if kind not in TYPES:
             problem = f"has an unknown type for {printable(column, 40)}"
             raise refusal("--types", problem, f"write one of {', '.join(TYPES)}")
-        found[column] = cast(ColumnType, kind)
+        found[column] = kind
     return found
 
 

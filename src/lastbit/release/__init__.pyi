@@ -3,6 +3,7 @@ from lastbit.release.answer import (
     Row as Row,
 )
 from lastbit.release.private_table import (
+    Table as Table,
     table as table,
 )
 from lastbit.release.release import (
@@ -12,5 +13,6 @@ from lastbit.release.release import (
 __all__ = [
     "Answer",
     "Row",
+    "Table",
     "released",
 ]

@@ -10,7 +10,7 @@ from datetime import date
 from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import Number, whole
@@ -58,7 +58,7 @@ from lastbit.tables import (
     with_column,
 )
 
-Columns: TypeAlias = Mapping[str, Column | ColumnType] | Iterable[Column]
+Columns: TypeAlias = Mapping[str, Column | str] | Iterable[Column]
 """Declared columns: by `Column(...)`, or by name and type alone."""
 
 
@@ -167,8 +167,9 @@ def _declared(columns: Columns | None) -> dict[str, Column | ColumnType]:
         if isinstance(column, Column):
             found[column.name.lower()] = column
         elif isinstance(column, str) and isinstance(name, str) and name:
-            Column(name=name, type=column)  # refuses unknown types
-            found[name.lower()] = column
+            kind = cast(ColumnType, column)
+            Column(name=name, type=kind)  # refuses unknown types
+            found[name.lower()] = kind
         else:
             remedy = 'pass Column(...), or a type by its name: {"distance": "integer"}'
             raise WrongType("columns", problem="are not declared as columns", remedy=remedy)

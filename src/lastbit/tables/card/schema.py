@@ -178,14 +178,13 @@ class Budget:
         delta_kept: Number | None = None,
     ) -> None:
         numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        exact = {name: rational(value, name) for name, value in numbers.items()}
-        filtering = {"order": order, "delta_kept": delta_kept}
-        for name, value in filtering.items():
-            exact[name] = None if value is None else rational(value, name)
+        fields: dict[str, Any] = {name: rational(n, name) for name, n in numbers.items()}
+        for name, number in (("order", order), ("delta_kept", delta_kept)):
+            fields[name] = None if number is None else rational(number, name)
         if kind is None:
-            kind = "zcdp" if exact["rho"] else "approx" if exact["delta"] else "pure"
-        for name, found in {"kind": kind, **exact}.items():
-            object.__setattr__(self, name, found)
+            kind = "zcdp" if fields["rho"] else "approx" if fields["delta"] else "pure"
+        for name, value in {"kind": kind, **fields}.items():
+            object.__setattr__(self, name, value)
         self._check()
 
     def _check(self) -> None:
