@@ -40,6 +40,7 @@ from lastbit.release import Answer, released
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    notes_of,
     plan_words,
     price as price_words,
     table_of,
@@ -215,6 +216,6 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
     parts.append(Facts([*facts, *budget_rows(account, cost)]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
-        for note in record["notes"]
+        for note in notes_of(record)
     ]
     return [*parts, "\n".join(notes)] if notes else parts

@@ -36,7 +36,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, replaced, written_over
 from lastbit.ledger import check_output
 from lastbit.release.intervals import Cell
-from lastbit.report import answer_in_notebook, answer_in_terminal, page
+from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
 from lastbit.tables import Constant, Cost, from_json
 from lastbit.verify import read
 
@@ -264,7 +264,7 @@ class Answer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know when reading the numbers."""
-        return tuple(self.record["notes"])
+        return tuple(notes_of(self.record))
 
     @property
     def certificate(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from lastbit.privacy import ZCDP, ApproxDP
 from lastbit.report.answer_charts import answer_charts, charted, in_notebook
 from lastbit.report.cells import Record, key_words, shown_cell
 from lastbit.report.page import CURRENCIES, amount, grouped, listed, price, printable, rendered
-from lastbit.report.plan import record_words, title_of, unit_word
+from lastbit.report.plan import notes_of, record_words, title_of, unit_word
 
 EMPTY = "No group is shown: none was large enough, or none met the condition."
 
@@ -123,7 +123,7 @@ def answer_in_terminal(record: Record) -> str:
         for row in rows
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    notes = (f"- {printable(note, 1000)}" for note in record["notes"])
+    notes = (f"- {printable(note, 1000)}" for note in notes_of(record))
     below = [*_below(record), "", printable(record["guarantee"], 400), *notes]
     return "\n".join([*(lines if record["rows"] else [EMPTY]), *below])
 
@@ -144,7 +144,7 @@ def answer_in_notebook(record: Record) -> Markup:
         charts=in_notebook(record) if record["rows"] else [],
         empty=EMPTY,
         below=[*_below(record), record["guarantee"]],
-        notes=record["notes"],
+        notes=notes_of(record),
     )
 
 
@@ -408,7 +408,7 @@ def _answer(record: Record) -> dict[str, Any]:
         "table": table if rows and (histograms or not single) else None,
         "totals": totals_of(record),
         "plan": record_words(record),
-        "notes": [printable(note, 1000) for note in record["notes"]],
+        "notes": [printable(note, 1000) for note in notes_of(record)],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole if len(whole) <= _MOST_JSON else None,
     }
