@@ -94,6 +94,7 @@ from lastbit.sensitivity import (
 from lastbit.tables import (
     Budget as Budget,
     Column as Column,
+    cdf as cdf,
     correlation as correlation,
     count as count,
     count_distinct as count_distinct,
@@ -169,6 +170,7 @@ __all__ = [
     "choice_exp",
     "compositions",
     "correlation",
+    "cdf",
     "count",
     "count_distinct",
     "count_units",
