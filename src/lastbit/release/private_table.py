@@ -383,8 +383,9 @@ class Table:
             raise QueryRefused(
                 "per_unit", problem="is given nothing by name", remedy="pass visits=lb.count(), say"
             )
-        if self.card.unit is None or self.rows.per_unit is not None:
-            problem = "has no unit to group by" if self.card.unit is None else "comes twice"
+        whose = self.card.unit
+        if whose is None or self.rows.per_unit is not None:
+            problem = "has no unit to group by" if whose is None else "comes twice"
             raise QueryRefused("per_unit", problem=problem, remedy="declare unit=..., ask once")
         found = self
         for text in [text for one in wanted.values() for text in number_texts(one)]:
@@ -392,7 +393,7 @@ class Table:
         names = [by] if isinstance(by, str) else by
         keys = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
         grouped = {name: expression_of(text, found.rows) for name, text in keys.items()}
-        unit = ColumnName(found.card.column(found.card.unit).name)
+        unit = ColumnName(found.card.column(whose).name)
         inner = PerUnit(
             columns=tuple(_of_unit(name, one, found.rows) for name, one in wanted.items()),
             keys=tuple(
