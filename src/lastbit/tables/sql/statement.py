@@ -231,7 +231,17 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
         raise refused(
             f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
-    return GroupKey(name=name, expression=expression, values=known_values(expression, card))
+    values = known_values(expression, card)
+    if isinstance(expression, ColumnName) and expression.table is not None:
+        # late: the engine is slow to load, and other keys do not need it
+        from lastbit.tables.backends.duckdb.engine import public_values
+
+        values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
+    return GroupKey(name=name, expression=expression, values=values)
+
+
+_MOST_PUBLIC = 1 << 12
+"""A column of a public table with more values is looked for in the data."""
 
 
 def _query(select: Any, rows: SelectedRows) -> Query:
