@@ -3,6 +3,7 @@ from lastbit.release.answer import (
     Row as Row,
 )
 from lastbit.release.private_table import (
+    Table as Table,
     table as table,
 )
 from lastbit.release.release import (
@@ -16,5 +17,6 @@ from lastbit.release.within import (
 __all__ = [
     "Answer",
     "Row",
+    "Table",
     "released",
 ]

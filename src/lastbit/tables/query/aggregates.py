@@ -173,6 +173,19 @@ def specs_of(name: str, wanted: Spec) -> Iterator[tuple[str, Spec]]:
         yield f"{name}_{level_name(level)}", replace(wanted, level=level, levels=None)
 
 
+def number_texts(wanted: Any) -> Iterator[str]:
+    """The expressions that a thing to release uses as numbers."""
+    match wanted:
+        case AggregateSpec(function=function, expression=str(text)):
+            if function not in ("count", "count_units", "count_distinct"):
+                yield text
+        case PairSpec(y=y, x=x):
+            yield from (y, x)
+        case DerivedSpec(arguments=parts):
+            for part in parts:
+                yield from number_texts(part)
+
+
 def _level(level: Number) -> Fraction:
     remedy = 'pass, say, "0.9"; or use min and max'
     return probability(level, "level", zero=False, one=False, remedy=remedy)

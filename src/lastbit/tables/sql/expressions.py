@@ -24,7 +24,7 @@ Resolve = Callable[[Any], Expression]
 
 KNOWN_FUNCTIONS = (
     "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX, CORR or HISTOGRAM of "
-    "columns, arithmetic, comparisons, CASE; `lastbit help queries` has them all"
+    "columns, arithmetic, comparisons, CASE; `lastbit help queries` lists them all"
 )
 """What a refusal of another function recommends."""
 

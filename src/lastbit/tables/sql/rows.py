@@ -23,6 +23,7 @@ from lastbit.tables.sql.aggregates import condition, is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
 from lastbit.tables.sql.parse import kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
+from lastbit.tables.sql.words import written
 
 OtherTable = PublicTable | PrivateTable
 
@@ -58,8 +59,8 @@ class SelectedRows:
             if is_aggregate(node):
                 problem = "stands inside an expression over one row"
                 remedy = "aggregate the whole expression, or test it in HAVING"
-                raise refused(kind_of(node).upper(), problem, remedy)
-            raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
+                raise refused(written(node), problem, remedy)
+            raise refused(written(node), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
             raise refused("SELECT *", "would show rows", "ask for COUNT(*), AVG(column) ...")
