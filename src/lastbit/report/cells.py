@@ -42,7 +42,9 @@ def shown_cell(cell: Record) -> Shown:
     """
     value, low, high = cell["value"], cell["low"], cell["high"]
     if low is None or high is None:
-        return Shown("unknown" if value is None else _fixed(value, 3, ROUND_HALF_EVEN), "unknown")
+        if value is None:
+            return Shown("unknown", "unknown")
+        return Shown(_fixed(value, 3, ROUND_HALF_EVEN), "no interval")
     places, half = 0, float(high - low) / 2
     if any(number is not None and number != int(number) for number in (value, low, high)):
         places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
