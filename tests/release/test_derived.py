@@ -372,6 +372,16 @@ def test_both_languages_make_one_question(visits: Any) -> None:
     assert "slope(y, x)" in repr(more.agg(c=lb.covariance("x", "y")))
 
 
+def test_aliases_and_brackets_mean_the_aggregate(visits: Any) -> None:
+    long = visits.sql("SELECT SUM(x) AS s, COUNT(*) AS n, SUM(x) / COUNT(*) AS r FROM visits")
+    assert (
+        visits.sql("SELECT SUM(x) AS s, COUNT(*) AS n, s / n AS r FROM visits").query == long.query
+    )
+    assert visits.sql("SELECT (SUM(x)) AS s FROM visits").query.shown is None
+    with pytest.raises(QueryRefused, match="row by row"):  # a column of the table comes first
+        visits.sql("SELECT SUM(y) AS x, x + 1 AS more FROM visits")
+
+
 def test_having_and_order_by_may_ask_for_more_than_is_shown(visits: Any) -> None:
     sql = ("SELECT region, AVG(y) AS m FROM visits GROUP BY region"
            " HAVING COUNT(*) > 100 ORDER BY SUM(x) / COUNT(*) DESC")  # fmt: skip

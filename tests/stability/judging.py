@@ -3,7 +3,7 @@
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, selection_keys, sensitivity_of
 from tests.stability import reference
 from tests.stability.cases import Case, functions_in, typed
-from tests.stability.engine import PUBLIC, SECRET
+from tests.stability.engine import LABS, PUBLIC, SECRET
 
 
 def vectors(case, found):
@@ -61,9 +61,10 @@ def exact(case: Case):
     return not functions_in(case.query) & reference.INEXACT
 
 
-def differs(case: Case, rows, found):
+def differs(case: Case, rows, found, labs=None):
     """Whether the engine's integers are not those of the reference."""
     public = {"places": typed(case.places, "places", tuple(PUBLIC))}
+    public["labs"] = typed(case.labs if labs is None else labs, "labs", tuple(LABS))
     wanted, units = reference.measured(
         case.query, case.card, case.measures, typed(rows), public, SECRET
     )

@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -286,34 +287,45 @@ def _root_above(number: Fraction) -> Fraction:
 
 
 def _ends(low: Fraction | int, high: Fraction | int) -> Interval:
+    """The doubles next to these, outwards."""
+    if isinstance(low, int) and isinstance(high, int):  # compared with a double exactly
+        start, end = float(low), float(high)
+        start = math.nextafter(start, -math.inf) if start > low else start
+        return start, math.nextafter(end, math.inf) if end < high else end
     return lower(Fraction(low)), upper(Fraction(high))
+
+
+@lru_cache(maxsize=1024)
+def _point(number: Fraction | int) -> Interval:
+    return _ends(number, number)
 
 
 def _aggregate(
     plan: Plan, part: Aggregate, names: Mapping[Any, str], boxes: Mapping[str, Interval]
 ) -> Enclosed:
     """What an aggregate can be, given where its measures lie."""
-    one = _ends(weight_one(plan.card), weight_one(plan.card))
+    one = _point(weight_one(plan.card))
     if part.function in _UNITS:
         return _from_zero(next(iter(boxes.values())))
     if part.function == "count":
         return _from_zero(_divided(boxes["rows"], one))
     measure = next(m for m in plan.measures if m.name == names["values"])
-    step, centre = _ends(measure.step, measure.step), _ends(measure.centre, measure.centre)
+    step, centre = _point(measure.step), _point(measure.centre)
     if part.function == "sum":
         found = _divided(_times(step, boxes["values"]), one)
         if "rows" in boxes:
             found = _plus(found, _divided(_times(centre, _from_zero(boxes["rows"])), one))
         return found
     assert part.bounds is not None
-    least, most = part.bounds
-    widest = _ends(((most - least) / 2) ** 2, ((most - least) / 2) ** 2)[1]
+    within = _point(part.bounds[0])[0], _point(part.bounds[1])[1]
     rows = _from_zero(boxes["rows"])
     if part.function == "mean":
         if rows[0] <= 0:
-            return _ends(least, most)
+            return within
         mean = _plus(centre, _times(step, _divided(boxes["values"], rows)))
-        return _cut(mean, _ends(least, most))
+        return _cut(mean, within)
+    half = _divided(_minus((within[1], within[1]), (within[0], within[0])), (2.0, 2.0))
+    widest = _square(half)[1]
     variance = (0.0, widest)
     if rows[0] > 0:
         mean = _divided(boxes["values"], rows)
@@ -392,7 +404,7 @@ def _enclosed(
         case Constant(value):
             if value is None or isinstance(value, bool):
                 return value
-            return _ends(Fraction(value), Fraction(value))  # type: ignore[arg-type]
+            return _point(value)
         case ColumnName(name):
             return parts[name]
         case Call("total", (ColumnName(name),)):
