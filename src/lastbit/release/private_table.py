@@ -275,7 +275,7 @@ def _retyped(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
     card = rows.base
     columns = {
         name: replace(column, type="number") if name.lower() in numbers else column
-        for name, column in card.columns.items()
+        for name, column in rows.base.columns.items()
     }
     return replace(rows, base=replace(card, columns=columns))
 
@@ -414,8 +414,8 @@ class Table:
             found = found._with_numbers(text, aggregated=False)
             with found._typing(text):
                 expression = expression_of(text, found.rows)
-                _check_key(expression, found.card)
-                key = grouped_by(name, expression, found.card)
+                _check_key(expression, found.rows.card)
+                key = grouped_by(name, expression, found.rows.card)
             found = replace(found, keys=(*found.keys, key))
         keys = found.keys
         _check_names([key.name for key in keys] + [name for name, _ in self.asked])
@@ -566,7 +566,9 @@ class Table:
 
     def _with_numbers(self, text: str, *, aggregated: bool) -> Table:
         """The table with those columns as numbers that this text uses so and nobody has typed."""
-        numbers = numbers_in(text, aggregated=aggregated) & self.untyped if self.untyped else None
+        if not self.untyped or self.rows.per_unit is not None:
+            return self
+        numbers = numbers_in(text, aggregated=aggregated) & self.untyped
         if not numbers:
             return self
         for name in numbers & _used(self.rows, self.keys):
@@ -711,7 +713,7 @@ def _as_private(other: Table) -> PrivateTable:
     if not isinstance(other, Table):
         raise WrongType("private", problem="is not a table", remedy="pass lb.table(...)")
     card = other.card
-    if other != Table(rows=rows_of(card)):
+    if other != Table(rows=rows_of(card), untyped=other.untyped):
         problem = "is asked something already"
         remedy = "join the table as it is, and filter afterwards"
         raise InvalidParameter(f"join {card.name}", problem=problem, remedy=remedy)
