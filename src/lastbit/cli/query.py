@@ -148,7 +148,7 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
 def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
     account = account_of(plan.card)[1]
     # refuses a price that the budget does not allow
-    after = account if explain else account.charged(plan.cost)
+    after = account if explain else account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
     if as_json:
         state = account_json(account, plan.cost)
         show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})

@@ -28,6 +28,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    FILTERS as FILTERS,
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,

@@ -15,7 +15,14 @@ from typing import Any, Literal, get_args
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, probability, rational
-from lastbit.privacy import ADD_REMOVE, MomentFilter, Neighbours, moment_filter
+from lastbit.privacy import (
+    ADD_REMOVE,
+    SHARE_KEPT,
+    GaussianFilter,
+    MomentFilter,
+    Neighbours,
+    moment_filter,
+)
 from lastbit.tables.query.expression import ColumnType, Value
 
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
@@ -118,8 +125,11 @@ _MEANT = MappingProxyType(
         "approx": ("epsilon", "delta"),
         "zcdp": ("rho",),
         "filter": ("epsilon", "delta"),
+        "gaussian": ("epsilon", "delta"),
     }
 )
+FILTERS = ("filter", "gaussian")
+"""Kinds of budget that are kept by a filter: prices may be chosen along the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +138,9 @@ class Budget:
 
     Plain sums are kept of the first three kinds. A budget of the kind "filter" is (epsilon, delta)
     for answers of every price, kept by the moment filter (`privacy/filter.py`); `order` and
-    `delta_kept` are its c and delta', and None for those that suit epsilon and delta.
+    `delta_kept` are its c and delta', and None for those that suit epsilon and delta. One of the
+    kind "gaussian" is kept by the Gaussian filter (`privacy/gaussian_filter.py`), which has no
+    order; a price in rho is then that of Gaussian noise.
 
     >>> Budget(kind="approx", epsilon=Fraction(3), delta=Fraction(1, 10**6)).kind
     'approx'
@@ -136,7 +148,7 @@ class Budget:
     Fraction(799, 100)
     """
 
-    kind: Literal["pure", "approx", "zcdp", "filter"]
+    kind: Literal["pure", "approx", "zcdp", "filter", "gaussian"]
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
@@ -158,7 +170,10 @@ class Budget:
                 remedy = f"declare {' and '.join(_MEANT[self.kind])}, above 0, and nothing else"
                 raise InvalidParameter(f"budget: {name}", problem=problem, remedy=remedy)
         probability(self.delta, "budget: delta", one=False, remedy="declare, say, 1e-6")
-        if self.kind == "filter":
+        if self.kind == "gaussian" and self.order is not None:
+            problem, remedy = "is not for the Gaussian filter", "leave it out"
+            raise InvalidParameter("budget: order", problem=problem, remedy=remedy)
+        if self.kind in FILTERS:
             try:
                 self.filter()
             except InvalidParameter as error:
@@ -168,8 +183,11 @@ class Budget:
             problem, remedy = "is not kept by the filter", "leave order and delta_kept out"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
 
-    def filter(self) -> MomentFilter:
+    def filter(self) -> MomentFilter | GaussianFilter:
         """The filter that keeps a budget of this kind; no other has one."""
+        if self.kind == "gaussian":
+            kept = self.delta * SHARE_KEPT if self.delta_kept is None else self.delta_kept
+            return GaussianFilter(epsilon=self.epsilon, delta=self.delta, delta_kept=kept)
         if self.kind != "filter":
             problem, remedy = "is kept by plain sums", 'declare accounting = "filter"'
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
@@ -180,9 +198,9 @@ class Budget:
 
         They are fixed when an account comes under the filter, and stay when its budget changes.
         """
-        if self.kind != "filter":
+        if self.kind not in FILTERS:
             return self
-        like = self.filter() if kept is None or kept.kind != "filter" else kept
+        like: Any = self.filter() if kept is None or kept.kind != self.kind else kept
         share = like.delta_kept
         if self.delta_kept is None and share is not None and share >= self.delta:
             problem = "is not above the share that the account keeps for answers with a delta"
@@ -190,7 +208,7 @@ class Budget:
             raise InvalidParameter("budget: delta", problem=problem, remedy=remedy)
         return replace(
             self,
-            order=like.order if self.order is None else self.order,
+            order=getattr(like, "order", None) if self.order is None else self.order,
             delta_kept=like.delta_kept if self.delta_kept is None else self.delta_kept,
         )
 

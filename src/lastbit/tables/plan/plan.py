@@ -33,7 +33,7 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Conversion, Demand, Weights, shares
-from lastbit.tables.plan.parts import Part, PartitionSelection
+from lastbit.tables.plan.parts import GaussianPart, Part, PartitionSelection
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
 from lastbit.tables.query.expression import columns_in, to_json
@@ -70,6 +70,11 @@ class Plan:
     def keys_part(self) -> PartitionSelection | None:
         """The name that `partition_selection` had in 0.1."""
         return self.partition_selection
+
+    @property
+    def gaussian_noise(self) -> bool:
+        """Whether all that is paid for is discrete Gaussian noise."""
+        return all(isinstance(part, GaussianPart) for part in self.parts)
 
     @property
     def guarantee(self) -> str:
@@ -140,7 +145,7 @@ def planned(
         used = concentrated or groups is None
         assert asked.epsilon is not None
         cost = Cost(epsilon=asked.epsilon, delta=asked.delta if used else Fraction(0))
-    return Plan(
+    plan = Plan(
         query=query,
         card=card,
         asked=asked,
@@ -152,6 +157,11 @@ def planned(
         conversion=conversion,
         cost=cost,
     )
+    kept = None if card.budget is None else card.budget.kind
+    if kept == "gaussian" and cost.rho and not plan.gaussian_noise:
+        problem = "pays for Gaussian noise alone in this account, and ranks are found without it"
+        raise refused("rho", problem, "pass {epsilon}", epsilon="")
+    return plan
 
 
 def _check(
