@@ -178,7 +178,7 @@ def _by_name(text: str, option: str, remedy: str) -> dict[str, Fraction]:
 def _show_plan(plan: Plan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool) -> None:
     account = account_of(plan.card)[1]
     # refuses a price that the budget does not allow
-    after = account if explain else account.charged(plan.cost)
+    after = account if explain else account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
     if as_json:
         state = account_json(account, plan.cost)
         show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
@@ -212,12 +212,17 @@ def _write(
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            state = account_json(account)
+            state = account_json(account, _paid(answer.record))
             written_over(report, reports.page(answer.record, title=title, account=state))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         remedy = "ask the same again: the answer is recorded, and that costs nothing"
         raise refusal(option, f"could not be written ({reason})", remedy) from None
+
+
+def _paid(record: Mapping[str, Any]) -> Cost:
+    """What an answer cost: the price to count further answers with."""
+    return Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
 
 
 def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
@@ -239,8 +244,7 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    cost = Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
-    parts.append(Facts([*facts, *budget_rows(account, cost)]))
+    parts.append(Facts([*facts, *budget_rows(account, _paid(record))]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in notes_of(record)

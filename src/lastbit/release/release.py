@@ -189,6 +189,7 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         words=sql,
         query=plan.query.digest,
         fresh=fresh,
+        gaussian_noise=plan.gaussian_noise,
     )
     if paid.record is not None:  # another process was quicker
         return Answer(dict(paid.record), spared, charged=False)

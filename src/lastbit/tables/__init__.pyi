@@ -35,6 +35,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    FILTERS as FILTERS,
     TYPES as TYPES,
     Budget as Budget,
     Column as Column,
