@@ -41,11 +41,22 @@ class Case:
     places: tuple[tuple, ...]
     others: tuple[tuple[tuple, ...], ...]
     """Tables that are neighbours of `rows`."""
+    labs: tuple[tuple, ...] = ()
+    """Rows of a second private table."""
+    other_labs: tuple[tuple[tuple, ...], ...] = ()
+    """Those of the neighbours in `others`, one by one; the same as `labs` where there are none."""
+
+    @property
+    def neighbours(self):
+        """Pairs of both private tables."""
+        labs = self.other_labs or [self.labs] * len(self.others)
+        return list(zip(self.others, labs, strict=True))
 
     def __repr__(self):
         card = (self.card.unit, self.card.max_rows, self.card.max_groups, self.card.neighbours)
-        rows = f"{self.rows}, {self.places}, {self.others}"
-        return f"Case({card}, {self.query.to_json()}, {rows})"
+        rows = f"{self.rows}, {self.places}, {self.others}, {self.labs}, {self.other_labs}"
+        private = [(one.unit, one.max_rows) for one in self.card.private.values()]
+        return f"Case({card}, {private}, {self.query.to_json()}, {rows})"
 
 
 def some(*values):
@@ -144,6 +155,10 @@ def keys_of(joined, kind):
         ("num", column("num"), (0, 1, 7)),
         ("year", Call("year", (column("day"),)), None),
         ("month", Call("start_of_month", (column("day"),)), (date(2024, 2, 1), date(1, 1, 1))),
+        ("week", Call("week", (column("day"),)), None),
+        ("days", Call("iso_weekday", (column("day"),)), tuple(range(1, 8))),
+        ("quarter", Call("start_of_quarter", (column("day"),)), (date(2024, 1, 1),)),
+        ("said", Call("strftime", (column("day"), Constant("%A %d"))), None),
         ("bin", Call("bin", (column("x"), Constant(-5), Constant(0), Constant(10))), (-5, 0)),
     ]
     if joined:
@@ -172,11 +187,27 @@ BOUNDS = [
 ]
 
 
+NAMED = st.sampled_from(
+    [
+        column("cat"),
+        column("num"),
+        column("day"),
+        column("flag"),
+        Call("%", (column("num"), Constant(3))),
+        Call("case", (column("flag"), column("cat"))),
+        Call("week", (column("day"),)),
+    ]
+)
+"""What distinct values are counted of: few and many of them, missing ones too."""
+
+
 @st.composite
 def aggregates(draw, number, expression):
     name = f"a{number}"
     kinds = ("count", "some", "units", "sum", "mean", "variance", "quantile", "histogram")
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(st.sampled_from((*kinds, "distinct")))
+    if kind == "distinct":
+        return Aggregate(name=name, function="count_distinct", expression=draw(NAMED))
     if kind in ("count", "units"):
         return Aggregate(name=name, function="count" if kind == "count" else "count_units")
     if kind == "some":
@@ -282,6 +313,7 @@ def functions_in(query):
     """The names of all functions that the query uses."""
     stack = [part.expression for part in query.aggregates] + [key.expression for key in query.keys]
     stack += [query.where, *(own for join in query.joins for own, _ in join.on)]
+    stack += [] if query.per_unit is None else query.per_unit.expressions()
     found = set()
     while stack:
         match stack.pop():
@@ -301,4 +333,4 @@ def _read(name, value):
         return None
     if name == "junk":
         return JUNK[value]
-    return value if name != "num" or -(2**63) <= value < 2**63 else None
+    return value if name not in ("num", "dose") or -(2**63) <= value < 2**63 else None

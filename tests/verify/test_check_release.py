@@ -40,6 +40,7 @@ Path = tuple[str | int, ...]
 RANKED = ("quantile", "min", "max")
 KEYS = (("region", ("north", "south", None)),)
 FOUND = (("region", None),)
+WIDE = (Fraction(0), Fraction(512))
 PEOPLE: dict[str, Any] = {"unit": "person", "max_rows": 20, "max_groups": 2}
 SUMS = (part("count", "n"), part("sum", "s"), part("mean", "m", bounds=(-3, 5)))
 RANKS = (
@@ -69,6 +70,31 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         query_of(*SUMS, RANKS[0], part("count_units", "u"), keys=FOUND),
         card_of(**PEOPLE, neighbours=CHANGE_ONE),
         {"epsilon": 1, "delta": "1e-6"},
+    ),
+    "rows, a quantile without its interval": (
+        query_of(
+            part("count", "n"), part("quantile", "p90", level=Fraction(9, 10), intervals=False)
+        ),
+        card_of(),
+        {"epsilon": "1/2"},
+    ),
+    "rows, a tree": (
+        query_of(
+            *(part("quantile", f"q{n}", level=Fraction(n, 4), bounds=WIDE) for n in (1, 2, 3)),
+            SUMS[0],
+        ),
+        card_of(),
+        {"epsilon": 1},
+    ),
+    "people, trees": (
+        query_of(
+            *(part("quantile", f"q{n}", level=Fraction(n, 9)) for n in (1, 5, 8)),
+            part("max", "most"),
+            part("count", "n"),
+            keys=KEYS,
+        ),
+        card_of(**PEOPLE, neighbours=CHANGE_ONE),
+        {"rho": "1/10"},
     ),
     "rows, keys found by Laplace": (
         query_of(part("count", "n"), part("sum", "s"), keys=FOUND),
@@ -340,6 +366,10 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             if any(m["highest"] for m in units):  # a plan may choose fewer keys than the card
                 return new is None or (type(new) is int and new >= units[-1]["highest"])
             return plan["unit"] is None or (plan["groups"] is not None and not units)
+        case ("body", "plan", "parts", _, "branching"):
+            return isinstance(new, int) and new >= 2  # any shape: each level moves as bins do
+        case ("body", "query", "aggregates", int(i), "level") if "tree" in name:
+            return 0 < Fraction(new) < 1  # read off the tree afterwards
         case ("body", "query", "aggregates", int(i), str(field), *rest):
             return same_measures(EXAMPLES[name][0], i, field, rest, new)
     return False
@@ -800,6 +830,47 @@ def test_forgeries(name, forge):
     whole = produced(name)
     forge(whole)
     assert problem(whole) is not None
+
+
+@pytest.mark.parametrize("name", ["rows, a tree", "people, trees"])
+def test_a_tree_costs_what_its_levels_cost(name):
+    """Fewer levels, that of the bins alone, a tree for a count, none, two: all refused."""
+    place = [one["part"] for one in produced(name)["body"]["plan"]["parts"]].index("tree")
+    path: Path = ("body", "plan", "parts", place)
+    whole = produced(name)
+    tree = whole["body"]["plan"]["parts"][place]
+    assert "sensitivity" in (problem(put(whole, (*path, "levels"), tree["levels"] - 1)) or "")
+    for levels in (0, -1, True, 2.0, "3", None, 10**9):
+        assert "shape" in (problem(put(whole, (*path, "levels"), levels)) or "")
+    for branching in (1, 0, -2, True, 2.0, None):
+        assert "shape" in (problem(put(whole, (*path, "branching"), branching)) or "")
+    (norm, moved), *_ = tree["sensitivity"].items()
+    bins = str(int(moved) // tree["levels"])
+    assert "sensitivity" in (problem(put(whole, (*path, "sensitivity"), {norm: bins})) or "")
+    counted = next(m["name"] for m in whole["body"]["plan"]["measures"] if m["kind"] == "rows")
+    assert "missing" in (problem(put(whole, (*path, "measure"), counted)) or "")
+    parts = whole["body"]["plan"]["parts"]
+    assert "missing" in (problem(put(whole, path[:-1], parts[:place] + parts[place + 1 :])) or "")
+    assert "too many" in (problem(put(whole, path[:-1], [*parts, tree])) or "")
+    noise = {**tree, "part": "noise"}
+    assert problem(put(whole, path, noise)) is not None
+
+
+def test_an_interval_is_there_or_it_is_not():
+    """One draw is not three, three are not one, and nothing else has an interval to leave out."""
+    bare = produced("rows, a quantile without its interval")
+    del bare["body"]["query"]["aggregates"][1]["intervals"]
+    assert "missing" in (problem(bare) or "")
+    three = produced("people, rho")
+    place = [a["function"] for a in three["body"]["query"]["aggregates"]].index("quantile")
+    three["body"]["query"]["aggregates"][place]["intervals"] = False
+    assert "one too many" in (problem(three) or "")
+    for wrong in (True, None, 0):
+        three["body"]["query"]["aggregates"][place]["intervals"] = wrong
+        assert "neither" in (problem(three) or "")
+    counted = produced("rows, a quantile without its interval")
+    counted["body"]["query"]["aggregates"][0]["intervals"] = False
+    assert "costs nothing" in (problem(counted) or "")
 
 
 def test_a_key_declared_twice_is_refused_however_honest_the_plan():

@@ -12,6 +12,10 @@ tighter.
 | keys by threshold T, scale s | c keys a unit | epsilon = c/s (2c/s: one changed); delta below |
 | keys by threshold T, variance v | L2 | rho = L2**2/(2v); delta below |
 | rank by exp(-rate distance) | M | epsilon = 2 rate M, rho = epsilon**2/8 |
+| noise on a tree of bins, l levels | l times that of the bins | as noise |
+
+Quantiles of one measure may be drawn by rank, each, or all be read off one tree over its bins. On
+each level of a tree every row is in one node, so each level moves as bins do.
 
 Keys, Laplace: with q = exp(-1/s) and p = P[1 + X >= T] = q**(T-1)/(1+q), delta = 1 - (1-p)**c,
 provided that p <= 1 - q. Keys, Gaussian: with p_K = P[w_K + X >= T], where w_K is what a unit with
@@ -53,6 +57,7 @@ from .query import (
 from .tail import gaussian_tail
 
 _CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
+_OPTIONAL = frozenset({"private", "per_unit"})
 _BODY = frozenset({"query", "plan", "plan_digest", "moves", "ledger"})
 _PLAN = frozenset(
     {"query", "table", "unit", "max_rows", "max_groups", "neighbours", "weight_one", "groups"}
@@ -62,6 +67,7 @@ _PRICE = ("epsilon", "delta", "rho")
 HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
+_MOST_LEVELS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,8 @@ class _Proof:
     measures: Mapping[str, Measured]
     recipes: list[dict[str, Any]]
     concentrated: bool
+    trees: frozenset[str]
+    """The measures that have a tree; whether they may is checked with the parts."""
     extra: str | None
     """The measure that no aggregate needs, by which undeclared keys are found."""
 
@@ -83,10 +91,15 @@ class _Proof:
         count of rows may be its own.
         """
         summed: set[str] = set()
+        planted: set[str] = set()
         drawn: list[tuple[str, ...]] = []
         for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
-            if part.ranked:
-                roles = ("value", "low", "high") if part.function == "quantile" else ("value",)
+            name = recipe["measures"].get("bins")
+            if part.function == "quantile" and name in self.trees:
+                planted.add(name)
+            elif part.ranked:
+                three = part.function == "quantile" and part.intervals
+                roles = ("value", "low", "high") if three else ("value",)
                 drawn += [("rank", part.name, role) for role in roles]
             else:
                 summed |= set(recipe["measures"].values())
@@ -94,6 +107,7 @@ class _Proof:
             units = {name for name in summed if self._counts_units(name, serving)}
             drawn.append(("keys", *units, *(() if self.extra is None else (self.extra,))))
             summed -= units
+        drawn += [("tree", name) for name in planted]
         return drawn + [("noise", name) for name in summed]
 
     def _counts_units(self, name: str, serving: str | None) -> bool:
@@ -124,15 +138,20 @@ def same(one: Any, other: Any) -> bool:
 
 def check_release(claim: Json, body: Json) -> None:
     """Raise `Rejected` unless the release costs no more than is claimed."""
-    require(set(claim) == _CLAIM, "the claim lacks a part, or has one too many")
+    require(set(claim) - _OPTIONAL == _CLAIM, "the claim lacks a part, or has one too many")
     require(set(body) == _BODY, "the body lacks a part, or has one too many")
     plan = body["plan"]
-    require(isinstance(plan, Mapping) and set(plan) == _PLAN, "the plan lacks a part")
+    whole = isinstance(plan, Mapping) and set(plan) - {"private"} == _PLAN
+    require(whole, "the plan lacks a part")
     # what is named in several places must be one thing
     for name in ("table", "unit", "neighbours", "query"):
         require(same(claim[name], plan[name]), f"claim and plan differ in {name}")
     require(isinstance(plan["table"], str) and bool(plan["table"]), "the table has no name")
     require(body["query"]["table"] == plan["table"], "the query is about another table")
+    private = [found.get("private", {}) for found in (claim, plan)]
+    require(same(*private) and claim.get("private") != {}, "claim and plan join other tables")
+    inner = True if "per_unit" in body["query"] else None
+    require(claim.get("per_unit") is inner, "claim and query differ in the sub-query")
     require(plan["query"] == digest(body["query"]), "the plan is for another query")
     require(body["plan_digest"] == digest(plan), "the plan was changed after it was written")
     for text in (claim["rows"], *([] if body["ledger"] is None else [body["ledger"]])):
@@ -162,11 +181,18 @@ def check_release(claim: Json, body: Json) -> None:
         measures=measures,
         recipes=recipes,
         concentrated=plan["composition"] == "concentrated",
+        trees=_trees(plan["parts"]),
         extra=extra,
     )
-    losses = {"noise": _noise, "keys": _keys, "rank": _rank}
+    losses = {"noise": _noise, "keys": _keys, "rank": _rank, "tree": _tree}
     parts = [losses[part["part"]](part, proof) for part in _parts(plan, proof)]
     _check_price(claim, plan, _total(plan, parts))
+
+
+def _trees(parts: Any) -> frozenset[str]:
+    require(isinstance(parts, list), "there are no parts")
+    found = [part for part in parts if isinstance(part, Mapping) and part.get("part") == "tree"]
+    return frozenset(str(part.get("measure")) for part in found)
 
 
 def _parts(plan: Json, proof: _Proof) -> list[Json]:
@@ -176,7 +202,7 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
     found: list[tuple[str, ...]] = []
     for part in parts:
         match part:
-            case {"part": "noise" | "keys" as kind, "measure": str(name)}:
+            case {"part": "noise" | "keys" | "tree" as kind, "measure": str(name)}:
                 found.append((kind, name))
             case {"part": "keys", "measure": None}:
                 found.append(("keys",))
@@ -190,8 +216,19 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
     return parts
 
 
-def _noise(part: Json, proof: _Proof) -> _Loss:
-    moved = moves_of(proof.measures[part["measure"]], proof.facts)
+def _tree(part: Json, proof: _Proof) -> _Loss:
+    """Noise on the nodes of all levels: each level moves as the bins do."""
+    branching: Any = part.get("branching")
+    levels: Any = part.get("levels")
+    for size, least in ((branching, 2), (levels, 1)):
+        require(type(size) is int and least <= size <= _MOST_LEVELS, "a tree has no shape")
+    nodes = {key: value for key, value in part.items() if key not in ("branching", "levels")}
+    return _noise(nodes, proof, levels)
+
+
+def _noise(part: Json, proof: _Proof, levels: int = 1) -> _Loss:
+    moves = moves_of(proof.measures[part["measure"]], proof.facts)
+    moved = {norm: levels * size for norm, size in moves.items()}
     gaussian = part["mechanism"] == "gaussian"
     require(gaussian or part["mechanism"] == "laplace", "a mechanism is unknown")
     require(gaussian == proof.concentrated, "this noise is not paid for in this way")

@@ -69,10 +69,7 @@ Not so   - "Compose the privacy loss distributions of the answers so far, stop b
          path may come to choose
 Differs  r is rounded up to a multiple of 2**-64 (correctly: the least one that is not below), and B
          down, so sums are exact and short, and a recorded price can be computed again and compared
-         Not here: the filter of Gaussian privacy (answer while sum mu_i**2 <= mu**2), which is
-         tighter for accounts of Gaussian answers alone. It needs each step dominated by a pair of
-         continuous Gaussians; of discrete Gaussian noise only the concentrated promise is proved,
-         and `MomentFilter.price` is where another price would enter
+         Where all answers have Gaussian noise, `gaussian_filter.py` is tighter
 Source   Feldman, Zrnic 2021 and Whitehouse, Ramdas, Rogers, Wu 2023 (filters and odometers);
          Canonne, Kamath, Steinke 2020, Proposition 12 (the inequality of step 4)
 Checked  tests/privacy/test_filter.py: the worst adaptive adversary, by backward induction, stays

@@ -21,7 +21,7 @@ from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
 from lastbit.report.page import amount, grouped, price, printable
-from lastbit.tables import Plan
+from lastbit.tables import Plan, Tree, worst_reach
 
 _TAIL = Fraction(1, 20)
 _DIGITS = 4
@@ -37,6 +37,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "squares": "sum of squares",
         "bins": "rows in each range",
         "units": "number of units",
+        "distinct": "number of distinct values",
     }
 )
 _MANY_UNITS = 200  # a threshold that many tables have no key above
@@ -120,14 +121,15 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
         limits=" ".join(bounding_sentences(record)),
         composition=composition_sentence(record),
         rows=tuple(plan_rows(record)),
-        hints=tuple(_hints(plan)),
+        hints=(*price_warnings(plan["cost"]), *_hints(plan), *_derived(record["asked"]["query"])),
     )
 
 
 def title_of(record: Mapping[str, Any]) -> str:
     """The question in a line: n, cost by region."""
     query = record["asked"]["query"]
-    names = ", ".join(printable(part["name"], 60) for part in query["aggregates"])
+    shown = query.get("shown") or [part["name"] for part in query["aggregates"]]
+    names = ", ".join(printable(name, 60) for name in shown)
     keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
     return f"{names} by {keys}" if keys else names
 
@@ -151,6 +153,11 @@ def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
         f"One {unit} counts for at most {_many(plan['max_rows'], 'row')} in all; where there are "
         "more, each counts for less."
     ]
+    if record["asked"]["query"].get("per_unit") is not None:
+        sentences.insert(0, f"The rows are those of the sub-query, each made of one {unit}'s own.")
+    for name, table in plan.get("private", {}).items():
+        most = _many(table["max_rows"], "row")
+        sentences.append(f"At most {most} of one {unit} in {printable(name, 60)} are joined.")
     for part in plan["parts"]:
         if part["part"] == "keys":
             sentences.append(
@@ -180,6 +187,41 @@ def composition_sentence(record: Mapping[str, Any]) -> str:
     )
 
 
+_MOST_MEANT = MappingProxyType(
+    {"epsilon": Fraction(20), "rho": Fraction(5), "delta": Fraction(1, 1000)}
+)
+"""Prices above these promise next to nothing; rho = 5 is about epsilon = 20 at a usual delta."""
+
+
+def price_warnings(cost: Mapping[str, str]) -> list[str]:
+    """What to say of a price that hardly protects; it is allowed, and it may be meant.
+
+    >>> price_warnings({"epsilon": "1", "delta": "1/1000000000", "rho": "0"})
+    []
+    >>> price_warnings({"epsilon": "30", "delta": "0", "rho": "0"})
+    ['A price of ε = 30 hardly protects anybody: 1 is common, and 10 protects little.']
+    """
+    paid = {name: Fraction(cost[name]) for name in _MOST_MEANT}
+    large = {name: number for name, number in paid.items() if number > _MOST_MEANT[name]}
+    words = []
+    for name, letter, usual in (
+        ("epsilon", "ε", "1 is common, and 10 protects little"),
+        ("rho", "ρ", "0.1 is common, and 5 protects little"),
+    ):
+        if name in large:
+            said = f"{letter} = {amount(large[name], up=True)}"
+            words.append(f"A price of {said} hardly protects anybody: {usual}.")
+    if "delta" in large:
+        said = f"δ = {amount(large['delta'], up=True)}"
+        words.append(f"A price of {said} is large: with that probability nothing is promised.")
+    return words
+
+
+def notes_of(record: Mapping[str, Any]) -> list[str]:
+    """What to know when reading an answer: its notes, and what its price is worth."""
+    return [*price_warnings(record["cost"]), *map(str, record["notes"])]
+
+
 def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
     """What would make the answer cheaper without asking for less."""
     counts = [measure for measure in plan["measures"] if measure["kind"] == "rows"]
@@ -198,6 +240,19 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
                 f"keys that fewer than about {least:,} units have will not be shown, perhaps none "
                 f"at all: declare the keys, {lower}give the keys more weight, or pay more ε or δ"
             )
+
+
+def _derived(query: Mapping[str, Any]) -> Iterator[str]:
+    """What is released unseen, and which columns are free."""
+    shown = query.get("shown")
+    if shown is None:
+        return
+    unseen = [printable(p["name"], 60) for p in query["aggregates"] if p["name"] not in shown]
+    made = [printable(one["name"], 60) for one in query["derived"] if one["name"] in shown]
+    if made:
+        yield f"{', '.join(made)}: computed from released numbers, at no further price"
+    if unseen:
+        yield f"{', '.join(unseen)}: released as a part of the question, and not shown by itself"
 
 
 def plan_rows(
@@ -222,6 +277,11 @@ def plan_rows(
                 counted = users.get(part["measure"])
                 name = f"keys, and their units ({counted})" if counted else "which keys are shown"
                 words = (name, *_selection(part))
+            case "tree":
+                shape = _tree(part, measures[part["measure"]])
+                name = f"tree of {shape.bins:,} ranges ({users[part['measure']]})"
+                unit = Fraction(1, one)
+                words = (name, *_noise(part, unit)[:2], _tree_error(record, part, shape, unit))
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
                 words = (name, *_rank(part, one))
@@ -254,7 +314,7 @@ def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
     """
     step = Fraction(measure["step"])
     factor = {"values": step, "squares": step**2}.get(measure["kind"], Fraction(1))
-    return factor if measure["kind"] == "units" else factor / one
+    return factor if measure["kind"] in ("units", "distinct") else factor / one
 
 
 def _users(
@@ -302,6 +362,32 @@ def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
         f"exponential, {part['candidates']:,} candidates",
         f"within {_up(Fraction(max(far, 1)) / row)} rows of the rank",
     )
+
+
+def _tree(part: Mapping[str, Any], measure: Mapping[str, Any]) -> Tree:
+    edges = measure["edges"]
+    bins = edges["bins"] if isinstance(edges, Mapping) else len(edges) - 1
+    return Tree(bins=bins, branching=part["branching"], levels=part["levels"])
+
+
+def _tree_error(
+    record: Mapping[str, Any], part: Mapping[str, Any], shape: Tree, unit: Fraction
+) -> str:
+    """How far the rank of the worst quantile may be off."""
+    made = {recipe["aggregate"]: recipe["measures"] for recipe in record["plan"]["recipes"]}
+    levels = {
+        Fraction(one["level"])
+        for one in record["asked"]["query"]["aggregates"]
+        if one["function"] == "quantile" and made[one["name"]]["bins"] == part["measure"]
+    }
+    law: DiscreteLaplace | DiscreteGaussian
+    if part["mechanism"] == "laplace":
+        law = DiscreteLaplace(Fraction(part["scale"]))
+    else:
+        law = DiscreteGaussian(Fraction(part["variance"]))
+    found = [worst_reach(shape, law, level) for level in levels]
+    known = [reach for reach in found if reach is not None]
+    return f"within {_up(max(known) * unit)} rows of the rank" if known else "unknown"
 
 
 def _exact_or_up(number: Fraction) -> str:

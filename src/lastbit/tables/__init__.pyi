@@ -12,8 +12,15 @@ from lastbit.tables.backends.duckdb.engine import (
     one_database as one_database,
     rehearse as rehearse,
 )
+from lastbit.tables.backends.duckdb.snapshot import (
+    is_connection as is_connection,
+    is_lazy as is_lazy,
+    is_relation as is_relation,
+    snapshot as snapshot,
+)
 from lastbit.tables.card.draft import (
     Compared as Compared,
+    Decided as Decided,
     check_names as check_names,
     columns_to_draft as columns_to_draft,
     compared as compared,
@@ -28,9 +35,11 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    TYPES as TYPES,
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
+    PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
     budgets_agree as budgets_agree,
@@ -46,6 +55,7 @@ from lastbit.tables.plan.parts import (
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
     Selection as Selection,
+    TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import (
     Plan as Plan,
@@ -63,31 +73,54 @@ from lastbit.tables.plan.price import (
 from lastbit.tables.plan.sensitivity import (
     Measure as Measure,
     Recipe as Recipe,
+    distinct_values as distinct_values,
     sensitivity_of as sensitivity_of,
     weight_one as weight_one,
 )
+from lastbit.tables.plan.tree import (
+    Tree as Tree,
+    tree_reach as tree_reach,
+    worst_reach as worst_reach,
+)
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,
+    PairSpec as PairSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
+    columns_asked as columns_asked,
+    correlation as correlation,
     count as count,
+    count_distinct as count_distinct,
     count_units as count_units,
+    covariance as covariance,
     histogram as histogram,
+    intercept as intercept,
     max as max,
     mean as mean,
     median as median,
     min as min,
+    number_texts as number_texts,
     quantile as quantile,
+    quantiles as quantiles,
+    regression as regression,
+    slope as slope,
+    specs_of as specs_of,
     std as std,
     sum as sum,
     variance as variance,
 )
+from lastbit.tables.query.derived import (
+    Derived as Derived,
+    DerivedSpec as DerivedSpec,
+)
 from lastbit.tables.query.expression import (
+    DATE_CODES as DATE_CODES,
     Call as Call,
     ColumnName as ColumnName,
     ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
+    all_of as all_of,
     columns_in as columns_in,
     from_json as from_json,
     to_json as to_json,
@@ -99,15 +132,31 @@ from lastbit.tables.query.query import (
     OrderBy as OrderBy,
     Query as Query,
 )
+from lastbit.tables.query.sub_query import (
+    counted_card as counted_card,
+)
+from lastbit.tables.query.units import (
+    PerUnit as PerUnit,
+    UnitColumn as UnitColumn,
+    UnitFunction as UnitFunction,
+    UnitKey as UnitKey,
+)
+from lastbit.tables.sql.numbers import (
+    numbers_in as numbers_in,
+    numbers_in_statement as numbers_in_statement,
+)
+from lastbit.tables.sql.per_unit import (
+    unit_column as unit_column,
+)
 from lastbit.tables.sql.rows import (
     SelectedRows as SelectedRows,
     joined_with as joined_with,
     rows_of as rows_of,
+    rows_per_unit as rows_per_unit,
     with_column as with_column,
 )
 from lastbit.tables.sql.statement import (
     Released as Released,
-    all_of as all_of,
     condition_of as condition_of,
     expression_of as expression_of,
     grouped_by as grouped_by,
@@ -125,9 +174,13 @@ __all__ = [
     "Query",
     "Source",
     "Wanted",
+    "correlation",
     "count",
+    "count_distinct",
     "count_units",
+    "covariance",
     "histogram",
+    "intercept",
     "max",
     "mean",
     "median",
@@ -135,7 +188,10 @@ __all__ = [
     "parsed",
     "planned",
     "quantile",
+    "quantiles",
     "read_card",
+    "regression",
+    "slope",
     "std",
     "sum",
     "variance",

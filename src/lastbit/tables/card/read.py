@@ -19,13 +19,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast
 
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
 from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.card.schema import TYPES, Budget, Column, DataCard, PublicTable, Source
+from lastbit.tables.backends.duckdb.files import kind_of_folder
+from lastbit.tables.card.schema import (
+    TYPES,
+    Budget,
+    Column,
+    DataCard,
+    PrivateTable,
+    PublicTable,
+    Source,
+)
 from lastbit.tables.plan.price import check_budget
 from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
@@ -273,6 +283,9 @@ class _Reader:
     def source(self, path: KeyPath, value: Any) -> Source | None:
         """Files, or a table of a DuckDB file; paths are relative to the card."""
         remedy = 'write "visits.parquet", ["a.csv", "b.csv"] or {duckdb = "x.duckdb", table = "t"}'
+        if isinstance(value, str) and value.lower().endswith(DATABASES):
+            self.wrong(path, "is a DuckDB file, which has many tables", remedy)
+            return None
         if isinstance(value, dict):
             self.known(path, value, ("duckdb", "table"))
             names = [self.text(path, value.get(part), remedy) for part in ("duckdb", "table")]
@@ -321,6 +334,7 @@ class _Reader:
             "ledger": self._ledger(name),
             "users": self._users(),
             "public": self._public(name, source),
+            "private": self._private(),
         }
         return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
 
@@ -501,23 +515,130 @@ class _Reader:
         self._told_apart(("public",), section)
         return found
 
+    def _private(self) -> dict[str, PrivateTable]:
+        found: dict[str, PrivateTable] = {}
+        section = self.section("private", needed=False)
+        for name, fields in section.items():
+            path = ("private", name)
+            if not isinstance(fields, dict):
+                remedy = "write [private.labs], source, unit, max_rows and columns"
+                self.wrong(path, "is no section", remedy)
+                continue
+            self.known(path, fields, ("source", "unit", "max_rows", "columns"))
+            self._name(path, name)
+            source = self.source((*path, "source"), fields.get("source"))
+            remedy = "write max_rows = 20, say: that many rows of one unit are joined"
+            rows = self.whole((*path, "max_rows"), fields.get("max_rows"), remedy)
+            columns = self._private_columns((*path, "columns"), fields.get("columns"))
+            remedy = 'write unit = "patient_id", say: its column that says whose row it is'
+            unit = self.text((*path, "unit"), fields.get("unit"), remedy)
+            if unit and unit.lower() not in {column.lower() for column in columns}:
+                remedy = f"add [{toml_key(*path, 'columns', unit)}]"
+                self.wrong((*path, "unit"), "is no column of the table", remedy)
+            elif source is not None and unit and rows is not None:
+                self._public_apart(path, source)
+                made = self._private_table(path, source, unit, rows, columns)
+                found |= {} if made is None else {name: made}
+        self._told_apart(("private",), section)
+        return found
 
-def source_of(*paths: str) -> Source:
-    """The files as a source; what they are is told by the ends of their names.
+    def _private_table(
+        self, path: KeyPath, source: Source, unit: str, rows: int, columns: Mapping[str, Column]
+    ) -> PrivateTable | None:
+        return self.attempt(
+            path,
+            lambda: PrivateTable(
+                name=path[-1], source=source, unit=unit, max_rows=rows, columns=columns
+            ),
+        )
 
-    >>> source_of("a.parquet", "b.parquet").kind
-    'parquet'
+    def _private_columns(self, path: KeyPath, section: Any) -> dict[str, Column]:
+        if not isinstance(section, dict) or not section:
+            problem = "is missing" if section is None else "names no columns"
+            self.wrong(path, problem, f"add [{toml_key(*path, 'value')}], and type below it")
+            return {}
+        found = {}
+        for name, fields in section.items():
+            place = (*path, name)
+            if not isinstance(fields, dict):
+                self.wrong(place, "is no section", f"write [{toml_key(*place)}], and type below it")
+            elif name and (column := self._column(place, fields)) is not None:
+                found[name] = column
+        self._told_apart(path, section)
+        return found
+
+    def _public_apart(self, path: KeyPath, source: Source) -> None:
+        """That a private table is not a public one as well."""
+        for name, fields in self.section("public", needed=False).items():
+            value = fields.get("source") if isinstance(fields, dict) else None
+            public = None if value is None else self.source(("public", name, "source"), value)
+            if public is not None and _shared(source, public):
+                self.wrong(path, "is a public table too", "name only what everybody may see there")
+
+
+def source_of(*paths: str, table: str | None = None) -> Source:
+    """Files, folders, or a table of a DuckDB file; what they are is told by the ends of the names.
+
+    >>> source_of("a.parquet", "b.parquet").kind, source_of("a.duckdb", table="visits").kind
+    ('parquet', 'duckdb')
     """
-    names = [path.lower() for path in paths]
-    if names and all(name.removesuffix(".gz").endswith((".csv", ".tsv")) for name in names):
-        return Source(kind="csv", paths=paths)
-    if names and all(name.endswith((".parquet", ".pq")) for name in names):
-        return Source(kind="parquet", paths=paths)
-    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet"
+    if any(path.lower().endswith(DATABASES) for path in paths):
+        if len(paths) == 1 and table:
+            return Source(kind="duckdb", paths=paths, table=table)
+        remedy = "name one file, and its table by {table}"
+        raise InvalidParameter(
+            "a DuckDB file", problem="has many tables", remedy=remedy, table="visits"
+        )
+    if table is not None:
+        problem, remedy = "is for DuckDB files and connections", "leave it out"
+        raise InvalidParameter("table", problem=problem, remedy=remedy)
+    kinds = {_kind(path) for path in paths}
+    if len(kinds) == 1 and (kind := kinds.pop()) is not None:
+        return Source(kind=kind, paths=paths)
+    for path in paths:
+        for ending, remedy in _OTHERS.items():
+            if path.lower().endswith(ending):
+                problem = f"ends in {ending}, which is not read here"
+                raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+        if "://" in path:
+            problem, remedy = "is not a file here", "download it first, and name the file"
+            raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+        if os.path.isdir(path):
+            problem = "is a folder without Parquet and CSV files, or with both"
+            remedy = "name a folder of one kind, or the files: visits/*.parquet"
+            raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet; or a folder"
     raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
 
 
-_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
+def _kind(path: str) -> Literal["csv", "parquet"] | None:
+    name = path.lower()
+    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
+        return "csv"
+    if name.endswith((".parquet", ".pq")):
+        return "parquet"
+    return kind_of_folder(path) if os.path.isdir(path) else None
+
+
+DATABASES = (".duckdb", ".ddb", ".db")
+_OTHERS: Mapping[str, str] = MappingProxyType(
+    {
+        ".xlsx": "save it as CSV; in Python, pass pandas.read_excel(...)",
+        ".xls": "save it as CSV; in Python, pass pandas.read_excel(...)",
+        ".json": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".jsonl": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".ndjson": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".feather": "write it as Parquet; in Python, pass pandas.read_feather(...)",
+        ".arrow": "write it as Parquet; in Python, pass polars.read_ipc(...)",
+        ".sqlite": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
+        ".sqlite3": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
+        ".txt": "rename it to .csv if it is one",
+        ".zip": "unpack it first; .csv.gz is read as it is",
+    }
+)
+
+
+_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public", "private")
 _LONGEST = 1 << 22
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")

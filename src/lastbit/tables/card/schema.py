@@ -6,16 +6,17 @@ here, for both. Nothing looks at the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, probability, rational
+from lastbit.exact import Number, exact_text, probability, rational
 from lastbit.privacy import ADD_REMOVE, MomentFilter, Neighbours, moment_filter
+from lastbit.tables.limits import MOST_MATCHES
 from lastbit.tables.query.expression import ColumnType, Value
 
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
@@ -32,7 +33,7 @@ _KEYS: Mapping[str, tuple[type, str]] = MappingProxyType(
 """Types that keys can be of, and how a list of such keys is written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Column:
     """One column: its type, and what is publicly known of it.
 
@@ -45,19 +46,41 @@ class Column:
 
     name: str
     type: ColumnType
-    bounds: tuple[Fraction, Fraction] | None = None
-    step: Fraction | None = None
-    keys: tuple[Value, ...] | None = None
-    nullable: bool = True
+    bounds: tuple[Fraction, Fraction] | None
+    step: Fraction | None
+    keys: tuple[Value, ...] | None
+    nullable: bool
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        type: ColumnType,
+        bounds: tuple[Number, Number] | None = None,
+        step: Number | None = None,
+        keys: Iterable[Value] | None = None,
+        nullable: bool = True,
+    ) -> None:
+        fields: dict[str, Any] = {"name": name, "type": type, "bounds": bounds, "step": step}
+        if keys is not None and (isinstance(keys, str) or not isinstance(keys, Iterable)):
+            problem, remedy = "are not a list", 'write ["north", "south"]'
+            raise InvalidParameter(f"column {name}: keys", problem=problem, remedy=remedy)
+        fields |= {"keys": None if keys is None else tuple(keys), "nullable": nullable}
+        for field_name, value in fields.items():
+            object.__setattr__(self, field_name, value)
+        self._check()
+
+    def _check(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
         if self.type not in TYPES:
             raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
         number = self.type in ("integer", "number")
         if self.bounds is not None:
-            low, high = self.bounds
+            try:
+                low, high = self.bounds
+            except (TypeError, ValueError):
+                raise self._wrong("bounds", "are not two numbers", "write (low, high)") from None
             object.__setattr__(self, "bounds", (rational(low, "low"), rational(high, "high")))
             if not number:
                 raise self._wrong("bounds", "are for numbers", "drop them")
@@ -112,7 +135,40 @@ class PublicTable:
     columns: Mapping[str, ColumnType]
 
 
-_MEANT = MappingProxyType(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateTable:
+    """Another table with rows of the same units: joined on the unit, protected as the card's own.
+
+    `unit` is its column that says whose row it is. Of one unit at most `max_rows` rows meet those
+    of the card's table, chosen by a keyed hash where there are more. That limits the work that one
+    unit can cause, not what it counts for: joined rows are weighed by the card's `max_rows`.
+    """
+
+    name: str
+    source: Source
+    unit: str
+    max_rows: int
+    columns: Mapping[str, Column]
+
+    def __post_init__(self) -> None:
+        what = f"private table {str(self.name)[:60]}"
+        if type(self.max_rows) is not int or not 1 <= self.max_rows <= MOST_MATCHES:
+            problem = f"is not a whole number from 1 to {MOST_MATCHES}"
+            remedy = "declare how many of one unit's rows a join may use"
+            raise InvalidParameter(f"{what}: max_rows", problem=problem, remedy=remedy)
+        _check_apart(self.columns)
+        if self.column(self.unit).type not in ("integer", "text"):
+            problem = f"is of type {self.column(self.unit).type}"
+            remedy = "use a column of integers or text"
+            raise InvalidParameter(f"{what}: unit", problem=problem, remedy=remedy)
+
+    def column(self, name: str) -> Column:
+        """The column of this name, in whatever case it is written."""
+        return _column_named(self.columns, name)
+
+
+Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter"]
+_MEANT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "pure": ("epsilon",),
         "approx": ("epsilon", "delta"),
@@ -122,31 +178,49 @@ _MEANT = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Budget:
     """What all answers together may cost: epsilon, epsilon and delta, or rho.
 
-    Plain sums are kept of the first three kinds. A budget of the kind "filter" is (epsilon, delta)
-    for answers of every price, kept by the moment filter (`privacy/filter.py`); `order` and
-    `delta_kept` are its c and delta', and None for those that suit epsilon and delta.
+    These decide the kind, which need not be named. Plain sums are kept of the first three kinds. A
+    budget of the kind "filter" is (epsilon, delta) for answers of every price, kept by the moment
+    filter (`privacy/filter.py`); `order` and `delta_kept` are its c and delta', and None for those
+    that suit epsilon and delta.
 
-    >>> Budget(kind="approx", epsilon=Fraction(3), delta=Fraction(1, 10**6)).kind
-    'approx'
+    >>> Budget(epsilon=3).kind, Budget(epsilon=3, delta="1e-6").kind, Budget(rho="0.5").kind
+    ('pure', 'approx', 'zcdp')
     >>> Budget(kind="filter", epsilon=Fraction(3), delta=Fraction(1, 10**6)).fixed().order
     Fraction(799, 100)
     """
 
-    kind: Literal["pure", "approx", "zcdp", "filter"]
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
-    order: Fraction | None = None
-    delta_kept: Fraction | None = None
+    kind: Kind
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction
+    order: Fraction | None
+    delta_kept: Fraction | None
 
-    def __post_init__(self) -> None:
-        for name in ("epsilon", "delta", "rho", "order", "delta_kept"):
-            if (value := getattr(self, name)) is not None:  # exact, however they were written
-                object.__setattr__(self, name, rational(value, name))
+    def __init__(
+        self,
+        *,
+        kind: Kind | None = None,
+        epsilon: Number = 0,
+        delta: Number = 0,
+        rho: Number = 0,
+        order: Number | None = None,
+        delta_kept: Number | None = None,
+    ) -> None:
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        fields: dict[str, Any] = {name: rational(n, name) for name, n in numbers.items()}
+        for name, number in (("order", order), ("delta_kept", delta_kept)):
+            fields[name] = None if number is None else rational(number, name)
+        if kind is None:
+            kind = "zcdp" if fields["rho"] else "approx" if fields["delta"] else "pure"
+        for name, value in {"kind": kind, **fields}.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
         if self.kind not in _MEANT:
             raise InvalidParameter(
                 "budget", problem="is of no known kind", remedy="declare epsilon, or rho"
@@ -232,6 +306,8 @@ class DataCard:
     ledger: str | None = None
     users: tuple[str, ...] | None = None
     public: Mapping[str, PublicTable] = field(default_factory=dict)
+    private: Mapping[str, PrivateTable] = field(default_factory=dict)
+    """Further tables of the same units. Neighbours differ in one unit's rows in all of them."""
     file: str | None = field(default=None, compare=False)
     """Where the card was read, if it was: a file that nothing may be written over."""
 
@@ -250,10 +326,8 @@ class DataCard:
             if type(most) is not int or not 1 <= most <= _MOST_ROWS:
                 problem = "is not a whole number from 1 to 2**20"
                 raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
-        lowered = [name.lower() for name in self.columns]
-        if len(set(lowered)) != len(lowered):
-            problem = "are two whose names differ in case only"
-            raise InvalidParameter("columns", problem=problem, remedy="rename one in the source")
+        _check_apart(self.columns)
+        self._check_private()
         if self.unit is not None:
             unit = self.column(self.unit)
             if unit.type not in ("integer", "text"):
@@ -263,10 +337,40 @@ class DataCard:
 
     def column(self, name: str) -> Column:
         """The column of this name, in whatever case it is written."""
-        for column in self.columns.values():
-            if column.name.lower() == name.lower():
-                return column
-        known = ", ".join(column.name for column in self.columns.values())
-        raise InvalidParameter(
-            f"column {name[:60]}", problem="is not on the card", remedy=f"use one of {known}"
-        )
+        return _column_named(self.columns, name)
+
+    def _check_private(self) -> None:
+        """That private tables have names of their own, and units of the type of the card's."""
+        taken = [name.lower() for name in (self.name, *self.public)]
+        for name, table in self.private.items():
+            what = f"private table {str(name)[:60]}"
+            if name != table.name or table.name.lower() in taken:
+                problem = "has the name of another table"
+                raise InvalidParameter(what, problem=problem, remedy="rename one of them")
+            taken.append(table.name.lower())
+            if self.unit is None:
+                problem = "has a unit, and the table has none: each row is one"
+                remedy = "name the unit's column of the table too"
+                raise InvalidParameter(what, problem=problem, remedy=remedy)
+            kinds = self.column(self.unit).type, table.column(table.unit).type
+            if kinds[0] != kinds[1]:
+                problem = f"has units of type {kinds[1]}, and the table of type {kinds[0]}"
+                remedy = "declare both columns of one type, or no unit would meet itself"
+                raise InvalidParameter(what, problem=problem, remedy=remedy)
+
+
+def _column_named(columns: Mapping[str, Column], name: str) -> Column:
+    for column in columns.values():
+        if column.name.lower() == name.lower():
+            return column
+    known = ", ".join(column.name for column in columns.values())
+    raise InvalidParameter(
+        f"column {name[:60]}", problem="is not on the card", remedy=f"use one of {known}"
+    )
+
+
+def _check_apart(columns: Mapping[str, Column]) -> None:
+    lowered = [name.lower() for name in columns]
+    if len(set(lowered)) != len(lowered):
+        problem = "are two whose names differ in case only"
+        raise InvalidParameter("columns", problem=problem, remedy="rename one in the source")

@@ -1,7 +1,8 @@
 """A query as one SQL statement that gives the measures, as integers.
 
+    unit_rows  (where there is a sub-query grouped by the unit) its rows, made of t in the same way
     t  the columns that the query mentions, cast to the types of the card; what does not fit is
-       missing. p1, p2 ... the same of public tables
+       missing. p1, p2 ... the same of joined tables
     l  l1, l2 ...: the values of expressions, row by row, an operation at a time; j1, j2 ... joins
     e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
@@ -11,19 +12,22 @@
     s  the rows of r with weights, W where the unit is not in h
     then sums over s for every group, and for every group and bin; and units counted for every
     group: those of k, or of r where no choice is made
+    y1, y2 ... the different values of a column that each unit names, and z1, z2 ... those that it
+       keeps: different values of z are counted for every group
 
 Measures are sums over all rows, of keys that were chosen or not: only the numbers of units, which
 decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
          e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own` and `bound` only if
-         they have the same u, by which these are grouped, partitioned or joined. So
-         `sensitivity.py` applies. Rows are counted (n) after joins, so a join that multiplies rows
-         lowers weights
+         they have the same u, by which these are grouped, partitioned or joined; so do rows of two
+         private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
+         Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
 Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
          two keys equal, fewer would be kept, never more
+         The same holds of the pairs of key and value that a unit keeps for a count of distinct ones
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
 
 Law      the integer of a row is, for values, the one nearest to (x - centre)/step, from lowest to
@@ -53,10 +57,17 @@ from math import floor, inf, nextafter
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import SQL_TYPES, edge_literal
-from lastbit.tables.compile.rows import CompiledRows, key_type
-from lastbit.tables.compile.steps import Typed, double, least_double_from, string
+from lastbit.tables.compile.rows import CompiledRows, key_type, keyed_hash
+from lastbit.tables.compile.steps import Typed, double, least_double_from
+from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
-from lastbit.tables.plan.sensitivity import Measure, selection_keys, share_of, weight_one
+from lastbit.tables.plan.sensitivity import (
+    Measure,
+    distinct_values,
+    selection_keys,
+    share_of,
+    weight_one,
+)
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
@@ -79,13 +90,14 @@ class Statement:
     """The text, and what its columns are: block, keys, bin, n, then the sums in order.
 
     Block 0 has the sums. In the blocks that `bins` names, n is the weight of each bin; in the block
-    `UNITS`, it is the number of units.
+    `UNITS`, it is the number of units, and in those of `distinct` the number of different values.
     """
 
     sql: str = field(repr=False)  # holds the secret
     keys: tuple[ColumnType, ...]
     sums: tuple[str, ...]
     bins: Mapping[str, int]
+    distinct: Mapping[str, int]
 
 
 def compiled(
@@ -99,7 +111,7 @@ def statement(
     query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
 ) -> Statement:
     """The statement with the meaning of its columns."""
-    rows = CompiledRows(query, card)
+    rows = CompiledRows(query, card, secret=secret)
     keys = tuple(key_type(key, rows) for key in query.keys)
     groups = query.groups
     kinds = {measure.kind for measure in measures}
@@ -107,12 +119,14 @@ def statement(
     chosen = selection_keys(card, measures, groups=groups)
     names = [f"g{number}" for number in range(1, len(keys) + 1)]
     blocks = _Blocks(rows, measures, weight=weight_one(card))
-    if chosen is not None and not secret:
+    choosing = chosen is not None or (blocks.distinct and card.unit is not None)
+    if choosing and not secret:
         raise InvalidParameter(
-            "secret", problem="is missing, and units must choose keys", remedy="draw one afresh"
+            "secret", problem="is missing, and units must choose", remedy="draw one afresh"
         )
     kept = "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
     parts = [
+        *unit_rows(query, card, secret=secret, on_grid=grid_integer),
         *rows.sources(),
         *rows.stages(),
         f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
@@ -120,6 +134,7 @@ def statement(
         *(() if chosen is None else _choice(names, chosen, secret or "")),
         *(() if chosen is None or "shares" not in kinds else _shares(names, chosen)),
         *_weights(card, paired=chosen is not None),
+        *_named_values(blocks, names, card, secret or ""),
     ]
     weighed = "" if chosen is None else "q" if "shares" in kinds else "k"
     final = _final(blocks, names, counted=counted, paired=weighed)
@@ -129,6 +144,7 @@ def statement(
         keys=keys,
         sums=tuple(blocks.sums),
         bins={name: columns.index(column) + 1 for name, column in blocks.bins.items()},
+        distinct={name: UNITS - place for place, name in enumerate(blocks.distinct, start=1)},
     )
 
 
@@ -170,13 +186,28 @@ def _shares(names: list[str], chosen: int) -> Iterator[str]:
     yield f"q AS (\n  SELECT {columns}, z.w FROM k JOIN ({keys}) AS z ON k.u = z.u)"
 
 
+def _named_values(blocks: _Blocks, names: list[str], card: DataCard, secret: str) -> Iterator[str]:
+    """For each count of distinct values, the keys and values that units keep, each once a unit."""
+    most = distinct_values(card)
+    for place, column in enumerate(blocks.distinct.values(), start=1):
+        listed = ", ".join([*names, column])
+        if card.unit is None:
+            yield f"z{place} AS (\n  SELECT {listed} FROM r WHERE {column} IS NOT NULL)"
+            continue
+        rows = f"SELECT DISTINCT u, {listed} FROM r WHERE {column} IS NOT NULL"
+        hashed = _hash("d", [*names, column], f"{secret} {place}")
+        yield f"y{place} AS MATERIALIZED (\n  SELECT *, {hashed} AS z FROM ({rows}) AS d)"
+        ranked = f"u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place FROM y{place}"
+        bound = f"SELECT u, z FROM (SELECT {ranked}) WHERE place = {most + 1}"
+        yield (
+            f"z{place} AS (\n  SELECT y{place}.* FROM y{place} LEFT JOIN ({bound}) AS bound"
+            f" ON y{place}.u = bound.u WHERE bound.z IS NULL OR y{place}.z < bound.z)"
+        )
+
+
 def _hash(table: str, names: list[str], secret: str) -> str:
-    """Of the secret, the unit and the keys; each with its length before it, so none runs over."""
-    parts = [f"{string(secret + ':')}"]
-    for name in ("u", *names):
-        value = f"CAST({table}.{name} AS VARCHAR)"
-        parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
-    return f"md5_number(concat({', '.join(parts)}))"
+    """Of the secret, the unit and the keys."""
+    return keyed_hash([f"{table}.{name}" for name in ("u", *names)], secret)
 
 
 class _Blocks:
@@ -187,10 +218,13 @@ class _Blocks:
         self.columns: dict[str, str] = {}
         self.sums: dict[str, str] = {}
         self.bins: dict[str, str] = {}
+        self.distinct: dict[str, str] = {}
         for measure in measures:
             match measure.kind:
                 case "units" | "shares":
                     pass
+                case "distinct":
+                    self.distinct[measure.name] = self._value(measure)
                 case "bins":
                     self.bins[measure.name] = self._integer(measure)
                 case "rows" if measure.expression is None:
@@ -207,6 +241,14 @@ class _Blocks:
         factors = [column] * (2 if measure.kind == "squares" else 1)
         kind = product_type(measure, self.weight)
         return f"sum({' * '.join([f'CAST(w AS {kind})', *factors])})"
+
+    def _value(self, measure: Measure) -> str:
+        """The value itself, of a type in which equal is equal."""
+        assert measure.expression is not None
+        value = self.rows.value(measure.expression)
+        if value.type in ("number", None):
+            raise refused("COUNT(DISTINCT ...)", "is of numbers with fractions", "CAST to BIGINT")
+        return self.columns.setdefault(value.sql, f"v{len(self.columns) + 1}")
 
     def _integer(self, measure: Measure) -> str:
         assert measure.expression is not None
@@ -236,6 +278,11 @@ def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str) -> 
         wanted = [f"{UNITS} AS block", *names, f"{_NOTHING} AS bin", number]
         wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
         selects.append(f"SELECT {', '.join(wanted)} FROM ({rows}){_grouped(names)}")
+    for place, column in enumerate(blocks.distinct.values(), start=1):
+        pairs = f"SELECT DISTINCT {', '.join([*names, column])} FROM z{place}"
+        wanted = [f"{UNITS - place} AS block", *names, f"{_NOTHING} AS bin", "count(*) AS n"]
+        wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
+        selects.append(f"SELECT {', '.join(wanted)} FROM ({pairs}){_grouped(names)}")
     return "\nUNION ALL\n".join(selects)
 
 

@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive, root_below
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, RankPart
+from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, RankPart, TreePart
 from lastbit.tables.plan.ranks import (
     RankDraw,
     rank_accuracy,
@@ -40,6 +40,7 @@ from lastbit.tables.plan.sensitivity import (
     sensitivity_of,
     weight_one,
 )
+from lastbit.tables.plan.tree import tree_over, worst_reach
 from lastbit.tables.query.query import Aggregate
 
 Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
@@ -62,10 +63,14 @@ class Demand:
     measure: Measure | None = None
     aggregate: Aggregate | None = None
     rank_sensitivity: int = 0
+    several: tuple[Demand, ...] = ()
+    """The demands of several quantiles of one measure, which are paid for as one."""
 
 
 def pure_error(demand: Demand) -> Fraction:
     """The error at epsilon = 1, in full rows, nearly."""
+    if demand.several:
+        return _several(demand, Fraction(1), concentrated=False)[1] / 2
     if demand.kind == "rank":
         return _rank_error(demand)
     return _ROOT_TWO * demand.sensitivity.l1 / demand.full
@@ -73,6 +78,8 @@ def pure_error(demand: Demand) -> Fraction:
 
 def concentrated_error(demand: Demand) -> Fraction:
     """The error at rho = 1, in full rows, nearly."""
+    if demand.several:
+        return _several(demand, Fraction(1), concentrated=True)[1] / 2
     if demand.kind == "rank":
         share = _draws(demand)[0].share  # buys epsilon * share, or sqrt(8 rho share)
         return _rank_error(demand) * root_below(share / 8, _ROOT_BITS)
@@ -178,7 +185,8 @@ def demands_of(
     for measure in measures:
         if measure.name in taken:
             continue
-        full = 1 if measure.kind == "units" else weight_one(card) * measure.largest
+        alone = measure.kind in ("units", "distinct")
+        full = 1 if alone else weight_one(card) * measure.largest
         found.append(
             Demand(
                 kind="noise",
@@ -207,7 +215,75 @@ def demands_of(
                 ),
             )
         )
-    return found
+    return list(_merged(found, card, groups=groups))
+
+
+def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Iterator[Demand]:
+    """The demands, several quantiles of one measure as one, in the place of the first."""
+    together: dict[str, list[Demand]] = {}
+    for demand in found:
+        if demand.aggregate is not None and demand.aggregate.function == "quantile":
+            assert demand.measure is not None
+            together.setdefault(demand.measure.name, []).append(demand)
+    for demand in found:
+        mates = [] if demand.measure is None else together.get(demand.measure.name, [])
+        if len(mates) < 2 or demand not in mates:
+            yield demand
+        elif demand == mates[0]:
+            assert demand.measure is not None
+            yield Demand(
+                kind="rank",
+                wanted_by=tuple(name for mate in mates for name in mate.wanted_by),
+                sensitivity=sensitivity_of(demand.measure, card, groups=groups),
+                full=demand.full,
+                measure=demand.measure,
+                several=tuple(mates),
+            )
+
+
+def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[list[Part], Fraction]:
+    """One noisy tree, or a draw for each quantile: whichever reaches less far; and how far.
+
+    Compared is what is certified before anything is read, in full rows: how far the rank of the
+    worst quantile is off in 95 % of releases, or the end of its interval where that is asked for.
+    """
+    assert demand.measure is not None
+    name, bins = demand.measure.name, len(demand.measure.edges) - 1
+    tree = tree_over(bins, gaussian=concentrated)
+    if concentrated:
+        part = TreePart.gaussian(name, tree, demand.sensitivity.l2_squared, price)
+    else:
+        part = TreePart.laplace(name, tree, demand.sensitivity.l1, price)
+    levels = {one.aggregate.level for one in demand.several if one.aggregate is not None}
+    reaches = [worst_reach(tree, part.law, level) for level in levels if level is not None]
+    apart = [price / len(demand.several)] * len(demand.several)
+    if concentrated:
+        draws = list(concentrated_parts(demand.several, apart))
+    else:
+        draws = list(_draws_at(demand.several, apart))
+    far = max(_draw_reach(draw) for draw in draws if isinstance(draw, RankPart)) / demand.full
+    known = [reach for reach in reaches if reach is not None]
+    if len(known) == len(reaches) and max(known) / demand.full < far:
+        return [part], max(known) / demand.full
+    return draws, far
+
+
+def _draw_reach(draw: RankPart) -> Fraction:
+    if draw.role != "value":
+        return Fraction(draw.ends[0])
+    far = rank_accuracy(
+        draw.distance_sensitivity,
+        draw.epsilon,
+        beta=Fraction(1, 20),
+        candidates=max(draw.candidates, 2),
+    )
+    return Fraction(far, draw.level.denominator)
+
+
+def _draws_at(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[RankPart]:
+    for demand, epsilon in zip(demands, prices, strict=True):
+        for draw in _draws(demand):
+            yield _rank_part(demand, draw, epsilon * draw.share, None)
 
 
 def served_by_selection(card: DataCard, measures: Sequence[Measure]) -> Measure | None:
@@ -237,9 +313,10 @@ def basic_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterat
                     scale=demand.sensitivity.l1 / epsilon,
                     epsilon=epsilon,
                 )
+            case "rank" if demand.several:
+                yield from _several(demand, epsilon, concentrated=False)[0]
             case "rank":
-                for draw in _draws(demand):
-                    yield _rank_part(demand, draw, epsilon * draw.share, None)
+                yield from _draws_at([demand], [epsilon])
 
 
 def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
@@ -255,6 +332,9 @@ def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) ->
             )
             continue
         assert demand.kind == "rank"  # `selection.py` has the keys
+        if demand.several:
+            yield from _several(demand, rho, concentrated=True)[0]
+            continue
         for draw in _draws(demand):
             epsilon = root_below(8 * rho * draw.share, _ROOT_BITS)
             yield _rank_part(demand, draw, epsilon, epsilon**2 / 8)

@@ -7,6 +7,7 @@
 | `PartitionSelection` | thresholded histogram of units: which keys are shown | keys of a unit |
 | `GaussianSelection` | the same by Gaussian noise: `selection.py` | the square of that in L2 |
 | `RankPart` | exponential mechanism over bins: a quantile, min or max | `ranks.py` |
+| `TreePart` | noise on a tree of bins: several quantiles | `tree.py` |
 
 A part pays in epsilon (and delta), or in rho where the plan adds up concentrated privacy. The names
 in the JSON are those of certificates, and stay.
@@ -20,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.tables.plan.conversion import Conversion
+from lastbit.tables.plan.tree import Tree
 
 Role: TypeAlias = Literal["value", "low", "high"]
 
@@ -216,6 +218,48 @@ class RankPart:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreePart:
+    """Noise on every node of a tree over the bins of a measure; see `tree.py`.
+
+    `sensitivity` is that of all nodes: in the L1 norm where it is paid for in epsilon, squared in
+    the L2 norm where in rho.
+    """
+
+    measure: str
+    tree: Tree
+    sensitivity: int
+    noise: LaplacePart | GaussianPart
+
+    @classmethod
+    def laplace(cls, measure: str, tree: Tree, l1: int, epsilon: Fraction) -> TreePart:
+        """All nodes at this epsilon; `l1` is the sensitivity of the bins."""
+        moved = tree.levels * l1
+        noise = LaplacePart(
+            measure=measure, l1_sensitivity=moved, scale=moved / epsilon, epsilon=epsilon
+        )
+        return cls(measure=measure, tree=tree, sensitivity=moved, noise=noise)
+
+    @classmethod
+    def gaussian(cls, measure: str, tree: Tree, l2_squared: int, rho: Fraction) -> TreePart:
+        """All nodes at this rho; `l2_squared` is the squared sensitivity of the bins."""
+        moved = tree.levels * l2_squared
+        noise = GaussianPart(
+            measure=measure, squared_l2_sensitivity=moved, variance=moved / (2 * rho), rho=rho
+        )
+        return cls(measure=measure, tree=tree, sensitivity=moved, noise=noise)
+
+    @property
+    def law(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The exact law of the noise on one node."""
+        return self.noise.law
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        shape = {"branching": self.tree.branching, "levels": self.tree.levels}
+        return {**self.noise.to_json(), "part": "tree", **shape}
+
+
 NoisePart: TypeAlias = LaplacePart | GaussianPart
 Selection: TypeAlias = PartitionSelection | GaussianSelection
-Part: TypeAlias = NoisePart | Selection | RankPart
+Part: TypeAlias = NoisePart | Selection | RankPart | TreePart

@@ -43,6 +43,7 @@ from lastbit.tables.plan.selection import Finder, Found
 from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
 from lastbit.tables.query.expression import columns_in, to_json
 from lastbit.tables.query.query import Query
+from lastbit.tables.query.sub_query import counted_card
 
 _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
@@ -108,6 +109,17 @@ class Plan:
                 for part, names in ((one.aggregate, one.measures) for one in self.recipes)
             ],
             "parts": [part.to_json() for part in self.parts],
+            **({"private": self.private} if self.private else {}),
+        }
+
+    @property
+    def private(self) -> dict[str, dict[str, Any]]:
+        """The private tables that are joined: the unit of each, and how many of its rows meet."""
+        tables = {join.table: self.card.private.get(join.table) for join in self.query.all_joins}
+        return {
+            name: {"unit": table.column(table.unit).name, "max_rows": table.max_rows}
+            for name, table in sorted(tables.items())
+            if table is not None
         }
 
     @property
@@ -126,6 +138,7 @@ def planned(
     weights: Weights = None,
 ) -> Plan:
     """The plan for a query at a price: epsilon (and delta), or rho, for the whole answer."""
+    card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     groups = query.groups
     measures, recipes = measures_of(query)
@@ -188,7 +201,7 @@ def _check(
         problem = "has more than 2**25 bins in all groups together"
         raise refused("query", problem, "ask for fewer groups, or a coarser step")
     single = {part.name for part in query.aggregates if part.function != "histogram"}
-    single |= {key.name for key in query.keys}
+    single |= {key.name for key in query.keys} | {one.name for one in query.derived}
     mentioned = [order.name for order in query.order]
     if query.having is not None:
         mentioned += [column.name for column in columns_in(query.having)]

@@ -15,6 +15,7 @@ Weights. n w <= k W: for n <= k since n W <= k W, and else since n floor(kW/n) <
 | squares | row integers within [0, largest], so entries >= 0 add up to at most kW largest |
 | units | 1 in each of at most c entries, 0 elsewhere |
 | shares | floor(W/sqrt(K)) in each of K entries, 1 <= K <= c: the squares add up to at most W**2 |
+| distinct | (below) entries >= 0 that add up to at most v |
 
 Add-remove. The measure moves by a: L1 <= s, where s is the bound of the table, so L2 <= L1 <= s and
 Linf <= s. For units L1 = c, L2**2 = c (c ones), Linf = 1. For shares L2**2 = K floor(W/sqrt(K))**2
@@ -42,6 +43,12 @@ secret is drawn once and the same for both; given the secret the parts are indep
 other, every statement above holds for every secret, and a mixture of laws over secrets that are
 alike for both neighbours is no easier to tell apart than its worst member.
 
+Distinct values. Each unit names at most v pairs of a key and a value of its own, those of least
+keyed hash (`distinct_values`); an entry is the number of different values that are named with its
+key. Let O be the pairs that the others name, and A those of one unit: then the entries of O and A
+together exceed those of O by the numbers of pairs of A that are not in O, which are >= 0 and add up
+to at most v. So add-remove and change-one are as for rows, with s = v.
+
 An aggregate is a formula over measures; a measure that two aggregates need is computed, and paid
 for, once. Every measure is a sum over rows of (weight of the unit) * (integer of the row), so that
 no order of rows, no rounding and no engine can change it (above: how far it moves).
@@ -54,6 +61,7 @@ no order of rows, no rounding and no engine can change it (above: how far it mov
 | bins | 1 in the bin of its value | one a group and bin |
 | units | (no weight) 1 for every unit with a row in the group | one a group |
 | shares | (no weight) floor(W/sqrt(K)) for every unit with a row there and K keys | one a group |
+| distinct | (no weight) 1 for every different value that a unit names in the group | one a group |
 
 A value x on the grid is the integer nearest to (x - centre)/step, clamped in integers. Infinite
 values are clamped like any other; NaN and NULL are missing.
@@ -72,7 +80,7 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.query.expression import Expression
 from lastbit.tables.query.query import Aggregate, Query
 
-Kind: TypeAlias = Literal["rows", "values", "squares", "bins", "units", "shares"]
+Kind: TypeAlias = Literal["rows", "values", "squares", "bins", "units", "shares", "distinct"]
 
 WEIGHT_ONE = 1 << 20
 """The integer that stands for a weight of 1 where units have many rows."""
@@ -117,9 +125,9 @@ class Measure:
 class Recipe:
     """How an aggregate is made of measures, by their names.
 
-    count: rows. count_units: units. sum: values, or values and rows where a mean of the same is
-    asked too. mean: values, rows. variance, std: squares, values, rows. quantile, min, max,
-    histogram: bins.
+    count: rows. count_units: units. count_distinct: distinct. sum: values, or values and rows where
+    a mean of the same is asked too. mean: values, rows. variance, std: squares, values, rows.
+    quantile, min, max, histogram: bins.
     """
 
     aggregate: Aggregate
@@ -179,6 +187,8 @@ def _needed(part: Aggregate, *, shared: bool) -> Iterable[Measure]:
             yield _rows(part)
         case "count_units":
             yield Measure(name="", kind="units")
+        case "count_distinct":
+            yield Measure(name="", kind="distinct", expression=part.expression)
         case "sum":
             yield _values(part, centred=shared)
             if shared:
@@ -299,6 +309,14 @@ def share_of(keys: int) -> int:
     return isqrt(WEIGHT_ONE**2 // keys)
 
 
+def distinct_values(card: DataCard) -> int:
+    """How many values of a column one unit may name: as many as groups, if that is declared.
+
+    Many units name the same values, so that few of each suffice to find nearly all.
+    """
+    return card.max_rows if card.max_groups is None else min(card.max_rows, card.max_groups)
+
+
 def sensitivity_of(measure: Measure, card: DataCard, *, groups: int | None) -> Sensitivity:
     """The most by which the measure can move between neighbours: the table above.
 
@@ -320,6 +338,8 @@ def sensitivity_of(measure: Measure, card: DataCard, *, groups: int | None) -> S
             moved = min(moved, groups)
         return Sensitivity(l1=moved, l2_squared=moved, linf=1)
     total = card.max_rows * weight_one(card) * measure.largest
+    if measure.kind == "distinct":
+        total = distinct_values(card)
     if not both:
         return Sensitivity(l1=total, l2_squared=total**2, linf=total)
     if measure.signed:
