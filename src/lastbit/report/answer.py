@@ -246,6 +246,9 @@ def measure_words(aggregate: Record, *, unit: str) -> str:
         half = level == Fraction(1, 2)
         name = "median" if half else f"{amount(100 * level, up=True)} % quantile"
         words = f"the {name} of {what}"
+    elif function == "cdf":
+        (point,) = (amount(Fraction(edge), up=True) for edge in aggregate["edges"])
+        words = f"the share of values of {what} up to {point}"
     else:
         words = _NOUNS[function].format(what)
     low, high = (grouped(amount(Fraction(end), up=True)) for end in aggregate["bounds"])

@@ -79,7 +79,9 @@ from lastbit.tables.plan.sensitivity import (
     weight_one as weight_one,
 )
 from lastbit.tables.plan.tree import (
+    ShareReach as ShareReach,
     Tree as Tree,
+    share_reach as share_reach,
     tree_reach as tree_reach,
     worst_reach as worst_reach,
 )
@@ -88,6 +90,7 @@ from lastbit.tables.query.aggregates import (
     PairSpec as PairSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
+    cdf as cdf,
     columns_asked as columns_asked,
     correlation as correlation,
     count as count,
@@ -175,6 +178,7 @@ __all__ = [
     "Query",
     "Source",
     "Wanted",
+    "cdf",
     "correlation",
     "count",
     "count_distinct",
