@@ -17,9 +17,9 @@ from lastbit.tables.card.schema import Column, PrivateTable, Source
 from lastbit.tables.compile.statement import compiled
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, measures_of
-from lastbit.tables.query.derived import counted_card, derived_card
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
 from lastbit.tables.sql.statement import parsed
 from tests.tables.asked import card_with, column
@@ -68,6 +68,14 @@ def test_a_join_on_the_unit(text):
     assert query.aggregates[0].bounds == (0, 100)  # of the private table's column
     assert query.keys[0].values == ("sugar", "iron")
     assert query.to_json()["joins"][0]["private"] is True
+
+
+def test_keys_of_a_private_table_are_found_privately_and_never_read_off_it():
+    text = (
+        "SELECT l.day, COUNT(*) AS n FROM visits v JOIN labs l ON v.pid = l.patient GROUP BY l.day"
+    )
+    assert asked(text).keys[0].expression == ColumnName("day", "labs")
+    assert asked(text).keys[0].values is None
 
 
 def test_further_conditions_and_tables():
