@@ -1,6 +1,7 @@
 """Whether two neighbours are further apart than `stability.moves` says."""
 
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, selection_keys, sensitivity_of
+from lastbit.tables.plan.tree import tree_over
 from tests.stability import reference
 from tests.stability.cases import Case, functions_in, typed
 from tests.stability.engine import LABS, PUBLIC, SECRET
@@ -43,6 +44,8 @@ def violations(case: Case, base, other):
             yield measure.kind, "L2"
         if max(steps, default=0) > limit.linf:
             yield measure.kind, "Linf"
+        if measure.kind == "bins":
+            yield from _trees(measure, limit, one, two)
     if groups is None:
         own = selection_keys(case.card, case.measures, groups=None) or 1
         most = 2 * own if case.card.neighbours.relation == "change-one" else own
@@ -54,6 +57,22 @@ def violations(case: Case, base, other):
         shown = [{key for key, number in counts.items() if number} for counts in units]
         if len(shown[0] ^ shown[1]) > most:
             yield "keys", "found"
+
+
+def _trees(measure, limit, one, two):
+    """Both trees over the bins move, on all levels together, by no more than levels times bins."""
+    steps = {at: one.get(at, 0) - two.get(at, 0) for at in one.keys() | two.keys()}
+    for gaussian in (False, True):
+        tree = tree_over(len(measure.edges) - 1, gaussian=gaussian)
+        nodes: dict[object, int] = {}
+        for (key, place), step in steps.items():
+            for size in tree.sizes if step else ():
+                at = (key, size, place // size)
+                nodes[at] = nodes.get(at, 0) + step
+        if sum(map(abs, nodes.values())) > tree.levels * limit.l1:
+            yield "tree", "L1"
+        if sum(step**2 for step in nodes.values()) > tree.levels * limit.l2_squared:
+            yield "tree", "L2"
 
 
 def exact(case: Case):

@@ -275,7 +275,7 @@ def _retyped(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
     card = rows.base
     columns = {
         name: replace(column, type="number") if name.lower() in numbers else column
-        for name, column in card.columns.items()
+        for name, column in rows.base.columns.items()
     }
     return replace(rows, base=replace(card, columns=columns))
 
@@ -383,8 +383,9 @@ class Table:
             raise QueryRefused(
                 "per_unit", problem="is given nothing by name", remedy="pass visits=lb.count(), say"
             )
-        if self.card.unit is None or self.rows.per_unit is not None:
-            problem = "has no unit to group by" if self.card.unit is None else "comes twice"
+        whose = self.card.unit
+        if whose is None or self.rows.per_unit is not None:
+            problem = "has no unit to group by" if whose is None else "comes twice"
             raise QueryRefused("per_unit", problem=problem, remedy="declare unit=..., ask once")
         found = self
         for text in [text for one in wanted.values() for text in number_texts(one)]:
@@ -392,7 +393,7 @@ class Table:
         names = [by] if isinstance(by, str) else by
         keys = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
         grouped = {name: expression_of(text, found.rows) for name, text in keys.items()}
-        unit = ColumnName(found.card.column(found.card.unit).name)
+        unit = ColumnName(found.card.column(whose).name)
         inner = PerUnit(
             columns=tuple(_of_unit(name, one, found.rows) for name, one in wanted.items()),
             keys=tuple(
@@ -413,8 +414,8 @@ class Table:
             found = found._with_numbers(text, aggregated=False)
             with found._typing(text):
                 expression = expression_of(text, found.rows)
-                _check_key(expression, found.card)
-                key = grouped_by(name, expression, found.card)
+                _check_key(expression, found.rows.card)
+                key = grouped_by(name, expression, found.rows.card)
             found = replace(found, keys=(*found.keys, key))
         keys = found.keys
         _check_names([key.name for key in keys] + [name for name, _ in self.asked])
@@ -565,7 +566,9 @@ class Table:
 
     def _with_numbers(self, text: str, *, aggregated: bool) -> Table:
         """The table with those columns as numbers that this text uses so and nobody has typed."""
-        numbers = numbers_in(text, aggregated=aggregated) & self.untyped if self.untyped else None
+        if not self.untyped or self.rows.per_unit is not None:
+            return self
+        numbers = numbers_in(text, aggregated=aggregated) & self.untyped
         if not numbers:
             return self
         for name in numbers & _used(self.rows, self.keys):
@@ -710,7 +713,7 @@ def _as_private(other: Table) -> PrivateTable:
     if not isinstance(other, Table):
         raise WrongType("private", problem="is not a table", remedy="pass lb.table(...)")
     card = other.card
-    if other != Table(rows=rows_of(card)):
+    if other != Table(rows=rows_of(card), untyped=other.untyped):
         problem = "is asked something already"
         remedy = "join the table as it is, and filter afterwards"
         raise InvalidParameter(f"join {card.name}", problem=problem, remedy=remedy)
