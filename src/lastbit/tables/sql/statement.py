@@ -236,7 +236,7 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
         # late: the engine is slow to load, and other keys do not need it
         from lastbit.tables.backends.duckdb.engine import public_values
 
-        values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
+        values = public_values(card, table, expression.name, most=_MOST_PUBLIC)
     return GroupKey(name=name, expression=expression, values=values)
 
 
