@@ -143,9 +143,10 @@ def query(
     account = account_of(table)[1]
     if as_json:
         state = account_json(account)
-        show_json({"charged": answer.charged, "answer": answer.record, "account": state})
+        part = {} if answer.shown is None else {"shown": answer.shown}
+        show_json({"charged": answer.charged, "answer": answer.record, **part, "account": state})
     else:
-        show(*_answer_page(answer.record, account, charged=answer.charged))
+        show(*_answer_page(answer.shown or answer.record, account, charged=answer.charged))
     _write(answer, account, out=out, report=report, title=title)
 
 
@@ -212,8 +213,8 @@ def _write(
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            state = account_json(account, _paid(answer.record))
-            written_over(report, reports.page(answer.record, title=title, account=state))
+            state, seen = account_json(account, _paid(answer.record)), answer.shown or answer.record
+            written_over(report, reports.page(seen, title=title, account=state))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         remedy = "ask the same again: the answer is recorded, and that costs nothing"
