@@ -13,6 +13,7 @@ from lastbit.exact import Number, whole
 from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
+from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.release import released
 from lastbit.tables import (
     AggregateSpec,
@@ -35,6 +36,7 @@ from lastbit.tables import (
     expression_of,
     grouped_by,
     joined_with,
+    marginals_query,
     parsed,
     planned,
     read_card,
@@ -200,6 +202,27 @@ class Table:
         asked = (*self.asked, *wanted.items())
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(self, asked=asked)
+
+    def marginals(
+        self, columns: Iterable[str] = (), *, up_to: int = 2, **named: str
+    ) -> MarginalsQuestion:
+        """All tables of one and of two of these columns or, by name, expressions, at one price.
+
+        Their keys must be declared or public; numbers go into bins: age="bin(age, 0, 18, 65, 99)".
+        """
+        self._open("marginals")
+        if self.keys or self.asked:
+            raise QueryRefused(
+                "marginals", problem="comes after group_by or agg", remedy="ask for tables alone"
+            )
+        listed = [columns] if isinstance(columns, str) else list(columns)
+        if not all(isinstance(column, str) for column in listed):
+            raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
+        keys = self.group_by(*listed, **named).keys
+        query = marginals_query(
+            self.card, keys, where=all_of(self.rows.where), joins=self.rows.joins
+        )
+        return MarginalsQuestion(query=query, card=self.card, up_to=up_to)
 
     def having(self, condition: str) -> Table:
         """Only the released rows for which the condition is true."""

@@ -109,7 +109,9 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
     """The words for the plan in the record of an answer."""
     plan = record["plan"]
     title = f"{title_of(record)}, from {printable(plan['table'], 60)}"
-    if record["asked"]["query"]["keys"]:
+    if "marginals" in plan:
+        title += f" ({_many(plan['groups'], 'cell')})"
+    elif record["asked"]["query"]["keys"]:
         keys = plan["groups"]
         title += f" ({'keys found privately' if keys is None else _many(keys, 'declared key')})"
     return PlanWords(
@@ -128,6 +130,10 @@ def title_of(record: Mapping[str, Any]) -> str:
     query = record["asked"]["query"]
     names = ", ".join(printable(part["name"], 60) for part in query["aggregates"])
     keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
+    if "marginals" in record.get("plan", {}):
+        ways = {len(columns) for columns in record["plan"]["marginals"]}
+        kinds = [word for number, word in ((1, "one-way"), (2, "two-way")) if number in ways]
+        return f"{' and '.join(kinds)} tables of {keys}"
     return f"{names} by {keys}" if keys else names
 
 
