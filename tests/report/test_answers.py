@@ -11,9 +11,12 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from lastbit.cli.ledger import account_json
 from lastbit.errors import InvalidParameter
+from lastbit.ledger import Account
 from lastbit.report.answer import MOST_ROWS, page
 from lastbit.report.plan import natural_unit
+from lastbit.tables import Budget, Cost
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import OrderBy, Query
 from tests.report.answer_records import (
@@ -295,3 +298,15 @@ def test_a_certificate_speaks_of_rows_and_amounts_not_of_grid_integers():
     assert [natural_unit(measure, 1 << 20) * (100 << 20) for measure in both] == [100, 1]
     assert natural_unit({"kind": "units", "step": "1"}, 1 << 20) == 1
     assert natural_unit({"kind": "squares", "step": "1/2"}, 1) == Fraction(1, 4)
+
+
+def test_under_the_filter_the_page_has_an_odometer_and_what_one_more_answer_takes():
+    budget = Budget(kind="filter", epsilon=Fraction(5), delta=Fraction(1, 10**6))
+    kept = Account(name="visits", budget=budget)
+    for _ in range(20):
+        kept = kept.charged(Cost(epsilon=Fraction(1, 5)))
+    words = words_of(page(simple(), account=account_json(kept)))
+    assert "By plain sums: ε = 4." in words
+    assert "Odometer: no loss above ε 4 so far, except with probability 1e-6." in words
+    assert "One more answer at ε = 0.5 would take ε 0." in words and " more fit." in words
+    assert "Odometer" not in words_of(page(simple(), account=account()))

@@ -115,6 +115,17 @@ _RELEASE = (
     "depends on the data, running time included, was seen.",
     _BITS,
 )
+_PRIVATE_JOIN = (
+    "The private tables that are joined hold rows of the same units, each named by its unit "
+    "column; neighbours differ in the rows of one unit in all of these tables. Rows met only where "
+    "units were equal, and no more of one unit's than the plan says, chosen by its own rows and a "
+    "secret drawn afresh."
+)
+_PER_UNIT = (
+    "Each row of the sub-query was made of rows of one unit: by counting them, by sums of "
+    "integers that did not overflow, by quotients of these, or by least and greatest values. No "
+    "order of rows changed one."
+)
 _COMPOSITION = (
     "Each release is about the same people and no worse than the loss written for it: for every "
     "two neighbours and whatever was answered before, its pair of laws dominates the release; for "
@@ -135,7 +146,7 @@ _TIGHT_ON_TRUST = (
 
 _BELIEFS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "error-bound": _ERROR_BOUND, "law": _LAW, "refutation": _REFUTATION, "snapping": _SNAPPING,
-    "release": _RELEASE, "marginals": _RELEASE,
+    "marginals": _RELEASE,
 })  # fmt: skip
 
 
@@ -158,6 +169,9 @@ def beliefs(kind: object, claim: Json) -> tuple[str, ...]:
             moments = (_MOMENT_ON_TRUST,) if _trusts(claim) else ()
             tight = claim.get("tight_epsilon_on_trust", "") is not None
             return (*_COMPOSITION, *moments, *((_TIGHT_ON_TRUST,) if tight else ()))
+        case "release":
+            joined = (_PRIVATE_JOIN,) if "private" in claim else ()
+            return (*_RELEASE, *joined, *((_PER_UNIT,) if "per_unit" in claim else ()))
         case str() if kind in _BELIEFS:
             return _BELIEFS[kind]
     raise Rejected("its kind is unknown")

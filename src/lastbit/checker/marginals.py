@@ -105,6 +105,8 @@ def check_marginals(claim: Json, body: Json) -> None:
 def _counting(query: Any) -> Question:
     """The question, if it is a count of all rows by declared keys and nothing else."""
     question = question_of(query)
+    require(not {"per_unit", "derived", "shown"} & set(query), "it is not a count of rows")
+    require(not any("private" in join for join in query["joins"]), "private tables are joined")
     (count,) = question.aggregates
     require(count.function == "count" and count.expression is None, "it is not a count of rows")
     require(bool(question.names), "there are no columns")

@@ -160,6 +160,10 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
     for public in card.public.values():
         place = f"{_place(public.source, folder)}: {_names(public.columns)}"
         facts.append((f"public {printable(public.name, 20)}", place))
+    for private in card.private.values():
+        place = f"{_place(private.source, folder)}: {_names(private.columns)}"
+        whose = f"by {printable(private.unit, 40)}, up to {private.max_rows} rows of each"
+        facts.append((f"private {printable(private.name, 20)}", f"{place}; {whose}"))
     notes = [*_notes(card), *(printable(note, 300) for note in beside.notes)]
     if beside.unlisted:
         left_out = _names(beside.unlisted)

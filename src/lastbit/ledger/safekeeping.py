@@ -27,7 +27,7 @@ _ENDS = ("-journal", "-wal", "-shm")
 
 
 def spared_by(card: DataCard, ledger: Place | None = None) -> dict[str, list[str]]:
-    """What no answer from this table may be written over: card, ledger, source, public tables."""
+    """What no answer from this table may be written over: card, ledger, source, other tables."""
     found: dict[str, list[str]] = {}
     if card.file is not None:
         found["the card"] = [card.file]
@@ -36,6 +36,7 @@ def spared_by(card: DataCard, ledger: Place | None = None) -> dict[str, list[str
         found["the ledger"] = ledger_files(books)
     sources = {"the source": card.source}
     sources |= {f"the public table {name[:60]}": one.source for name, one in card.public.items()}
+    sources |= {f"the private table {name[:60]}": one.source for name, one in card.private.items()}
     for what, source in sources.items():
         found[what] = [place for path in source.paths for place in (path, f"{path}.wal")]
     return found

@@ -17,6 +17,10 @@ from lastbit.release.private_table import (
 from lastbit.release.release import (
     released as released,
 )
+from lastbit.release.within import (
+    planned_within as planned_within,
+    price_rows as price_rows,
+)
 
 __all__ = [
     "Answer",

@@ -106,7 +106,7 @@ def _kinds(record: dict[str, Any]) -> list[str]:
             found = {row["keys"][place]["type"] for row in record["rows"]} - {"missing"}
             kinds.append(found.pop() if len(found) == 1 else "text")
         else:
-            whole = column["function"] in ("count", "count_units", "histogram")
+            whole = column["function"] in ("count", "count_units", "count_distinct", "histogram")
             number = "integer" if whole else "number"
             kinds += [number, "number", number, number]
     return kinds

@@ -26,10 +26,11 @@ from lastbit.canonical import digest_of
 from lastbit.errors import EngineFailed, EntropyUnavailable, NotCertified
 from lastbit.exact import Number
 from lastbit.ledger import Ledger
-from lastbit.release.intervals import Cell, MeasureNoise
+from lastbit.release.intervals import Cell
 from lastbit.release.marginal_answer import Marginals
 from lastbit.release.noise import noisy_entries
 from lastbit.release.projection import agreeing, whole_tables
+from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import (
     Steps,
     _question as _ordinary_question,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
@@ -15,22 +16,32 @@ from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
 from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.release import released
+from lastbit.release.within import Within, planned_within, price_rows, price_words
 from lastbit.tables import (
     AggregateSpec,
     Budget,
     Column,
+    ColumnName,
     ColumnType,
     DataCard,
+    DerivedSpec,
     GroupKey,
+    PairSpec,
+    PerUnit,
+    Plan,
+    PrivateTable,
     PublicTable,
     Query,
     Released,
     SelectedRows,
     Source,
-    aggregate_of,
+    UnitColumn,
+    UnitFunction,
+    UnitKey,
     all_of,
     check_budget,
     check_names,
+    columns_asked,
     columns_of,
     condition_of,
     expression_of,
@@ -42,9 +53,16 @@ from lastbit.tables import (
     read_card,
     released_condition,
     rows_of,
+    rows_per_unit,
     sealed,
     source_of,
+    specs_of,
+    unit_column,
     with_column,
+)
+
+_OF_A_UNIT: Mapping[str, UnitFunction] = MappingProxyType(
+    {"count": "count", "sum": "sum", "mean": "mean", "min": "min", "max": "max"}
 )
 
 
@@ -125,15 +143,15 @@ def _columns(
 class Table:
     """A table with its card, and what has been asked of it so far. Every step gives a new one.
 
-    `where`, `with_columns`, `join`, `group_by` and `agg` build the question; `having`, `order_by`
-    and `limit` work on what is released; `sql` asks all at once. `explain` says what an answer
-    would cost and how far off it would be, before anything is read; `release` gives it.
+    `where`, `with_columns`, `join`, `per_unit`, `group_by` and `agg` build the question; `having`,
+    `order_by` and `limit` work on what is released; `sql` asks all at once. `explain` says what an
+    answer would cost and how far off it would be, before anything is read; `release` gives it.
     Expressions are SQL text.
     """
 
     rows: SelectedRows
     keys: tuple[GroupKey, ...] = ()
-    asked: tuple[tuple[str, AggregateSpec], ...] = ()
+    asked: tuple[tuple[str, AggregateSpec | DerivedSpec | PairSpec], ...] = ()
     filters: tuple[str, ...] = ()
     order: tuple[tuple[str, bool], ...] = ()
     most: int | None = None
@@ -142,6 +160,11 @@ class Table:
     def __repr__(self) -> str:
         """The table's name and what is asked; nothing of the data."""
         parts = [] if self.sql_text is None else [self.sql_text]
+        inner = self.rows.per_unit
+        if inner is not None:
+            parts += ["where ..."] if inner.where is not None else []
+            parts += [f"join {join.table}" for join in inner.joins]
+            parts += [f"per {self.card.unit}: {', '.join(inner.names)}"]
         parts += ["where ..."] if self.rows.where else []
         parts += [f"join {join.table}" for join in self.rows.joins]
         parts += [f"by {key.name}" for key in self.keys]
@@ -154,7 +177,7 @@ class Table:
     @property
     def card(self) -> DataCard:
         """What is declared of the table."""
-        return self.rows.card
+        return self.rows.base
 
     def where(self, condition: str) -> Table:
         """Only the rows for which the condition is true."""
@@ -170,36 +193,85 @@ class Table:
             rows = with_column(rows, name, expression_of(text, rows))
         return replace(self, rows=rows)
 
-    def join(self, public: str, *, on: str | Iterable[str] | Mapping[str, str]) -> Table:
-        """The rows joined with a public table, where these columns are equal: {ours: theirs}."""
+    def join(
+        self, public: str | Table, *, on: str | Iterable[str] | Mapping[str, str] | None = None
+    ) -> Table:
+        """The rows joined with another table where these columns are equal: {ours: theirs}.
+
+        Another table is a public or private one of the card, by its name, or a table of the same
+        units: then the units must be equal, which is what `on` means where it is left out.
+        """
         self._open("join")
-        names = [on] if isinstance(on, str) else on
-        pairs = dict(names) if isinstance(names, Mapping) else {name: name for name in names}
-        if not all(isinstance(name, str) for name in (public, *pairs, *pairs.values())):
+        rows, name = self.rows, public
+        if isinstance(public, Table):
+            rows, name = _with_private(rows, _as_private(public)), public.card.name
+        if on is None and name in rows.base.private:
+            on = {rows.base.unit or "": rows.base.private[str(name)].unit}
+        names = [on] if isinstance(on, str) else on or []
+        pairs = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
+        if not all(isinstance(one, str) for one in (name, *pairs, *pairs.values())):
             raise QueryRefused("join", problem="is given no names", remedy='pass on="region", say')
-        return replace(self, rows=joined_with(self.rows, public, pairs))
+        return replace(self, rows=joined_with(rows, str(name), pairs))
+
+    def per_unit(
+        self,
+        *unnamed: object,
+        by: str | Iterable[str] | Mapping[str, str] = (),
+        **wanted: AggregateSpec,
+    ) -> Table:
+        """One row for each unit (and key in `by`): visits=lb.count(), total=lb.sum("cost").
+
+        What follows is about these rows, which have the columns named here, those of `by` and the
+        unit. Without `by` a unit has one row, and counts once.
+        """
+        self._open("per_unit")
+        if unnamed or not wanted:
+            raise QueryRefused(
+                "per_unit", problem="is given nothing by name", remedy="pass visits=lb.count(), say"
+            )
+        if self.card.unit is None or self.rows.per_unit is not None:
+            problem = "has no unit to group by" if self.card.unit is None else "comes twice"
+            raise QueryRefused("per_unit", problem=problem, remedy="declare unit=..., ask once")
+        names = [by] if isinstance(by, str) else by
+        keys = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
+        grouped = {name: expression_of(text, self.rows) for name, text in keys.items()}
+        unit = ColumnName(self.card.column(self.card.unit).name)
+        inner = PerUnit(
+            columns=tuple(_of_unit(name, one, self.rows) for name, one in wanted.items()),
+            keys=tuple(
+                UnitKey(name=name, expression=expression)
+                for name, expression in grouped.items()
+                if expression != unit
+            ),
+            where=all_of(self.rows.where),
+            joins=self.rows.joins,
+        )
+        return replace(self, rows=rows_per_unit(self.rows, inner))
 
     def group_by(self, *columns: str, **named: str) -> Table:
         """One answer for every value of these columns or, by name, expressions."""
         self._open("group_by")
         keys = list(self.keys)
         for name, text in [*((column, column) for column in columns), *named.items()]:
-            keys.append(grouped_by(name, expression_of(text, self.rows), self.card))
+            keys.append(grouped_by(name, expression_of(text, self.rows), self.rows.card))
         _check_names([key.name for key in keys] + [name for name, _ in self.asked])
         if len({key.expression for key in keys}) < len(keys):
             raise QueryRefused("group_by", problem="has one key twice", remedy="name it once")
         return replace(self, keys=tuple(keys))
 
-    def agg(self, *unnamed: object, **wanted: AggregateSpec) -> Table:
-        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
+    def agg(self, *unnamed: object, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> Table:
+        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500).
+
+        Formulas over them, as share=100 * lb.sum("late", 0, 1) / lb.count(), cost nothing more.
+        """
         self._open("agg")
         if unnamed:
             raise QueryRefused(
                 "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
             )
-        for name, one in wanted.items():
-            aggregate_of(name, one, self.rows)  # refuses early
-        asked = (*self.asked, *wanted.items())
+        every = [pair for name, one in wanted.items() for pair in specs_of(name, one)]
+        columns_asked(every, self.rows)  # refuses early
+        asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(self, asked=asked)
 
@@ -211,7 +283,7 @@ class Table:
         Their keys must be declared or public; numbers go into bins: age="bin(age, 0, 18, 65, 99)".
         """
         self._open("marginals")
-        if self.keys or self.asked:
+        if self.keys or self.asked or self.rows.per_unit is not None:
             raise QueryRefused(
                 "marginals", problem="comes after group_by or agg", remedy="ask for tables alone"
             )
@@ -264,13 +336,17 @@ class Table:
             raise QueryRefused(
                 "query", problem="releases nothing", remedy="add .agg(n=lb.count()), say"
             )
+        aggregates, derived, selected = columns_asked(self.asked, self.rows)
         query = Query(
             table=self.card.name,
             where=all_of(self.rows.where),
             joins=self.rows.joins,
             keys=self.keys,
-            aggregates=tuple(aggregate_of(name, one, self.rows) for name, one in self.asked),
+            aggregates=aggregates,
+            derived=derived,
+            shown=selected,
             limit=self.most,
+            per_unit=self.rows.per_unit,
         )
         tests = [released_condition(text, query, self.rows) for text in self.filters]
         shown = Released(query, self.rows)
@@ -284,12 +360,23 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
     ) -> str:
-        """What the answer would cost, how it would be made and how far off; nothing is read."""
-        plan = planned(
-            self.query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights
-        )
-        return plan.explain()
+        """What the answer would cost, how it would be made and how far off; nothing is read.
+
+        With `within`, at the least price for which the ± of counts and sums is at most that. Below
+        stands what other prices buy.
+        """
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        query = self.query
+        text = self._plan(query, within, asked).explain()
+        rows = price_rows(query, self.card, delta=delta, weights=weights)
+        return f"{text}\n{price_words(rows)}" if rows else text
+
+    def _plan(self, query: Query, within: Within | None, asked: dict[str, Any]) -> Plan:
+        if within is None:
+            return planned(query, self.card, **asked)
+        return planned_within(query, self.card, within, **asked)
 
     def release(
         self,
@@ -298,6 +385,7 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
         ledger: str | Path | Ledger | None = None,
         who: str | None = None,
         fresh: bool = False,
@@ -305,11 +393,14 @@ class Table:
     ) -> Answer:
         """The private answer; epsilon is the price of the whole job, and is paid exactly once.
 
+        Instead of a price, `within` says how large the ± of counts and sums may be (one number, or
+        by column): the least price that buys it is paid. `explain` shows it beforehand.
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
         """
         query = self.query
-        plan = planned(query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        plan = self._plan(query, within, asked)
         return released(
             query,
             self.card,
@@ -326,7 +417,7 @@ class Table:
             raise QueryRefused(
                 step, problem="comes after sql()", remedy="ask in SQL or step by step, not both"
             )
-        if step in ("where", "with_columns", "join") and (self.keys or self.asked):
+        if step in ("where", "with_columns", "join", "per_unit") and (self.keys or self.asked):
             remedy = f"call {step} first; for released values use having"
             raise QueryRefused(step, problem="comes after group_by or agg", remedy=remedy)
 
@@ -341,6 +432,7 @@ def table(
     columns: Mapping[str, Column] | Iterable[Column] | None = None,
     keys: Mapping[str, Iterable[Any]] | None = None,
     public: Mapping[str, Any] | None = None,
+    private: Mapping[str, Table] | None = None,
     neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
     budget: Budget | None = None,
     name: str | None = None,
@@ -352,8 +444,9 @@ def table(
     where it has more, all of them count for less. One unit contributes to at most `max_groups`
     groups (max_rows of them, unless declared): where it has more keys, that many are chosen by a
     keyed hash, afresh in every release. `columns` and `keys` declare what is publicly known;
-    `public` gives tables to join with, by name. Names and types of other columns are taken from
-    the source; no value is looked at.
+    `public` gives tables to join with, by name, and `private` further tables of the same units,
+    each made by this function; those are joined on the unit. Names and types of other columns are
+    taken from the source; no value is looked at.
 
     >>> import duckdb
     >>> visits = duckdb.sql("SELECT range // 3 AS patient, 'a' AS region FROM range(30)")
@@ -362,7 +455,7 @@ def table(
     """
     source = held(source)
     if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
-        given = (unit, max_rows, max_groups, columns, keys, public, budget, name)
+        given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             raise InvalidParameter(
                 "table", problem="is declared by its card", remedy="pass the card alone"
@@ -399,12 +492,64 @@ def table(
         unit=unit,
         max_rows=rows,
         max_groups=rows if unit is not None and groups is None else groups,
+        max_groups_assumed=unit is not None and groups is None,
         columns=_columns(place, columns, keys),
         neighbours=related,
         budget=budget,
         public=joined,
+        private={
+            name: replace(_as_private(other), name=name) for name, other in (private or {}).items()
+        },
     )
     return Table(rows=rows_of(card))
+
+
+def _as_private(other: Table) -> PrivateTable:
+    """Another table of the same units, to be joined; it must have no account of its own."""
+    if not isinstance(other, Table):
+        raise WrongType("private", problem="is not a table", remedy="pass lb.table(...)")
+    card = other.card
+    if other != Table(rows=rows_of(card)):
+        problem = "is asked something already"
+        remedy = "join the table as it is, and filter afterwards"
+        raise InvalidParameter(f"join {card.name}", problem=problem, remedy=remedy)
+    if card.unit is None:
+        problem = "has no unit: each of its rows is one"
+        raise InvalidParameter(f"join {card.name}", problem=problem, remedy="pass unit=...")
+    if card.budget is not None or card.ledger is not None or card.users is not None:
+        problem = "has a budget, a ledger or users of its own, which this answer would pass by"
+        remedy = "declare it under [private] on the card of the table"
+        raise InvalidParameter(f"join {card.name}", problem=problem, remedy=remedy)
+    return PrivateTable(
+        name=card.name,
+        source=card.source,
+        unit=card.unit,
+        max_rows=card.max_rows,
+        columns=card.columns,
+    )
+
+
+def _with_private(rows: SelectedRows, table: PrivateTable) -> SelectedRows:
+    known = rows.base.private.get(table.name)
+    if known is None:
+        base = replace(rows.base, private={**rows.base.private, table.name: table})
+        return replace(rows, base=base)
+    if known != table or known.source.frame is not table.source.frame:
+        problem = "has the name of another private table"
+        raise InvalidParameter(f"join {table.name}", problem=problem, remedy="pass name=...")
+    return rows
+
+
+def _of_unit(name: str, wanted: AggregateSpec, rows: SelectedRows) -> UnitColumn:
+    """A function of one unit's rows, under this name."""
+    if not isinstance(wanted, AggregateSpec) or wanted.function not in _OF_A_UNIT:
+        problem = "is nothing that a unit's rows can be asked for"
+        raise InvalidParameter(name, problem=problem, remedy="use lb.count, sum, mean, min or max")
+    if wanted.expression is None:
+        return UnitColumn(name=name, function="count", nullable=False)
+    expression = expression_of(wanted.expression, rows)
+    function = _OF_A_UNIT[wanted.function]
+    return unit_column(name, function, expression, rows.base, bounds=wanted.bounds)
 
 
 def _check_names(names: list[str]) -> None:

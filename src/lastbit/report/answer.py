@@ -57,7 +57,9 @@ def shown_cell(cell: Record) -> Shown:
     """
     value, low, high = cell["value"], cell["low"], cell["high"]
     if low is None or high is None:
-        return Shown("unknown" if value is None else _fixed(value, 3, ROUND_HALF_EVEN), "unknown")
+        if value is None:
+            return Shown("unknown", "unknown")
+        return Shown(_fixed(value, 3, ROUND_HALF_EVEN), "no interval")
     places, half = 0, float(high - low) / 2
     if any(number is not None and number != int(number) for number in (value, low, high)):
         places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
@@ -310,6 +312,8 @@ def measure_words(aggregate: Record, *, unit: str) -> str:
         return f"the number of rows with a value of {what}" if what else "the number of rows"
     if function == "count_units":
         return f"the number of units, each counted once ({unit})"
+    if function == "count_distinct":
+        return f"the number of different values of {what}"
     if function == "histogram":
         return f"the number of rows in each of {len(aggregate['edges']) - 1} ranges of {what}"
     if function == "quantile":
@@ -337,8 +341,21 @@ def question_sentences(record: Record) -> list[str]:
             keys.append(f"{named} ({how})")
         first += f", for each {listed(keys)}"
     sentences = [first + ":"]
-    for join in query["joins"]:
-        sentences.append(f"Joined with the public table {printable(join['table'], 60)}.")
+    inner = query.get("per_unit")
+    if inner is not None:
+        sentences += _joined_sentences(inner["joins"])
+        if inner["where"] is not None:
+            sentences.append(f"Only rows count for which {expression_words(inner['where'])}.")
+        whose = f"each {unit_word(record)}"
+        names = [printable(key["name"], 60) for key in inner["keys"]]
+        columns = [printable(part["name"], 60) for part in inner["columns"]]
+        sentences.append(
+            f"First, for {listed([whose, *names])}, one row is made of its own rows: "
+            f"{listed(columns)}."
+            if columns
+            else f"First, for {listed([whose, *names])}, one row is made of its own rows."
+        )
+    sentences += _joined_sentences(query["joins"])
     if query["where"] is not None:
         sentences.append(f"Only rows count for which {expression_words(query['where'])}.")
     after = []
@@ -350,6 +367,15 @@ def question_sentences(record: Record) -> list[str]:
     if query["limit"] is not None:
         after.append(f"no more than {query['limit']:,} are shown")
     return [*sentences, f"After the noise, {listed(after)}."] if after else sentences
+
+
+def _joined_sentences(joins: list[Record]) -> list[str]:
+    kinds = [("private" if join.get("private") else "public", join["table"]) for join in joins]
+    return [
+        f"Joined with the {kind} table {printable(name, 60)}"
+        + (", on the privacy unit." if kind == "private" else ".")
+        for kind, name in kinds
+    ]
 
 
 # ---------------------------------------------------------------- what is promised
@@ -606,6 +632,13 @@ def _answer(record: Record) -> dict[str, Any]:
         "measures": [
             (printable(part["name"], 60), measure_words(part, unit=unit))
             for part in record["asked"]["query"]["aggregates"]
+        ]
+        + [
+            (
+                printable(one["name"], 60),
+                f"computed from these: {expression_words(one['expression'])}",
+            )
+            for one in record["asked"]["query"].get("derived", ())
         ],
         "sql": "\n".join(printable(words, 2000) for words in str(sql).splitlines()),
         "shown": bool(rows),
@@ -625,7 +658,7 @@ def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, 
     if account["budget"] is None:
         return {"rows": None, "spent": price(account["spent"])}
     if account.get("kind") == "filter":
-        return {"rows": [_filter_row(account)]}
+        return {"rows": [_filter_row(account)], "notes": _filter_notes(account)}
     rows = []
     for name, letter in CURRENCIES:
         whole = Fraction(account["budget"][name])
@@ -636,7 +669,7 @@ def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, 
         words = f"{amount(left, up=False)} left of {amount(whole, up=True)}"
         shares = {"before": float(100 * (spent - own) / whole), "own": float(100 * own / whole)}
         rows.append({"letter": letter, "words": words, **shares})
-    return {"rows": rows}
+    return {"rows": rows, "notes": []}
 
 
 def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
@@ -645,3 +678,21 @@ def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
     left = amount(whole - Fraction(spent), up=False)
     words = f"{left} left of {amount(whole, up=True)}, by the filter"
     return {"letter": "ε", "words": words, "before": float(100 * Fraction(spent) / whole), "own": 0}
+
+
+def _filter_notes(account: Mapping[str, Any]) -> list[str]:
+    """The plain sum beside it, the odometer, and what one more answer would take."""
+    kept, budget = account["filter"], account["budget"]
+    level = amount(Fraction(budget["delta"]), up=True)
+    notes = [f"By plain sums: {price(account['spent'])}."]
+    if "odometer" in kept:
+        loss = amount(Fraction(kept["odometer"]), up=True)
+        notes.append(f"Odometer: no loss above ε {loss} so far, except with probability {level}.")
+    following = kept.get("next", {})
+    if following.get("epsilon") is not None:
+        taken = amount(Fraction(following["epsilon"]), up=True)
+        notes.append(
+            f"One more answer at {price(following['cost'])} would take ε {taken}; "
+            f"{following['answers']:,} more fit."
+        )
+    return notes

@@ -33,6 +33,7 @@ from lastbit.tables.card.schema import (
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
+    PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
     budgets_agree as budgets_agree,
@@ -50,10 +51,13 @@ from lastbit.tables.plan.marginals import (
 )
 from lastbit.tables.plan.parts import (
     GaussianPart as GaussianPart,
+    GaussianSelection as GaussianSelection,
     LaplacePart as LaplacePart,
     NoisePart as NoisePart,
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
+    Selection as Selection,
+    TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import (
     Plan as Plan,
@@ -71,31 +75,53 @@ from lastbit.tables.plan.price import (
 from lastbit.tables.plan.sensitivity import (
     Measure as Measure,
     Recipe as Recipe,
+    distinct_values as distinct_values,
     sensitivity_of as sensitivity_of,
     weight_one as weight_one,
 )
+from lastbit.tables.plan.tree import (
+    Tree as Tree,
+    tree_reach as tree_reach,
+    worst_reach as worst_reach,
+)
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,
+    PairSpec as PairSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
+    columns_asked as columns_asked,
+    correlation as correlation,
     count as count,
+    count_distinct as count_distinct,
     count_units as count_units,
+    covariance as covariance,
     histogram as histogram,
+    intercept as intercept,
     max as max,
     mean as mean,
     median as median,
     min as min,
     quantile as quantile,
+    quantiles as quantiles,
+    regression as regression,
+    slope as slope,
+    specs_of as specs_of,
     std as std,
     sum as sum,
     variance as variance,
 )
+from lastbit.tables.query.derived import (
+    Derived as Derived,
+    DerivedSpec as DerivedSpec,
+)
 from lastbit.tables.query.expression import (
+    DATE_CODES as DATE_CODES,
     Call as Call,
     ColumnName as ColumnName,
     ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
+    all_of as all_of,
     columns_in as columns_in,
     from_json as from_json,
     to_json as to_json,
@@ -107,15 +133,27 @@ from lastbit.tables.query.query import (
     OrderBy as OrderBy,
     Query as Query,
 )
+from lastbit.tables.query.sub_query import (
+    counted_card as counted_card,
+)
+from lastbit.tables.query.units import (
+    PerUnit as PerUnit,
+    UnitColumn as UnitColumn,
+    UnitFunction as UnitFunction,
+    UnitKey as UnitKey,
+)
+from lastbit.tables.sql.per_unit import (
+    unit_column as unit_column,
+)
 from lastbit.tables.sql.rows import (
     SelectedRows as SelectedRows,
     joined_with as joined_with,
     rows_of as rows_of,
+    rows_per_unit as rows_per_unit,
     with_column as with_column,
 )
 from lastbit.tables.sql.statement import (
     Released as Released,
-    all_of as all_of,
     condition_of as condition_of,
     expression_of as expression_of,
     grouped_by as grouped_by,
@@ -133,9 +171,13 @@ __all__ = [
     "Query",
     "Source",
     "Wanted",
+    "correlation",
     "count",
+    "count_distinct",
     "count_units",
+    "covariance",
     "histogram",
+    "intercept",
     "max",
     "mean",
     "median",
@@ -143,7 +185,10 @@ __all__ = [
     "parsed",
     "planned",
     "quantile",
+    "quantiles",
     "read_card",
+    "regression",
+    "slope",
     "std",
     "sum",
     "variance",

@@ -164,6 +164,10 @@ def compared(card: DataCard) -> Compared:
     for public in card.public.values():
         place = ("public", public.name, "columns")
         _compare(found, place, public.source, columns_of(public.source), public.columns)
+    for private in card.private.values():
+        place = ("private", private.name, "columns")
+        kinds = {column.name: column.type for column in private.columns.values()}
+        _compare(found, place, private.source, columns_of(private.source), kinds)
     return found
 
 

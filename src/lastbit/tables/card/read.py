@@ -25,7 +25,15 @@ from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
 from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
-from lastbit.tables.card.schema import TYPES, Budget, Column, DataCard, PublicTable, Source
+from lastbit.tables.card.schema import (
+    TYPES,
+    Budget,
+    Column,
+    DataCard,
+    PrivateTable,
+    PublicTable,
+    Source,
+)
 from lastbit.tables.plan.price import check_budget
 from lastbit.tables.plan.sensitivity import grid_of
 from lastbit.tables.query.expression import ColumnType
@@ -321,6 +329,7 @@ class _Reader:
             "ledger": self._ledger(name),
             "users": self._users(),
             "public": self._public(name, source),
+            "private": self._private(),
         }
         return None if self.found else self.attempt(("unit",), lambda: DataCard(**values))
 
@@ -501,6 +510,66 @@ class _Reader:
         self._told_apart(("public",), section)
         return found
 
+    def _private(self) -> dict[str, PrivateTable]:
+        found: dict[str, PrivateTable] = {}
+        section = self.section("private", needed=False)
+        for name, fields in section.items():
+            path = ("private", name)
+            if not isinstance(fields, dict):
+                remedy = "write [private.labs], source, unit, max_rows and columns"
+                self.wrong(path, "is no section", remedy)
+                continue
+            self.known(path, fields, ("source", "unit", "max_rows", "columns"))
+            self._name(path, name)
+            source = self.source((*path, "source"), fields.get("source"))
+            remedy = "write max_rows = 20, say: that many rows of one unit are joined"
+            rows = self.whole((*path, "max_rows"), fields.get("max_rows"), remedy)
+            columns = self._private_columns((*path, "columns"), fields.get("columns"))
+            remedy = 'write unit = "patient_id", say: its column that says whose row it is'
+            unit = self.text((*path, "unit"), fields.get("unit"), remedy)
+            if unit and unit.lower() not in {column.lower() for column in columns}:
+                remedy = f"add [{toml_key(*path, 'columns', unit)}]"
+                self.wrong((*path, "unit"), "is no column of the table", remedy)
+            elif source is not None and unit and rows is not None:
+                self._public_apart(path, source)
+                made = self._private_table(path, source, unit, rows, columns)
+                found |= {} if made is None else {name: made}
+        self._told_apart(("private",), section)
+        return found
+
+    def _private_table(
+        self, path: KeyPath, source: Source, unit: str, rows: int, columns: Mapping[str, Column]
+    ) -> PrivateTable | None:
+        return self.attempt(
+            path,
+            lambda: PrivateTable(
+                name=path[-1], source=source, unit=unit, max_rows=rows, columns=columns
+            ),
+        )
+
+    def _private_columns(self, path: KeyPath, section: Any) -> dict[str, Column]:
+        if not isinstance(section, dict) or not section:
+            problem = "is missing" if section is None else "names no columns"
+            self.wrong(path, problem, f"add [{toml_key(*path, 'value')}], and type below it")
+            return {}
+        found = {}
+        for name, fields in section.items():
+            place = (*path, name)
+            if not isinstance(fields, dict):
+                self.wrong(place, "is no section", f"write [{toml_key(*place)}], and type below it")
+            elif name and (column := self._column(place, fields)) is not None:
+                found[name] = column
+        self._told_apart(path, section)
+        return found
+
+    def _public_apart(self, path: KeyPath, source: Source) -> None:
+        """That a private table is not a public one as well."""
+        for name, fields in self.section("public", needed=False).items():
+            value = fields.get("source") if isinstance(fields, dict) else None
+            public = None if value is None else self.source(("public", name, "source"), value)
+            if public is not None and _shared(source, public):
+                self.wrong(path, "is a public table too", "name only what everybody may see there")
+
 
 def source_of(*paths: str) -> Source:
     """The files as a source; what they are is told by the ends of their names.
@@ -517,7 +586,7 @@ def source_of(*paths: str) -> Source:
     raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
 
 
-_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public")
+_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public", "private")
 _LONGEST = 1 << 22
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")

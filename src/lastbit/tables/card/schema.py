@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text, probability, rational
 from lastbit.privacy import ADD_REMOVE, MomentFilter, Neighbours, moment_filter
+from lastbit.tables.limits import MOST_MATCHES
 from lastbit.tables.query.expression import ColumnType, Value
 
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
@@ -110,6 +111,38 @@ class PublicTable:
     name: str
     source: Source
     columns: Mapping[str, ColumnType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateTable:
+    """Another table with rows of the same units: joined on the unit, protected as the card's own.
+
+    `unit` is its column that says whose row it is. Of one unit at most `max_rows` rows meet those
+    of the card's table, chosen by a keyed hash where there are more. That limits the work that one
+    unit can cause, not what it counts for: joined rows are weighed by the card's `max_rows`.
+    """
+
+    name: str
+    source: Source
+    unit: str
+    max_rows: int
+    columns: Mapping[str, Column]
+
+    def __post_init__(self) -> None:
+        what = f"private table {str(self.name)[:60]}"
+        if type(self.max_rows) is not int or not 1 <= self.max_rows <= MOST_MATCHES:
+            problem = f"is not a whole number from 1 to {MOST_MATCHES}"
+            remedy = "declare how many of one unit's rows a join may use"
+            raise InvalidParameter(f"{what}: max_rows", problem=problem, remedy=remedy)
+        _check_apart(self.columns)
+        if self.column(self.unit).type not in ("integer", "text"):
+            problem = f"is of type {self.column(self.unit).type}"
+            remedy = "use a column of integers or text"
+            raise InvalidParameter(f"{what}: unit", problem=problem, remedy=remedy)
+
+    def column(self, name: str) -> Column:
+        """The column of this name, in whatever case it is written."""
+        return _column_named(self.columns, name)
 
 
 _MEANT = MappingProxyType(
@@ -225,11 +258,15 @@ class DataCard:
     max_rows: int
     columns: Mapping[str, Column]
     max_groups: int | None = None
+    max_groups_assumed: bool = False
+    """Whether nobody declared max_groups: then undeclared keys are looked for with fewer."""
     neighbours: Neighbours = ADD_REMOVE
     budget: Budget | None = None
     ledger: str | None = None
     users: tuple[str, ...] | None = None
     public: Mapping[str, PublicTable] = field(default_factory=dict)
+    private: Mapping[str, PrivateTable] = field(default_factory=dict)
+    """Further tables of the same units. Neighbours differ in one unit's rows in all of them."""
     file: str | None = field(default=None, compare=False)
     """Where the card was read, if it was: a file that nothing may be written over."""
 
@@ -248,10 +285,8 @@ class DataCard:
             if type(most) is not int or not 1 <= most <= _MOST_ROWS:
                 problem = "is not a whole number from 1 to 2**20"
                 raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
-        lowered = [name.lower() for name in self.columns]
-        if len(set(lowered)) != len(lowered):
-            problem = "are two whose names differ in case only"
-            raise InvalidParameter("columns", problem=problem, remedy="rename one in the source")
+        _check_apart(self.columns)
+        self._check_private()
         if self.unit is not None:
             unit = self.column(self.unit)
             if unit.type not in ("integer", "text"):
@@ -261,10 +296,40 @@ class DataCard:
 
     def column(self, name: str) -> Column:
         """The column of this name, in whatever case it is written."""
-        for column in self.columns.values():
-            if column.name.lower() == name.lower():
-                return column
-        known = ", ".join(column.name for column in self.columns.values())
-        raise InvalidParameter(
-            f"column {name[:60]}", problem="is not on the card", remedy=f"use one of {known}"
-        )
+        return _column_named(self.columns, name)
+
+    def _check_private(self) -> None:
+        """That private tables have names of their own, and units of the type of the card's."""
+        taken = [name.lower() for name in (self.name, *self.public)]
+        for name, table in self.private.items():
+            what = f"private table {str(name)[:60]}"
+            if name != table.name or table.name.lower() in taken:
+                problem = "has the name of another table"
+                raise InvalidParameter(what, problem=problem, remedy="rename one of them")
+            taken.append(table.name.lower())
+            if self.unit is None:
+                problem = "has a unit, and the table has none: each row is one"
+                remedy = "name the unit's column of the table too"
+                raise InvalidParameter(what, problem=problem, remedy=remedy)
+            kinds = self.column(self.unit).type, table.column(table.unit).type
+            if kinds[0] != kinds[1]:
+                problem = f"has units of type {kinds[1]}, and the table of type {kinds[0]}"
+                remedy = "declare both columns of one type, or no unit would meet itself"
+                raise InvalidParameter(what, problem=problem, remedy=remedy)
+
+
+def _column_named(columns: Mapping[str, Column], name: str) -> Column:
+    for column in columns.values():
+        if column.name.lower() == name.lower():
+            return column
+    known = ", ".join(column.name for column in columns.values())
+    raise InvalidParameter(
+        f"column {name[:60]}", problem="is not on the card", remedy=f"use one of {known}"
+    )
+
+
+def _check_apart(columns: Mapping[str, Column]) -> None:
+    lowered = [name.lower() for name in columns]
+    if len(set(lowered)) != len(lowered):
+        problem = "are two whose names differ in case only"
+        raise InvalidParameter("columns", problem=problem, remedy="rename one in the source")

@@ -39,7 +39,7 @@ def marginals_statement(query: Query, card: DataCard, marginals: Sequence[Margin
         *rows.stages(),
         f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
         f"r AS {kept} (\n  {rows.integers(names, {})})",
-        *_weights("r", card),
+        *_weights(card, paired=False),
     ]
     last = len(names) - 1
     everything = (1 << len(names)) - 1  # a bit of GROUPING is 1 where its column is not grouped by

@@ -9,23 +9,35 @@
 | r | those with a unit and a declared key; integers in place of values |
 
 Theorem  one row of t becomes at most MOST_MATCHES rows: where units have several rows, `matches`
-         says how many rows of each public table have equal join columns at most, and the backend
-         refuses the question if their product is larger. That depends on public tables alone
+         says how many rows of each public table have equal join columns at most, and how many rows
+         of one unit are kept of each private one (`units.py`); the backend refuses the question if
+         their product is larger. That depends on public tables and the card alone
 Checked  tests/tables/test_limits.py
+
+Where the question has a sub-query grouped by the unit, t is made of its rows, `unit_rows`, which
+`units.py` makes of the table by the same steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import cast_column, checked, spelled
-from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened, identifier, literal
+from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened, identifier, literal, string
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
-from lastbit.tables.query.query import GroupKey, PublicJoin, Query
+from lastbit.tables.query.query import GroupKey, Join, Query
+from lastbit.tables.query.sub_query import check_unit_join, derived_card
+from lastbit.tables.query.types import protected_column, starts_of_times
+from lastbit.tables.query.units import PerUnit, UnitJoin
 
 _FEW = 16
+
+
+UNIT_ROWS = "unit_rows"
+"""The rows of a sub-query grouped by the unit, in the statement."""
 
 
 def relation(public: str | None = None) -> str:
@@ -33,17 +45,28 @@ def relation(public: str | None = None) -> str:
     return "lastbit_table" if public is None else f"lastbit_public {public}"
 
 
+def private_relation(name: str) -> str:
+    """The name, unquoted, under which a backend must show a private table that is joined."""
+    return f"lastbit_private {name}"
+
+
 class CompiledRows:
     """Gathers the columns and expressions that are needed, each once."""
 
-    def __init__(self, query: Query, card: DataCard) -> None:
-        self.query, self.card = query, card
+    def __init__(
+        self, query: Query | PerUnit, card: DataCard, *, secret: str | None = None
+    ) -> None:
+        inner = query.per_unit if isinstance(query, Query) else None
+        self.query, self.secret = query, secret
+        self.card = card = derived_card(card, inner)
+        self.own = relation() if inner is None else UNIT_ROWS
         self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
         self.values: dict[str, tuple[str, Typed]] = {}
         self.steps = Steps()
         for join in query.joins:
-            if join.table not in card.public or join.table in self.tables:
-                raise refused("JOIN", "is not with one public table", "join each once")
+            known = card.private if isinstance(join, UnitJoin) else card.public
+            if join.table not in known or join.table in self.tables:
+                raise refused("JOIN", "is not with one table of the card", "join each once")
             self.tables[join.table] = {}
         self.last = "t"
         self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
@@ -75,11 +98,12 @@ class CompiledRows:
         return Typed(known[0], found.type)
 
     def sources(self) -> Iterator[str]:
-        """The table and the public ones: their columns cast, then checked, each once."""
+        """The table and the joined ones: their columns cast, then checked, each once."""
         for place, (table, columns) in enumerate(self.tables.items()):
             name = f"p{place}" if place else "t"
             even = table is None and self.steps.even
-            body = _even(relation(table), columns) if even else _cast(relation(table), columns)
+            source = self._source(table)
+            body = _even(source, columns) if even else _cast(source, columns)
             yield f"{name}_cast AS NOT MATERIALIZED (\n  {body})"
             checks = [
                 f"{checked(typed.sql, typed.type or 'text')} AS {typed.sql}"
@@ -87,6 +111,10 @@ class CompiledRows:
             ]
             checks += ["mixed"] if even else []
             body = f"SELECT {', '.join(checks) or 'NULL AS c1'} FROM {name}_cast"
+            if table is not None and table in self.card.private:
+                yield f"{name}_all AS NOT MATERIALIZED (\n  {body})"
+                yield from self._kept(name, table)
+                continue
             if table is not None and self.card.unit is None:
                 # only rows whose join columns occur once: a row of t meets at most one of them
                 same = f"PARTITION BY {', '.join(self.joins[place - 1][1])}"
@@ -108,9 +136,12 @@ class CompiledRows:
                 self.last = f"l{number}"
 
     def matches(self) -> Iterator[str]:
-        """For every join, how many public rows have equal join columns at most: a statement."""
+        """For every join, how many rows one row can meet at most: a statement."""
         for place, (table, columns) in enumerate(self.tables.items()):
             if table is None or self.card.unit is None:
+                continue
+            if table in self.card.private:
+                yield f"SELECT {self.card.private[table].max_rows}"
                 continue
             names = self.joins[place - 1][1]
             present = " AND ".join(f"{name} IS NOT NULL" for name in names)
@@ -131,23 +162,58 @@ class CompiledRows:
         wanted = [] if self.unit is None else ["u"]
         wanted += [*names, *(f"{sql} AS {name}" for sql, name in columns.items())]
         tests = [] if self.unit is None else ["u IS NOT NULL"]
+        assert isinstance(self.query, Query)
         for name, key in zip(names, self.query.keys, strict=True):
             tests += [] if key.values is None else [_among(name, key.values)]
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
         return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
 
+    def _source(self, table: str | None) -> str:
+        if table is None:
+            return self.own
+        return private_relation(table) if table in self.card.private else relation(table)
+
+    def _kept(self, name: str, table: str) -> Iterator[str]:
+        """Of each unit's rows in a private table, max_rows by least hash; then by their values.
+
+        Law      a keyed hash of the columns that the question mentions orders a unit's rows, then
+                 their values do, and the first max_rows are kept
+        Theorem  what is kept is a function of the unit's own rows and of the secret: rows that the
+                 order does not tell apart are equal in every column that is looked at
+        Checked  tests/stability/
+        """
+        private = self.card.private[table]
+        columns = {lower: typed.sql for lower, (_, typed) in sorted(self.tables[table].items())}
+        unit, most = columns[private.unit.lower()], private.max_rows
+        if not self.secret:
+            raise InvalidParameter(
+                "secret", problem="is missing, and rows must be chosen", remedy="draw one afresh"
+            )
+        many = f"SELECT {unit} AS u FROM {name}_all WHERE {unit} IS NOT NULL GROUP BY {unit}"
+        yield f"{name}_many AS (\n  {many} HAVING count(*) > {most})"
+        listed = ", ".join(columns.values())
+        order = f"{keyed_hash(list(columns.values()), self.secret)}, {listed}"
+        place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS place"
+        those = f"FROM {name}_all WHERE {unit} IN (SELECT u FROM {name}_many)"
+        chosen = f"SELECT {listed} FROM (SELECT *, {place} {those}) WHERE place <= {most}"
+        others = f"FROM {name}_all WHERE {unit} NOT IN (SELECT u FROM {name}_many)"
+        yield f"{name} AS NOT MATERIALIZED (\n  {chosen}\n  UNION ALL SELECT {listed} {others})"
+
     def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
-        if column.table is None:
-            own = self.card.column(column.name)
+        own = protected_column(self.card, column)
+        if own is not None:
             return own.name, own.type
+        assert column.table is not None
         for name, kind in self.card.public[column.table].columns.items():
             if name.lower() == column.name.lower():
                 return name, kind
         what = f"column {column.name[:60]}"
         raise refused(what, f"is no column of {column.table}", "check its name")
 
-    def _join(self, place: int, join: PublicJoin) -> tuple[str, list[str]]:
-        """The condition, and the public table's columns in it."""
+    def _join(self, place: int, join: Join) -> tuple[str, list[str]]:
+        """The condition, and the joined table's columns in it."""
+        if isinstance(join, UnitJoin):
+            check_unit_join(join, self.card)
         conditions, columns = [], []
         for own, other in join.on:
             left, right = self.spelled(own), self.column(ColumnName(other.name, join.table))
@@ -163,6 +229,15 @@ class CompiledRows:
         if not conditions:
             raise refused("JOIN", "has no condition", "name equal columns")
         return " AND ".join(conditions), columns
+
+
+def keyed_hash(columns: list[str], secret: str) -> str:
+    """Of the secret and the columns; each with its length before it, so none runs over."""
+    parts = [f"{string(secret + ':')}"]
+    for column in columns:
+        value = f"CAST({column} AS VARCHAR)"
+        parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
+    return f"md5_number(concat({', '.join(parts)}))"
 
 
 def _even(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
@@ -186,8 +261,10 @@ def _cast(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
 
 def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
+    assert isinstance(rows.query, Query)
     kind = rows.keys[rows.query.keys.index(key)].type
-    if kind not in ("integer", "text", "boolean", "date"):
+    shared = kind == "timestamp" and starts_of_times(key.expression)
+    if kind not in ("integer", "text", "boolean", "date") and not shared:
         problem = "groups by values of which each row may have its own"
         remedy = "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers"
         raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
@@ -196,6 +273,7 @@ def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
             problem = f"has a declared key that is not of type {kind}"
             remedy = "declare keys of the column's own type"
             raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
+    assert kind is not None  # what is always missing was refused above
     return kind
 
 

@@ -32,12 +32,13 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, positive, whole
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.plan.calibrate import Conversion, Weights, conversion_to
+from lastbit.tables.plan.calibrate import Weights
+from lastbit.tables.plan.conversion import Conversion, conversion_to
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart, NoisePart
 from lastbit.tables.plan.plan import Plan
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.sensitivity import Measure, Recipe, Sensitivity, sensitivity_of
-from lastbit.tables.query.query import Aggregate, GroupKey, Query
+from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
 
 Marginal: TypeAlias = tuple[int, ...]
 """A set of columns, by their places among the keys of the question."""
@@ -69,6 +70,9 @@ def marginals_query(
             problem = "has undeclared keys, and the cells of a table must be known beforehand"
             remedy = "declare its keys, or put numbers in bins: bin(x, 0, 10, 20)"
             raise refused(f"marginals of {key.name}", problem, remedy)
+    if not all(isinstance(join, PublicJoin) for join in joins):
+        problem, remedy = "join a private table", "GROUP BY two columns instead, a question each"
+        raise refused("marginals", problem, remedy)
     if not keys:
         raise refused("marginals", "name no column", "name one or more")
     free = next(n for n in (COUNT, "count", "rows_") if n not in {k.name.lower() for k in keys})
@@ -105,6 +109,11 @@ class MarginalsPlan:
     def groups(self) -> int | None:
         """How many cells there are in all."""
         return self.base.groups
+
+    @property
+    def private(self) -> dict[str, Any]:
+        """None: private tables are not joined for marginals."""
+        return self.base.private
 
     @property
     def asked(self) -> PriceRequest:

@@ -1,7 +1,8 @@
 """FROM, JOIN, WITH and WHERE: the rows that a question looks at, and what their columns mean.
 
-Sub-queries that work row by row are written out; a join is with a public table, on equal columns,
-and anything else is refused.
+Sub-queries that work row by row are written out; one that is grouped by the unit is kept as
+`PerUnit` (`per_unit.py`). A join is on equal columns, with a public table or, on the unit, with a
+private one of the card. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -11,38 +12,52 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from lastbit.tables.card.schema import DataCard, PublicTable
+from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import Call, ColumnName, Expression, call, columns_in
-from lastbit.tables.query.query import PublicJoin
+from lastbit.tables.query.query import Join, PublicJoin
+from lastbit.tables.query.sub_query import check_unit_join, derived_card
 from lastbit.tables.query.types import card_types, type_of, typed
+from lastbit.tables.query.units import PerUnit, UnitJoin
 from lastbit.tables.sql.aggregates import condition, is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
 from lastbit.tables.sql.parse import kind_of, name_of, names, taken
+from lastbit.tables.sql.per_unit import UnitColumns
+
+OtherTable = PublicTable | PrivateTable
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedRows:
     """The rows that a FROM gives: their columns, and the conditions and joins on the way.
 
-    `called` is what the table is called here; `public` are the joined tables by what they are
-    called; `merged` are their columns that USING made one with ours.
+    `base` is the card of the table; `called` is what the table is called here; `public` are the
+    joined tables by what they are called; `merged` are their columns that USING made one with ours.
+    With `per_unit` these are the rows of that sub-query, and its columns are meant.
     """
 
-    card: DataCard
+    base: DataCard
     called: str | None
     columns: Mapping[str, Expression]
-    public: Mapping[str, PublicTable]
+    public: Mapping[str, OtherTable]
     merged: frozenset[ColumnName] = frozenset()
     where: tuple[Expression, ...] = ()
-    joins: tuple[PublicJoin, ...] = ()
+    joins: tuple[Join, ...] = ()
+    per_unit: PerUnit | None = None
+
+    @property
+    def card(self) -> DataCard:
+        """The card with the columns that these rows have."""
+        return derived_card(self.base, self.per_unit)
 
     def resolve(self, node: Any) -> Expression:
         """What a column node stands for."""
         if kind_of(node) != "Column":
+            if kind_of(node) == "Window":
+                raise refused("a window function", "has no private answer here", "group instead")
             if is_aggregate(node):
                 problem = "stands inside an expression over one row"
-                remedy = "select it by itself (AVG instead of SUM / COUNT); test it in HAVING"
+                remedy = "aggregate the whole expression, or test it in HAVING"
                 raise refused(kind_of(node).upper(), problem, remedy)
             raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
@@ -77,13 +92,22 @@ class SelectedRows:
             return
         for called, public in self.public.items():
             if names(table, called):
-                yield from (ColumnName(c, public.name) for c in public.columns if names(what, c))
+                found = (ColumnName(c, public.name) for c in public.columns if names(what, c))
+                yield from map(self._one_unit, found)
 
     def _public(self) -> Iterable[ColumnName]:
         for public in self.public.values():
             for column in public.columns:
                 if ColumnName(column, public.name) not in self.merged:
-                    yield ColumnName(column, public.name)
+                    yield self._one_unit(ColumnName(column, public.name))
+
+    def _one_unit(self, column: ColumnName) -> ColumnName:
+        """The unit of a private table is, once it is joined, that of the table."""
+        private = self.base.private.get(column.table or "")
+        joined = any(join.table == column.table for join in self.joins)
+        if private is None or not joined or private.unit.lower() != column.name.lower():
+            return column
+        return ColumnName(self.base.column(self.base.unit or "").name)
 
     def _unknown(self, name: str, *, many: bool) -> Exception:
         if many:
@@ -119,7 +143,7 @@ def add_column(columns: dict[str, Expression], name: str, expression: Expression
 
 
 def joined_with(rows: SelectedRows, name: str, on: Mapping[str, str]) -> SelectedRows:
-    """The rows joined with a public table where these columns are equal: {own: the table's}.
+    """The rows joined with a table of the card where these columns are equal: {own: the table's}.
 
     Columns of one name become one, as with USING.
     """
@@ -135,9 +159,9 @@ def joined(rows: SelectedRows, join: Any, defined: Mapping[str, SelectedRows]) -
     target, on, using, kind, side = taken(join, "this", "on", "using", "kind", "side")
     if side or str(kind or "INNER").upper() != "INNER" or not (on or using):
         raise refused("JOIN", "is no plain join on equal columns", "write JOIN t ON a = t.b")
-    identifier, alias = table_named(target, "JOIN", "join with a public table of the card")
+    identifier, alias = table_named(target, "JOIN", "join with another table of the card")
     if name_of(identifier).lower() in defined:
-        raise refused("JOIN", "is with rows of units", "join with a public table of the card")
+        raise refused("JOIN", "is with rows of units", "join with another table of the card")
     table = _public_table(rows, name_of(identifier), identifier)
     called = name_of(identifier) if alias is None else name_of(taken(alias, "this")[0])
     if using:
@@ -156,20 +180,22 @@ def table_named(source: Any, clause: str, remedy: str) -> tuple[Any, Any]:
     return identifier, alias
 
 
-def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> PublicTable:
-    for table in rows.card.public.values():
+def _public_table(rows: SelectedRows, name: str, identifier: Any = None) -> OtherTable:
+    tables: list[OtherTable] = [*rows.base.public.values(), *rows.base.private.values()]
+    for table in tables:
         same = table.name.lower() == name.lower()
         if names(identifier, table.name) if identifier is not None else same:
             break
     else:
-        problem = "is no public table of the card"
-        raise refused(f"JOIN {name}", problem, "declare it under [public], if everybody may see it")
+        problem = "is no public table of the card, nor a private one"
+        remedy = "declare it under [public], if everybody may see it, or under [private]"
+        raise refused(f"JOIN {name}", problem, remedy)
     if any(old.table == table.name for old in rows.joins):
         raise refused(f"JOIN {name}", "is joined twice", "join it once")
     return table
 
 
-def _column(table: PublicTable, name: str) -> ColumnName:
+def _column(table: OtherTable, name: str) -> ColumnName:
     for column in table.columns:
         if column.lower() == name.lower():
             return ColumnName(column, table.name)
@@ -180,7 +206,7 @@ def _column(table: PublicTable, name: str) -> ColumnName:
 def _with_join(
     rows: SelectedRows,
     called: str,
-    table: PublicTable,
+    table: OtherTable,
     pairs: list[tuple[Expression, ColumnName]],
     merged: Iterable[ColumnName],
 ) -> SelectedRows:
@@ -192,15 +218,19 @@ def _with_join(
     lookup = card_types(rows.card)
     for own, other in pairs:
         type_of(call("=", own, other), lookup)
+    join: Join = PublicJoin(table=table.name, on=tuple(pairs))
+    if isinstance(table, PrivateTable):
+        join = UnitJoin(table=table.name, on=tuple(pairs))
+        check_unit_join(join, rows.card)
     return replace(
         rows,
         public={**rows.public, called: table},
         merged=rows.merged | frozenset(merged),
-        joins=(*rows.joins, PublicJoin(table=table.name, on=tuple(pairs))),
+        joins=(*rows.joins, join),
     )
 
 
-def _pairs(rows: SelectedRows, table: PublicTable, on: Any) -> list[tuple[Expression, ColumnName]]:
+def _pairs(rows: SelectedRows, table: OtherTable, on: Any) -> list[tuple[Expression, ColumnName]]:
     test = translated(on, rows.resolve)
     both = isinstance(test, Call) and test.function == "and"
     found = []
@@ -232,7 +262,7 @@ def rows_from(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
         rows = joined(rows, join, defined)
     if arguments.get("where") is not None:
         (test,) = taken(arguments["where"], "this")
-        only = condition(translated(test, rows.resolve), card, "WHERE")
+        only = condition(translated(test, rows.resolve), rows.card, "WHERE")
         rows = replace(rows, where=(*rows.where, only))
     return rows
 
@@ -285,7 +315,7 @@ def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
     if kind_of(select) != "Select":
         raise refused("a sub-query", "is no SELECT", "write SELECT ... FROM ...")
     if select.args.get("group") is not None:
-        raise refused("a sub-query with GROUP BY", "would mix rows of many units", "ask it alone")
+        return _per_unit(select, rows_from(select, card, defined))
     items, *_ = taken(select, "expressions", "from_", "joins", "where", "with_")
     rows = rows_from(select, card, defined)
     columns: dict[str, Expression] = {}
@@ -297,11 +327,50 @@ def _selected(select: Any, card: DataCard, defined: Mapping[str, SelectedRows]) 
             continue
         if any(is_aggregate(node) for node in item.walk()):
             raise refused(
-                "a sub-query with aggregates", "would mix rows of many units", "ask it by itself"
+                "a sub-query with aggregates", "would mix rows of many units", _by_unit(card)
             )
         given, value = item_of(item)
         if given is None:
             raise refused("a column of a sub-query", "has no name", "name it with AS")
         # written out wherever it is named, and counted there
-        add_column(columns, given, typed(translated(value, rows.resolve), card_types(card)))
+        expression = typed(translated(value, rows.resolve), card_types(rows.card))
+        add_column(columns, given, expression)
     return replace(rows, called=None, columns=columns, public={}, merged=frozenset())
+
+
+def _per_unit(select: Any, rows: SelectedRows) -> SelectedRows:
+    """A sub-query grouped by the unit: its rows, under the names that it gives their columns."""
+    parts = ("expressions", "group", "having")
+    items, group, having = taken(select, *parts, ignored=("from_", "joins", "where", "with_"))
+    named: list[tuple[str, Any]] = []
+    for item in items:
+        given, value = item_of(item)
+        if given is None:
+            raise refused("a column of a sub-query", "has no name", "name it with AS")
+        named.append((given, value))
+    (listed,) = taken(group, "expressions")
+    made = UnitColumns(rows, listed or [], named, _by_unit(rows.base))
+    columns: dict[str, Expression] = {}
+    for name, value in named:
+        add_column(columns, name, made.selected(name, value))
+    where = () if having is None else (made.condition(taken(having, "this")[0]),)
+    return rows_per_unit(rows, made.per_unit, columns, where)
+
+
+def rows_per_unit(
+    rows: SelectedRows,
+    per_unit: PerUnit,
+    columns: Mapping[str, Expression] | None = None,
+    where: tuple[Expression, ...] = (),
+) -> SelectedRows:
+    """The rows of a sub-query grouped by the unit; its columns mean themselves, unless given."""
+    found = SelectedRows(rows.base, None, {}, {}, where=where, per_unit=per_unit)
+    own = {name: ColumnName(name) for name in found.card.columns}
+    return replace(found, columns=own if columns is None else columns)
+
+
+def _by_unit(card: DataCard) -> str:
+    """What to do about a sub-query that mixes units."""
+    if card.unit is None:
+        return "ask it by itself"
+    return f"group it by {quoted(card.unit)}, or ask it by itself"

@@ -33,9 +33,10 @@ from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, st
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.marginals import marginals_statement
-from lastbit.tables.compile.rows import CompiledRows, relation
+from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
+from lastbit.tables.compile.units import matches
 from lastbit.tables.limits import MOST_MATCHES, refused, sealed
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
@@ -106,7 +107,7 @@ def _read(
             for name, there, columns in asked:
                 shown(connection, there, name, columns)
                 _check_whole(connection, name, there, columns)
-            _check_matches(connection, CompiledRows(query, card))
+            _check_matches(connection, query, card)
             found = assemble(_ran(connection, sql))
             if any(_stamp(there) != there.seen for _, there, _ in asked):
                 raise EngineFailed("a file of the source changed while it was read; ask again")
@@ -116,13 +117,14 @@ def _read(
 
 
 def prepared(connection: Any, query: Query, card: DataCard) -> None:
-    """The table without rows, the joined public ones with theirs; refuses columns that are missing.
+    """Private tables without rows, joined public ones with theirs; refuses missing columns.
 
-    Of the table only names and types are looked at.
+    Of private tables only names and types are looked at.
     """
+    protected = {relation(), *map(private_relation, card.private)}
     with ExitStack() as held:
         for name, there, columns in _asked(query, card, held):
-            private = name == relation()
+            private = name in protected
             if private and there.source.kind == "csv":
                 found = ", ".join(f"{identifier(c)} VARCHAR" for c in csv_columns(there, columns))
                 connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({found})")
@@ -130,38 +132,51 @@ def prepared(connection: Any, query: Query, card: DataCard) -> None:
             shown(connection, there, f"{name} whole", columns)
             whole = f"SELECT * FROM {identifier(f'{name} whole')}{' LIMIT 0' if private else ''}"
             connection.execute(f"CREATE TEMP TABLE {identifier(name)} AS {whole}")
-    _check_matches(connection, CompiledRows(query, card))
+    _check_matches(connection, query, card)
 
 
 def _asked(
     query: Query, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
-    """The table, then the joined public ones: their names in the statement, files and columns."""
-    joined = _opened_all(card, [join.table for join in query.joins], held)
-    return [(relation(name), there, columns) for name, there, columns in joined]
+    """The table, then the joined ones: their names in the statement, files and columns."""
+    joined = _opened_all(card, dict.fromkeys(join.table for join in query.all_joins), held)
+    return [
+        (private_relation(name or "") if name in card.private else relation(name), there, columns)
+        for name, there, columns in joined
+    ]
 
 
 def _opened_all(
     card: DataCard, names: Iterable[str], held: ExitStack
 ) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
-    """The table (None) and these public ones: files, held open, and columns."""
+    """The table (None) and these others: files, held open, and columns."""
     own = {column.name: column.type for column in card.columns.values()}
     found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
     found.append((None, held.enter_context(opened(card.source)), own))
+    public, private = [], [found[0][1]]
     for name in names:
-        public = card.public[name]
-        there = held.enter_context(opened(public.source))
-        found.append((name, there, dict(public.columns)))
-    check_apart(found[0][1], ((name or "", there) for name, there, _ in found[1:]))
+        if name in card.private:
+            table = card.private[name]
+            private.append(held.enter_context(opened(table.source)))
+            kinds = {column.name: column.type for column in table.columns.values()}
+            found.append((name, private[-1], kinds))
+        else:
+            there = held.enter_context(opened(card.public[name].source))
+            public.append((name, there))
+            found.append((name, there, dict(card.public[name].columns)))
+    for protected in private:
+        check_apart(protected, public)
     return found
 
 
-def _check_matches(connection: Any, rows: CompiledRows) -> None:
-    """That joins make few rows of one: of public tables only, so it tells nothing of the table."""
-    most = prod(connection.execute(sql).fetchall()[0][0] for sql in rows.matches())
+def _check_matches(connection: Any, query: Query, card: DataCard) -> None:
+    """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
+    most = prod(connection.execute(sql).fetchall()[0][0] for sql in matches(query, card))
     if most > MOST_MATCHES:
         problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
         remedy = "join on more columns, or leave one row for each value in the public table"
+        if any(join.table in card.private for join in query.all_joins):
+            remedy += "; or lower max_rows of the private table on the card"
         raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
 
 
@@ -186,7 +201,7 @@ def fingerprint(card: DataCard) -> bytes:
     def run(connection: Any) -> bytes:
         found = {}
         with ExitStack() as held:
-            for table, there, columns in _opened_all(card, card.public, held):
+            for table, there, columns in _opened_all(card, [*card.public, *card.private], held):
                 name, source = f"{_CHECKED} {table or ''}", there.source
                 if source.kind == "csv":
                     csv_columns(there, columns)

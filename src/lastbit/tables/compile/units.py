@@ -1,0 +1,114 @@
+"""A sub-query grouped by the unit, as SQL: one row for each unit and key.
+
+Law      every column of a row is a function of the multiset of the unit's rows in that group
+Theorem  no order of rows and no engine can change it: counts are counts; sums are of integers, in
+         128 bits; a mean is one division of a sum by a count; the least and the greatest of values
+         are the same whatever came first, since values that are equal are the same: 0 and -0 are
+         made 0 (`_same`)
+Theorem  no sum overflows: whole numbers have 64 bits, numbers on a grid fewer than 45, and there
+         are at most MOST_ROWS = 2**40 rows, which makes less than 2**104 in all
+Theorem  no row stops the statement: sums that need more than 64 bits are missing (TRY_CAST), and a
+         mean of no values is, since its sum is
+Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_units.py
+
+| name | its rows |
+|---|---|
+| t, p1, j1, l1 ... e | as in `rows.py`, of the sub-query's own FROM and WHERE |
+| unit_rows | one for each unit and key in e: the columns of the sub-query, by their names |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.compile.rows import UNIT_ROWS, CompiledRows
+from lastbit.tables.compile.steps import Typed, double, identifier
+from lastbit.tables.limits import refused
+from lastbit.tables.plan.sensitivity import Measure, grid_of
+from lastbit.tables.query.query import Query
+from lastbit.tables.query.sub_query import derived_card
+from lastbit.tables.query.units import UnitColumn
+
+OnGrid = Callable[[Measure, Typed], str]
+
+
+def unit_rows(
+    query: Query, card: DataCard, *, secret: str | None, on_grid: OnGrid
+) -> Iterator[str]:
+    """The rows of the sub-query, if there is one; `on_grid` spells the integer of a value."""
+    inner = query.per_unit
+    if inner is None:
+        return
+    rows = CompiledRows(inner, card, secret=secret)
+    found = derived_card(card, inner)
+    names = [f"g{number}" for number in range(1, len(inner.keys) + 1)]
+    selected = [f"u AS {identifier(found.column(card.unit or '').name)}"]
+    for name, key, typed in zip(names, inner.keys, rows.keys, strict=True):
+        if typed.type in ("number", None):
+            raise refused(f"GROUP BY {key.name}", "is a number", "group by whole numbers or text")
+        selected.append(f"{name} AS {identifier(key.name)}")
+    for part in inner.columns:
+        selected.append(f"{_spelled(part, rows, on_grid)} AS {identifier(part.name)}")
+    parts = [
+        *rows.sources(),
+        *rows.stages(),
+        f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
+    ]
+    grouped = f"FROM e WHERE u IS NOT NULL GROUP BY {', '.join(['u', *names])}"
+    body = "WITH " + ",\n".join(parts) + f"\nSELECT {', '.join(selected)} {grouped}"
+    yield f"{UNIT_ROWS} AS MATERIALIZED (\n{body})"
+
+
+def matches(query: Query, card: DataCard) -> Iterator[str]:
+    """For every join, in the sub-query too, how many rows one row can meet: a statement."""
+    if query.per_unit is not None:
+        yield from CompiledRows(query.per_unit, card).matches()
+    yield from CompiledRows(query, card).matches()
+
+
+def _spelled(part: UnitColumn, rows: CompiledRows, on_grid: OnGrid) -> str:
+    if part.expression is None:
+        return "count(*)"
+    value = rows.value(part.expression)
+    match part.function:
+        case "count":
+            return f"count({value.sql})"
+        case "count_distinct":
+            return f"count(DISTINCT {_same(value)})"
+        case "min" | "max":
+            return f"{part.function}({_same(value)})"
+        case "sum" | "mean":
+            return _total(part, value, on_grid)
+
+
+def _total(part: UnitColumn, value: Typed, on_grid: OnGrid) -> str:
+    """The sum or the mean of integers: whole numbers as they are, others on a grid."""
+    if value.type not in ("integer", "number"):
+        raise refused(part.name, "is over no number", "convert with CAST")
+    whole, step, integer = value.type == "integer", Fraction(1), value.sql
+    if part.bounds is not None:
+        given = part.step or (Fraction(1) if whole else None)
+        step, low, high = grid_of(part.bounds, given, centre=Fraction(0))
+        grid = Measure(name=part.name, kind="values", step=step, lowest=low, highest=high)
+        integer = on_grid(grid, value)
+    elif not whole:
+        problem = "has no bounds: an exact sum of numbers is made on a grid between them"
+        raise refused(
+            part.name, problem, "declare bounds on the card, or write clamp(x, low, high)"
+        )
+    total = f"sum(CAST({integer} AS HUGEINT))"
+    if part.function == "sum" and whole and step == 1:
+        return f"TRY_CAST({total} AS BIGINT)"
+    number = f"CAST({total} AS DOUBLE)"
+    if part.function == "mean":
+        number = f"{number} / CAST(count({value.sql}) AS DOUBLE)"
+    return number if step == 1 else f"{number} * {double(step)}"
+
+
+def _same(value: Typed) -> str:
+    """The value, such that equal ones are the same."""
+    if value.type != "number":
+        return value.sql
+    return f"CASE WHEN {value.sql} = {double(0)} THEN {double(0)} ELSE {value.sql} END"

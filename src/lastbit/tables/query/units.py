@@ -1,0 +1,142 @@
+"""Joins on the privacy unit, and sub-queries grouped by it, as data.
+
+Set-up. Neighbours differ in the rows of one unit, in all private tables of the card at once.
+
+Theorem  (join on the unit) let rows r of the table and s of another private table meet only where
+         unit(r) = unit(s), perhaps with further conditions. Then the joined rows of a unit are a
+         function of its own rows in both tables, of public tables and of the secret
+Proof    a pair (r, s) that meets has one unit, by the first condition. Whether it meets, and what
+         it says, depends on r and s alone; which rows s are there, on the unit's own and on the
+         secret (`compile/units.py`). A missing unit equals nothing
+Theorem  (sub-query grouped by the unit) let rows be grouped by the unit, and perhaps by more. Then
+         a row of the result belongs to one unit, and a unit's rows of the result are a function of
+         its own rows
+Proof    a group holds rows of one unit. Its keys are values of these rows, its columns functions
+         of the multiset of these rows: counts, sums of integers, quotients of two of those, least
+         and greatest values. None depends on an order
+Corollary  all of `plan/sensitivity.py` holds unchanged: it asks that what a unit contributes depend
+         on its own rows, public tables and the secret, and weighs the rows that are left, n of
+         them, by max_rows. A unit with n rows here and m there has n m joined rows, each of which
+         counts for min(1, max_rows / (n m)): nothing is paid for that but bias
+Theorem  where the only key is the unit, and nothing is joined afterwards, a unit has one row. So
+         max_rows = 1 and max_groups = 1 leave every row at its full weight (`counted_card`)
+Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_units.py
+
+Values. A sum is of integers: whole numbers themselves, or numbers clamped to bounds and put on a
+grid, as in a measure. A mean is the double that division gives for the sum and the number of
+values, so that of whole sums below 2**53 it is the exact quotient, rounded once; on a grid it is
+multiplied by the step. 0 and -0, which are equal and not the same, are made 0 before they meet. So
+no engine, and no order of rows, can change a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from lastbit.errors import InvalidParameter
+from lastbit.tables.query.expression import ColumnName, Expression, to_json
+
+if TYPE_CHECKING:  # which imports this file
+    from lastbit.tables.query.query import PublicJoin
+
+UnitFunction: TypeAlias = Literal["count", "count_distinct", "sum", "mean", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitJoin:
+    """An inner join with a private table: one of the pairs is the unit of both."""
+
+    table: str
+    on: tuple[tuple[Expression, ColumnName], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, told from that of a public table."""
+        on = [[to_json(a), to_json(b)] for a, b in self.on]
+        return {"table": self.table, "on": on, "private": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitKey:
+    """What a sub-query groups by beside the unit, and its name there."""
+
+    name: str
+    expression: Expression
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"name": self.name, "expression": to_json(self.expression)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitColumn:
+    """A function of one unit's rows in a group, and its name in the sub-query.
+
+    `expression` is None for the number of rows. `bounds` and `step` are the grid of sums and means
+    of numbers; whole numbers may be summed without. Of the others, `bounds` only say what is known.
+    """
+
+    name: str
+    function: UnitFunction
+    expression: Expression | None = None
+    bounds: tuple[Fraction, Fraction] | None = None
+    step: Fraction | None = None
+    nullable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.expression is None and self.function != "count":
+            raise InvalidParameter(self.name, problem="has no column", remedy="name one")
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
+            raise InvalidParameter(
+                f"{self.name}: bounds", problem="do not rise", remedy="pass low < high"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        return {
+            "name": self.name,
+            "function": self.function,
+            "expression": None if self.expression is None else to_json(self.expression),
+            "bounds": None if self.bounds is None else [str(bound) for bound in self.bounds],
+            "step": None if self.step is None else str(self.step),
+            "nullable": self.nullable,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerUnit:
+    """A sub-query grouped by the unit and by `keys`: one row for each unit and key."""
+
+    columns: tuple[UnitColumn, ...] = ()
+    keys: tuple[UnitKey, ...] = ()
+    where: Expression | None = None
+    joins: tuple[PublicJoin | UnitJoin, ...] = ()
+
+    def __post_init__(self) -> None:
+        lowered = [name.lower() for name in self.names]
+        if len(set(lowered)) != len(lowered) or not all(lowered):
+            problem = "gives two columns of a sub-query one name"
+            raise InvalidParameter("query", problem=problem, remedy="name them with AS")
+
+    @property
+    def names(self) -> list[str]:
+        """Of keys, then of columns."""
+        return [key.name for key in self.keys] + [part.name for part in self.columns]
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every expression in it."""
+        yield from (key.expression for key in self.keys)
+        yield from (part.expression for part in self.columns if part.expression is not None)
+        yield from (own for join in self.joins for own, _ in join.on)
+        yield from () if self.where is None else (self.where,)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; equal sub-queries give equal text when written with sorted keys."""
+        return {
+            "where": None if self.where is None else to_json(self.where),
+            "joins": [join.to_json() for join in self.joins],
+            "keys": [key.to_json() for key in self.keys],
+            "columns": [part.to_json() for part in self.columns],
+        }
