@@ -17,7 +17,8 @@ A saved answer must also have a row for every cell, in order; noisy counts whose
 shown; *consistent* counts that minimise the sum over tables of (noisy - consistent)**2/v under
 agreement; and *whole* counts from 0 up that agree. Agreement: the sums of a two-way table over
 either column are the same numbers wherever they occur, as one-way tables or as sums of others; all
-totals are one.
+totals are one. The standard error of a consistent count is at least that of the closed form, or
+that of the noisy count.
 
 Theorem  agreeing tables are optimal if and only if, for every set B of columns and with r_A =
          (noisy - consistent) of table A, the sum over tables A that contain B of (r_A summed over
@@ -56,6 +57,7 @@ _PLAN = frozenset(
 )
 _ROW = frozenset({"marginal", "keys", "noisy", "cells", "consistent", "consistent_error", "whole"})
 _MOST_COLUMNS = 2
+_ROUNDING = Fraction(1, 10**9)  # of a root that was written as a double
 _ROWS = Measured(kind="rows", nullable=False)
 
 
@@ -182,8 +184,32 @@ def check_tables(rows: Any, body: Json) -> None:
             counts[columns][at] = Fraction(row["whole"])
     _check_agreement(near, "consistent")
     _check_agreement(counts, "whole")
-    spread = [_variance(part) for part in plan["parts"]]
-    _check_nearest(noisy, near, dict(zip(sets, spread, strict=True)), sizes)
+    spread = dict(zip(sets, (_variance(part) for part in plan["parts"]), strict=True))
+    _check_nearest(noisy, near, spread, sizes)
+    least = {place: _consistent_variance(s, spread, sizes) for place, s in enumerate(sets)}
+    for row in rows:
+        error, noise = row["consistent_error"], row["cells"][0]["standard_error"]
+        claimed = (Fraction(error) * one) ** 2
+        enough = claimed >= least[row["marginal"]] * (1 - _ROUNDING)
+        require(enough or same(error, noise), "a consistent count is less sure than it says")
+
+
+def _consistent_variance(
+    columns: tuple[int, ...], variances: Mapping[tuple[int, ...], Fraction], sizes: Sequence[int]
+) -> Fraction:
+    """Of a cell of a consistent table: its components, one for each set of columns, add up."""
+    total = Fraction(0)
+    for size in range(len(columns) + 1):
+        for kept in combinations(columns, size):
+            known = Fraction(
+                0
+            )  # one over the variance of the component, by all tables that have it
+            for table, variance in variances.items():
+                if set(kept) <= set(table):
+                    known += 1 / (variance * prod(sizes[c] for c in table if c not in kept))
+            apart = prod(sizes[c] for c in columns if c not in kept)
+            total += prod((1 - Fraction(1, sizes[c]) for c in kept), start=1 / known) / apart**2
+    return total
 
 
 def _check_row(row: Any, place: int, keys: Sequence[object], one: int) -> None:

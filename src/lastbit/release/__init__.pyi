@@ -12,6 +12,7 @@ from lastbit.release.marginals import (
     released_marginals as released_marginals,
 )
 from lastbit.release.private_table import (
+    Table as Table,
     table as table,
 )
 from lastbit.release.release import (

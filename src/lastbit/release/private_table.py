@@ -276,21 +276,29 @@ class Table:
         return replace(self, asked=asked)
 
     def marginals(
-        self, columns: Iterable[str] = (), *, up_to: int = 2, **named: str
+        self, columns: Iterable[str] | Mapping[str, str], *, up_to: int = 2
     ) -> MarginalsQuestion:
-        """All tables of one and of two of these columns or, by name, expressions, at one price.
+        """All tables of one and of two of these columns, at one price.
 
-        Their keys must be declared or public; numbers go into bins: age="bin(age, 0, 18, 65, 99)".
+        A mapping gives expressions by name. Keys must be declared or public; numbers go into bins:
+        {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}.
         """
         self._open("marginals")
         if self.keys or self.asked or self.rows.per_unit is not None:
             raise QueryRefused(
                 "marginals", problem="comes after group_by or agg", remedy="ask for tables alone"
             )
-        listed = [columns] if isinstance(columns, str) else list(columns)
-        if not all(isinstance(column, str) for column in listed):
+        names = [columns] if isinstance(columns, str) else columns
+        if not isinstance(names, Iterable):
             raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
-        keys = self.group_by(*listed, **named).keys
+        pairs = dict(names) if isinstance(names, Mapping) else None
+        found = list(pairs.items()) if pairs is not None else [(name, name) for name in names]
+        if not all(isinstance(text, str) for pair in found for text in pair):
+            raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
+        keys = [grouped_by(name, expression_of(text, self.rows), self.card) for name, text in found]
+        _check_names([key.name for key in keys])
+        if len({key.expression for key in keys}) < len(keys):
+            raise QueryRefused("marginals", problem="have one column twice", remedy="name it once")
         query = marginals_query(
             self.card, keys, where=all_of(self.rows.where), joins=self.rows.joins
         )

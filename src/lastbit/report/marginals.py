@@ -44,7 +44,7 @@ _STRONGEST = 0.55  # letters stand out from the strongest colour, on light and o
 _TERMINAL_TABLES, _WIDEST = 12, 100
 
 
-def tables_of(record: Record) -> list[tuple[list[str], list[list[Record]], list[Record]]]:
+def marginal_tables(record: Record) -> list[tuple[list[str], list[list[Record]], list[Record]]]:
     """Of every table: the names of its columns, their keys, and its rows in order."""
     keys = {key["name"]: key["values"] for key in record["asked"]["query"]["keys"]}
     found: list[list[Record]] = [[] for _ in record["plan"]["marginals"]]
@@ -158,7 +158,7 @@ def bars(name: str, keys: Sequence[Record], rows: Sequence[Record]) -> Markup:
 def marginal_charts(record: Record) -> list[Markup]:
     """A picture of every table that is small enough to be read."""
     charts = []
-    for names, keys, rows in tables_of(record)[:_MOST_CHARTS]:
+    for names, keys, rows in marginal_tables(record)[:_MOST_CHARTS]:
         if len(names) == 1 and len(rows) <= _MOST_BARS:
             charts.append(bars(names[0], keys[0], rows))
         elif len(names) == 2 and max(map(len, keys)) <= _MOST_SIDE:
@@ -172,7 +172,7 @@ def marginal_charts(record: Record) -> list[Markup]:
 def long_table(record: Record, *, most: int) -> AnswerTable:
     """A line for every cell of every table."""
     lines = []
-    for names, _, rows in tables_of(record):
+    for names, _, rows in marginal_tables(record):
         for row in rows:
             shown = shown_cell(row["cells"][0])
             keys = ", ".join(
@@ -210,7 +210,7 @@ def cross_table(
 
 def marginals_in_terminal(record: Record) -> str:
     """Every table with its sums, the promise, and the notes."""
-    tables = tables_of(record)
+    tables = marginal_tables(record)
     lines: list[str] = []
     for names, keys, rows in tables[:_TERMINAL_TABLES]:
         cells = cross_table(names, keys, rows)
@@ -236,7 +236,7 @@ def marginals_in_notebook(record: Record) -> Markup:
 
 
 def _measures(record: Record) -> Iterator[tuple[str, str]]:
-    for names, _, rows in tables_of(record):
+    for names, _, rows in marginal_tables(record):
         title = " by ".join(printable(name, 60) for name in names)
         yield title, f"the number of rows in each of {len(rows):,} cells"
 
@@ -249,7 +249,7 @@ def marginals_page(record: Record, *, account: Mapping[str, Any] | None = None) 
     if entry is not None:
         digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
     digests.append(("question", record["question"]))
-    total = sum(row["whole"] for row in tables_of(record)[0][2])
+    total = sum(row["whole"] for row in marginal_tables(record)[0][2])
     answer = {
         "title": title,
         "source": printable(record["table"], 60),

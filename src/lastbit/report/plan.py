@@ -21,7 +21,7 @@ from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
 from lastbit.report.page import amount, grouped, price, printable
-from lastbit.tables import Plan, Tree, worst_reach
+from lastbit.tables import MarginalsPlan, Plan, Tree, worst_reach
 
 _TAIL = Fraction(1, 20)
 _DIGITS = 4
@@ -96,7 +96,7 @@ class PlanWords:
         return "\n".join([*lines, UNTOUCHED])
 
 
-def plan_words(plan: Plan) -> PlanWords:
+def plan_words(plan: Plan | MarginalsPlan) -> PlanWords:
     """The words for a plan that was just made."""
     return record_words(
         {
