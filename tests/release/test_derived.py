@@ -19,8 +19,9 @@ from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.release.derived import derived_columns, enclosed, value_of
-from lastbit.release.intervals import MeasureNoise, columns_of
+from lastbit.release.intervals import columns_of
 from lastbit.release.noise import Noisy
+from lastbit.release.reach import MeasureNoise, reach_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.derived import DERIVING, Derived
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression, to_json
@@ -197,6 +198,7 @@ def test_the_interval_holds_whenever_every_noise_is_within_its_share(
     first: str, second: str, sign: str, rows: list[int], noise: list[int], delta: Any
 ) -> None:
     """Every noise within accuracy(beta/j), the union bound's event: the truth is within."""
+    assume((sign, second) != ("/", "count"))  # a share, which is tested otherwise
     query = formula_query(first, second, Call(sign, (A, B)))
     plan = planned(query, card_of(), epsilon=3, delta=delta)
     true: dict[str, int] = {}
@@ -239,6 +241,47 @@ def test_a_total_is_within_too_and_found_counts_have_none() -> None:
     for cell, count in zip(column.cells, counts, strict=True):
         assert cell.low is not None and cell.high is not None
         assert cell.low <= count / sum(counts) <= cell.high
+
+
+@settings(max_examples=100)
+@given(
+    st.sampled_from(["sum", "count"]),
+    st.lists(st.integers(0, 16), min_size=1, max_size=80),
+    st.integers(-900, 900),
+    st.integers(-900, 900),
+    st.sampled_from([None, "1e-6"]),
+)
+def test_a_share_of_all_rows_is_tested_as_a_mean_is(
+    function: str, rows: list[int], first: int, second: int, delta: Any
+) -> None:
+    """If abs(X - m Y) is within its reach, the interval holds the true share m; and is narrower."""
+    percent = Call("/", (Call("*", (Constant(100), A)), B))
+    top = part("sum", "a") if function == "sum" else part("count", "a", expression=ColumnName("x"))
+    query = query_of(top, part("count", "b", nullable=False), shown=("d",),
+                     derived=(Derived(name="d", expression=percent),))  # fmt: skip
+    plan = planned(query, card_of(), epsilon=3, delta=delta)
+    total = sum(rows) if function == "sum" else len(rows) // 2
+    laws = [MeasureNoise(p.law) for p in plan.parts]  # type: ignore[union-attr]
+    reach = reach_of(laws, Fraction(1, 20), ratios=[16 if function == "sum" else 1])
+    true = Fraction(total, len(rows))
+    far = reach.bound(Fraction(1), true)
+    x, y = (round(off * far / 2000) for off in (first, second))
+    y = round(y / max(float(true), 1.0))
+    assert abs(x - true * y) <= far
+    noisy = Noisy(keys=[()], entries={"m1": [total + x], "m2": [len(rows) + y]})
+    (cell,) = derived_columns(plan, noisy, columns_of(plan, noisy))[0].cells
+    assert cell.low is not None and cell.high is not None
+    assert cell.low <= 100 * true <= cell.high
+
+
+def test_a_mean_alone_keeps_its_own_interval() -> None:
+    less = Derived(name="d", expression=Call("-", (A, Constant(1))))
+    query = query_of(part("mean", "a"), shown=("d",), derived=(less,))
+    plan = planned(query, card_of(), epsilon=1)
+    noisy = Noisy(keys=[()], entries={m.name: [500] for m in plan.measures})
+    released = columns_of(plan, noisy)
+    (mean,), (cell,) = released[0].cells, derived_columns(plan, noisy, released)[0].cells
+    assert cell.low == pytest.approx(mean.low - 1) and cell.high == pytest.approx(mean.high - 1)
 
 
 def test_quantiles_have_one_interval_that_cannot_be_split() -> None:
@@ -370,6 +413,16 @@ def test_both_languages_make_one_question(visits: Any) -> None:
     assert line.shown == ("slope", "intercept", "r_squared")
     more = visits.agg(s=-lb.slope("y", "x"), i=abs(lb.intercept("y", "x")))
     assert "slope(y, x)" in repr(more.agg(c=lb.covariance("x", "y")))
+
+
+def test_aliases_and_brackets_mean_the_aggregate(visits: Any) -> None:
+    long = visits.sql("SELECT SUM(x) AS s, COUNT(*) AS n, SUM(x) / COUNT(*) AS r FROM visits")
+    assert (
+        visits.sql("SELECT SUM(x) AS s, COUNT(*) AS n, s / n AS r FROM visits").query == long.query
+    )
+    assert visits.sql("SELECT (SUM(x)) AS s FROM visits").query.shown is None
+    with pytest.raises(QueryRefused, match="row by row"):  # a column of the table comes first
+        visits.sql("SELECT SUM(y) AS x, x + 1 AS more FROM visits")
 
 
 def test_having_and_order_by_may_ask_for_more_than_is_shown(visits: Any) -> None:

@@ -147,7 +147,7 @@ def test_what_is_shown_says_what_intervals_belong_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "remedy"), [(["age"], "bins"), ([], "name one"), (["region", "region"], "rename")]
+    ("columns", "remedy"), [(["age"], "bins"), ([], "name one"), (["region", "region"], "once")]
 )
 def test_columns_without_public_keys_are_refused(columns: list[str], remedy: str) -> None:
     with pytest.raises(QueryRefused, match=remedy):

@@ -330,11 +330,11 @@ def test_an_explanation_reads_nothing(files):
 
 def test_bounds_and_budgets_are_exact_however_they_are_written():
     """Whole numbers would make floats of centres, half a step later."""
-    column = Column(name="cost", type="number", bounds=(0, "0.1"), step="0.001")  # type: ignore[arg-type]
+    column = Column(name="cost", type="number", bounds=(0, "0.1"), step="0.001")
     assert column.bounds == (Fraction(0), Fraction(1, 10))
     assert all(type(bound) is Fraction for bound in column.bounds)
     assert column.step == Fraction(1, 1000)
-    assert Budget(kind="pure", epsilon="0.1").epsilon == Fraction(1, 10)  # type: ignore[arg-type]
+    assert Budget(kind="pure", epsilon="0.1").epsilon == Fraction(1, 10)
 
 
 @pytest.mark.parametrize("neighbours", [["add-remove"], {}, 1, "remove", None])

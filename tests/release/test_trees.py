@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from lastbit.release.intervals import columns_of
 from lastbit.release.noise import noised
-from lastbit.release.trees import least_squares, ranked, rising, running
+from lastbit.release.trees import least_squares, ranked, running
 from lastbit.tables.plan.parts import TreePart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.tree import Tree, tree_reach
@@ -21,46 +21,54 @@ from tests.laws.frequency import divergence
 from tests.release.pretend import RawNumbers, card_of, part, query_of, seed
 from tests.tables.test_tree import SHAPES, matrix
 
+SIZES = st.sampled_from([50, 1 << 40, 1 << 70])
+
+
+def drawn(data: st.DataObject, tree: Tree, groups: int = 2) -> list[list[list[int]]]:
+    size, count = data.draw(SIZES), groups * tree.nodes
+    flat = iter(data.draw(st.lists(st.integers(-size, size), min_size=count, max_size=count)))
+    return [
+        [[next(flat) for _ in range(tree.leaves // size)] for size in tree.sizes]
+        for _ in range(groups)
+    ]
+
 
 @settings(max_examples=60)
 @given(st.data(), st.sampled_from(SHAPES))
 def test_least_squares(data: st.DataObject, tree: Tree) -> None:
-    """Against the normal equations."""
-    flat = data.draw(st.lists(st.integers(-50, 50), min_size=tree.nodes, max_size=tree.nodes))
-    numbers = iter(flat)
-    levels = [[next(numbers) for _ in range(tree.leaves // size)] for size in tree.sizes]
+    """Against the normal equations, in 64 bits and beyond."""
+    groups = drawn(data, tree)
+    leaves, scale = least_squares(tree, groups)
     nodes = fmpq_mat([[fmpq(x) for x in row] for row in matrix(tree)])
-    noisy = fmpq_mat([[fmpq(x)] for x in flat])
-    best = (nodes.transpose() * nodes).solve(nodes.transpose() * noisy).entries()
-    assert least_squares(tree, levels) == list(best)
-    sums, total = running(tree, levels)
-    assert len(sums) == tree.bins + 1 and total == sum(best, fmpq(0))
+    (found,) = running(tree, groups)
+    for i, levels in enumerate(groups):
+        noisy = fmpq_mat([[fmpq(x)] for level in levels for x in level])
+        best = (nodes.transpose() * nodes).solve(nodes.transpose() * noisy).entries()
+        assert [fmpq(int(x), scale) for x in leaves[i]] == list(best)
+        assert fmpq(int(found.totals[i]), scale) == sum(best, fmpq(0))
+        assert fmpq(int(found.sums[i][-1]), scale) == sum(best[: tree.bins], fmpq(0))
 
 
 @settings(max_examples=100)
 @given(st.data(), st.sampled_from(SHAPES))
 def test_quantiles_are_in_order(data: st.DataObject, tree: Tree) -> None:
     """Whatever the noise, also where the total is below 0."""
-    flat = data.draw(st.lists(st.integers(-50, 50), min_size=tree.nodes, max_size=tree.nodes))
-    numbers = iter(flat)
-    levels = [[next(numbers) for _ in range(tree.leaves // size)] for size in tree.sizes]
-    group = running(tree, levels)
-    assert all(a <= b for a, b in pairwise(rising(group[0])))
+    (found,) = running(tree, drawn(data, tree))
     bins = []
     for n in range(1, 10):
         reach = [Fraction(3)] * (tree.bins + 1)
-        ((value, first, last),) = ranked([group], Fraction(n, 10), reach)
-        assert 0 <= first <= value <= last < tree.bins
-        bins.append(value)
-    assert bins == sorted(bins)
+        each = list(ranked(found, Fraction(n, 10), reach))
+        assert all(0 <= first <= value <= last < tree.bins for value, first, last in each)
+        bins.append([value for value, _, _ in each])
+    assert all(one[i] <= two[i] for one, two in pairwise(bins) for i in range(2))
 
 
 def test_without_noise_they_are_the_quantiles() -> None:
     tree = Tree(bins=10, branching=4, levels=2)
     weights = [5, 0, 0, 7, 8, 0, 30, 10, 39, 1]
-    group = running(tree, tree.sums(weights))
+    (group,) = running(tree, [tree.sums(weights)])
     reach = [Fraction(0)] * 11
-    found = [next(ranked([group], Fraction(n, 100), reach)) for n in (3, 10, 45, 60, 99)]
+    found = [next(ranked(group, Fraction(n, 100), reach)) for n in (3, 10, 45, 60, 99)]
     assert found == [(0, 0, 0), (3, 3, 3), (6, 6, 6), (7, 7, 8), (8, 8, 9)]
 
 

@@ -41,11 +41,22 @@ class Case:
     places: tuple[tuple, ...]
     others: tuple[tuple[tuple, ...], ...]
     """Tables that are neighbours of `rows`."""
+    labs: tuple[tuple, ...] = ()
+    """Rows of a second private table."""
+    other_labs: tuple[tuple[tuple, ...], ...] = ()
+    """Those of the neighbours in `others`, one by one; the same as `labs` where there are none."""
+
+    @property
+    def neighbours(self):
+        """Pairs of both private tables."""
+        labs = self.other_labs or [self.labs] * len(self.others)
+        return list(zip(self.others, labs, strict=True))
 
     def __repr__(self):
         card = (self.card.unit, self.card.max_rows, self.card.max_groups, self.card.neighbours)
-        rows = f"{self.rows}, {self.places}, {self.others}"
-        return f"Case({card}, {self.query.to_json()}, {rows})"
+        rows = f"{self.rows}, {self.places}, {self.others}, {self.labs}, {self.other_labs}"
+        private = [(one.unit, one.max_rows) for one in self.card.private.values()]
+        return f"Case({card}, {private}, {self.query.to_json()}, {rows})"
 
 
 def some(*values):
@@ -302,6 +313,7 @@ def functions_in(query):
     """The names of all functions that the query uses."""
     stack = [part.expression for part in query.aggregates] + [key.expression for key in query.keys]
     stack += [query.where, *(own for join in query.joins for own, _ in join.on)]
+    stack += [] if query.per_unit is None else query.per_unit.expressions()
     found = set()
     while stack:
         match stack.pop():
@@ -321,4 +333,4 @@ def _read(name, value):
         return None
     if name == "junk":
         return JUNK[value]
-    return value if name != "num" or -(2**63) <= value < 2**63 else None
+    return value if name not in ("num", "dose") or -(2**63) <= value < 2**63 else None

@@ -5,7 +5,7 @@ from pyarrow import parquet
 
 from lastbit.tables.backends.aggregated import assembled
 from lastbit.tables.backends.duckdb.engine import connected
-from lastbit.tables.compile.rows import relation
+from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import identifier
 
@@ -20,6 +20,13 @@ COLUMNS = {
     "junk": "VARCHAR",
 }
 PUBLIC = {"cat": "VARCHAR", "label": "VARCHAR", "level": "BIGINT"}
+LABS = {
+    "whose": "BIGINT",
+    "called": "VARCHAR",
+    "code": "VARCHAR",
+    "dose": "HUGEINT",
+    "amount": "DOUBLE",
+}
 ARROW = {
     "BIGINT": pyarrow.int64(),
     "VARCHAR": pyarrow.string(),
@@ -41,8 +48,9 @@ class Engine:
         self.context = connected()
         self.connection = self.context.__enter__()
         self.connection.execute("SET threads = 1")
-        self.places = ()
-        for name, columns in ((relation(), COLUMNS), (relation("places"), PUBLIC)):
+        self.places = self.labs = ()
+        tables = {relation(): COLUMNS, relation("places"): PUBLIC, private_relation("labs"): LABS}
+        for name, columns in tables.items():
             fields = ", ".join(f"{identifier(c)} {kind}" for c, kind in columns.items())
             self.connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({fields})")
         self.file = None if folder is None else f"{folder}/rows.parquet"
@@ -73,7 +81,9 @@ class Engine:
                 f"INSERT INTO {identifier(name)} VALUES {', '.join([line] * len(rows))}", flat
             )
 
-    def run(self, case, rows, changed=None):
+    def run(self, case, rows, changed=None, labs=None):
+        """The aggregates of these rows; `labs` are those of the case, unless given."""
+        labs = case.labs if labs is None else labs
         wanted = statement(case.query, case.card, case.measures, secret=SECRET)
         sql = wanted.sql if changed is None else changed(wanted.sql)
         if self.file:
@@ -83,5 +93,8 @@ class Engine:
         if case.places != self.places:
             self.fill(relation("places"), case.places, len(PUBLIC))
             self.places = case.places
+        if labs != self.labs:
+            self.fill(private_relation("labs"), labs, len(LABS))
+            self.labs = labs
         found = self.connection.execute(sql).fetchall()
         return assembled(case.query, case.measures, wanted, found)

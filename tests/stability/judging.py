@@ -1,9 +1,10 @@
 """Whether two neighbours are further apart than `stability.moves` says."""
 
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, selection_keys, sensitivity_of
+from lastbit.tables.plan.tree import tree_over
 from tests.stability import reference
 from tests.stability.cases import Case, functions_in, typed
-from tests.stability.engine import PUBLIC, SECRET
+from tests.stability.engine import LABS, PUBLIC, SECRET
 
 
 def vectors(case, found):
@@ -43,6 +44,8 @@ def violations(case: Case, base, other):
             yield measure.kind, "L2"
         if max(steps, default=0) > limit.linf:
             yield measure.kind, "Linf"
+        if measure.kind == "bins":
+            yield from _trees(measure, limit, one, two)
     if groups is None:
         own = selection_keys(case.card, case.measures, groups=None) or 1
         most = 2 * own if case.card.neighbours.relation == "change-one" else own
@@ -56,14 +59,31 @@ def violations(case: Case, base, other):
             yield "keys", "found"
 
 
+def _trees(measure, limit, one, two):
+    """Both trees over the bins move, on all levels together, by no more than levels times bins."""
+    steps = {at: one.get(at, 0) - two.get(at, 0) for at in one.keys() | two.keys()}
+    for gaussian in (False, True):
+        tree = tree_over(len(measure.edges) - 1, gaussian=gaussian)
+        nodes: dict[object, int] = {}
+        for (key, place), step in steps.items():
+            for size in tree.sizes if step else ():
+                at = (key, size, place // size)
+                nodes[at] = nodes.get(at, 0) + step
+        if sum(map(abs, nodes.values())) > tree.levels * limit.l1:
+            yield "tree", "L1"
+        if sum(step**2 for step in nodes.values()) > tree.levels * limit.l2_squared:
+            yield "tree", "L2"
+
+
 def exact(case: Case):
     """Whether the reference knows every function of the query to the last bit."""
     return not functions_in(case.query) & reference.INEXACT
 
 
-def differs(case: Case, rows, found):
+def differs(case: Case, rows, found, labs=None):
     """Whether the engine's integers are not those of the reference."""
     public = {"places": typed(case.places, "places", tuple(PUBLIC))}
+    public["labs"] = typed(case.labs if labs is None else labs, "labs", tuple(LABS))
     wanted, units = reference.measured(
         case.query, case.card, case.measures, typed(rows), public, SECRET
     )

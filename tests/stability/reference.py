@@ -5,7 +5,9 @@ import math
 from fractions import Fraction
 from itertools import pairwise
 
-from lastbit.tables.query.expression import Call, ColumnName, Constant
+from lastbit.tables.plan.sensitivity import Measure, grid_of
+from lastbit.tables.query.expression import Call, ColumnName, Constant, columns_in
+from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of
 
 WEIGHT = 1 << 20
@@ -194,8 +196,11 @@ def whole(name, found):
 
 def measured(query, card, measures, rows, public, secret):
     """{measure: {key: int, or list for bins}} and {key: number of units}."""
-    kinds = card_types(card)
-    joined = [r for row in rows for r in with_public(query, card, row, public, kinds)]
+    if query.per_unit is not None:
+        rows = per_unit(query.per_unit, card, rows, public, secret)
+    kinds = card_types(derived_card(card, query.per_unit))
+    tables = {**public, **chosen_rows(query, card, public, secret)}
+    joined = [r for row in rows for r in with_public(query, card, row, tables, kinds)]
     kept = []
     for row in joined:
         unit = object() if card.unit is None else row[None, card.unit]
@@ -269,6 +274,83 @@ def with_public(query, card, row, public, kinds):
             )
         ]
     return found
+
+
+def chosen_rows(query, card, tables, secret):
+    """Of private tables, the rows of each unit that may be joined: max_rows of least hash."""
+    sides = [side for join in query.joins for pair in join.on for side in pair]
+    mentioned = {column for e in (*query.expressions(), *sides) for column in columns_in(e)}
+    found = {}
+    for name, private in card.private.items():
+        columns = sorted({c.name for c in mentioned if c.table == name}, key=str.lower)
+        owners = {}
+        for line in tables[name]:
+            owners.setdefault(line[name, private.unit], []).append(line)
+        owners.pop(None, None)
+        found[name] = [
+            line
+            for lines in owners.values()
+            for line in sorted(
+                lines, key=lambda line: hashed(secret, *(line[name, c] for c in columns))
+            )[: private.max_rows]
+        ]
+    return found
+
+
+def per_unit(inner, card, rows, public, secret):
+    """The rows of a sub-query grouped by the unit."""
+    kinds = card_types(card)
+    tables = {**public, **chosen_rows(inner, card, public, secret)}
+    groups = {}
+    joined = [r for row in rows for r in with_public(inner, card, row, tables, kinds)]
+    for row in joined:
+        unit = row[None, card.unit]
+        if unit is None or (inner.where is not None and value(inner.where, row, kinds) is not True):
+            continue
+        key = tuple(value(k.expression, row, kinds) for k in inner.keys)
+        groups.setdefault((unit, key), []).append(row)
+    found = []
+    for (unit, key), own in groups.items():
+        line = {(None, card.unit): unit}
+        line |= {(None, k.name): v for k, v in zip(inner.keys, key, strict=True)}
+        line |= {(None, part.name): of_unit(part, own, kinds) for part in inner.columns}
+        found.append(line)
+    return found
+
+
+def of_unit(part, rows, kinds):
+    if part.expression is None:
+        return len(rows)
+    values = [v for row in rows if (v := value(part.expression, row, kinds)) is not None]
+    values = [v + 0.0 if isinstance(v, float) else v for v in values]  # -0 is 0
+    match part.function:
+        case "count":
+            return len(values)
+        case "count_distinct":
+            return len(set(values))
+        case "min" | "max":
+            return {"min": min, "max": max}[part.function](values, default=None)
+    if not values:
+        return None
+    whole, step, integers = type_of(part.expression, kinds) == "integer", Fraction(1), values
+    if part.bounds is not None:
+        given = part.step or (Fraction(1) if whole else None)
+        step, low, high = grid_of(part.bounds, given, centre=Fraction(0))
+        steps = Measure(name="", kind="values", step=step, lowest=low, highest=high)
+        integers = [grid(steps, v, "integer" if whole else "number") for v in values]
+    total = sum(integers)
+    if part.function == "sum" and whole and step == 1:
+        return fits(total)
+    number = double(total) / (len(values) if part.function == "mean" else 1)
+    return number * float(step)
+
+
+def double(total):
+    """A number of 128 bits as the engine makes it a double: exactly, below 2**53."""
+    high, low = divmod(total, 1 << 64)
+    if high == -1:
+        return -float((1 << 64) - 1 - low) - 1.0
+    return float(low) + float(high) * 2.0**64
 
 
 def chosen(query, card, measures, kept, secret):

@@ -14,6 +14,7 @@ from lastbit.tables.compile.statement import compiled
 from tests.stability.cases import cases
 from tests.stability.engine import Engine
 from tests.stability.judging import differs, exact, violations
+from tests.stability.units import UNIT_KINDS, unit_cases
 
 SETTINGS = settings(
     max_examples=2000,
@@ -152,6 +153,40 @@ def missing_values_named(sql):
     return re.sub(r"FROM r WHERE v\d+ IS NOT NULL", "FROM r", sql)
 
 
+def units_not_compared(sql):
+    return re.sub(r"(ON .*?)\bc1 = p(\d)_c\d+", r"\1TRUE", sql)
+
+
+def every_row_joined(sql):
+    return re.sub(r"WHERE place <= \d+\n", "\n", sql)
+
+
+def rows_chosen_among_all_units(sql):
+    return re.sub(r"PARTITION BY p\d_c\d+ ORDER BY", "ORDER BY", sql)
+
+
+def sub_query_mixes_units(sql):
+    own = re.sub(r"SELECT u AS (\"\w+\")", r"SELECT min(u) AS \1", sql)
+    return re.sub(r"(IS NOT NULL GROUP BY) u[^)]*\)", r"\1 ALL)", own)
+
+
+def sums_of_a_unit_in_floats(sql):
+    return re.sub(r"sum\(CAST\((x\d+) AS HUGEINT\)\)", r"sum(CAST(\1 AS DOUBLE))", sql)
+
+
+def values_of_a_unit_not_clamped(sql):
+    return re.sub(
+        r"least\(greatest\(TRY_CAST\(least\(greatest\((round\(.*?\)), [^,]*, [^,]*\)"
+        r" AS BIGINT\), (-?\d+)\), (-?\d+)\)( END AS HUGEINT)",
+        r"TRY_CAST(\1 AS BIGINT)\4",
+        sql,
+    )
+
+
+def missing_rows_of_a_unit_averaged(sql):
+    return re.sub(r"/ CAST\(count\(x\d+\) AS DOUBLE\)", "/ CAST(count(*) AS DOUBLE)", sql)
+
+
 MUTANTS = (
     (every_value_named, "declared", BY_NEIGHBOURS),
     (one_value_more_named, "declared", BY_NEIGHBOURS),
@@ -176,6 +211,17 @@ MUTANTS = (
     (chosen_rows_measured, "found", BY_REFERENCE),
     (rows_counted_before_the_join, "joined", BY_NEIGHBOURS),
     (public_rows_multiply_rows, "rows", BY_NEIGHBOURS),
+    (units_not_compared, "private", BY_NEIGHBOURS),
+    (units_not_compared, "per unit joined", BY_NEIGHBOURS),
+    (every_row_joined, "private", BY_REFERENCE),
+    (rows_chosen_among_all_units, "private", BY_REFERENCE),
+    (rows_counted_before_the_join, "private", BY_NEIGHBOURS),
+    (unbounded, "private", BY_NEIGHBOURS),
+    (sub_query_mixes_units, "per unit", BY_NEIGHBOURS),
+    (sums_of_a_unit_in_floats, "per unit", BY_REFERENCE),
+    (values_of_a_unit_not_clamped, "per unit", BY_REFERENCE),
+    (missing_rows_of_a_unit_averaged, "per unit", BY_REFERENCE),
+    (unbounded, "per unit joined", BY_NEIGHBOURS),
 )
 
 
@@ -188,7 +234,7 @@ def caught(engine, case, mutant, by):
         base = engine.run(case, case.rows, changed=mutant)
         if by is BY_REFERENCE:
             return exact(case) and differs(case, case.rows, base)
-        others = (engine.run(case, rows, changed=mutant) for rows in case.others)
+        others = (engine.run(case, rows, mutant, labs) for rows, labs in case.neighbours)
         return any(list(violations(case, base, other)) for other in others)
     except duckdb.Error:
         return True
@@ -198,7 +244,7 @@ def caught(engine, case, mutant, by):
 @pytest.mark.parametrize(
     ("mutant", "kind", "by"),
     MUTANTS,
-    ids=[mutant.__name__ for mutant, _, _ in MUTANTS],
+    ids=[f"{mutant.__name__}, {kind}" for mutant, kind, _ in MUTANTS],
 )
 def test_is_caught(engine, mutant, kind, by):
     tried = []
@@ -207,6 +253,7 @@ def test_is_caught(engine, mutant, kind, by):
         tried.append(case)
         return caught(engine, case, mutant, by)
 
-    find(cases(kind), is_caught, settings=SETTINGS)  # raises if there is none
+    some = unit_cases(kind) if kind in UNIT_KINDS else cases(kind)
+    find(some, is_caught, settings=SETTINGS)  # raises if there is none
     assert tried
     print(len(tried))

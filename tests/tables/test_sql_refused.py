@@ -74,7 +74,7 @@ REFUSED = {
     "SELECT HISTOGRAM(age, 0, cost) FROM visits": "edges",
     "SELECT QUANTILE_CONT(age, 1) FROM visits": "between 0 and 1",
     "SELECT QUANTILE_CONT(age, cost) FROM visits": "between 0 and 1",
-    "SELECT QUANTILE_CONT(age, [0.1, 0.9]) FROM visits": "between 0 and 1",
+    "SELECT QUANTILE_CONT(age, [0.1, 0.1]) FROM visits": "one twice",
     "SELECT MAX(age, 3) FROM visits": "leave it out",
     "SELECT MIN(age ORDER BY cost) FROM visits": "not known",
     "SELECT cost, COUNT(*) FROM visits GROUP BY cost": "bin",

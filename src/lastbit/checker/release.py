@@ -218,7 +218,8 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
 
 def _tree(part: Json, proof: _Proof) -> _Loss:
     """Noise on the nodes of all levels: each level moves as the bins do."""
-    branching, levels = part.get("branching"), part.get("levels")
+    branching: Any = part.get("branching")
+    levels: Any = part.get("levels")
     for size, least in ((branching, 2), (levels, 1)):
         require(type(size) is int and least <= size <= _MOST_LEVELS, "a tree has no shape")
     nodes = {key: value for key, value in part.items() if key not in ("branching", "levels")}

@@ -49,6 +49,7 @@ from lastbit.report import (
     EMPTY,
     UNTOUCHED,
     marginals_page,
+    notes_of,
     plan_words,
     price as price_words,
     table_of,
@@ -85,6 +86,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 )
 @option("--out", "Write .csv, .parquet, or .json for lastbit check.", PATH)
 @option("--report", "Write an HTML page with charts.", PATH)
+@option("--title", "What the page is called; else by the question.", "TEXT")
 @flag("--explain", "Show the plan and the errors to expect, and stop.")
 @flag("--dry-run", "Check question, price and budget, and stop.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
@@ -100,6 +102,7 @@ def query(
     marginals: str | None,
     out: Path | None,
     report: Path | None,
+    title: str | None,
     explain: bool,
     dry_run: bool,
     fresh: bool,
@@ -134,6 +137,8 @@ def query(
     for name, path in (("--out", out), ("--report", report)):
         if path is not None:  # refused before anything is paid
             check_output(name, path, spared)
+    if title is not None and (report is None or not title.strip()):
+        raise refusal("--title", "is for a page", "name the page by --report, and write a title")
     if out is not None and report is not None and same_place(out, report):
         raise refusal("--out", "names a file that is named twice", "name several")
     asked: dict[str, Any] = {"weights": _weights(weights), **price}
@@ -168,7 +173,7 @@ def query(
         show_json({"charged": answer.charged, "answer": answer.record, "account": state})
     else:
         show(*_answer_page(answer.record, account, charged=answer.charged))
-    _write(answer, account, out=out, report=report)
+    _write(answer, account, out=out, report=report, title=title)
 
 
 def _check_for_marginals(out: Path | None, *, within: str | None, no_intervals: bool) -> None:
@@ -244,7 +249,12 @@ def _plan_page(
 
 
 def _write(
-    answer: Answer | Marginals, account: Account, *, out: Path | None, report: Path | None
+    answer: Answer | Marginals,
+    account: Account,
+    *,
+    out: Path | None,
+    report: Path | None,
+    title: str | None,
 ) -> None:
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
     option = "--out"
@@ -255,7 +265,8 @@ def _write(
         option = "--report"
         if report is not None:
             made = marginals_page if isinstance(answer, Marginals) else reports.page
-            written_over(report, made(answer.record, account=account_json(account)))
+            state = account_json(account)
+            written_over(report, made(answer.record, title=title, account=state))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         remedy = "ask the same again: the answer is recorded, and that costs nothing"
@@ -287,6 +298,6 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
     parts.append(Facts([*facts, *budget_rows(account, cost)]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
-        for note in record["notes"]
+        for note in notes_of(record)
     ]
     return [*parts, "\n".join(notes)] if notes else parts

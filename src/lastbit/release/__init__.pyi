@@ -27,5 +27,6 @@ __all__ = [
     "Answer",
     "Marginals",
     "Row",
+    "Table",
     "released",
 ]

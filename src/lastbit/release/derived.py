@@ -14,8 +14,12 @@ Theorem  the interval holds the formula over the true (bounded, noiseless) aggre
          - a total over d rows: its noise has d times the variance of one entry, so by Chebyshev it
            is within sqrt(20 j d v) of its noisy value, and by the union bound within
            d accuracy(1/(20 j d)): the lesser of the two
-         - a quantile, minimum or maximum has one interval of 95 %, which cannot be split: a
-           formula has an interval if such a one is its only part
+         - a mean, variance or quantile has an interval of 95 % of its own, which serves where it is
+           the only part of a formula. That of a quantile, minimum or maximum cannot be split:
+           beside other parts there is none
+         - a share of all rows, N/COUNT(*) with N a sum of values within [low, high] or a count,
+           lies between min(low, 0) and max(high, 0): it is tested as a mean is (`reach.py`), where
+           a formula has no other part
 Differs  no standard error is given. Parts that several terms share are taken to vary apart, which
          only widens the interval
 Checked  tests/release/test_derived.py
@@ -25,14 +29,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lastbit.exact import lower, upper
 from lastbit.release.intervals import Cell, Column
 from lastbit.release.noise import Noisy
-from lastbit.release.reach import MeasureNoise
+from lastbit.release.reach import MeasureNoise, Reach, quotient_interval, reach_of
 from lastbit.tables import (
     Aggregate,
     Call,
@@ -40,6 +46,7 @@ from lastbit.tables import (
     Constant,
     Derived,
     Expression,
+    GaussianSelection,
     PartitionSelection,
     Plan,
     RankPart,
@@ -50,6 +57,8 @@ from lastbit.tables import (
 _BETA = Fraction(1, 20)
 _UNITS = ("count_units", "count_distinct")
 _FORMULAS = ("count", *_UNITS, "sum", "mean", "variance", "std")
+_OF_ONE = ("count", *_UNITS, "sum")
+_SHARE = ""  # no column has this name
 _MOST_PLACES = 400
 
 Interval: TypeAlias = tuple[float, float]
@@ -78,17 +87,17 @@ class _Maker:
         for part in plan.parts:
             if not isinstance(part, RankPart) and part.measure is not None:
                 self.noise[part.measure] = MeasureNoise(part.law)
-                if isinstance(part, PartitionSelection):
+                if isinstance(part, PartitionSelection | GaussianSelection):
                     self.found.add(part.measure)
 
     def cells(self, derived: Derived) -> Iterator[Cell]:
         names = list(dict.fromkeys(column.name for column in columns_in(derived.expression)))
         totals = {name: self._total(name) for name in names}
-        parts = _Intervals(self, names, _totalled(derived.expression))
+        parts = _Intervals(self, derived.expression, names)
         for i in range(len(self.noisy.keys)):
             row = {name: self.columns[name].cells[i].value for name in names}
             value = value_of(derived.expression, row, totals)
-            ends = enclosed(derived.expression, parts.of_row(i), parts.totals)
+            ends = enclosed(parts.expression, parts.of_row(i), parts.totals)
             if not isinstance(ends, tuple) or not all(map(math.isfinite, ends)):
                 yield Cell(value, None, None, None)
                 continue
@@ -228,11 +237,15 @@ def _totalled(expression: Expression) -> tuple[str, ...]:
 class _Intervals:
     """Where the true parts of one formula lie, at a common 95 %."""
 
-    def __init__(self, maker: _Maker, names: list[str], totalled: tuple[str, ...]) -> None:
-        self.maker = maker
+    def __init__(self, maker: _Maker, expression: Expression, names: list[str]) -> None:
+        self.maker, self.expression = maker, expression
+        totalled = _totalled(expression)
         self.parts = {name: maker.recipes[name].aggregate for name in names}
         functions = [part.function for part in self.parts.values()]
-        self.ranked = len(names) == 1 and functions[0] not in _FORMULAS
+        self.alone = len(names) == 1 and functions[0] not in _OF_ONE
+        self.share = None if totalled else _share_in(expression, maker)
+        if self.share is not None:
+            self.expression = _replaced(expression, self.share.quotient)
         self.known = all(function in _FORMULAS for function in functions)
         used = [(n, False) for n in names] + [(n, True) for n in totalled]
         measures = dict.fromkeys(
@@ -246,7 +259,9 @@ class _Intervals:
     def of_row(self, place: int) -> dict[str, Enclosed]:
         """The interval of each part in one row."""
         maker = self.maker
-        if self.ranked:
+        if self.share is not None:
+            return {_SHARE: self.share.interval(maker.noisy, place)}
+        if self.alone:
             (name,) = self.parts
             cell = maker.columns[name].cells[place]
             known = cell.low is not None and cell.high is not None
@@ -281,39 +296,141 @@ class _Intervals:
         return _aggregate(maker.plan, part, names, boxes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """A quotient whose divisor counts all rows: `reach.py` says which shares are possible."""
+
+    quotient: Call
+    values: str
+    rows: str
+    bounds: tuple[int, int]
+    unit: Fraction
+    reach: Reach
+
+    def interval(self, noisy: Noisy, place: int) -> Interval:
+        """Where it lies in one row, at 95 %."""
+        top, rows = noisy.entries[self.values][place], noisy.entries[self.rows][place]
+        ends = quotient_interval(top, rows, self.bounds, self.reach)
+        low, high = sorted(end * self.unit for end in ends)
+        return _ends(low, high)
+
+
+def _share_in(expression: Expression, maker: _Maker) -> _Share | None:
+    """The one quotient by COUNT(*) that holds all columns of a formula, if there is such a one."""
+    quotients = [part for part in _calls(expression) if part.function == "/"]
+    for quotient in quotients:
+        match quotient.arguments:
+            case (top, ColumnName(rows)):
+                factor, name = _multiple(top)
+            case _:
+                continue
+        named = [column.name for column in columns_in(expression)]
+        if name is None or name == rows or sorted(named) != sorted([name, rows]):
+            continue
+        measures = {measure.name: measure for measure in maker.plan.measures}
+        above, below = (
+            [measures[m] for m in maker.recipes[part].measures.values()] for part in (name, rows)
+        )
+        counted = len(below) == 1 and below[0].kind == "rows" and below[0].expression is None
+        if not counted or len(above) != 1 or above[0].kind not in ("rows", "values"):
+            continue
+        if above == below:
+            continue
+        noises = [maker.noise[above[0].name], maker.noise[below[0].name]]
+        count = above[0].kind == "rows"
+        bounds = (0, 1) if count else (min(above[0].lowest, 0), max(above[0].highest, 0))
+        most = max(map(abs, bounds))
+        return _Share(
+            quotient=quotient,
+            values=above[0].name,
+            rows=below[0].name,
+            bounds=bounds,
+            unit=factor * (Fraction(1) if count else above[0].step) / (1 << 20),
+            reach=reach_of(noises, _BETA, ratios=[most]),
+        )
+    return None
+
+
+def _multiple(expression: Expression) -> tuple[Fraction, str | None]:
+    """A column times a constant."""
+    match expression:
+        case ColumnName(name):
+            return Fraction(1), name
+        case Call("*", arguments):
+            factor, found = Fraction(1), None
+            for part in arguments:
+                match part:
+                    case Constant(int() | Fraction() as value) if not isinstance(value, bool):
+                        factor *= value
+                    case ColumnName(name) if found is None:
+                        found = name
+                    case _:
+                        return factor, None
+            return factor, found
+    return Fraction(1), None
+
+
+def _calls(expression: Expression) -> Iterator[Call]:
+    if isinstance(expression, Call):
+        yield expression
+        for part in expression.arguments:
+            yield from _calls(part)
+
+
+def _replaced(expression: Expression, quotient: Call) -> Expression:
+    """The formula with the quotient named instead."""
+    if expression == quotient:
+        return ColumnName(_SHARE)
+    if not isinstance(expression, Call):
+        return expression
+    parts = tuple(_replaced(part, quotient) for part in expression.arguments)
+    return Call(expression.function, parts)
+
+
 def _root_above(number: Fraction) -> Fraction:
     return Fraction(math.isqrt(math.ceil(number)) + 1)
 
 
 def _ends(low: Fraction | int, high: Fraction | int) -> Interval:
+    """The doubles next to these, outwards."""
+    if isinstance(low, int) and isinstance(high, int):  # compared with a double exactly
+        start, end = float(low), float(high)
+        start = math.nextafter(start, -math.inf) if start > low else start
+        return start, math.nextafter(end, math.inf) if end < high else end
     return lower(Fraction(low)), upper(Fraction(high))
+
+
+@lru_cache(maxsize=1024)
+def _point(number: Fraction | int) -> Interval:
+    return _ends(number, number)
 
 
 def _aggregate(
     plan: Plan, part: Aggregate, names: Mapping[Any, str], boxes: Mapping[str, Interval]
 ) -> Enclosed:
     """What an aggregate can be, given where its measures lie."""
-    one = _ends(weight_one(plan.card), weight_one(plan.card))
+    one = _point(weight_one(plan.card))
     if part.function in _UNITS:
         return _from_zero(next(iter(boxes.values())))
     if part.function == "count":
         return _from_zero(_divided(boxes["rows"], one))
     measure = next(m for m in plan.measures if m.name == names["values"])
-    step, centre = _ends(measure.step, measure.step), _ends(measure.centre, measure.centre)
+    step, centre = _point(measure.step), _point(measure.centre)
     if part.function == "sum":
         found = _divided(_times(step, boxes["values"]), one)
         if "rows" in boxes:
             found = _plus(found, _divided(_times(centre, _from_zero(boxes["rows"])), one))
         return found
     assert part.bounds is not None
-    least, most = part.bounds
-    widest = _ends(((most - least) / 2) ** 2, ((most - least) / 2) ** 2)[1]
+    within = _point(part.bounds[0])[0], _point(part.bounds[1])[1]
     rows = _from_zero(boxes["rows"])
     if part.function == "mean":
         if rows[0] <= 0:
-            return _ends(least, most)
+            return within
         mean = _plus(centre, _times(step, _divided(boxes["values"], rows)))
-        return _cut(mean, _ends(least, most))
+        return _cut(mean, within)
+    half = _divided(_minus((within[1], within[1]), (within[0], within[0])), (2.0, 2.0))
+    widest = _square(half)[1]
     variance = (0.0, widest)
     if rows[0] > 0:
         mean = _divided(boxes["values"], rows)
@@ -392,7 +509,7 @@ def _enclosed(
         case Constant(value):
             if value is None or isinstance(value, bool):
                 return value
-            return _ends(Fraction(value), Fraction(value))  # type: ignore[arg-type]
+            return _point(value)
         case ColumnName(name):
             return parts[name]
         case Call("total", (ColumnName(name),)):

@@ -44,7 +44,7 @@ from lastbit.release.reach import (
     reach_of,
     variance_interval,
 )
-from lastbit.release.trees import ranked, running
+from lastbit.release.trees import Running, ranked, running
 from lastbit.tables import (
     Aggregate,
     Measure,
@@ -115,7 +115,7 @@ class _Maker:
         self.one = weight_one(plan.card)
         self.noise: dict[str, MeasureNoise] = {}
         self.trees: dict[str, TreePart] = {}
-        self.running: dict[str, list[tuple[list[fmpq], fmpq]]] = {}
+        self.running: dict[str, list[Running]] = {}
         for part in plan.parts:
             if isinstance(part, TreePart):
                 self.trees[part.measure] = part
@@ -239,8 +239,9 @@ class _Maker:
         reach = tree_reach(tree.tree, tree.law, part.level)
         assert reach is not None  # the planner does not take a tree without it
         if name not in self.running:
-            self.running[name] = [running(tree.tree, levels) for levels in groups]
-        for value, first, last in ranked(self.running[name], part.level, reach):
+            self.running[name] = list(running(tree.tree, groups))
+        found = (one for some in self.running[name] for one in ranked(some, part.level, reach))
+        for value, first, last in found:
             point = float(points[value])
             if not part.intervals:
                 yield Cell(point, None, None, None)

@@ -186,9 +186,11 @@ class Marginals:
         """Tables that `save` wrote."""
         return Marginals(read(Path(path)))
 
-    def report(self, path: str | Path) -> None:
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
         """A page with heat maps: one HTML file that needs nothing else."""
-        self._written(marginals_page(self.record), path)
+        if title is not None and (not isinstance(title, str) or not title.strip()):
+            raise WrongType("title", problem="is not text", remedy='pass, say, "Visits in 2026"')
+        self._written(marginals_page(self.record, title=title), path)
 
     def _written(self, text: str, path: str | Path | None) -> str:
         if path is not None:

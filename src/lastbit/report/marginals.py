@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from markupsafe import Markup
 
@@ -26,17 +26,13 @@ from lastbit.report.answer import (
     MOST_ROWS,
     AnswerTable,
     _budget,
-    _fixed,
-    _key,
     promise_sentences,
     question_sentences,
-    shown_cell,
 )
+from lastbit.report.cells import Record, _fixed, key_words, shown_cell
 from lastbit.report.charts import box, element, text
 from lastbit.report.page import grouped, price, printable, rendered
-from lastbit.report.plan import record_words, title_of
-
-Record: TypeAlias = Mapping[str, Any]
+from lastbit.report.plan import notes_of, record_words, title_of
 
 _LABELS, _CELL, _ROW, _TOP = 92, 51, 30, 64
 _MOST_CHARTS, _MOST_SIDE, _MOST_BARS = 40, 30, 40
@@ -109,7 +105,7 @@ def heat_map(
 
 def _label(x: float, y: float, kind: str, key: Record, most: int) -> Markup:
     """A key, cut where it is long, whole in its title."""
-    whole = _key(key)
+    whole = key_words(key)
     if len(whole) <= most:
         return text(x, y, kind, whole)
     inner = element("title", "", whole) + Markup("{}").format(printable(whole, most))
@@ -176,7 +172,7 @@ def long_table(record: Record, *, most: int) -> AnswerTable:
         for row in rows:
             shown = shown_cell(row["cells"][0])
             keys = ", ".join(
-                f"{printable(name, 40)} = {_key(key, 40)}"
+                f"{printable(name, 40)} = {key_words(key, 40)}"
                 for name, key in zip(names, row["keys"], strict=True)
             )
             count = _fixed(float(Fraction(row["consistent"])), 1, "ROUND_HALF_EVEN")
@@ -196,14 +192,16 @@ def cross_table(
     """A table as people write one: whole counts, with the sums of rows and columns."""
     if len(names) == 1:
         lines = [(printable(names[0], 40), "rows")]
-        lines += [(_key(k, 40), f"{row['whole']:,}") for k, row in zip(keys[0], rows, strict=True)]
+        lines += [
+            (key_words(k, 40), f"{row['whole']:,}") for k, row in zip(keys[0], rows, strict=True)
+        ]
         return [*lines, ("all", f"{sum(row['whole'] for row in rows):,}")]
     wide = len(keys[1])
     counts = [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
     head = (f"{printable(names[0], 30)} / {printable(names[1], 30)}",)
-    found = [(*head, *(_key(key, 16) for key in keys[1]), "all")]
+    found = [(*head, *(key_words(key, 16) for key in keys[1]), "all")]
     for key, line in zip(keys[0], counts, strict=True):
-        found.append((_key(key, 40), *(f"{n:,}" for n in line), f"{sum(line):,}"))
+        found.append((key_words(key, 40), *(f"{n:,}" for n in line), f"{sum(line):,}"))
     sums = [sum(column) for column in zip(*counts, strict=True)]
     return [*found, ("all", *(f"{n:,}" for n in sums), f"{sum(sums):,}")]
 
@@ -227,7 +225,7 @@ def marginals_in_terminal(record: Record) -> str:
     left = len(tables) - _TERMINAL_TABLES
     lines += [f"... and {left} more tables", ""] if left > 0 else []
     lines.append(printable(record["guarantee"], 400))
-    return "\n".join([*lines, *(f"- {printable(note, 1000)}" for note in record["notes"])])
+    return "\n".join([*lines, *(f"- {printable(note, 1000)}" for note in notes_of(record))])
 
 
 def marginals_in_notebook(record: Record) -> Markup:
@@ -241,9 +239,11 @@ def _measures(record: Record) -> Iterator[tuple[str, str]]:
         yield title, f"the number of rows in each of {len(rows):,} cells"
 
 
-def marginals_page(record: Record, *, account: Mapping[str, Any] | None = None) -> Markup:
+def marginals_page(
+    record: Record, *, title: str | None = None, account: Mapping[str, Any] | None = None
+) -> Markup:
     """The page of released tables; `account` is the state of the budget, if it is known."""
-    entry, title = record.get("entry"), title_of(record)
+    entry = record.get("entry")
     whole = json.dumps(record["certificate"], indent=1, ensure_ascii=True)
     digests = [("certificate", record["certificate"].get("digest", "none"))]
     if entry is not None:
@@ -251,7 +251,7 @@ def marginals_page(record: Record, *, account: Mapping[str, Any] | None = None) 
     digests.append(("question", record["question"]))
     total = sum(row["whole"] for row in marginal_tables(record)[0][2])
     answer = {
-        "title": title,
+        "title": title_of(record),
         "source": printable(record["table"], 60),
         "price": price(record["cost"]),
         "promise": promise_sentences(record),
@@ -266,13 +266,13 @@ def marginals_page(record: Record, *, account: Mapping[str, Any] | None = None) 
         "table": long_table(record, most=MOST_ROWS),
         "totals": [("rows", f"{total:,}")],
         "plan": record_words(record),
-        "notes": [printable(note, 1000) for note in record["notes"]],
+        "notes": [printable(note, 1000) for note in notes_of(record)],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole if len(whole) <= _MOST_JSON else None,
     }
     return rendered(
         "answer.html",
-        title=title,
+        title=printable(title or title_of(record)),
         answers=[answer],
         budget=None if account is None else _budget(account, [record]),
         empty=EMPTY,

@@ -123,7 +123,7 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
         limits=" ".join(bounding_sentences(record)),
         composition=composition_sentence(record),
         rows=tuple(plan_rows(record)),
-        hints=(*_hints(plan), *_derived(record["asked"]["query"])),
+        hints=(*price_warnings(plan["cost"]), *_hints(plan), *_derived(record["asked"]["query"])),
     )
 
 
@@ -191,6 +191,41 @@ def composition_sentence(record: Mapping[str, Any]) -> str:
         f"ε = {amount(epsilon, up=True)} at δ = {amount(delta, up=True)}"
         + (f"; the {added} of partition selection is added." if selection else ".")
     )
+
+
+_MOST_MEANT = MappingProxyType(
+    {"epsilon": Fraction(20), "rho": Fraction(5), "delta": Fraction(1, 1000)}
+)
+"""Prices above these promise next to nothing; rho = 5 is about epsilon = 20 at a usual delta."""
+
+
+def price_warnings(cost: Mapping[str, str]) -> list[str]:
+    """What to say of a price that hardly protects; it is allowed, and it may be meant.
+
+    >>> price_warnings({"epsilon": "1", "delta": "1/1000000000", "rho": "0"})
+    []
+    >>> price_warnings({"epsilon": "30", "delta": "0", "rho": "0"})
+    ['A price of ε = 30 hardly protects anybody: 1 is common, and 10 protects little.']
+    """
+    paid = {name: Fraction(cost[name]) for name in _MOST_MEANT}
+    large = {name: number for name, number in paid.items() if number > _MOST_MEANT[name]}
+    words = []
+    for name, letter, usual in (
+        ("epsilon", "ε", "1 is common, and 10 protects little"),
+        ("rho", "ρ", "0.1 is common, and 5 protects little"),
+    ):
+        if name in large:
+            said = f"{letter} = {amount(large[name], up=True)}"
+            words.append(f"A price of {said} hardly protects anybody: {usual}.")
+    if "delta" in large:
+        said = f"δ = {amount(large['delta'], up=True)}"
+        words.append(f"A price of {said} is large: with that probability nothing is promised.")
+    return words
+
+
+def notes_of(record: Mapping[str, Any]) -> list[str]:
+    """What to know when reading an answer: its notes, and what its price is worth."""
+    return [*price_warnings(record["cost"]), *map(str, record["notes"])]
 
 
 def _hints(plan: Mapping[str, Any]) -> Iterator[str]:

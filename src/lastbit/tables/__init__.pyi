@@ -14,8 +14,15 @@ from lastbit.tables.backends.duckdb.engine import (
     rehearse as rehearse,
     rehearse_marginals as rehearse_marginals,
 )
+from lastbit.tables.backends.duckdb.snapshot import (
+    is_connection as is_connection,
+    is_lazy as is_lazy,
+    is_relation as is_relation,
+    snapshot as snapshot,
+)
 from lastbit.tables.card.draft import (
     Compared as Compared,
+    Decided as Decided,
     check_names as check_names,
     columns_to_draft as columns_to_draft,
     compared as compared,
@@ -30,6 +37,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    TYPES as TYPES,
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
@@ -101,6 +109,7 @@ from lastbit.tables.query.aggregates import (
     mean as mean,
     median as median,
     min as min,
+    number_texts as number_texts,
     quantile as quantile,
     quantiles as quantiles,
     regression as regression,
@@ -141,6 +150,10 @@ from lastbit.tables.query.units import (
     UnitColumn as UnitColumn,
     UnitFunction as UnitFunction,
     UnitKey as UnitKey,
+)
+from lastbit.tables.sql.numbers import (
+    numbers_in as numbers_in,
+    numbers_in_statement as numbers_in_statement,
 )
 from lastbit.tables.sql.per_unit import (
     unit_column as unit_column,

@@ -128,7 +128,10 @@ class Tree:
 
 @cache
 def tree_over(bins: int, *, gaussian: bool) -> Tree:
-    """The shape with the least worst error of a median at one price."""
+    """The shape with the least worst error of a median at one price, or hardly more.
+
+    Of shapes within a twentieth of the least variance, the one with the fewest levels.
+    """
     found = []
     for branching in _BRANCHINGS:
         levels = 1
@@ -141,8 +144,11 @@ def tree_over(bins: int, *, gaussian: bool) -> Tree:
             places = range(0, bins + 1, max(1, bins // _TRIED))
             worst = max(shape.variance(place, Fraction(1, 2)) for place in places)
             price = shape.levels if gaussian else shape.levels**2
-            found.append((worst * price, shape.levels, shape.branching, shape))
-    return min(found, key=lambda one: one[:3])[3]
+            found.append((worst * price, shape))
+    enough = min(error for error, _ in found) * Fraction(21, 20)
+    good = [(shape.levels, error, shape.branching) for error, shape in found if error <= enough]
+    levels, _, branching = min(good)
+    return Tree(bins=bins, branching=branching, levels=levels)
 
 
 @cache

@@ -23,6 +23,7 @@ from lastbit.tables.sql.statement import expression_of
 
 Bounds = tuple[Fraction, Fraction]
 Limit: TypeAlias = Number | None
+Spec: TypeAlias = "AggregateSpec | DerivedSpec | PairSpec"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +164,26 @@ def quantiles(
     )
 
 
-def specs_of(name: str, wanted: AggregateSpec) -> Iterator[tuple[str, AggregateSpec]]:
+def specs_of(name: str, wanted: Spec) -> Iterator[tuple[str, Spec]]:
     """One name and thing to release for every column: several for `quantiles`."""
     if not isinstance(wanted, AggregateSpec) or wanted.levels is None:
         yield name, wanted
         return
     for level in wanted.levels:
         yield f"{name}_{level_name(level)}", replace(wanted, level=level, levels=None)
+
+
+def number_texts(wanted: Any) -> Iterator[str]:
+    """The expressions that a thing to release uses as numbers."""
+    match wanted:
+        case AggregateSpec(function=function, expression=str(text)):
+            if function not in ("count", "count_units", "count_distinct"):
+                yield text
+        case PairSpec(y=y, x=x):
+            yield from (y, x)
+        case DerivedSpec(arguments=parts):
+            for part in parts:
+                yield from number_texts(part)
 
 
 def _level(level: Number) -> Fraction:

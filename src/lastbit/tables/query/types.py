@@ -403,14 +403,22 @@ def _number(value: Value) -> bool:
 def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
     """The values that a key can have, where the card or the expression says so; else None.
 
-    Rows with another value, a missing one included, then belong to no group.
+    Rows with another value, a missing one included, then belong to no group. Whole numbers between
+    bounds are such values, if they are few; of public tables `sql/statement.py` knows them.
     """
     match expression:
         case ColumnName():
             column = protected_column(card, expression)
             if column is not None and column.type == "boolean" and column.keys is None:
                 return (False, True)
-            return None if column is None else column.keys
+            if column is None or column.keys is not None:
+                return None if column is None else column.keys
+            if column.type == "integer" and column.bounds is not None:
+                return _whole_numbers(*column.bounds)
+            return None
+        case Call("clamp", (inner, Constant(low), Constant(high))):
+            whole = type_of(inner, card_types(card)) == "integer"
+            return _whole_numbers(*_ordered(low, high)) if whole else None
         case Call("case", arguments):
             pairs = len(arguments) // 2 * 2
             branches = [*arguments[1:pairs:2], *(arguments[pairs:] or (Constant(None),))]
@@ -470,3 +478,12 @@ def starts_of_times(expression: Expression) -> bool:
         "start_of_hour",
         "start_of_minute",
     )
+
+
+_FEW_NUMBERS = 256
+
+
+def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
+    """All whole numbers between the bounds, if they are few."""
+    first, last = ceil(low), floor(high)
+    return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None

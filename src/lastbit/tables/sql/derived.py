@@ -42,7 +42,7 @@ from lastbit.tables.sql.aggregates import (
     unbounded,
 )
 from lastbit.tables.sql.expressions import translated
-from lastbit.tables.sql.parse import kind_of, taken
+from lastbit.tables.sql.parse import kind_of, names, taken
 from lastbit.tables.sql.rows import SelectedRows
 
 COUNTS = ("count", "count_units", "count_distinct")
@@ -122,9 +122,26 @@ class Parts:
         if kind == "Window":
             return self._total(node)
         if kind == "Column":
+            for known in self._named(node):
+                return ColumnName(known)
             remedy = "aggregate it; a key stands by itself"
             raise refused(str(node.name), "stands beside aggregates row by row", remedy)
         return self.rows.resolve(node)
+
+    def names_released(self, node: Any) -> bool:
+        """Whether it names an aggregate by its alias, as in SUM(a) AS s, COUNT(*) AS n, s / n."""
+        return any(self._named(part) for part in node.walk() if kind_of(part) == "Column")
+
+    def _named(self, node: Any) -> list[str]:
+        """The aggregate whose alias this is, unless it is a column of the table."""
+        what, table = taken(node, "this", "table")
+        if table is not None or kind_of(what) != "Identifier" or any(self.rows.meant(what, None)):
+            return []
+        return [
+            part.name
+            for part in self.aggregates
+            if part.function != "histogram" and names(what, part.name)
+        ]
 
     def _total(self, node: Any) -> Expression:
         """SUM(aggregate) OVER (): over all rows of the answer."""

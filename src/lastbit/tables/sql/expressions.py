@@ -24,7 +24,7 @@ Resolve = Callable[[Any], Expression]
 
 KNOWN_FUNCTIONS = (
     "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX, CORR or HISTOGRAM of "
-    "columns, arithmetic, comparisons, CASE; `lastbit help queries` has them all"
+    "columns, arithmetic, comparisons, CASE; `lastbit help queries` lists them all"
 )
 """What a refusal of another function recommends."""
 
@@ -81,7 +81,10 @@ _WORDS = MappingProxyType(
 """The parts of dates and times as SQL calls them, and our functions."""
 
 _STARTS = ("year", "quarter", "month", "week", "day", "hour", "minute")
-_OURS = ("bin", "clamp", "days_between", "start_of_month", "weekday")
+_OURS = (
+    *("bin", "clamp", "days_between", "weekday", "day_of_year", "iso_weekday", "iso_year"),
+    *(f"start_of_{part}" for part in _STARTS if part != "day"),
+)
 _CASTS = MappingProxyType(
     {
         **dict.fromkeys(("INT", "BIGINT"), "to_integer"),

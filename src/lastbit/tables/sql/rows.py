@@ -23,6 +23,7 @@ from lastbit.tables.sql.aggregates import condition, is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
 from lastbit.tables.sql.parse import kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
+from lastbit.tables.sql.words import written
 
 OtherTable = PublicTable | PrivateTable
 
@@ -58,8 +59,8 @@ class SelectedRows:
             if is_aggregate(node):
                 problem = "stands inside an expression over one row"
                 remedy = "aggregate the whole expression, or test it in HAVING"
-                raise refused(kind_of(node).upper(), problem, remedy)
-            raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
+                raise refused(written(node), problem, remedy)
+            raise refused(written(node), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
             raise refused("SELECT *", "would show rows", "ask for COUNT(*), AVG(column) ...")
@@ -71,7 +72,7 @@ class SelectedRows:
     def named(self, name: str) -> Expression:
         """The column of this name, in any case."""
         found = [e for column, e in self.columns.items() if column.lower() == name.lower()]
-        found += [c for c in self._public() if c.name.lower() == name.lower()]
+        found += [self._one_unit(c) for c in self._public() if c.name.lower() == name.lower()]
         if len(found) == 1:
             return found[0]
         raise self._unknown(name, many=bool(found))
@@ -80,7 +81,7 @@ class SelectedRows:
         """What SELECT * means: every column once."""
         found = dict(self.columns)
         for column in self._public():
-            add_column(found, column.name, column)
+            add_column(found, column.name, self._one_unit(column))
         return found
 
     def meant(self, what: Any, table: Any) -> Iterable[Expression]:
@@ -88,7 +89,7 @@ class SelectedRows:
         if table is None or (self.called is not None and names(table, self.called)):
             yield from (e for column, e in self.columns.items() if names(what, column))
         if table is None:
-            yield from (c for c in self._public() if names(what, c.name))
+            yield from (self._one_unit(c) for c in self._public() if names(what, c.name))
             return
         for called, public in self.public.items():
             if names(table, called):
@@ -99,7 +100,7 @@ class SelectedRows:
         for public in self.public.values():
             for column in public.columns:
                 if ColumnName(column, public.name) not in self.merged:
-                    yield self._one_unit(ColumnName(column, public.name))
+                    yield ColumnName(column, public.name)
 
     def _one_unit(self, column: ColumnName) -> ColumnName:
         """The unit of a private table is, once it is joined, that of the table."""

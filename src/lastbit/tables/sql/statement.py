@@ -1,10 +1,11 @@
 """The SQL front end: one SELECT over the card's table becomes a `Query`, or is refused.
 
-What has a private answer: SELECT keys and aggregates FROM the table [JOIN tables of the card]
-[WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM or WITH that work row by row,
-which are written out, or that are grouped by the unit. Everything else is refused with the reason
-and what comes nearest. The parser is sqlglot's; nothing that it understood is overlooked
-(`parse.py`). HAVING and ORDER BY name what is released, and nothing else (`Released`).
+What has a private answer: SELECT keys, aggregates and formulas over them (`derived.py`) FROM the
+table [JOIN tables of the card] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM
+or WITH that work row by row, which are written out, or that are grouped by the unit. Everything
+else is refused with the reason and what comes nearest. The parser is sqlglot's; nothing that it
+understood is overlooked (`parse.py`). HAVING and ORDER BY see what is released, and nothing else
+(`Released`).
 """
 
 from __future__ import annotations
@@ -230,7 +231,17 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
         raise refused(
             f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
-    return GroupKey(name=name, expression=expression, values=known_values(expression, card))
+    values = known_values(expression, card)
+    if isinstance(expression, ColumnName) and expression.table is not None:
+        # late: the engine is slow to load, and other keys do not need it
+        from lastbit.tables.backends.duckdb.engine import public_values
+
+        values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
+    return GroupKey(name=name, expression=expression, values=values)
+
+
+_MOST_PUBLIC = 1 << 12
+"""A column of a public table with more values is looked for in the data."""
 
 
 def _query(select: Any, rows: SelectedRows) -> Query:
@@ -254,11 +265,12 @@ def _query(select: Any, rows: SelectedRows) -> Query:
             columns += [part.name for part in found]
             continue
         columns.append(name)
-        if not has_aggregate(node):
+    for name, node in named:
+        if not has_aggregate(node) and not parts.names_released(node):
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
             keys.append(grouped_by(name, expression, rows.card))
     for name, node in named:
-        if _is_formula(node):
+        if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
             parts.derived.append(Derived(name=name, expression=parts.expression(node)))
     _check_group(group, named, keys, rows)
     most = None if limit is None else integer_of(taken(limit, "expression")[0])
@@ -322,8 +334,10 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
     pairs = [item_of(item) for item in items]
     used = {name.lower() for name, _ in pairs if name is not None}
     found: list[tuple[str, Any]] = []
-    for given, value in pairs:
-        name = given
+    for given, item in pairs:
+        name, value = given, item
+        while kind_of(value) == "Paren":
+            (value,) = taken(value, "this")
         if name is None:
             plain = _plain_name(value)
             options = (plain, *(f"{plain}_{i}" for i in range(2, len(items) + 2)))
