@@ -175,3 +175,60 @@ def test_filters_and_limits_on_rows_hold() -> None:
     answer = question.marginals(["old"], up_to=1).release(epsilon=10**6)
     truth = duckdb.sql(f"SELECT old, count(*) FROM ({ROWS}) WHERE age < 40 GROUP BY old").fetchall()
     assert {cell.keys[0]: cell.whole for cell in answer["old"]} == dict(truth)
+
+
+# ---------------------------------------------------------------- pairs that are chosen privately
+
+
+def dependent() -> Any:
+    rows = duckdb.sql("""SELECT range % 4 AS a, range % 4 AS b, range // 4 % 4 AS c,
+        range // 16 % 4 AS d FROM range(6400)""").to_arrow_table()
+    keys = {name: [0, 1, 2, 3] for name in "abcd"}
+    return lb.table(rows, each_row=True, keys=keys, name="t")
+
+
+def test_the_pair_that_is_not_independent_is_measured() -> None:
+    """Its score is 4,800 rows above all others: with this rate, others have odds below 1e-20."""
+    answer = dependent().marginals(list("abcd"), pairs=1).release(epsilon=10)
+    assert [t.columns for t in answer][4:] == [("a", "b")]
+    assert problem_of(answer.record) is None and answer.cost.epsilon == 10
+    assert "1 of 6 two-way tables were chosen privately" in str(answer)
+    assert "which pairs are measured (1 of 6)" in dependent().marginals(
+        list("abcd"), pairs=1
+    ).explain(epsilon=1)
+
+
+def test_scores_move_no_further_than_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tables of two columns with few rows and their neighbours: the law of a draw, exactly."""
+    question = dependent().marginals(list("abc"), pairs=1)
+    plan = question.plan(epsilon=1)
+    seen: list[list[int]] = []
+    monkeypatch.setattr(module, "choice_exp", lambda s, rate: seen.append(list(s)) or 0)
+    noisy = {one: [5, 1, 0, 2] for one in plan.marginals}
+    base = {one: [3, 0, 1, 0] * 4 for one in plan.selection.candidates}
+    module.drawn_pairs(plan, base, noisy)
+    for place in range(16):
+        for more in (1, -1):
+            other = {
+                one: [n + (more if i == (place * k) % 16 else 0) for i, n in enumerate(table)]
+                for k, (one, table) in enumerate(base.items(), start=1)
+            }
+            module.drawn_pairs(plan, other, noisy)
+    moved = [max(abs(a - b) for a, b in zip(seen[0], s, strict=True)) for s in seen[1:]]
+    assert max(moved) == plan.selection.distance_sensitivity == 1
+
+
+def test_pairs_are_drawn_without_replacement_at_the_rate_of_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates = []
+
+    def first(scores: list[int], *, rate: Fraction) -> int:
+        rates.append((len(scores), rate))
+        return 0
+
+    monkeypatch.setattr(module, "choice_exp", first)
+    question = dependent().marginals(list("abcd"), pairs=3)
+    answer, plan = question.release(rho=1), question.plan(rho=1)
+    assert rates == [(6, plan.selection.rate), (5, plan.selection.rate), (4, plan.selection.rate)]
+    assert [t.columns for t in answer][4:] == [("a", "b"), ("a", "c"), ("a", "d")]

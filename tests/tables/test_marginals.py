@@ -85,3 +85,28 @@ def test_what_cannot_be_asked_is_refused() -> None:
 def test_a_plan_has_seen_no_data_and_has_one_digest() -> None:
     assert plan_of(epsilon=1).digest == plan_of(epsilon=1).digest
     assert plan_of(epsilon=1).digest != plan_of(epsilon=1, up_to=1).digest
+
+
+@pytest.mark.parametrize(
+    "price", [{"epsilon": 1}, {"rho": 1}, {"epsilon": "1/10", "delta": "1/10"}]
+)
+def test_pairs_are_chosen_within_the_price(price: dict[str, Any]) -> None:
+    plan = plan_of(**price, pairs=2)
+    draws = plan.selection
+    assert draws.picks == 2 and len(draws.candidates) == 3 and len(plan.parts) == 5
+    each = 2 * draws.rate * draws.distance_sensitivity
+    if "rho" in price or "delta" in price:
+        total = sum(part.rho for part in plan.parts) + draws.rho
+        assert draws.rho == 2 * each**2 / 8
+        assert total <= (1 if "rho" in price else plan.base.conversion.rho)
+    else:
+        assert draws.epsilon == 2 * each
+        assert sum(part.epsilon for part in plan.parts) + draws.epsilon == 1
+
+
+def test_pairs_that_are_all_there_are_not_chosen() -> None:
+    assert plan_of(epsilon=1, pairs=3) == plan_of(epsilon=1)
+    with pytest.raises(InvalidParameter, match="weights"):
+        plan_of(epsilon=1, pairs=1, weights="balanced")
+    with pytest.raises(InvalidParameter, match="pairs"):
+        plan_of(epsilon=1, pairs=0)

@@ -39,6 +39,8 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"epsilon": "1/2", "delta": "1e-3", "weights": {"sex": 3}},
     ),
     "one-way": ({}, {"epsilon": 1, "up_to": 1}),
+    "pairs chosen, Laplace": ({}, {"epsilon": 1, "pairs": 2}),
+    "pairs chosen, Gaussian": ({"unit": "person", "max_rows": 3}, {"rho": 1, "pairs": 1}),
 }
 
 
@@ -49,12 +51,13 @@ def _text(name: str) -> str:
     keys = [GroupKey(name=n, expression=ColumnName(n), values=v) for n, v in SIZES.items()]
     plan = planned_marginals(marginals_query(card, keys), card, **price)
     bits, noisy = Seeded(len(name)), {}
-    for measure, one in zip(plan.measures, plan.marginals, strict=True):
+    picks = 0 if plan.selection is None else plan.selection.picks
+    for one in plan.scanned[: len(plan.marginals) + picks]:
         cells = 1
         for place in one:
             cells *= plan.sizes[place]
         drawn = bits.fill(cells).tolist()
-        noisy[measure.name] = [(number - 40) * (1 << 20 if card.unit else 1) for number in drawn]
+        noisy[one] = [(number - 40) * (1 << 20 if card.unit else 1) for number in drawn]
     return json.dumps(marginals_record(plan, noisy, question="0" * 64, head="1" * 64))
 
 
@@ -123,7 +126,7 @@ def _table_twice(r: Record) -> None:
 
 
 def _table_without_noise(r: Record) -> None:
-    plan_of(r)["parts"].pop()
+    plan_of(r)["parts"].pop(1)
 
 
 def _table_unpaid(r: Record) -> None:
@@ -262,4 +265,86 @@ def test_a_saved_answer_that_was_changed_is_rejected(
     record = record_of(name)
     mutant(record)
     assert record != record_of(name)
+    assert problem_of(sealed(record)) is not None
+
+
+# ---------------------------------------------------------------- pairs that are chosen privately
+
+CHOSEN = [name for name in EXAMPLES if name.startswith("pairs")]
+
+
+def choice_of(record: Record) -> Any:
+    return plan_of(record)["parts"][-1]
+
+
+def _faster(r: Record) -> None:
+    over, _, under = choice_of(r)["rate"].partition("/")
+    choice_of(r)["rate"] = f"{int(over) * 1001}/{int(under or 1) * 1000}"
+
+
+def _draws_unpaid(r: Record) -> None:
+    plan_of(r)["parts"].pop()
+
+
+def _draws_cheaper(r: Record) -> None:
+    choice_of(r)["rho" if choice_of(r)["rho"] is not None else "epsilon"] = "0"
+
+
+def _one_draw_more(r: Record) -> None:
+    choice_of(r)["picks"] += 1
+
+
+def _moves_by_less(r: Record) -> None:
+    choice_of(r)["sensitivity"] = {"distance": "0"}
+
+
+def _released_anyway(r: Record) -> None:
+    choice_of(r)["candidates"][0] = ["sex"]
+
+
+def _candidate_twice(r: Record) -> None:
+    choice_of(r)["candidates"][1] = choice_of(r)["candidates"][0]
+
+
+def _other_mechanism(r: Record) -> None:
+    choice_of(r)["mechanism"] = "noisy max"
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize(
+    "mutant",
+    [_faster, _draws_unpaid, _draws_cheaper, _one_draw_more, _moves_by_less, _released_anyway,
+     _candidate_twice, _other_mechanism],
+)  # fmt: skip
+def test_draws_that_cost_more_than_they_say_are_rejected(
+    mutant: Callable[[Record], None], name: str
+) -> None:
+    record = record_of(name)
+    mutant(record)
+    assert problem_of(sealed(record)["certificate"]) is not None
+
+
+def _another_pair(r: Record) -> None:
+    for row in r["rows"]:
+        if row.get("columns"):
+            row["columns"] = ["region", "old"]
+
+
+def _no_candidate(r: Record) -> None:
+    for row in r["rows"]:
+        if row.get("columns"):
+            row["columns"] = ["old", "region"]
+
+
+def _named_once(r: Record) -> None:
+    del r["rows"][-1]["columns"]
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("mutant", [_another_pair, _no_candidate, _named_once])
+def test_pairs_of_an_answer_that_were_exchanged_are_rejected(
+    mutant: Callable[[Record], None], name: str
+) -> None:
+    record = record_of(name)
+    mutant(record)
     assert problem_of(sealed(record)) is not None

@@ -88,6 +88,12 @@ def notes_of(plan: Json) -> list[str]:
             "are more, all of them count for less."
         )
     notes += [_shown(part) for part in plan["parts"] if part["part"] == "keys"]
+    notes += [
+        f"{part['picks']} of {len(part['candidates'])} two-way tables were chosen privately: pairs "
+        "of columns that look least independent are likelier."
+        for part in plan["parts"]
+        if part["part"] == "choice"
+    ]
     notes += [_VARIANCES] if functions & {"variance", "std"} else []
     notes += [_QUANTILES] if functions & {"quantile", "min", "max"} else []
     if "count_distinct" in functions and plan["unit"] is not None:

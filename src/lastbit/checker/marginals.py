@@ -10,8 +10,10 @@ of its rows is in one cell. Each has one mechanism,
 | Laplace of scale s | epsilon = L1/s |
 | Gaussian of variance v | rho = L2**2/(2v) |
 
-and losses add up as in `release.py`. No set of columns may be named twice: a table released twice
-is paid for twice, and here that would be two parts of one name.
+and losses add up as in `release.py`. Where only some pairs are measured, the last part draws them
+by the exponential mechanism: a draw with exp(rate score) costs epsilon = 2 rate L1 and rho =
+epsilon**2/8, since a score is the distance of the pair's table from a public one. No set of columns
+may be named twice: a table released twice is paid for twice.
 
 A saved answer must also have a row for every cell, in order; noisy counts whose rounded value is
 shown; *consistent* counts that minimise the sum over tables of (noisy - consistent)**2/v under
@@ -79,13 +81,19 @@ def check_marginals(claim: Json, body: Json) -> None:
     sets = _sets(plan, question)
     facts = facts_of(plan, question)
     sizes = sizes_of(question)
-    cells = sum(prod(sizes[place] for place in one) for one in sets)
+    parts = plan["parts"]
+    require(isinstance(parts, list) and bool(parts), "a table has no noise")
+    choice = parts[-1] if parts[-1].get("part") == "choice" else None
+    picks, candidates = (0, []) if choice is None else _candidates(choice, question, sets)
+    largest = sorted((_cells(one, sizes) for one in candidates), reverse=True)[:picks]
+    cells = sum(_cells(one, sizes) for one in sets) + sum(largest)
     require(same(plan["groups"], cells), "the number of cells is another")
     require(same(plan["weight_one"], facts.weight_one), "the weight 1 is another")
-    names = [f"m{place}" for place in range(1, len(sets) + 1)]
+    names = [f"m{place}" for place in range(1, len(sets) + picks + 1)]
     expected = [_ROWS.json(name) for name in names]
     require(same(plan["measures"], expected), "the tables need other measures")
     titles = [":".join(one) for one in plan["marginals"]]
+    titles += [f"pair {number}" for number in range(1, picks + 1)]
     require(len(set(titles)) == len(titles), "two tables have one name")
     recipes = [
         {"aggregate": title, "function": "count", "measures": {"rows": name}}
@@ -95,12 +103,15 @@ def check_marginals(claim: Json, body: Json) -> None:
     moved = {norm: str(size) for norm, size in moves_of(_ROWS, facts).items()}
     require(same(body["moves"], dict.fromkeys(names, moved)), "one unit moves a table otherwise")
     require(plan["composition"] in ("basic", "concentrated"), "the composition is unknown")
-    parts = plan["parts"]
-    require(isinstance(parts, list) and len(parts) == len(names), "a table has no noise")
+    noise = parts if choice is None else parts[:-1]
+    require(len(noise) == len(names), "a table has no noise")
+    concentrated = plan["composition"] == "concentrated"
     losses = [
-        _noise(part, name, facts, concentrated=plan["composition"] == "concentrated")
-        for part, name in zip(parts, names, strict=True)
+        _noise(part, name, facts, concentrated=concentrated)
+        for part, name in zip(noise, names, strict=True)
     ]
+    if choice is not None:
+        losses.append(_choice(choice, picks, facts, concentrated=concentrated))
     check_price(claim, plan, total_of(plan, losses))
 
 
@@ -123,9 +134,45 @@ def sizes_of(question: Question) -> list[int]:
     return [len(values or ()) for values in question.values]
 
 
+def _cells(one: tuple[int, ...], sizes: Sequence[int]) -> int:
+    return prod(sizes[place] for place in one)
+
+
+def _candidates(
+    choice: Json, question: Question, sets: list[tuple[int, ...]]
+) -> tuple[int, list[tuple[int, ...]]]:
+    """How many pairs are drawn, and among which: none that is released anyway."""
+    fields = {"part", "mechanism", "candidates", "picks", "penalty", "sensitivity", "rate"}
+    require(set(choice) == fields | {"epsilon", "rho"}, "a part lacks a number")
+    require(choice["mechanism"] == "exponential", "a mechanism is unknown")
+    candidates = _places(choice["candidates"], question)
+    require(all(len(one) == _MOST_COLUMNS for one in candidates), "a pair is none")
+    require(not set(candidates) & set(sets), "a pair is released twice")
+    picks = choice["picks"]
+    require(type(picks) is int and 1 <= picks < len(candidates), "too many pairs are drawn")
+    require(number(choice["penalty"]).denominator == 1, "a penalty is not whole")
+    return picks, candidates
+
+
+def _choice(part: Json, picks: int, facts: Facts, *, concentrated: bool) -> Loss:
+    """The score of a pair is a distance from its table, less a public number: it moves by L1."""
+    moved = moves_of(_ROWS, facts)["l1"]
+    require(same(part["sensitivity"], {"distance": str(moved)}), "a sensitivity is wrong")
+    each = 2 * positive(part["rate"]) * moved
+    epsilon = stated(part["epsilon"], picks * each)
+    if concentrated:
+        return Loss(rho=stated(part["rho"], picks * each**2 / 8))
+    require(part["rho"] is None, "a part is paid for twice")
+    return Loss(epsilon=epsilon)
+
+
 def _sets(plan: Json, question: Question) -> list[tuple[int, ...]]:
+    """The sets of columns that are released whatever the data are."""
+    return _places(plan["marginals"], question)
+
+
+def _places(written: Any, question: Question) -> list[tuple[int, ...]]:
     """The sets of columns by their places, each once, each in the order of the question."""
-    written = plan["marginals"]
     require(isinstance(written, list) and bool(written), "there are no tables")
     found = []
     for names in written:
@@ -166,8 +213,13 @@ Cells = dict[tuple[int, ...], Fraction]
 def check_tables(rows: Any, body: Json) -> None:
     """Raise `Rejected` unless there is a row for every cell, and tables are what they say."""
     plan, question = body["plan"], _counting(body["query"])
-    sets, sizes, one = _sets(plan, question), sizes_of(question), plan["weight_one"]
-    require(isinstance(rows, list) and len(rows) == plan["groups"], "a cell is missing")
+    require(isinstance(rows, list), "there are no rows")
+    sizes, one = sizes_of(question), plan["weight_one"]
+    sets = _sets(plan, question)
+    fixed = len(sets)
+    sets += _drawn(rows, plan, question, fixed)
+    cells = sum(_cells(columns, sizes) for columns in sets)
+    require(len(rows) == cells, "a cell is missing")
     noisy: dict[tuple[int, ...], Cells] = {}
     near: dict[tuple[int, ...], Cells] = {}
     counts: dict[tuple[int, ...], Cells] = {}
@@ -178,13 +230,15 @@ def check_tables(rows: Any, body: Json) -> None:
         for at in product(*(range(sizes[column]) for column in columns)):
             row = next(left)
             keys = [(question.values[c] or ())[i] for c, i in zip(columns, at, strict=True)]
-            _check_row(row, place, keys, one)
+            drawn = [question.names[c] for c in columns] if place >= fixed else None
+            _check_row(row, place, keys, one, drawn)
             noisy[columns][at] = number(row["noisy"])
             near[columns][at] = number(row["consistent"]) * one
             counts[columns][at] = Fraction(row["whole"])
     _check_agreement(near, "consistent")
     _check_agreement(counts, "whole")
-    spread = dict(zip(sets, (_variance(part) for part in plan["parts"]), strict=True))
+    noise = [part for part in plan["parts"] if part["part"] == "noise"]
+    spread = dict(zip(sets, map(_variance, noise), strict=True))
     _check_nearest(noisy, near, spread, sizes)
     least = {place: _consistent_variance(s, spread, sizes) for place, s in enumerate(sets)}
     for row in rows:
@@ -212,8 +266,23 @@ def _consistent_variance(
     return total
 
 
-def _check_row(row: Any, place: int, keys: Sequence[object], one: int) -> None:
-    require(isinstance(row, Mapping) and set(row) == _ROW, "a row is malformed")
+def _drawn(rows: list[Any], plan: Json, question: Question, fixed: int) -> list[tuple[int, ...]]:
+    """The pairs that were drawn, as their rows name them: so many candidates, each once."""
+    choice = plan["parts"][-1]
+    if choice["part"] != "choice":
+        return []
+    named = {row["marginal"]: row["columns"] for row in rows if row["marginal"] >= fixed}
+    require(list(named) == list(range(fixed, fixed + choice["picks"])), "other pairs were drawn")
+    require(all(names in choice["candidates"] for names in named.values()), "a pair is none")
+    return _places(list(named.values()), question)
+
+
+def _check_row(
+    row: Any, place: int, keys: Sequence[object], one: int, drawn: list[str] | None
+) -> None:
+    fields = _ROW if drawn is None else _ROW | {"columns"}
+    require(isinstance(row, Mapping) and set(row) == fields, "a row is malformed")
+    require(drawn is None or row["columns"] == drawn, "a row is of another pair")
     require(same(row["marginal"], place), "a row is of another table")
     require([constant_of(key) for key in row["keys"]] == list(keys), "a row has another key")
     noisy, cells = number(row["noisy"]), row["cells"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -15,7 +15,12 @@ from typing import Any
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, written_over
 from lastbit.ledger import check_output
-from lastbit.report import marginals_in_notebook, marginals_in_terminal, marginals_page
+from lastbit.report import (
+    marginal_tables,
+    marginals_in_notebook,
+    marginals_in_terminal,
+    marginals_page,
+)
 from lastbit.tables import Constant, Cost, from_json
 from lastbit.verify import read
 
@@ -107,17 +112,16 @@ class Marginals:
     @property
     def tables(self) -> tuple[MarginalTable, ...]:
         """All tables: of one column each, then of two."""
-        found: list[list[MarginalCell]] = [[] for _ in self.record["plan"]["marginals"]]
-        for row in self.record["rows"]:
-            found[row["marginal"]].append(_cell(row))
-        pairs = zip(self.record["plan"]["marginals"], found, strict=True)
-        return tuple(MarginalTable(columns=tuple(names), cells=tuple(c)) for names, c in pairs)
+        return tuple(
+            MarginalTable(columns=tuple(names), cells=tuple(map(_cell, rows)))
+            for names, _, rows in marginal_tables(self.record)
+        )
 
     def __iter__(self) -> Iterator[MarginalTable]:
         return iter(self.tables)
 
     def __len__(self) -> int:
-        return len(self.record["plan"]["marginals"])
+        return len(marginal_tables(self.record))
 
     def __getitem__(self, columns: str | tuple[str, ...]) -> MarginalTable:
         """The table of these columns, in the order in which they were asked for."""
@@ -125,7 +129,7 @@ class Marginals:
         for table in self.tables:
             if table.columns == wanted:
                 return table
-        known = "; ".join(", ".join(names) for names in self.record["plan"]["marginals"][:40])
+        known = "; ".join(", ".join(table.columns) for table in self.tables[:40])
         raise InvalidParameter("columns", problem="have no table", remedy=f"use one of {known}")
 
     @property
@@ -214,7 +218,7 @@ class Marginals:
         return marginals_in_notebook(self.record)
 
 
-def _cell(row: dict[str, Any]) -> MarginalCell:
+def _cell(row: Mapping[str, Any]) -> MarginalCell:
     (cell,), exact = row["cells"], Fraction(row["consistent"])
     return MarginalCell(
         keys=tuple(map(_key, row["keys"])),

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from lastbit.canonical import digest_of
 from lastbit.errors import EngineFailed, EntropyUnavailable, NotCertified
@@ -38,6 +38,7 @@ from lastbit.release.release import (
     check_certified,
     paid_for,
 )
+from lastbit.sampling import choice_exp
 from lastbit.tables import (
     Constant,
     DataCard,
@@ -73,6 +74,8 @@ class MarginalsQuestion:
     query: Query
     card: DataCard
     up_to: int = 2
+    pairs: int | None = None
+    """How many two-way tables are released; chosen privately if there are more."""
 
     def __repr__(self) -> str:
         names = ", ".join(key.name for key in self.query.keys)
@@ -91,6 +94,7 @@ class MarginalsQuestion:
             self.query,
             self.card,
             up_to=self.up_to,
+            pairs=self.pairs,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
@@ -133,7 +137,9 @@ def released_marginals(
 
 
 def _question(plan: MarginalsPlan, data: str | None) -> str:
-    return digest_of({"question": _ordinary_question(plan, data), "marginals": list(plan.names)})
+    pairs = 0 if plan.selection is None else plan.selection.picks
+    asked = {"marginals": list(plan.names), "pairs": pairs}
+    return digest_of({"question": _ordinary_question(plan, data), **asked})
 
 
 def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
@@ -147,21 +153,19 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 
 def _check_runnable(plan: MarginalsPlan) -> None:
     check_certified(certificate_of(plan, columns=marginal_columns(plan), rows=[]))
-    rehearse_marginals(plan.query, plan.card, plan.marginals)
+    rehearse_marginals(plan.query, plan.card, plan.scanned)
 
 
 def _made(plan: MarginalsPlan, **said: Any) -> dict[str, Any]:
     """The record of new tables; to be called sealed, since it is not settled yet."""
-    raw = marginal_counts(plan.query, plan.card, plan.marginals)
+    raw = marginal_counts(plan.query, plan.card, plan.scanned)
 
-    def noised() -> dict[str, list[int]]:
-        for measure, names in zip(plan.measures, plan.marginals, strict=True):
-            if len(raw.entries[measure.name]) != math.prod(plan.sizes[at] for at in names):
+    def noised() -> Tables:
+        exact = dict(zip(plan.scanned, map(list, raw.entries.values()), strict=True))
+        for one, entries in exact.items():
+            if len(entries) != math.prod(plan.sizes[at] for at in one):
                 raise EngineFailed("entries")
-        return {
-            part.measure: noisy_entries(part, list(raw.entries[part.measure]))
-            for part in plan.parts
-        }
+        return noisy_tables(plan, exact)
 
     words = "the noise could not be added; nothing was released"
     noisy = sealed(noised, words=words, known=(EntropyUnavailable,))
@@ -170,9 +174,57 @@ def _made(plan: MarginalsPlan, **said: Any) -> dict[str, Any]:
     )
 
 
+Tables: TypeAlias = dict[tuple[int, ...], list[int]]
+
+
+def noisy_tables(plan: MarginalsPlan, exact: Tables) -> Tables:
+    """Every mechanism of the plan, run once: noise on tables, draws of pairs, noise on those."""
+    parts, fixed = iter(plan.parts), plan.marginals
+    noisy = {one: noisy_entries(next(parts), exact[one]) for one in fixed}
+    for one in () if plan.selection is None else drawn_pairs(plan, exact, noisy):
+        noisy[one] = noisy_entries(next(parts), exact[one])
+    return noisy
+
+
+def drawn_pairs(plan: MarginalsPlan, exact: Tables, noisy: Tables) -> list[tuple[int, ...]]:
+    """Which pairs are measured: draws of the exponential mechanism, without replacement.
+
+    Theorem  `tables/plan/marginals.py`: `expected` depends on released tables alone, so a score
+             moves by no more than its table
+    """
+    selection = plan.selection
+    assert selection is not None
+    scores = {
+        one: sum(abs(a - b) for a, b in zip(exact[one], table, strict=True))
+        - selection.penalty * len(table)
+        for one, table in expected(plan, noisy, selection.candidates).items()
+    }
+    left = list(selection.candidates)
+    found = []
+    for _ in range(selection.picks):
+        place = choice_exp([scores[one] for one in left], rate=selection.rate)
+        found.append(left.pop(int(place)))
+    return sorted(found)
+
+
+def expected(
+    plan: MarginalsPlan, noisy: Tables, pairs: Sequence[tuple[int, ...]]
+) -> dict[tuple[int, ...], list[int]]:
+    """What one-way tables say of pairs if columns are independent, in parts of the weight."""
+    one = weight_one(plan.card)
+    single: Tables = {s: table for s, table in noisy.items() if len(s) == 1}
+    spread = dict(zip(plan.marginals, plan.variances[: len(plan.marginals)], strict=True))
+    near = agreeing(single, plan.sizes, spread)
+    counts = whole_tables({s: [n / one for n in table] for s, table in near.items()}, plan.sizes)
+    total = max(sum(next(iter(counts.values()))), 1)
+    return {
+        (i, j): [a * b * one // total for a in counts[i,] for b in counts[j,]] for i, j in pairs
+    }
+
+
 def marginals_record(
     plan: MarginalsPlan,
-    noisy: Mapping[str, Sequence[int]],
+    noisy: Mapping[tuple[int, ...], Sequence[int]],
     *,
     question: str,
     sql: str | None = None,
@@ -201,11 +253,12 @@ def marginals_record(
 
 
 def marginal_rows(
-    plan: MarginalsPlan, noisy: Mapping[str, Sequence[int]]
+    asked: MarginalsPlan, noisy: Mapping[tuple[int, ...], Sequence[int]]
 ) -> Iterable[dict[str, Any]]:
     """A row for every cell of every table: noisy, consistent and whole."""
-    one, sets = weight_one(plan.card), plan.marginals
-    tables = {s: noisy[m.name] for s, m in zip(sets, plan.measures, strict=True)}
+    fixed = len(asked.marginals)
+    plan = asked.with_pairs(tuple(noisy)[fixed:])
+    one, sets, tables = weight_one(plan.card), plan.marginals, dict(noisy)
     spread = dict(zip(sets, plan.variances, strict=True))
     near = agreeing(tables, plan.sizes, spread)
     rows = {s: [number / one for number in found] for s, found in near.items()}
@@ -229,6 +282,7 @@ def marginal_rows(
                 "consistent": str(consistent),
                 "consistent_error": less,
                 "whole": whole,
+                **({"columns": list(plan.names[number])} if number >= fixed else {}),
             }
 
 
@@ -239,5 +293,11 @@ def _notes(plan: MarginalsPlan) -> list[str]:
         notes.append(
             f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are "
             "more, all of them count for less."
+        )
+    if plan.selection is not None:
+        picks, all_pairs = plan.selection.picks, len(plan.selection.candidates)
+        notes.append(
+            f"{picks} of {all_pairs} two-way tables were chosen privately: pairs of columns that "
+            "look least independent are likelier."
         )
     return notes

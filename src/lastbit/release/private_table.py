@@ -447,12 +447,17 @@ class Table:
         return replace(found, asked=asked)
 
     def marginals(
-        self, columns: Iterable[str] | Mapping[str, str], *, up_to: int = 2
+        self,
+        columns: Iterable[str] | Mapping[str, str],
+        *,
+        up_to: int = 2,
+        pairs: int | None = None,
     ) -> MarginalsQuestion:
         """All tables of one and of two of these columns, at one price.
 
         A mapping gives expressions by name. Keys must be declared or public; numbers go into bins:
-        {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}.
+        {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}. `pairs` is how many two-way tables there
+        are to be; if there are more, those are chosen privately, as part of the price.
         """
         self._open("marginals")
         if self.keys or self.asked or self.rows.per_unit is not None:
@@ -462,8 +467,8 @@ class Table:
         names = [columns] if isinstance(columns, str) else columns
         if not isinstance(names, Iterable):
             raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
-        pairs = dict(names) if isinstance(names, Mapping) else None
-        found = list(pairs.items()) if pairs is not None else [(name, name) for name in names]
+        given = names.items() if isinstance(names, Mapping) else ((name, name) for name in names)
+        found = list(given)
         if not all(isinstance(text, str) for pair in found for text in pair):
             raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
         if len(dict(found)) < len(found):
@@ -472,7 +477,7 @@ class Table:
         query = marginals_query(
             asked.card, asked.keys, where=all_of(asked.rows.where), joins=asked.rows.joins
         )
-        return MarginalsQuestion(query=query, card=asked.card, up_to=up_to)
+        return MarginalsQuestion(query=query, card=asked.card, up_to=up_to, pairs=pairs)
 
     def having(self, condition: str) -> Table:
         """Only the released rows for which the condition is true."""

@@ -43,12 +43,14 @@ _TERMINAL_TABLES, _WIDEST = 12, 100
 def marginal_tables(record: Record) -> list[tuple[list[str], list[list[Record]], list[Record]]]:
     """Of every table: the names of its columns, their keys, and its rows in order."""
     keys = {key["name"]: key["values"] for key in record["asked"]["query"]["keys"]}
-    found: list[list[Record]] = [[] for _ in record["plan"]["marginals"]]
+    named: dict[int, list[str]] = dict(enumerate(record["plan"]["marginals"]))
+    found: dict[int, list[Record]] = {}
     for row in record["rows"]:
-        found[row["marginal"]].append(row)
+        named.setdefault(row["marginal"], row.get("columns", []))  # of a pair that was drawn
+        found.setdefault(row["marginal"], []).append(row)
     return [
-        (list(names), [keys[name] for name in names], rows)
-        for names, rows in zip(record["plan"]["marginals"], found, strict=True)
+        (list(named[place]), [keys[name] for name in named[place]], rows)
+        for place, rows in sorted(found.items())
     ]
 
 

@@ -135,6 +135,7 @@ def title_of(record: Mapping[str, Any]) -> str:
     keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
     if "marginals" in record.get("plan", {}):
         ways = {len(columns) for columns in record["plan"]["marginals"]}
+        ways |= {2 for part in record["plan"]["parts"] if part["part"] == "choice"}
         kinds = [word for number, word in ((1, "one-way"), (2, "two-way")) if number in ways]
         return f"{' and '.join(kinds)} tables of {keys}"
     return f"{names} by {keys}" if keys else names
@@ -288,6 +289,11 @@ def plan_rows(
                 name = f"tree of {shape.bins:,} ranges ({users[part['measure']]})"
                 unit = Fraction(1, one)
                 words = (name, *_noise(part, unit)[:2], _tree_error(record, part, shape, unit))
+            case "choice":
+                many = f"{part['picks']} of {len(part['candidates'])}"
+                moved = Fraction(part["sensitivity"]["distance"]) / one
+                noise = f"exponential, {len(part['candidates']):,} candidates"
+                words = (f"which pairs are measured ({many})", f"{_up(moved)} rows", noise, "-")
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
                 words = (name, *_rank(part, one))

@@ -13,23 +13,35 @@ Shares   equal by default: every cell of every noisy table has the same error. B
          tables (`consistent_variances`) is least
 Checked  tests/tables/test_marginals.py
 
+Pairs    where only some of the two-way tables are wanted, which ones is decided by the exponential
+         mechanism, a draw after another among those not drawn yet. The score of a pair is the L1
+         distance of its table from a public one (what the noisy one-way tables say if the columns
+         are independent), less a public number: the error that noise would make of it
+Theorem  the distance of a table from a fixed one moves by no more than the table does in L1
+         (triangle inequality): by d = kW, or 2kW where one unit is changed. A draw with probability
+         proportional to exp(rate score) costs epsilon = 2 rate d, and rho = epsilon**2/8; draws are
+         composed with each other and with the noise. The public table is a function of what the
+         one-way tables released before (adaptive composition)
+Source   McSherry, Talwar 2007; rho of the exponential mechanism as in `ranks.py`. The score is that
+         of MWEM (Hardt, Ligett, McSherry 2012), less the noise as in AIM (McKenna et al. 2022)
+
 Only declared or public keys: the cells of a table are then known beforehand, and no price is paid
 for finding them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
 from itertools import chain, combinations
-from math import prod
+from math import floor, prod
 from typing import Any, Literal, TypeAlias
 
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, positive, whole
+from lastbit.exact import Number, positive, root_below, whole
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.calibrate import Weights
@@ -47,6 +59,8 @@ COUNT = "n"
 _MOST_CELLS = 1 << 17
 _MOST_WAYS = 2
 _STEPS = 16
+_FOR_CHOICE = Fraction(1, 10)
+_ROOT_BITS = 43
 
 
 def marginals_up_to(columns: int, ways: int) -> tuple[Marginal, ...]:
@@ -81,14 +95,44 @@ def marginals_query(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairSelection:
+    """Draws that decide which two-way tables are measured; `epsilon` and `rho` are of all draws."""
+
+    candidates: tuple[Marginal, ...]
+    picks: int
+    distance_sensitivity: int
+    rate: Fraction
+    epsilon: Fraction
+    rho: Fraction | None
+    penalty: int
+    """What the score of a pair loses for each of its cells."""
+
+    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        return {
+            "part": "choice",
+            "mechanism": "exponential",
+            "candidates": [[names[place] for place in one] for one in self.candidates],
+            "picks": self.picks,
+            "penalty": str(self.penalty),
+            "sensitivity": {"distance": str(self.distance_sensitivity)},
+            "rate": str(self.rate),
+            "epsilon": str(self.epsilon),
+            "rho": None if self.rho is None else str(self.rho),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MarginalsPlan:
     """Marginals with their noise and their price; nothing was read or charged.
 
-    `base` has the parts, one for each marginal, in their order.
+    `base` has the parts, one for each marginal, in their order; then, with a `selection`, one for
+    each pair that will be drawn.
     """
 
     base: Plan
     marginals: tuple[Marginal, ...]
+    selection: PairSelection | None = None
 
     @property
     def query(self) -> Query:
@@ -147,6 +191,15 @@ class MarginalsPlan:
         return tuple(tuple(keys[place] for place in one) for one in self.marginals)
 
     @property
+    def scanned(self) -> tuple[Marginal, ...]:
+        """The marginals that are counted: all that are released, or could be."""
+        return self.marginals + (() if self.selection is None else self.selection.candidates)
+
+    def with_pairs(self, pairs: Sequence[Marginal]) -> MarginalsPlan:
+        """The tables that are released once these pairs were drawn."""
+        return replace(self, marginals=(*self.marginals, *pairs))
+
+    @property
     def variances(self) -> tuple[Fraction, ...]:
         """An upper bound of the variance of the noise on a cell of each marginal."""
         return tuple(variance_of(part) for part in self.parts)
@@ -158,7 +211,11 @@ class MarginalsPlan:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain JSON: what a second program needs to check the price."""
-        return {**self.base.to_json(), "marginals": [list(names) for names in self.names]}
+        written = {**self.base.to_json(), "marginals": [list(names) for names in self.names]}
+        if self.selection is not None:
+            keys = [key.name for key in self.query.keys]
+            written["parts"] = [*written["parts"], self.selection.to_json(keys)]
+        return written
 
     @property
     def digest(self) -> str:
@@ -185,7 +242,7 @@ def planned_marginals(
     card: DataCard,
     *,
     up_to: int = _MOST_WAYS,
-    marginals: Sequence[Marginal] | None = None,
+    pairs: int | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
@@ -193,27 +250,35 @@ def planned_marginals(
 ) -> MarginalsPlan:
     """The plan for all marginals of up to this many columns, at one price for all of them.
 
-    `marginals` names the sets of columns instead, by their places.
+    `pairs` is how many two-way tables are released; if there are more, they are chosen privately.
     """
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
-    if marginals is None:
-        ways = whole(up_to, "up_to", least=1)
-        if ways > _MOST_WAYS:
-            problem = "is above 2, and larger tables are mostly noise"
-            raise InvalidParameter("up_to", problem=problem, remedy="pass 1 or 2; or GROUP BY")
-        marginals = marginals_up_to(len(query.keys), min(ways, len(query.keys)))
-    sets, sizes = tuple(marginals), sizes_of(query)
-    cells = sum(prod(sizes[place] for place in one) for one in sets)
-    if cells > _MOST_CELLS:
+    ways = whole(up_to, "up_to", least=1)
+    if ways > _MOST_WAYS:
+        problem = "is above 2, and larger tables are mostly noise"
+        raise InvalidParameter("up_to", problem=problem, remedy="pass 1 or 2; or GROUP BY")
+    sets, sizes = marginals_up_to(len(query.keys), min(ways, len(query.keys))), sizes_of(query)
+    if sum(map(_cells(sizes), sets)) > _MOST_CELLS:
         problem = "have more than 2**17 cells in all"
         raise refused("marginals", problem, "name fewer columns, or pass up_to=1")
+    names, picks = _names(query, sets), 0
+    candidates = tuple(one for one in sets if len(one) == _MOST_WAYS)
+    if pairs is not None and whole(pairs, "pairs", least=1) < len(candidates):
+        if weights is not None:
+            problem, remedy = "do not go with pairs that are chosen privately", "leave them out"
+            raise InvalidParameter("weights", problem=problem, remedy=remedy)
+        picks = pairs
+        sets = marginals_up_to(len(query.keys), 1)
+        names = (*names[: len(sets)], *(f"pair {n}" for n in range(1, picks + 1)))
     measures = tuple(
         Measure(name=f"m{number}", kind="rows", nullable=False)
-        for number in range(1, len(sets) + 1)
+        for number in range(1, len(names) + 1)
     )
+    largest = sorted(map(_cells(sizes), candidates), reverse=True)[:picks]
+    cells = sum(map(_cells(sizes), sets)) + sum(largest)
     moved = sensitivity_of(measures[0], card, groups=cells)
-    names = _names(query, sets)
-    parts, conversion = _parts(asked, moved, measures, (names, sets, sizes), weights)
+    kept = 1 - _FOR_CHOICE if picks else Fraction(1)
+    parts, conversion = _parts(asked, moved, measures, (names, sets, sizes), weights, kept)
     gaussian = isinstance(parts[0], GaussianPart)
     if asked.rho is not None:
         cost = Cost(rho=asked.rho)
@@ -239,7 +304,38 @@ def planned_marginals(
         conversion=conversion,
         cost=cost,
     )
-    return MarginalsPlan(base=base, marginals=sets)
+    selection = None
+    if picks:
+        price = asked.epsilon
+        if gaussian:
+            price = asked.rho if conversion is None else conversion.rho
+        assert price is not None
+        drawn = candidates, picks, _FOR_CHOICE * price
+        selection = _selection(*drawn, moved=moved.l1, noise=parts[-1])
+    return MarginalsPlan(base=base, marginals=sets, selection=selection)
+
+
+def _cells(sizes: Sequence[int]) -> Callable[[Marginal], int]:
+    return lambda one: prod(sizes[place] for place in one)
+
+
+def _selection(
+    candidates: tuple[Marginal, ...], picks: int, price: Fraction, *, moved: int, noise: NoisePart
+) -> PairSelection:
+    """All draws together at a price: rho if the noise is Gaussian, else epsilon."""
+    gaussian = isinstance(noise, GaussianPart)
+    each = root_below(8 * price / picks, _ROOT_BITS) if gaussian else price / picks
+    # the mean size of the noise, nearly: any public number would do
+    penalty = floor(root_below(variance_of(noise), _ROOT_BITS) * Fraction(4, 5))
+    return PairSelection(
+        candidates=candidates,
+        picks=picks,
+        distance_sensitivity=moved,
+        rate=each / (2 * moved),
+        epsilon=each * picks,
+        rho=each**2 / 8 * picks if gaussian else None,
+        penalty=penalty,
+    )
 
 
 def _names(query: Query, marginals: Sequence[Marginal]) -> tuple[str, ...]:
@@ -260,13 +356,17 @@ def _parts(
     measures: Sequence[Measure],
     tables: Tables,
     weights: Weights,
+    kept: Fraction,
 ) -> tuple[tuple[NoisePart, ...], Conversion | None]:
-    """Gaussian or Laplace noise on each marginal, whichever has the smaller worst variance."""
+    """Gaussian or Laplace noise on each marginal, whichever has the smaller worst variance.
+
+    `kept` is the part of the price that pays for noise.
+    """
     pure: tuple[NoisePart, ...] | None = None
     conversion: Conversion | None = None
     rho = asked.rho
     if asked.epsilon is not None:
-        split = _shares(tables, weights, power=2)
+        split = [kept * share for share in _shares(tables, weights, power=2)]
         pure = tuple(
             LaplacePart(
                 measure=measure.name,
@@ -281,7 +381,7 @@ def _parts(
         conversion = conversion_to(asked.epsilon, asked.delta)
         rho = conversion.rho
     assert rho is not None
-    split = _shares(tables, weights, power=1)
+    split = [kept * share for share in _shares(tables, weights, power=1)]
     gaussian = tuple(
         GaussianPart(
             measure=measure.name,
