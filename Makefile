@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors bench bench-accounting bench-audit bench-tables utility attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test evidence check anchors bench bench-accounting bench-audit bench-tables utility utility-tables attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ bench-tables: $(READY) ## answers about tables against DuckDB, OpenDP and Tumult
 
 utility: $(READY) ## how far off private medians are; draws docs/utility.md (minutes; ARGS=--figures draws only)
 	@$(BIN)/python bench/utility.py $(ARGS)
+
+utility-tables: $(READY) ## how far off answers about real tables are: flights and a survey (minutes)
+	@$(BIN)/python bench/tables_real.py $(ARGS)
 
 attacks: $(READY) ## try every known attack on numpy, us and others; writes docs/attacks.md (minutes; ARGS=--page only writes)
 	@$(BIN)/python bench/attacks.py $(ARGS)

@@ -1,7 +1,8 @@
 """Epsilon of known compositions: lastbit's two bounds, and other accountants' one number.
 
-    python bench/accounting.py              measure, print, save bench/results/accounting.json
+    python bench/accounting.py              measure, print, save the figures and write the page
     python bench/accounting.py --no-peers   lastbit alone; nothing is saved
+    python bench/accounting.py --page       only writes docs/accounting-benchmarks.md anew
 
 A peer's number that lies below our proved lower bound is unsound: it promises what is not true.
 """
@@ -11,8 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -28,7 +31,10 @@ import lastbit as lb
 
 REPEATS = 3
 WIDEST = 1e-9
+WIDTH = 150
 LONGEST_RUN_SECONDS = 1800
+SAVED = report.RESULTS / "accounting.json"
+PAGE = report.ROOT / "docs" / "accounting-benchmarks.md"
 
 
 def profile(parts: list[tuple[str, tuple[float, ...], int]]) -> lb.Profile:
@@ -91,11 +97,48 @@ def said(found: dict[str, Any], case: str, delta: str, lower: float) -> str:
     return f"{epsilon - lower:+.1e}, {seconds:.2g} s{mark}"
 
 
+HEAD = """\
+ε of known compositions: our upper bound, how far the proved lower bound lies below it (relative to
+it), and the time for both. Of the others: how far their upper bound lies from our lower one, and
+their time. **Unsound**: it lies below, so it promises what is not true. They run with the settings
+that their documentation shows; prv_accountant is allowed an error of 0.01."""
+FOOT = """\
+The accountant of dp_accounting 0.6.0 counts a randomised response once, however often it is
+composed. How ours works: [the theory](theory/accounting.md)."""
+
+
+def page(saved: dict[str, Any]) -> Iterator[str]:
+    """The page, from the saved figures."""
+    machine, peers = saved["machine"], saved["peers"]
+    versions = ", ".join(f"{name} {version}" for name, version in peers.items())
+    yield "# Accountants compared"
+    yield ""
+    yield f"Written by `make bench-accounting`; do not edit. {saved['date'][:10]}, {versions};"
+    yield f"{machine['cpu']}, {machine['cores']} cores, load {saved['load']:.1f}."
+    yield ""
+    yield from HEAD.splitlines()
+    yield ""
+    yield f"| releases | δ | ε | width | time | {' | '.join(peers)} |"
+    yield f"|---|--:|--:|--:|--:|{'--:|' * len(peers)}"
+    for row in saved["rows"]:
+        words = " | ".join(said.replace("UNSOUND", "**unsound**") for said in row["peers"].values())
+        yield (
+            f"| {row['case']} | {row['delta']} | {row['upper']:.12g} | {row['width']:.0e} | "
+            f"{row['seconds'] * 1e3:.3g} ms | {words} |"
+        )
+    yield ""
+    yield from FOOT.splitlines()
+
+
 def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--page", action="store_true", help="only write the page anew")
     options = parser.parse_args()
+    if options.page:
+        write_page()
+        return
     others = {} if options.no_peers else {name: peer(name) for name in PEERS}
     table = Table(box=box.SIMPLE_HEAD, title="Accounting", title_justify="left")
     for heading in ("case", "delta", "epsilon", "relative width", "time", *others):
@@ -112,7 +155,7 @@ def main() -> None:
             shown = f"{width:.0e}" + ("" if width <= WIDEST else "  TOO WIDE")
             seconds = f"{mine['seconds'] * 1e3:.3g} ms"
             table.add_row(case, delta, f"{mine['upper']:.15g}", shown, seconds, *words.values())
-    console = Console()
+    console = Console(width=WIDTH)
     console.print(table)
     for name, found in others.items():
         console.print(f"{name}: {found.get('version') or found.get('reason')}")
@@ -121,13 +164,20 @@ def main() -> None:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": report.machine(),
             "commit": report.commit(),
+            "load": os.getloadavg()[0],
             "peers": {
                 name: found.get("version", found.get("reason")) for name, found in others.items()
             },
             "rows": rows,
         }
         text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-        (report.RESULTS / "accounting.json").write_text(text, "utf-8")
+        SAVED.write_text(text, "utf-8")
+        write_page()
+
+
+def write_page() -> None:
+    """The page, from the figures saved last."""
+    PAGE.write_text("\n".join(page(json.loads(SAVED.read_text("utf-8")))) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ REPEATS = 2
 CASES: dict[str, list[tuple[str, tuple[float, ...], int]]] = {
     "10^2 Gaussians, mu = 1 in all": [("gaussian", (10.0,), 100)],
     "10^4 Gaussians, mu = 1 in all": [("gaussian", (100.0,), 10**4)],
+    "10^5 Gaussians, mu = 1 in all": [("gaussian", (316.227766016838,), 10**5)],
     "10^5 Gaussians, deviation 100": [("gaussian", (100.0,), 10**5)],
     "10^5 Laplace 0.001": [("laplace", (0.001,), 10**5)],
     "10^6 randomised responses 0.001": [("response", (0.001,), 10**6)],
@@ -35,7 +36,11 @@ def dp_accounting(parts: list[tuple[str, tuple[float, ...], int]], delta: float)
     """Google's accountant, as its documentation shows it, with its default interval."""
     import dp_accounting as dp  # only this library's own environment has it
 
-    accountant = dp.pld.PLDAccountant()
+    relation = dp.NeighboringRelation
+    replaced = any(kind == "response" for kind, _, _ in parts)
+    accountant = dp.pld.PLDAccountant(
+        relation.REPLACE_ONE if replaced else relation.ADD_OR_REMOVE_ONE
+    )
     for kind, numbers, times in parts:
         if kind == "gaussian":
             event = dp.GaussianDpEvent(numbers[0])

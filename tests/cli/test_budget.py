@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from lastbit.cli.ledger import BAR, account_heading, budget_rows
-from lastbit.ledger.entry import Account
+from lastbit.cli.ledger import (
+    BAR,
+    account_heading,
+    budget_rows,
+    epsilon_taken,
+    typical_price,
+)
+from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy import moment_filter
 from lastbit.tables.card.schema import Budget
@@ -196,13 +203,19 @@ def test_an_account_under_the_filter_says_what_fits(folder):
     page = succeeded("budget", filter_card(), "--set")
     assert "an answer of up to ε 5.1, δ 1e-7" in page
     assert "0 spent, 5.1 left of 5.1" in page and "0 spent, 1e-7 left of 1e-7" in page
-    assert "100 more at ε 0.1" in page and "order 5.05" in page
+    assert "ε 0.51 would take ε 0.51; 10 more fit" in page and "order 5.05" in page
+    assert "no loss above ε 0 so far, except with probability 1e-6" in page
     ledger = Ledger.existing("a.ledger")
     for number in range(20):
         charged(ledger, f"q{number}", price("0.2"))
     charged(ledger, "r", Cost(rho=Fraction(1, 200)))
     page = succeeded("budget", "visits.toml")
-    assert "plain sum  ε 4, ρ 0.005" in page and " more at ρ 0.005" in page
+    assert "plain sum  ε 4, ρ 0.005" in page
+    kept, words = moment_filter("5.1", "1e-6"), " ".join(page.split())
+    spent = 20 * kept.price(epsilon="0.2") + kept.price(rho="1/200")
+    fit = kept.answers_left(spent, kept.price(epsilon="0.2"))
+    assert re.search(rf"next ε 0\.2 would take ε 0\.1\d+; {fit} more fit", words)
+    assert f"odometer no loss above ε {float(kept.odometer(spent)):.3f}" in words
     assert "every entry fits" in succeeded("ledger", "verify", "a.ledger")
 
 
@@ -222,8 +235,13 @@ def test_the_filter_in_json_is_exact(folder):
         "limit": str(kept.limit),
         "epsilon_spent": "3/4",
         "odometer": "3/4",
-        "next": {"cost": price("1/4").to_json(), "answers": kept.answers_left(spent, each)},
+        "next": {
+            "cost": price("1/4").to_json(),
+            "epsilon": "1/4",
+            "answers": kept.answers_left(spent, each),
+        },
     }
+    assert account["reopened_after"] == 3
     assert ledger.problems() == []
 
 
@@ -231,7 +249,9 @@ def test_an_account_is_reopened_under_the_filter_and_stays_there(folder):
     ledger = small_ledger(folder)
     result = lastbit("budget", filter_card())
     assert "0.25 left of 1" in result.stdout and "--set" in result.stderr
-    assert "0.75 spent, 4.35 left of 5.1" in succeeded("budget", "visits.toml", "--set")
+    assert "not because of what was answered" in result.stderr
+    page = succeeded("budget", "visits.toml", "--set")
+    assert "0.75 spent, 4.35 left of 5.1" in page and "Caution: 3 answers were given" in page
     log = " ".join(succeeded("ledger", "log", "a.ledger").split())
     assert "budget ε 5.1, δ 1e-6, by the filter, reopened" in log
     assert "kept by the filter" in refused("budget", card("2"), "--set")
@@ -251,4 +271,31 @@ def test_a_bar_of_the_filter_is_full_only_if_nothing_is_left():
     assert dict(budget_rows(account))["ε"].count("█") == BAR - 1
     account = account.charged(price("0.00001"))
     assert dict(budget_rows(account))["ε"].count("█") == BAR
-    assert dict(budget_rows(account))["next"] == "0 more at ε 0.1"
+    assert dict(budget_rows(account))["next"] == "ε 0.1 does not fit any more"
+
+
+def test_the_typical_price_is_the_median_of_those_paid():
+    budget = Budget(kind="filter", epsilon=Fraction(5), delta=Fraction(1, 10**6))
+    account = Account(name="a", budget=budget)
+    assert typical_price(account, ()) == price("1/2")
+    paid = [price("0.01"), Cost(rho=Fraction(1, 10)), price("0.2"), price("0.3"), price("3")]
+    entries = [Entry(kind="charge", cost=cost) for cost in paid]
+    assert typical_price(account, entries) == price("0.3")  # a rho of 0.1 costs more than that
+    assert typical_price(account, [*entries, Entry(kind="settled")][:4]) == price("0.2")
+
+
+def test_the_first_rho_says_what_it_takes():
+    """Plain sums no longer hold after it, and moments alone count."""
+    budget = Budget(kind="filter", epsilon=Fraction(5), delta=Fraction(1, 10**6))
+    account = Account(name="a", budget=budget).charged(price("0.1"))
+    taken = epsilon_taken(account, Cost(rho=Fraction(1, 200)))
+    assert taken is not None and taken > 2
+    after = account.charged(Cost(rho=Fraction(1, 200)))
+    again = epsilon_taken(after, Cost(rho=Fraction(1, 200)))
+    assert again is not None and again < Fraction(1, 10)
+    assert epsilon_taken(account, price("9")) is None
+
+
+def test_a_new_account_under_the_filter_has_no_caution(folder):
+    assert "Caution" not in succeeded("budget", filter_card(), "--set")
+    assert "reopened_after" not in read("budget", "visits.toml")["accounts"][0]

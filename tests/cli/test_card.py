@@ -10,7 +10,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from lastbit.cli import main
 from tests.cli.running import lastbit, read, refused, succeeded
 
 CANARY = "canary-73211"
@@ -181,7 +183,8 @@ def test_sources_that_are_not_there():
     assert "is no file that is there" in refused("card", "new", "absent.csv")
     Path("torn.parquet").write_text(CANARY * 9)
     without_values(refused("card", "new", "torn.parquet"))
-    assert "known kind" in refused("card", "new", "visits.xlsx")
+    assert "ends in .xlsx" in refused("card", "new", "visits.xlsx")
+    assert "known kind" in refused("card", "new", "visits")
     assert not list(Path().glob("*.toml"))
 
 
@@ -285,3 +288,82 @@ def test_what_is_no_card():
     Path("v.toml").write_text(f"{CANARY},b\n1,2\n")
     assert CANARY not in refused("card", "check", "v.toml")
     assert "cannot be read" in refused("card", "check", "absent.toml")
+
+
+# ---------------------------------------------------------------- decisions in the draft
+
+TYPES = "patient_id=text,region=text,cost=number,day=date"
+
+
+def test_options_decide_what_a_draft_asks():
+    visits("visits.csv")
+    said = ("--unit", "PATIENT_ID", "--max-rows", "5", "--epsilon", "1/3", "--delta", "1e-9")
+    page = succeeded(
+        "card", "new", "visits.csv", *said, "--neighbours", "change-one", "--types", TYPES
+    )
+    assert "all is decided" in page and "Next: lastbit card check visits.toml" in page
+    data = tomllib.loads(without_values(Path("visits.toml").read_text("utf-8")))
+    assert data["unit"] == {"column": "patient_id", "max_rows": 5}
+    assert data["budget"] == {"epsilon": "1/3", "delta": 1e-9}
+    assert "can be used" in succeeded("card", "check", "visits.toml")
+
+
+def test_each_row_needs_no_bound():
+    page = succeeded("card", "new", visits(), "--each-row", "--epsilon", "1")
+    assert "1 lines to decide" in page
+    assert tomllib.loads(Path("visits.toml").read_text("utf-8"))["unit"] == {"each_row": True}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--unit", "nobody"), "--unit names no column of the source"),
+        (("--types", "nobody=text"), "--types names no column"),
+        (("--types", "cost=real"), "unknown type for cost"),
+        (("--types", "cost"), "--types names no column"),
+        (("--epsilon", "much"), "--epsilon"),
+        (("--epsilon", "0"), "--epsilon is not above 0"),
+        (("--each-row", "--unit", "cost"), "leave out --unit"),
+    ],
+)
+def test_decisions_that_are_refused(options, words):
+    assert words in refused("card", "new", visits(), *options)
+    assert not Path("visits.toml").exists()
+
+
+def test_nobody_is_asked_in_a_pipe():
+    visits()
+    assert "Whose row" not in succeeded("card", "new", "visits.parquet")
+
+
+def test_a_terminal_is_asked(monkeypatch):
+    monkeypatch.setattr("lastbit.cli.card._on_terminal", lambda: True)
+    visits("visits.csv")
+    typed = ["nobody", "patient_id", "many", "7", "neither", "add-remove", "0", "0.5"]
+    typed += ["text", "", "number", "date"]
+    run = CliRunner().invoke(main, ["card", "new", "visits.csv"], input="\n".join(typed) + "\n")
+    assert run.exit_code == 0, run.output
+    assert "names no column" in run.output and "is not a whole number" in run.output
+    assert "1 lines to decide" in run.output
+    data = tomllib.loads(without_values(Path("visits.toml").read_text("utf-8")))
+    assert data["unit"] == {"column": "patient_id", "max_rows": 7}
+    assert [fields["type"] for fields in data["columns"].values()] == [
+        *("text", "decide", "number", "date")
+    ]
+    run = CliRunner().invoke(main, ["card", "new", "visits.csv", "--out", "b.toml"], input="row\n")
+    assert run.exit_code == 1 and not Path("b.toml").exists()  # the end of the input is no answer
+
+
+def test_a_draft_of_a_folder():
+    duckdb.execute(
+        "COPY (SELECT 1 AS id, 2024 AS year) TO 'stays' (FORMAT parquet, PARTITION_BY (year))"
+    )
+    succeeded("card", "new", "stays/", "--unit", "id", "--max-rows", "1", "--epsilon", "1")
+    data = tomllib.loads(Path("stays.toml").read_text("utf-8"))
+    assert data["table"] == {"name": "stays", "source": "stays", "neighbours": "decide"}
+    assert data["columns"]["year"] == {"type": "text"}
+    text = Path("stays.toml").read_text().replace('"decide"', '"add-remove"')
+    Path("stays.toml").write_text(
+        text.replace('[columns.year]\ntype = "text"', '[columns.year]\ntype = "integer"')
+    )
+    assert "can be used" in succeeded("card", "check", "stays.toml")

@@ -262,7 +262,7 @@ def test_under_the_filter_every_kind_of_price_is_paid_from_one_account(folder):
     card = CARD.replace("delta = 1e-6\n", 'delta = 1e-6\naccounting = "filter"\n')
     Path("visits.toml").write_text(card, "utf-8")
     page = succeeded("query", "visits.toml", BY_REGION, "--epsilon", "0.1")
-    assert "0.1 spent, 1.9 left of 2" in page and " more at ε 0.1" in page
+    assert "0.1 spent, 1.9 left of 2" in page and "ε 0.1 would take ε 0.1; " in page
     asked = ("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits")
     assert "plain sum  ε 0.1, ρ 0.005" in succeeded(*asked, "--rho", "0.005")
     keys = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -286,3 +286,38 @@ def test_under_the_filter_every_kind_of_price_is_paid_from_one_account(folder):
         Fraction(1, 10**8),
         Fraction(1, 200),
     )
+
+
+def test_a_price_for_an_accuracy(folder):
+    """Shown beforehand at no charge, then paid; what cannot be promised is refused."""
+    asked = ("query", "visits.toml", BY_REGION)
+    plan = succeeded(*asked, "--within", "40", "--explain")
+    assert "at a price of" in plan and "ε = 0.3" in plan and "Nothing has been read" in plan
+    account = json.loads(succeeded(*asked, "--within", "n=40", "--json"))["account"]
+    spent = Fraction(account["spent"]["epsilon"])
+    assert Fraction(1, 2) < spent < 1 and spent * 1000 % 1 == 0
+    for wrong in ("cost=5", "n=40,cost=5", "n", "n=0", "-1", "x=1"):
+        assert refused(*asked, "--within", wrong)
+    assert refused(*asked, "--within", "40", "--epsilon", "1")
+    assert "budget" in refused(*asked, "--within", "1")  # the least price is more than is left
+
+
+def test_quantiles_without_intervals(folder):
+    sql = "SELECT MEDIAN(cost) AS middle FROM visits"
+    whole = json.loads(
+        succeeded("query", "visits.toml", sql, "--epsilon", "1", "--explain", "--json")
+    )
+    bare = json.loads(
+        succeeded(
+            "query", "visits.toml", sql, "--epsilon", "1", "--no-intervals", "--explain", "--json"
+        )
+    )
+    assert len(whole["plan"]["parts"]) == 3
+    assert [part["epsilon"] for part in bare["plan"]["parts"]] == ["1"]
+    answer = succeeded("query", "visits.toml", sql, "--epsilon", "1", "--no-intervals", "--json")
+    (cell,) = json.loads(answer)["answer"]["rows"][0]["cells"]
+    assert cell["value"] is not None and cell["low"] is None and cell["high"] is None
+    shown = succeeded(
+        "query", "visits.toml", sql, "--epsilon", "1", "--no-intervals", "--report", "page.html"
+    )
+    assert "middle" in shown and Path("page.html").exists()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from math import exp
 from typing import Any
 
@@ -405,3 +407,132 @@ def test_bad_parameters_are_refused(
 ) -> None:
     with pytest.raises(kind, match=words):
         call()
+
+
+# -- several numbers at once --
+def worst_loss(degrees: float, alpha: float, t: float, dimension: int) -> float:
+    """The greatest loss of d draws of Student's t, over all ways to share alpha out.
+
+    The distance of one coordinate is convex, then concave in what it moves by. So the worst has m
+    coordinates that move alike, one that moves less, and the rest do not move at all.
+    """
+
+    def distance(moved: float) -> float:
+        return math.acosh(math.cosh(t) + math.exp(-t) * moved**2 / (2 * degrees))
+
+    best = 0.0
+    for alike in range(1, dimension + 1):
+        for part in range(101 if alike < dimension else 1):
+            less = alpha * part / 100 / (alike + 1)
+            total = alike * distance((alpha - less) / alike)
+            total += distance(less) * (alike < dimension) + max(dimension - alike - 1, 0) * t
+            best = max(best, total)
+    return (degrees + 1) / 2 * best + dimension * abs(degrees - 1) / 2 * t
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+@pytest.mark.parametrize("law", STUDENT, ids=repr)
+def test_several_numbers_spend_no_more_than_epsilon(
+    law: Ideal, epsilon: str, dimension: int
+) -> None:
+    chosen = admissible(law, epsilon=epsilon, dimension=dimension)
+    degrees = float(chosen.law.degrees) if isinstance(chosen.law, StudentT) else 1.0
+    alpha, beta = float(chosen.alpha), float(chosen.beta)
+    losses = [
+        worst_loss(degrees, alpha, beta * step / 20, dimension) / float(Fraction(epsilon))
+        for step in range(21)
+    ]
+    assert 0.85 < max(losses) <= 1 + 1e-12
+    # the promise is not kept by the alpha of one number, nor by a beta that forgets the dimension
+    alone = admissible(law, epsilon=epsilon, share="1/2")
+    together = admissible(law, epsilon=epsilon, share="1/2", dimension=dimension)
+    assert worst_loss(degrees, float(together.alpha), float(alone.beta), dimension) > float(
+        Fraction(epsilon)
+    )
+
+
+@pytest.mark.parametrize("law", [IdealCauchy(), StudentT(3)], ids=repr)
+@pytest.mark.parametrize("dimension", [2, 5])
+def test_the_loss_of_several_numbers_is_met_by_the_densities(law: Ideal, dimension: int) -> None:
+    """Ratios of densities, by balls over many places: one coordinate moves, or all of them do."""
+    chosen = admissible(law, epsilon=1, dimension=dimension)
+    found = []
+    with working_precision(128):
+        for wider in (1, arb_of(chosen.beta).exp()):
+            for alike in (1, dimension):
+                moved = arb_of(chosen.alpha) / alike
+                losses = []
+                for far in (moved, arb(0)):
+                    pairs = [
+                        (density(law, z), density(law, (z - far) / wider) / wider)
+                        for z in (arb(step) / 40 for step in range(-800, 801))
+                    ]
+                    losses.append(max(float(abs((p / q).log())) for p, q in pairs))
+                found.append(alike * losses[0] + (dimension - alike) * losses[1])
+    assert 0.85 < max(found) <= 1
+
+
+def erlang_excess(beta: float, epsilon: float, dimension: int, steps: int = 40_000) -> float:
+    """The integral of max(0, p - exp(epsilon) q) over the L1 norm of d draws of Laplace's law."""
+    total, width = 0.0, 60.0 / steps
+    scale = math.exp(beta)
+    for step in range(steps):
+        r = (step + 0.5) * width
+        shape = r ** (dimension - 1) / math.factorial(dimension - 1)
+        p, q = shape * math.exp(-r), shape * scale**dimension * math.exp(-scale * r)
+        total += max(0.0, p - math.exp(epsilon) * q) * width
+    return total
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 6])
+@pytest.mark.parametrize(("beta", "epsilon"), [(0.3, 0.5), (0.1, 0.2)])
+def test_dilation_of_several_draws_of_laplace_noise(
+    beta: float, epsilon: float, dimension: int
+) -> None:
+    with working_precision(128):
+        exact = float(laplace_dilation(arb(beta), arb(epsilon), dimension))
+    assert exact == pytest.approx(erlang_excess(beta, epsilon, dimension), rel=1e-4)
+
+
+@pytest.mark.parametrize("dimension", [2, 4, 6])
+def test_dilation_of_several_draws_of_gaussian_noise(dimension: int) -> None:
+    """An even number of normal draws has half its squared norm by Erlang's law."""
+    with working_precision(128):
+        for beta, epsilon in ((0.3, 0.5), (0.05, 0.2)):
+            normal = gaussian_dilation(arb(beta), arb(epsilon), dimension)
+            half = dimension // 2
+            place = (arb(epsilon) + dimension * arb(beta)) / (2 * arb(beta)).expm1()
+            tails = []
+            for at in (place, place * (2 * arb(beta)).exp()):
+                terms = [at**k / arb.fac_ui(k) for k in range(half)]
+                tails.append((-at).exp() * sum(terms, arb(0)))
+            assert normal.overlaps(tails[0] - arb(epsilon).exp() * tails[1])
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("dimension", [2, 7, 100])
+def test_approximate_noise_on_several_numbers(noise: str, dimension: int) -> None:
+    chosen = admissible(noise, epsilon=1, delta="1e-6", dimension=dimension)
+    cost = laplace_dilation if noise == "laplace" else gaussian_dilation
+    share = 1 if noise == "laplace" else 2
+    with working_precision(128):
+        half = arb(1) / 2
+        assert cost(arb_of(chosen.beta), half, dimension) <= arb_of(chosen.delta) / share
+        assert chosen.beta * dimension <= Fraction(1, 2)
+    alone = admissible(noise, epsilon=1, delta="1e-6")
+    assert chosen.alpha == alone.alpha
+    assert chosen.beta < alone.beta
+
+
+@pytest.mark.parametrize("noise", ["cauchy", "student", PolynomialTail(3)])
+def test_more_numbers_take_more_noise(noise: Any) -> None:
+    found = [admissible(noise, epsilon=2, share="1/2", dimension=d) for d in (1, 2, 3, 8, 64)]
+    assert all(a.beta > b.beta for a, b in pairwise(found))
+    assert all(a.alpha >= b.alpha for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("dimension", [0, -1, 1.5, "2", True, 1 << 20])
+def test_a_bad_dimension_is_refused(dimension: Any) -> None:
+    with pytest.raises((InvalidParameter, WrongType)):
+        admissible("cauchy", epsilon=1, dimension=dimension)

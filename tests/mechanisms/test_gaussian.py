@@ -147,9 +147,11 @@ def test_the_classical_formula_is_false_for_large_epsilon() -> None:
     assert discrete_gaussian_delta(Fraction(10), variance=variance, distance=1) > 1e-5
 
 
-def test_vectors_go_through_zcdp() -> None:
+def test_vectors_go_through_a_gaussian_pair_or_zcdp() -> None:
     mechanism = Gaussian(sensitivity=1, epsilon=1, delta="1e-6", dimension=10)
-    assert mechanism.method == "zcdp"
+    assert mechanism.method == "gdp"
+    assert mechanism.delta(1) <= 1e-6
+    mechanism = Gaussian(sensitivity=1, epsilon=1, delta="1e-6", dimension=10, method="zcdp")
     assert mechanism.delta(1) <= 1e-6
     rho = mechanism.guarantee_at(1)
     assert rho.to(ApproxDP, epsilon=1).delta <= Fraction("1e-6")

@@ -12,10 +12,11 @@ import pytest
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact.rounding import lower
+from lastbit.laws import Rounded
 from lastbit.laws.ideal import Ideal, PolynomialTail, StudentT
 from lastbit.mechanisms.smooth_noise import SmoothNoise
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, ApproxDP, PureDP
-from lastbit.sensitivity.smooth import SmoothBound, smooth_sensitivity
+from lastbit.sensitivity.smooth import SmoothBound, from_distance, smooth_sensitivity
 from tests.evidence import late
 from tests.laws.frequency import assert_frequency
 from tests.laws.oracle import decimals, exp
@@ -241,3 +242,67 @@ def test_bounds_that_do_not_fit_are_refused() -> None:
 def test_bad_parameters_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises((InvalidParameter, WrongType)):
         SmoothNoise(**parameters)
+
+
+@pytest.mark.parametrize(("kind", "delta"), [("cauchy", None), ("student", None)], ids=repr)
+def test_two_numbers_keep_the_promise_for_all_outputs(kind: str, delta: str | None) -> None:
+    """Whatever way two neighbours share out the bound: the losses of both numbers add up."""
+    noise = SmoothNoise(epsilon=1, delta=delta, noise=kind, dimension=2, grid="1/4")
+    single = SmoothNoise(epsilon=1, delta=delta, noise=kind, grid="1/4")
+    factor = Fraction(math.exp(noise.beta)) * (1 - Fraction(1, 1 << 40))
+    steps = range(-120, 121)
+
+    def loss(moved: Fraction, sizes: tuple[Fraction, Fraction]) -> Decimal:
+        """The greatest loss of one coordinate, with the alpha of two."""
+        laws = [
+            Rounded(noise.admissible.law, place, size / noise.alpha, noise.grid)
+            for place, size in zip((Fraction(0), moved), sizes, strict=True)
+        ]
+        with decimals():
+            return max((mass(laws[0], k) / mass(laws[1], k)).ln() for k in steps)
+
+    sizes = (Fraction(1, 2), Fraction(1, 2) * factor)
+    worst = Decimal(0)
+    for pair in (sizes, sizes[::-1]):
+        for part in (0, 1, 2):  # of the lesser size, in halves
+            both = (Fraction(part, 4), Fraction(2 - part, 4))
+            worst = max(worst, sum(loss(moved, pair) for moved in both))
+    assert worst <= 1
+    assert single.alpha > noise.alpha
+    assert single.beta > noise.beta
+
+
+def test_several_numbers_are_released_with_one_bound() -> None:
+    noise = SmoothNoise(epsilon=1, dimension=3, grid="1/4", neighbours=CHANGE_ONE)
+    bound = from_distance([1, 2], value=0, beta=noise.beta, neighbours=CHANGE_ONE)
+    found = noise.release_all([1, "5/2", 10**6], bound)
+    assert len(found) == 3
+    assert all(number * 4 == int(number * 4) for number in found)
+    alone = SmoothNoise(epsilon=1, grid="1/4", neighbours=CHANGE_ONE)
+    assert noise.accuracy("0.1", bound) > alone.accuracy("0.1", bound)
+    with pytest.raises(InvalidParameter, match="release_all"):
+        noise.release(bound)
+    with pytest.raises(InvalidParameter, match="release_all"):
+        noise.law(bound)
+    for wrong in ([1, 2], [1, 2, 3, 4], []):
+        with pytest.raises(InvalidParameter, match="dimension"):
+            noise.release_all(wrong, bound)
+    with pytest.raises(WrongType):
+        noise.release_all("123", bound)
+    with pytest.raises((InvalidParameter, WrongType)):
+        noise.release_all([1, float("nan"), 2], bound)
+    rough = from_distance([1, 2], value=0, beta=1, neighbours=CHANGE_ONE)
+    with pytest.raises(InvalidParameter, match="smooth"):
+        noise.release_all([1, 2, 3], rough)
+
+
+def test_several_numbers_without_any_sensitivity_are_told() -> None:
+    noise = SmoothNoise(epsilon=1, dimension=2, grid="1/4", neighbours=CHANGE_ONE)
+    bound = from_distance([0], value=0, beta=noise.beta, neighbours=CHANGE_ONE)
+    assert noise.release_all([1, "7/4"], bound) == [1.0, 1.75]
+
+
+def test_every_number_has_a_draw_of_its_own() -> None:
+    noise = SmoothNoise(epsilon=1, dimension=40, grid="1/1024", neighbours=CHANGE_ONE)
+    bound = from_distance([1], value=0, beta=noise.beta, neighbours=CHANGE_ONE)
+    assert len(set(noise.release_all([0] * 40, bound))) > 30

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter
+from lastbit.privacy import GaussianLoss, Profile, black_box
 from lastbit.privacy.compose import (
     added,
     best_composition,
     compositions,
     optimal_delta,
     optimal_epsilon,
+    tight_profile,
 )
 from lastbit.privacy.guarantees import (
     ADD_REMOVE,
@@ -250,6 +252,77 @@ def test_tiny_deltas_are_seen():
         q = decimal(Fraction(-1, 10)).exp()
         truth = (1 / (1 + q)) ** 1000 * (1 - (Decimal(-1) / 100).exp())
         judge(optimal_delta(parts, 100 - Fraction(1, 100)), truth, tight=CLOSE)
+
+
+def test_many_different_losses_have_few_sums():
+    """100 of them, all whole hundredths: 5,051 totals instead of 2**100."""
+    losses = [Fraction(n, 100) for n in range(1, 101)]
+    found = optimal_epsilon([(e, Fraction(0)) for e in losses], Fraction(1, 10**6))
+    low, high = tight_profile(map(PureDP, losses)).epsilon("1e-6")
+    assert low * (1 - 1e-12) <= found <= high * (1 + 1e-12)
+    assert optimal_delta([(e, Fraction(0)) for e in losses], Fraction(found)) <= Fraction(1, 10**6)
+
+
+def test_too_many_sums_are_not_tried():
+    odd = [(Fraction(1, n), Fraction(0)) for n in range(1001, 1101)]
+    assert optimal_epsilon(odd, Fraction(1, 10**6)) == math.inf
+    assert optimal_delta(odd, Fraction(1, 10**6)) == 1
+
+
+# ---------------------------------------------------------------- moments
+
+
+def moment_epsilon(losses, rho, room, order):
+    """What one order proves, in Decimals."""
+    c = decimal(order)
+    total = c * c.ln() - (1 + c) * (1 + c).ln() + c * (1 + c) * decimal(rho) - decimal(room).ln()
+    for e in map(decimal, losses):
+        total += ((((c + 1) * e).exp() + (-c * e).exp()) / (1 + e.exp())).ln()
+    return total / c
+
+
+@pytest.mark.parametrize(
+    ("losses", "rho", "delta"),
+    [
+        ([Fraction(1, 10)] * 20, Fraction(3, 100), Fraction(1, 10**6)),
+        ([Fraction(1), Fraction(1, 3), Fraction(1, 10**6)], Fraction(1, 2), Fraction(1, 10**9)),
+        ([], Fraction(1, 50), Fraction(1, 10**5)),
+        ([Fraction(4)] * 3, Fraction(0), Fraction(1, 100)),
+    ],
+)
+def test_moments_are_those_of_the_best_order(losses, rho, delta):
+    parts = [*map(PureDP, losses), *([ZCDP(rho)] if rho else [])]
+    found = compositions(parts, delta)["moments"].epsilon
+    with decimals():
+        orders = [Fraction(11, 10) ** n for n in range(-30, 80)]
+        every = [moment_epsilon(losses, rho, delta, order) for order in orders]
+        assert decimal(found) <= min(every) * (1 + CLOSE)
+        assert decimal(found) >= min(every) * Decimal("0.99")
+
+
+@given(st.lists(epsilons, max_size=3), some_deltas, epsilons, levels)
+@settings(max_examples=25)
+def test_moments_are_true_of_gaussian_noise_among_others(losses, chance, rho, level):
+    """2 rho = mu**2 makes Gaussian noise rho-concentrated: the tight epsilon is no larger."""
+    parts = [ApproxDP(e, chance) for e in losses]
+    found = compositions([*parts, ZCDP(rho)], level)
+    kept = (1 - chance) ** len(losses)
+    if "moments" not in found:
+        assert 1 - kept >= level
+        return
+    together = Profile([(GaussianLoss(2 * rho), 1), *((black_box(part), 1) for part in parts)])
+    assert together.epsilon(level)[0] <= found["moments"].epsilon
+
+
+def test_moments_beat_what_adds_up():
+    """Pure, approximate and concentrated promises together."""
+    parts = [ApproxDP("0.1", "1e-9")] * 100 + [ZCDP("0.01")] * 3
+    found = compositions(parts, "1e-6")
+    assert found["moments"].epsilon < Fraction("5.281") < found["concentrated"].epsilon / 2
+    assert best_composition(parts, "1e-6") == found["moments"]
+    assert "moments" not in compositions([ApproxDP(1, "1e-3")], "1e-6")
+    assert "moments" not in compositions([PureDP(1)], 0)
+    assert "moments" not in compositions([ZCDP(math.inf)], "1e-6")
 
 
 # ---------------------------------------------------------------- all theorems together

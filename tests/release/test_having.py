@@ -53,6 +53,13 @@ def constant(value: Any) -> Constant:
         ("weekday", (date(2024, 5, 5),), 0),
         ("days_between", (date(2024, 1, 1), date(2024, 3, 1)), 60),
         ("start_of_month", (date(2024, 5, 6),), date(2024, 5, 1)),
+        ("start_of_week", (datetime(2024, 5, 8, 7),), date(2024, 5, 6)),
+        ("start_of_hour", (datetime(2024, 5, 8, 7, 30),), datetime(2024, 5, 8, 7)),
+        ("start_of_quarter", (date(2024, 5, 6),), date(2024, 4, 1)),
+        ("week", (date(2024, 12, 30),), 1), ("iso_year", (date(2024, 12, 30),), 2025),
+        ("minute", (date(2024, 5, 6),), None), ("day_of_year", (date(2024, 12, 31),), 366),
+        ("strftime", (date(24, 5, 6), "%Y-%m %a"), "0024-05 Mon"),
+        ("strftime", (date(2024, 5, 6), "%c"), None), ("strftime", ("a", "%Y"), None),
     ],
 )  # fmt: skip
 def test_values(function: str, arguments: tuple[Any, ...], expected: Any) -> None:

@@ -99,6 +99,19 @@ def test_both_front_ends_ask_the_same(steps, text):
     assert steps.query.digest == VISITS.sql(text).query.digest
 
 
+def test_several_quantiles_are_a_column_each():
+    asked = VISITS.agg(q=lb.quantiles("age", ["0.25", "0.5", "0.975"], 0, 100, intervals=False))
+    parts = asked.query.aggregates
+    assert [part.name for part in parts] == ["q_25", "q_50", "q_97_5"]
+    assert [part.level for part in parts] == [Fraction(1, 4), Fraction(1, 2), Fraction(39, 40)]
+    assert not any(part.intervals for part in parts)
+    for levels in ("0.5", [], ["1/2", "0.5"], [0], 5):
+        with pytest.raises(InvalidParameter):
+            lb.quantiles("age", levels)
+    with pytest.raises(InvalidParameter):
+        lb.median("age", intervals=1)  # type: ignore[arg-type]
+
+
 # ---------------------------------------------------------------- steps
 
 
@@ -317,11 +330,11 @@ def test_an_explanation_reads_nothing(files):
 
 def test_bounds_and_budgets_are_exact_however_they_are_written():
     """Whole numbers would make floats of centres, half a step later."""
-    column = Column(name="cost", type="number", bounds=(0, "0.1"), step="0.001")  # type: ignore[arg-type]
+    column = Column(name="cost", type="number", bounds=(0, "0.1"), step="0.001")
     assert column.bounds == (Fraction(0), Fraction(1, 10))
     assert all(type(bound) is Fraction for bound in column.bounds)
     assert column.step == Fraction(1, 1000)
-    assert Budget(kind="pure", epsilon="0.1").epsilon == Fraction(1, 10)  # type: ignore[arg-type]
+    assert Budget(kind="pure", epsilon="0.1").epsilon == Fraction(1, 10)
 
 
 @pytest.mark.parametrize("neighbours", [["add-remove"], {}, 1, "remove", None])

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from lastbit.report.answer import long_table, shown_cell, table_of, wide_table
+from lastbit.report.answer import long_table, table_of, wide_table
+from lastbit.report.cells import shown_cell
 from lastbit.tables.query.query import Query
 from tests.report.answer_records import (
     REGIONS,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from datetime import date
 from fractions import Fraction
 from html.parser import HTMLParser
 from typing import Any
@@ -11,11 +13,14 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from lastbit.cli.ledger import account_json
 from lastbit.errors import InvalidParameter
-from lastbit.report.answer import MOST_ROWS, page
+from lastbit.ledger import Account
+from lastbit.report.answer import MOST_ROWS, answer_in_notebook, page
 from lastbit.report.plan import natural_unit
+from lastbit.tables import Budget, Cost
 from lastbit.tables.query.expression import ColumnName, Constant, call
-from lastbit.tables.query.query import OrderBy, Query
+from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
 from tests.report.answer_records import (
     HOSTILE,
     REGIONS,
@@ -295,3 +300,127 @@ def test_a_certificate_speaks_of_rows_and_amounts_not_of_grid_integers():
     assert [natural_unit(measure, 1 << 20) * (100 << 20) for measure in both] == [100, 1]
     assert natural_unit({"kind": "units", "step": "1"}, 1 << 20) == 1
     assert natural_unit({"kind": "squares", "step": "1/2"}, 1) == Fraction(1, 4)
+
+
+def test_under_the_filter_the_page_has_an_odometer_and_what_one_more_answer_takes():
+    budget = Budget(kind="filter", epsilon=Fraction(5), delta=Fraction(1, 10**6))
+    kept = Account(name="visits", budget=budget)
+    for _ in range(20):
+        kept = kept.charged(Cost(epsilon=Fraction(1, 5)))
+    words = words_of(page(simple(), account=account_json(kept)))
+    assert "By plain sums: ε = 4." in words
+    assert "Odometer: no loss above ε 4 so far, except with probability 1e-6." in words
+    assert "One more answer at ε = 0.5 would take ε 0." in words and " more fit." in words
+    assert "Odometer" not in words_of(page(simple(), account=account()))
+
+
+# ---------------------------------------------------------------- charts by what the keys are
+
+
+def drawn(found, *, narrow=False):
+    """The charts as XML, for a wide or for a narrow window."""
+    kind = "narrow chart" if narrow else "chart"
+    found = re.findall(rf'<svg class="{kind}".*?</svg>', page(found), re.S)
+    return [ElementTree.fromstring(chart) for chart in found]
+
+
+def looks_of(chart):
+    return [element.get("class") or "" for element in chart.iter()]
+
+
+def over(expression, keys, cells=None, **values):
+    key = GroupKey(name="when", expression=expression, values=None)
+    rows = [((k,), cells or [cell(10 + i)]) for i, k in enumerate(keys)]
+    query = Query(table="visits", aggregates=(count(),), keys=(key,), **values)
+    return record(query, rows, epsilon=1, delta="1e-9")
+
+
+DAYS = [date(2026, month, 1) for month in range(1, 13)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "keys", "label"),
+    [
+        (ColumnName("region"), DAYS, "2026-01"),
+        (ColumnName("region"), [day.isoformat()[:7] for day in DAYS], "2026-01"),
+        (ColumnName("region"), DAYS[:3], "2026-01-01"),
+        (ColumnName("region"), [date(y, 5, 1) for y in range(2000, 2020)], "2001"),
+        (call("month", ColumnName("region")), list(range(1, 13)), "1"),
+        (call("year", ColumnName("region")), [2020, 2021, 2022, 2024], "2020"),
+    ],
+)
+@pytest.mark.parametrize("narrow", [False, True])
+def test_times_are_lines(expression, keys, label, narrow):
+    (chart,) = drawn(over(expression, keys), narrow=narrow)
+    looks = looks_of(chart)
+    assert looks.count("trend tone0") == 1 and looks.count("band tone0") == 1
+    assert looks.count("spot tone0") == len(keys) and "bar" not in looks
+    assert label in [element.text for element in chart.iter()]
+
+
+def test_lines_are_in_the_order_of_time_and_have_gaps():
+    found = over(ColumnName("region"), [DAYS[3], None, DAYS[0], DAYS[2], DAYS[5], DAYS[4]])
+    found["rows"][3]["cells"][0] |= {"value": None, "low": None, "high": None}
+    (chart,) = drawn(found)
+    lines = [e.get("points") for e in chart.iter() if e.get("class") == "trend tone0"]
+    assert [len(points.split()) for points in lines] == [1, 3]
+    places = [float(point.split(",")[0]) for points in lines for point in points.split()]
+    assert places == sorted(places)
+
+
+def test_a_line_for_each_of_a_few_others():
+    keys = (by_region(*REGIONS), GroupKey(name="m", expression=call("month", ColumnName("region"))))
+    rows = [((r, m), [cell(m)]) for r in REGIONS for m in range(1, 13)]
+    query = Query(table="visits", aggregates=(count(),), keys=keys)
+    (chart,) = drawn(record(query, rows, epsilon=1, delta="1e-9"))
+    looks = looks_of(chart)
+    # once in the legend, once in the frame
+    assert [looks.count(f"trend tone{i}") for i in range(5)] == [0, 2, 2, 2, 0]
+    assert set(REGIONS) < {element.text for element in chart.iter()}
+
+
+@pytest.mark.parametrize("keys", [["2026-13", "2026-01", "2026-02"], ["a", "b", "c"], [1, 2, 3]])
+def test_what_is_no_time_is_drawn_as_groups(keys):
+    (chart,) = drawn(over(ColumnName("region"), keys))
+    assert "trend tone0" not in looks_of(chart) and looks_of(chart).count("bar") == 3
+
+
+def test_on_a_phone_each_measure_has_a_chart_of_its_own():
+    charts = drawn(simple(), narrow=True)
+    assert [chart.get("viewBox").split()[2] for chart in charts] == ["358", "358"]
+    for chart in charts:
+        assert len([word for word in looks_of(chart) if word in ("bar", "dot")]) == 3
+        assert max(float(e.get("x") or 0) for e in chart.iter()) <= 358
+
+
+def test_ranges_are_to_scale_and_their_areas_are_rows():
+    """The same rows for each year of age: bars are as wide as their ranges, and all as high."""
+    edges = tuple(map(Fraction, (0, 5, 20, 50)))
+    part = Aggregate(name="h", function="histogram", expression=ColumnName("cost"), edges=edges)
+    query = Query(table="visits", aggregates=(part,))
+    found = record(query, [((), [cell(50), cell(150), cell(300)])])
+    (chart,) = drawn(found)
+    bars = [e for e in chart.iter() if e.get("class") == "bar"]
+    widths, heights = ([float(bar.get(n)) for bar in bars] for n in ("width", "height"))
+    assert max(heights) - min(heights) < 0.1
+    assert widths[1] / widths[0] == pytest.approx(3, rel=0.1)
+    assert widths[2] / widths[0] == pytest.approx(6, rel=0.1)
+    assert "height: rows for each 5 of width" in {e.text for e in chart.iter()}
+
+
+def test_ranges_too_narrow_to_be_seen_are_drawn_equally_wide():
+    edges = tuple(map(Fraction, (0, 1, 10, 10**6)))
+    part = Aggregate(name="h", function="histogram", expression=ColumnName("cost"), edges=edges)
+    found = record(Query(table="visits", aggregates=(part,)), [((), [cell(5), cell(6), cell(7)])])
+    (chart,) = drawn(found)
+    bars = [e for e in chart.iter() if e.get("class") == "bar"]
+    assert len({bar.get("width") for bar in bars}) == 1
+    assert "ranges are not to scale" in {e.text for e in chart.iter()}
+
+
+def test_a_notebook_shows_pictures_that_touch_nothing_around_them():
+    html = answer_in_notebook(simple())
+    (coded,) = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="n, cost, by', html)
+    picture = base64.b64decode(coded).decode()
+    assert ElementTree.fromstring(picture).tag.endswith("svg") and "<style" not in html
+    assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")

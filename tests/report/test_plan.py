@@ -8,15 +8,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import polars
 import pytest
 from hypothesis import given, strategies as st
 
 from lastbit.cli.query import _plan_page
+from lastbit.release.private_table import table
 from lastbit.report.answer import page
-from lastbit.report.plan import _up, plan_words, record_words
+from lastbit.report.plan import _up, plan_words, price_warnings, record_words
 from lastbit.tables.plan.parts import NoisePart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.plan.sensitivity import weight_one
+from lastbit.tables.query import aggregates
 from lastbit.tables.query.query import Query
 from tests.report.answer_records import by_region, card, cell, count, mean, record
 
@@ -97,3 +100,35 @@ def test_a_hint_saves_a_second_count() -> None:
     assert plan_words(planned(nullable, card(), epsilon=1)).hints == (
         "a: with nullable=False one count would serve all",
     )
+
+
+# ---------------------------------------------------------------- prices that hardly protect
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        ({"epsilon": "20"}, []),
+        ({"epsilon": "20.5"}, ["ε = 20.5 hardly protects"]),
+        ({"rho": "5"}, []),
+        ({"rho": "6"}, ["ρ = 6 hardly protects"]),
+        ({"epsilon": "1", "delta": "1e-6"}, []),
+        ({"epsilon": "30", "delta": "0.01"}, ["ε = 30", "δ = 0.01 is large"]),
+    ],
+)
+def test_a_price_that_hardly_protects_is_told(cost, words):
+    told = price_warnings({"epsilon": "0", "delta": "0", "rho": "0"} | cost)
+    assert len(told) == len(words)
+    assert all(word in line for word, line in zip(words, told, strict=True))
+
+
+def test_the_warning_is_said_before_and_after_but_not_recorded():
+    """It follows from the price, which the record has: certificates need not repeat it."""
+    rows = polars.DataFrame({"id": [1, 2, 3]})
+    question = table(rows, unit="id", max_rows=1, name="t").agg(n=aggregates.count())
+    words = "A price of ε = 1000 hardly protects anybody"
+    assert words in " ".join(question.explain(epsilon=1000).split())
+    answer = question.release(epsilon=1000)
+    assert words in answer.notes[0] and words in str(answer) and words in answer._repr_html_()
+    assert words in page(answer.record) and words not in str(answer.record)
+    assert words not in str(question.release(epsilon=1))

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from lastbit.errors import LastbitError
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
-from lastbit.sensitivity.neighbours import mean_reach, sensitivity_at
+from lastbit.sensitivity.neighbours import (
+    quantile_reach,
+    reachable,
+    sensitivity_at,
+    variance_reach,
+)
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -21,11 +28,9 @@ from lastbit.sensitivity.values import records
 from tests.sensitivity.databases import (
     BOUNDS,
     LARGEST,
-    LOWER,
     ORDERED,
     QUESTIONS,
     TRIMMED,
-    UPPER,
     Database,
     databases,
     local,
@@ -78,14 +83,23 @@ def test_all_small_databases(statistic: Statistic, relation: Neighbours) -> None
     assert slides(found, relation)
 
 
-@pytest.mark.parametrize("statistic", [*ORDERED, *TRIMMED, Mean()], ids=str)
-def test_no_more_than_needed_under_change_one(statistic: Statistic) -> None:
+EXACT = [
+    *((statistic, CHANGE_ONE) for statistic in (*ORDERED, *TRIMMED, Mean(), Variance())),
+    *((statistic, ADD_REMOVE) for statistic in ORDERED),
+]
+
+
+@pytest.mark.parametrize(("statistic", "relation"), EXACT, ids=str)
+def test_no_more_than_needed(statistic: Statistic, relation: Neighbours) -> None:
     """U_k is the greatest local sensitivity within k steps, not only a bound on it."""
-    for database in databases(CHANGE_ONE, 4):
+    for database in databases(relation, 5 if isinstance(statistic, Variance) else 4):
         greatest = Fraction(0)
-        for k, shell in enumerate(within(database, 5, CHANGE_ONE)):
-            greatest = max([greatest, *(local(statistic, near, CHANGE_ONE) for near in shell)])
-            assert sensitivity_at(statistic, list(database), distance=k, **BOUNDS) == greatest
+        for k, shell in enumerate(within(database, 6, relation)):
+            greatest = max([greatest, *(local(statistic, near, relation) for near in shell)])
+            found = sensitivity_at(
+                statistic, list(database), distance=k, **BOUNDS, neighbours=relation
+            )
+            assert found == greatest
 
 
 @pytest.mark.parametrize("relation", [CHANGE_ONE, ADD_REMOVE], ids=str)
@@ -102,23 +116,27 @@ def test_at_no_distance_it_is_the_local_sensitivity(
             assert found == local(statistic, database, relation)
 
 
-def test_the_variance_needs_no_farther_mean() -> None:
-    """V_k by the means of all databases within k steps and all records left out."""
-    for database in databases(CHANGE_ONE, 4):
-        count = len(database)
-        if count == 1:
-            continue
-        apart = Fraction(0)
-        for k, shell in enumerate(within(database, 4, CHANGE_ONE)):
-            for rows in shell:
-                for gone in range(count):
-                    mean = Fraction(sum(rows) - rows[gone], count - 1)
-                    apart = max(apart, BOUNDS["upper"] - mean, mean - BOUNDS["lower"])
-            found = sensitivity_at(Variance(), list(database), distance=k, **BOUNDS)
-            units = records(list(database), LOWER, UPPER)
-            assert list(mean_reach(units, k))[-1] * units.step == apart * (count - 1)
-            if k:
-                assert found == apart**2 * Fraction(count - 1, count**2)
+@given(st.lists(st.integers(0, 2**41), min_size=2, max_size=30))
+def test_floats_of_a_variance_are_near_its_exact_reach(rows: list[int]) -> None:
+    units, count = records(rows, 0, 2**41), len(rows)
+    limit = Fraction(count - 1, count**2) * 2**82
+    for k, share in enumerate(variance_reach(units, count).tolist(), 1):
+        exact = sensitivity_at(Variance(), rows, distance=k, lower=0, upper=2**41)
+        assert abs(Fraction(share) * limit - exact) <= limit * Fraction(1, 1 << 46)
+
+
+@given(
+    st.lists(st.integers(0, 100), max_size=25),
+    st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), Fraction(1)]),
+)
+def test_a_quantile_never_reaches_less_than_its_gaps(rows: list[int], level: Fraction) -> None:
+    """The exact numbers are at most the diameters, which take over far away."""
+    units = records(rows, 0, 100)
+    exact = quantile_reach(level, units, len(rows) + 3)
+    diameters = reachable(level, units, np.arange(1, len(rows) + 5))
+    assert (exact <= diameters).all()
+    assert (np.diff(exact) >= 0).all()
+    assert exact[-1] == 100 / units.step
 
 
 @pytest.mark.parametrize("level", ["0", "1/2", "1"])

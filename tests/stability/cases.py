@@ -155,6 +155,10 @@ def keys_of(joined, kind):
         ("num", column("num"), (0, 1, 7)),
         ("year", Call("year", (column("day"),)), None),
         ("month", Call("start_of_month", (column("day"),)), (date(2024, 2, 1), date(1, 1, 1))),
+        ("week", Call("week", (column("day"),)), None),
+        ("days", Call("iso_weekday", (column("day"),)), tuple(range(1, 8))),
+        ("quarter", Call("start_of_quarter", (column("day"),)), (date(2024, 1, 1),)),
+        ("said", Call("strftime", (column("day"), Constant("%A %d"))), None),
         ("bin", Call("bin", (column("x"), Constant(-5), Constant(0), Constant(10))), (-5, 0)),
     ]
     if joined:
@@ -183,11 +187,27 @@ BOUNDS = [
 ]
 
 
+NAMED = st.sampled_from(
+    [
+        column("cat"),
+        column("num"),
+        column("day"),
+        column("flag"),
+        Call("%", (column("num"), Constant(3))),
+        Call("case", (column("flag"), column("cat"))),
+        Call("week", (column("day"),)),
+    ]
+)
+"""What distinct values are counted of: few and many of them, missing ones too."""
+
+
 @st.composite
 def aggregates(draw, number, expression):
     name = f"a{number}"
     kinds = ("count", "some", "units", "sum", "mean", "variance", "quantile", "histogram")
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(st.sampled_from((*kinds, "distinct")))
+    if kind == "distinct":
+        return Aggregate(name=name, function="count_distinct", expression=draw(NAMED))
     if kind in ("count", "units"):
         return Aggregate(name=name, function="count" if kind == "count" else "count_units")
     if kind == "some":
@@ -273,10 +293,16 @@ def cases(draw, kind):
             new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit
             others.append((*rest, *owned(new, draw(LINES))) if whole else rest)
     places = draw(st.lists(PLACE, max_size=6))
+    measures = measures_of(query)[0]
+    counted = any(measure.kind == "units" for measure in measures)
+    if query.groups is None and card.unit is not None and not counted:
+        own = draw(st.integers(1, 3))
+        extra = draw(st.sampled_from(["shares", "shares", "units", None]))
+        measures += () if extra is None else (Measure(name="q", kind=extra, highest=own),)
     return Case(
         card=card,
         query=query,
-        measures=measures_of(query)[0],
+        measures=measures,
         rows=everything,
         places=tuple(places) if query.joins else (),
         others=tuple(others),

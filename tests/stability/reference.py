@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from lastbit.tables.plan.sensitivity import Measure, grid_of
-from lastbit.tables.query.derived import derived_card
 from lastbit.tables.query.expression import Call, ColumnName, Constant, columns_in
+from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, type_of
 
 WEIGHT = 1 << 20
@@ -107,6 +107,16 @@ def strict(name, found, types, kind):
             return (found[0].month + 2) // 3
         case "start_of_month":
             return found[0].replace(day=1)
+        case "start_of_quarter":
+            return found[0].replace(day=1, month=(found[0].month - 1) // 3 * 3 + 1)
+        case "week":
+            return found[0].isocalendar().week
+        case "iso_weekday":
+            return found[0].isoweekday()
+        case "strftime":
+            names = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+            assert found[1] == "%A %d"
+            return f"{names[found[0].weekday()]} {found[0].day:02}"
         case "days_between":
             return (found[1] - found[0]).days
         case "sqrt":
@@ -199,23 +209,50 @@ def measured(query, card, measures, rows, public, secret):
         known = all(k.values is None or v in k.values for k, v in zip(query.keys, key, strict=True))
         if unit is not None and where and known:
             kept.append((unit, key, row))
-    kept = chosen(query, card, measures, kept, secret)
     counts = {}
     for unit, _, _ in kept:
         counts[unit] = counts.get(unit, 0) + 1
     found = {m.name: {} for m in measures}
-    units = {}
+    units = {key: set() for _, key, _ in kept}
+    own = {}
+    for unit, key, _ in kept:
+        own.setdefault(unit, set()).add(key)
+    for unit, key, _ in chosen(query, card, measures, kept, secret):
+        units[key].add(unit)
     for unit, key, row in kept:
-        units.setdefault(key, set()).add(unit)
         n, k = counts[unit], card.max_rows
         weight = 1 if card.unit is None else WEIGHT if n <= k else k * WEIGHT // n
         for m in measures:
             add(found[m.name], m, key, weight, row, kinds)
     numbers = {key: len(who) for key, who in units.items()}
+    if any(m.kind == "shares" for m in measures):
+        most = limit(card, measures)
+        part = {u: math.isqrt(WEIGHT**2 // min(len(keys), most)) for u, keys in own.items()}
+        numbers = {key: sum(part[u] for u in who) for key, who in units.items()}
     for m in measures:
-        if m.kind == "units":
+        if m.kind in ("units", "shares"):
             found[m.name] = numbers
+    for place, m in enumerate((m for m in measures if m.kind == "distinct"), start=1):
+        found[m.name] = distinct(card, m, kept, kinds, f"{secret} {place}")
     return found, numbers
+
+
+def distinct(card, m, kept, kinds, secret):
+    """{key: number of different values}, of those that each unit names: its least by hash."""
+    own = {}
+    for unit, key, row in kept:
+        v = value(m.expression, row, kinds)
+        if v is not None:
+            own.setdefault(unit, set()).add((key, v))
+    most = min(card.max_rows, card.max_groups or card.max_rows)
+    named = set()
+    for unit, pairs in own.items():
+        least = sorted(pairs, key=lambda pair, who=unit: hashed(secret, who, *pair[0], pair[1]))
+        named |= set(least[:most]) if card.unit is not None else pairs
+    found = {}
+    for key, _ in named:
+        found[key] = found.get(key, 0) + 1
+    return found
 
 
 def with_public(query, card, row, public, kinds):
@@ -323,11 +360,16 @@ def chosen(query, card, measures, kept, secret):
         return kept
     if groups is not None and (card.max_groups is None or card.max_groups >= groups):
         return kept
-    hashes = {}
+    most, hashes = limit(card, measures), {}
     for unit, key, _ in kept:
         hashes.setdefault(unit, {})[key] = hashed(secret, unit, *key)
-    least = {unit: sorted(own.values())[: card.max_groups] for unit, own in hashes.items()}
+    least = {unit: sorted(own.values())[:most] for unit, own in hashes.items()}
     return [line for line in kept if hashes[line[0]][line[1]] in least[line[0]]]
+
+
+def limit(card, measures):
+    """To how many keys a unit is limited: by a measure of its own, or by the card."""
+    return next((m.highest for m in measures if m.name == "q"), card.max_groups)
 
 
 def hashed(secret, *values):
@@ -339,7 +381,7 @@ def hashed(secret, *values):
 
 
 def add(found, m, key, weight, row, kinds):
-    if m.kind == "units":
+    if m.kind in ("units", "shares", "distinct"):
         return
     v = None if m.expression is None else value(m.expression, row, kinds)
     if m.kind == "bins":

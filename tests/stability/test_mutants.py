@@ -80,7 +80,7 @@ def rows_counted_before_the_join(sql):
     if " JOIN p1 " not in sql:
         return sql
     return re.sub(
-        r"(h AS \(\n  SELECT u, .*? AS w) FROM \w", r"\1 FROM (SELECT c1 AS u FROM t)", sql
+        r"(h AS \(\n  SELECT u, .*? AS w) FROM \w+", r"\1 FROM (SELECT c1 AS u, 1 AS n FROM t)", sql
     )
 
 
@@ -92,12 +92,65 @@ def public_rows_multiply_rows(sql):
     return sql.replace("WHERE copies = 1", "")
 
 
-def weights_before_the_choice(sql):
-    return re.sub(r"(h AS \(\n  SELECT u, .*? AS w) FROM k", r"\1 FROM r", sql)
+def weights_after_the_choice(sql):
+    return re.sub(r"(h AS \(\n  SELECT u, .*? AS w) FROM pairs", r"\1 FROM k", sql)
+
+
+def weights_by_keys(sql):
+    """Each pair of unit and key counts once, however many rows it has."""
+    return sql.replace("CAST(sum(n) AS BIGINT)", "count(*)")
+
+
+def chosen_rows_measured(sql):
+    chosen = "FROM (SELECT r.* FROM r JOIN k ON r.u = k.u AND r.g1 IS NOT DISTINCT FROM k.g1) AS r"
+    return sql.replace("FROM r LEFT JOIN h", f"{chosen} LEFT JOIN h") if "k AS (" in sql else sql
+
+
+def every_pair_counted(sql):
+    return sql.replace("(SELECT * FROM k)", "(SELECT * FROM pairs)")
+
+
+def shares_of_every_pair(sql):
+    return sql.replace("FROM k JOIN (SELECT u, CAST(", "FROM pairs AS k JOIN (SELECT u, CAST(")
+
+
+def full_shares(sql):
+    return re.sub(r"CAST\(\[(\d+)[^\]]*\]\[[^\]]*\] AS BIGINT\)", r"CAST(\1 AS BIGINT)", sql)
+
+
+def shares_by_rows(sql):
+    """By the number of rows, where it should be that of keys."""
+    return sql.replace("[least(count(*), ", "[least(CAST(sum(n) AS BIGINT), ")
 
 
 def missing_values_clamped(sql):
     return re.sub(r"CASE WHEN (x\d+) IS NOT NULL THEN (least.*?) END AS v", r"\2 AS v", sql)
+
+
+def every_value_named(sql):
+    return re.sub(r"WHERE bound\.z IS NULL OR y\d\.z < bound\.z", "", sql)
+
+
+def one_value_more_named(sql):
+    return re.sub(
+        r"(FROM \(SELECT u, z, row_number.*? FROM y\d\) WHERE place = )(\d+)",
+        lambda found: f"{found[1]}{int(found[2]) + 1}",
+        sql,
+    )
+
+
+def values_chosen_for_all_units_together(sql):
+    return re.sub(
+        r"(row_number\(\) OVER \()PARTITION BY u (ORDER BY z\) AS place FROM y)", r"\1\2", sql
+    )
+
+
+def values_counted_once_a_unit(sql):
+    return re.sub(r"SELECT DISTINCT ([^()]*? FROM z\d)", r"SELECT \1", sql)
+
+
+def missing_values_named(sql):
+    return re.sub(r"FROM r WHERE v\d+ IS NOT NULL", "FROM r", sql)
 
 
 def units_not_compared(sql):
@@ -135,6 +188,11 @@ def missing_rows_of_a_unit_averaged(sql):
 
 
 MUTANTS = (
+    (every_value_named, "declared", BY_NEIGHBOURS),
+    (one_value_more_named, "declared", BY_NEIGHBOURS),
+    (values_chosen_for_all_units_together, "declared", BY_REFERENCE),
+    (values_counted_once_a_unit, "declared", BY_REFERENCE),
+    (missing_values_named, "declared", BY_REFERENCE),
     (unbounded, "declared", BY_NEIGHBOURS),
     (clamped_after_summing, "declared", BY_NEIGHBOURS),
     (nobodys_rows_counted, "declared", BY_NEIGHBOURS),
@@ -144,7 +202,13 @@ MUTANTS = (
     (missing_values_clamped, "declared", BY_REFERENCE),
     (errors_not_caught, "declared", BY_NEIGHBOURS),
     (every_key_kept, "found", BY_NEIGHBOURS),
-    (weights_before_the_choice, "found", BY_REFERENCE),
+    (every_pair_counted, "found", BY_NEIGHBOURS),
+    (shares_of_every_pair, "found", BY_NEIGHBOURS),
+    (full_shares, "found", BY_NEIGHBOURS),
+    (shares_by_rows, "found", BY_REFERENCE),
+    (weights_after_the_choice, "found", BY_NEIGHBOURS),
+    (weights_by_keys, "found", BY_NEIGHBOURS),
+    (chosen_rows_measured, "found", BY_REFERENCE),
     (rows_counted_before_the_join, "joined", BY_NEIGHBOURS),
     (public_rows_multiply_rows, "rows", BY_NEIGHBOURS),
     (units_not_compared, "private", BY_NEIGHBOURS),

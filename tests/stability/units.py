@@ -8,9 +8,9 @@ from lastbit.errors import InvalidParameter
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Column, DataCard, PrivateTable, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
-from lastbit.tables.query.derived import counted_card, derived_card
 from lastbit.tables.query.expression import Call, Constant
 from lastbit.tables.query.query import GroupKey, PublicJoin, Query
+from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.types import card_types, type_of
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
 from tests.stability.cases import (

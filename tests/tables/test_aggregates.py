@@ -74,7 +74,7 @@ def test_counts_quantiles_and_histograms():
         (lambda: lb.mean("cost, age", 0, 1), "not known|not one"),
         (lambda: lb.mean("cost -- no more", 0, 1), None),
         (lambda: lb.mean("SELECT 1", 0, 1), "sub-query"),
-        (lambda: lb.mean("AVG(cost)", 0, 1), "by itself"),
+        (lambda: lb.mean("AVG(cost)", 0, 1), "over one row"),
         (lambda: lb.mean(7, 0, 1), "no text"),  # type: ignore[arg-type]
         (lambda: lb.count(""), "empty"),
         (lambda: lb.quantile("age", 1), "between 0 and 1"),

@@ -242,7 +242,7 @@ def test_the_page_shows_a_card_that_is_read():
         ('name = "visits"', 'name = "a\\u0000"', "table.name is no text"),
         ('name = "visits"', 'name = "a\\u202e"', "cannot be seen"),
         # sources
-        ('"visits.parquet"', '"visits.xlsx"', "line 4: table.source is of no one known kind"),
+        ('"visits.parquet"', '"visits.xlsx"', "line 4: table.source ends in .xlsx"),
         ('"visits.parquet"', '["a.csv", "b.parquet"]', "is of no one known kind"),
         ('"visits.parquet"', '["a.csv", "./a.csv"]', "names a file twice"),
         ('"visits.parquet"', '["a.csv", ""]', "table.source is no text"),

@@ -128,6 +128,7 @@ def test_columns_of_the_source_are_named_once_and_quoted():
 # ---------------------------------------------------------------- expressions are total
 
 
+FORMAT = Constant("%Y-%m-%d %H:%M:%S %y %j %V %G %w %u %p %I %A %a %B %b 100%%")
 PATTERNS = [Constant(p) for p in (None, "", "%", "_", "%a%", "a_%\\", "[", "'%_", "ß")]
 
 
@@ -139,7 +140,9 @@ def arguments(function):
         "text": "lower upper trim length concat starts_with",
         "pattern": "like ilike contains",
         "boolean": "and or not",
-        "day": "year quarter month day weekday start_of_month days_between",
+        "day": "year quarter month day weekday start_of_month days_between week day_of_year "
+        "iso_weekday iso_year start_of_year start_of_quarter start_of_week",
+        "time": "hour minute second start_of_hour start_of_minute",
         "any": "is_missing to_text to_integer = <> < in coalesce least greatest",
     }
     for count in sorted(counts):
@@ -148,8 +151,8 @@ def arguments(function):
                 yield ["b", "x", "n"][:count]
             case "substring":
                 yield ["s", "n", "n"][:count]
-            case "hour":
-                yield ["t"]
+            case "strftime":
+                yield from (["d", FORMAT], ["t", FORMAT])
             case "to_date":
                 yield from (["s"], ["t"], ["d"])
             case "to_boolean":
@@ -164,6 +167,8 @@ def arguments(function):
                 yield ["s"] * count
             case _ if function in groups["boolean"].split():
                 yield ["b"] * count
+            case _ if function in groups["time"].split():
+                yield ["t"]
             case _ if function in groups["day"].split():
                 yield from (["d"] * count, ["t"] * count)
             case _:

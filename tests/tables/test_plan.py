@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import isqrt
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Budget, Column, DataCard, Source
-from lastbit.tables.plan.parts import GaussianPart
+from lastbit.tables.plan.parts import GaussianPart, GaussianSelection
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
@@ -68,8 +70,11 @@ def largest(measure: dict[str, Any]) -> int:
 def sensitivity(measure: dict[str, Any], plan: dict[str, Any]) -> tuple[int, int]:
     """L1 and squared L2, worked out anew from stability.py's table."""
     both = plan["neighbours"] == "change-one"
+    if measure["kind"] == "shares":
+        moved = (2 if both else 1) << 40
+        return 2 * isqrt(measure["highest"] << 40), moved
     if measure["kind"] == "units":
-        own = 1 if plan["unit"] is None else plan["max_groups"]
+        own = 1 if plan["unit"] is None else measure["highest"] or plan["max_groups"]
         if plan["groups"] is not None:
             own = plan["groups"] if own is None else min(own, plan["groups"])
         moved = own * (2 if both else 1)
@@ -97,7 +102,18 @@ def price(plan: dict[str, Any]) -> tuple[Fraction, Fraction, Fraction]:
                     rho += l2 / (2 * Fraction(p["variance"]))
             case "keys":
                 people = 2 if plan["neighbours"] == "change-one" else 1
-                own = 1 if plan["unit"] is None else plan["max_groups"]
+                own = p["keys_per_person"]
+                if p["mechanism"] == "gaussian threshold":
+                    delta += gaussian_keys(p, measures.get(p["measure"]))
+                    moved = 1 << 40 if p["weight_one"] > 1 else own
+                    cost = people * moved / (2 * Fraction(p["variance"]))
+                    if p["epsilon"] is None:
+                        rho += cost
+                    else:
+                        assert cost <= Fraction(p["rho"])
+                        epsilon += Fraction(p["epsilon"])
+                        delta += converted_delta(p)
+                    continue
                 epsilon += people * own / Fraction(p["scale"])
                 delta += threshold_delta(Fraction(p["scale"]), p["threshold"], own)
             case "rank":
@@ -131,7 +147,32 @@ def threshold_delta(scale: Fraction, threshold: int, keys: int) -> Fraction:
         return Fraction(1 - (1 - p) ** keys)
 
 
-def converted_delta(conversion: dict[str, str]) -> Fraction:
+def tail(variance: float, start: int) -> float:
+    """P[X >= start] of the discrete law, or of the continuous one where that is as good."""
+    if variance >= 1 << 16:
+        return math.erfc((start - 0.5) / math.sqrt(2 * variance)) / 2
+
+    def weights(first: int) -> float:
+        last = first + 40 + isqrt(int(1600 * variance))
+        return math.fsum(math.exp(-k * k / (2 * variance)) for k in range(first, last))
+
+    return weights(start) / (1 + 2 * weights(1))
+
+
+def gaussian_keys(p: dict[str, Any], measure: dict[str, Any] | None) -> Fraction:
+    """Not below 1 - (1-p_K)**K for every K, in floats."""
+    own, one = p["keys_per_person"], p["weight_one"]
+    assert (one > 1) == (measure is not None and measure["kind"] == "shares")
+    worst = 0.0
+    for keys in range(1, own + 1) if one > 1 else (own,):
+        weight = isqrt(one * one // keys)
+        chance = tail(float(Fraction(p["variance"])), p["threshold"] - weight)
+        worst = max(worst, -math.expm1(keys * math.log1p(-chance)))
+    assert worst <= float(Fraction(p["tail"])) * (1 + 1e-9)
+    return Fraction(p["tail"])
+
+
+def converted_delta(conversion: dict[str, Any]) -> Fraction:
     rho, epsilon, order = (Fraction(conversion[name]) for name in ("rho", "epsilon", "order"))
     with localcontext() as context:
         context.prec = 60
@@ -145,7 +186,7 @@ def problems(plan: dict[str, Any]) -> list[str]:
     asked, cost, found = plan["asked"], plan["cost"], []
     epsilon, delta, rho = price(plan)
     if asked["rho"] is not None:
-        if rho > Fraction(asked["rho"]) or epsilon or delta:
+        if rho > Fraction(asked["rho"]) or epsilon or delta > Fraction(asked["delta"] or 0):
             found.append("rho")
         if Fraction(cost["rho"]) != Fraction(asked["rho"]):
             found.append("cost")
@@ -189,7 +230,9 @@ def jobs(draw: st.DrawFn) -> tuple[Query, DataCard, dict[str, Any]]:
         neighbours=draw(st.sampled_from([ADD_REMOVE, CHANGE_ONE])),
     )
     small = st.fractions(Fraction(1, 50), 9, max_denominator=50)
-    if None in declared or draw(st.booleans()):
+    if None in declared and draw(st.booleans()):
+        asked = {"rho": draw(small), "delta": draw(st.sampled_from(["1e-3", "1e-9"]))}
+    elif None in declared or draw(st.booleans()):
         deltas = ["1e-3", "1e-6", "1e-12"] if None in declared else ["1e-9", "0.1", 0, None]
         asked = {"epsilon": draw(small), "delta": draw(st.sampled_from(deltas))}
     else:
@@ -230,7 +273,8 @@ def tampered(plan: Plan, place: int, **values: Any) -> list[str]:
 
 
 def epsilons(plan: Plan) -> list[Fraction]:
-    return [part.epsilon for part in plan.parts if not isinstance(part, GaussianPart)]
+    kinds = (GaussianPart, GaussianSelection)
+    return [part.epsilon for part in plan.parts if not isinstance(part, kinds)]
 
 
 def test_mutants_of_the_noise_are_seen() -> None:
@@ -282,7 +326,7 @@ def test_weights() -> None:
     assert epsilons(plan) == [Fraction(2, 3), Fraction(1, 3)]
     found = planned(query_of(part("count", "n"), keys=[None]), card_of(), epsilon=1,
                     delta="1e-9", weights={"k0": 3})  # fmt: skip
-    assert epsilons(found) == [Fraction(3, 4), Fraction(1, 4)]
+    assert [p.to_json()["epsilon"] for p in found.parts] == ["3/4", "1/4"]
     for weights in ({"other": 1}, {"n": 0}, {"n": -1}, {"n": float("nan")}, "fair"):
         with pytest.raises(InvalidParameter):
             planned(query, card_of(), epsilon=1, weights=weights)  # type: ignore[arg-type]
@@ -338,8 +382,11 @@ def test_queries_that_are_refused() -> None:
     for asked in ({"epsilon": 1}, {"epsilon": 1, "delta": 0}, {"rho": 1}):
         with pytest.raises(QueryRefused, match="declare the keys"):
             planned(unknown, card_of(), **asked)  # type: ignore[arg-type]
+    counted = query_of(part("count_units"), keys=[None])
     with pytest.raises(InvalidParameter, match="max_groups"):
-        planned(unknown, card_of(max_groups=None), epsilon=1, delta="1e-9")
+        planned(counted, card_of(max_groups=None), epsilon=1, delta="1e-9")
+    with pytest.raises(InvalidParameter, match="budget of rho"):
+        planned(unknown, card_of(budget=RHO), rho="1/2", delta="1e-9")
     with pytest.raises(QueryRefused, match=r"2\*\*20"):
         wide = tuple(range(1100))
         planned(query_of(part("count"), keys=[wide, wide]), card_of(), epsilon=1)

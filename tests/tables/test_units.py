@@ -20,9 +20,9 @@ from lastbit.tables.card.schema import Column, PrivateTable, Source
 from lastbit.tables.compile.statement import compiled
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, measures_of
-from lastbit.tables.query.derived import counted_card, derived_card
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
 from lastbit.tables.sql.rows import rows_from
 from lastbit.tables.sql.statement import _query, parsed

@@ -8,12 +8,13 @@ import math
 import operator
 import re
 import struct
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from itertools import product
 from typing import Any
 
 import pytest
 
+from lastbit.release.having import evaluated
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
@@ -188,6 +189,18 @@ COMPARED = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+CODES = "%Y-%m-%d %H:%M:%S %y %j %V %G %w %u %p %I %A %a %B %b 100%%"
+
+
+def written(day, codes=CODES):
+    """As HAVING writes it: so the engine and Python agree on every code."""
+    return evaluated(Call("strftime", (Constant(day), Constant(codes))), {})
+
+
+def quarter(day):
+    return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+
+
 # function: the kinds of its arguments and what it should give; constants stand for themselves
 REFERENCE = [
     *((f, (k, k), strict(step)) for f, step in COMPARED.items() for k in (N, D, S, B, Y, T)),
@@ -276,6 +289,20 @@ REFERENCE = [
     ("quarter", (Y,), strict(lambda d: (d.month + 2) // 3)),
     ("start_of_month", (Y,), strict(lambda d: d.replace(day=1))),
     ("start_of_month", (T,), strict(lambda t: t.date().replace(day=1))),
+    ("minute", (T,), strict(lambda t: t.minute)),
+    ("second", (T,), strict(lambda t: t.second)),
+    ("week", (Y,), strict(lambda d: d.isocalendar().week)),
+    ("week", (T,), strict(lambda t: t.isocalendar().week)),
+    ("day_of_year", (Y,), strict(lambda d: d.timetuple().tm_yday)),
+    ("iso_weekday", (Y,), strict(lambda d: d.isoweekday())),
+    ("iso_year", (Y,), strict(lambda d: d.isocalendar().year)),
+    ("iso_year", (T,), strict(lambda t: t.isocalendar().year)),
+    ("start_of_year", (Y,), strict(lambda d: d.replace(month=1, day=1))),
+    ("start_of_quarter", (T,), strict(lambda t: quarter(t.date()))),
+    ("start_of_week", (Y,), strict(lambda d: d - timedelta(days=d.weekday()))),
+    ("start_of_hour", (T,), strict(lambda t: t.replace(minute=0, second=0, microsecond=0))),
+    ("start_of_minute", (T,), strict(lambda t: t.replace(second=0, microsecond=0))),
+    *(("strftime", (k, Constant(CODES)), strict(written)) for k in (Y, T)),
     ("days_between", (Y, Y), strict(lambda a, b: (b - a).days)),
     ("days_between", (T, Y), strict(lambda a, b: (b - a.date()).days)),
     ("to_date", (T,), strict(datetime.date)),

@@ -24,9 +24,10 @@ from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.release import certificate_of
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.calibrate import order_delta
+from lastbit.tables.plan.conversion import order_delta
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.ranks import rank_sensitivity
+from lastbit.tables.plan.selection import least_threshold, shares_of
 from lastbit.tables.plan.sensitivity import measures_of, sensitivity_of
 from lastbit.tables.query.expression import FUNCTIONS, ColumnName, Constant, call
 from lastbit.tables.query.query import GroupKey, OrderBy, PublicJoin, Query
@@ -39,6 +40,7 @@ Path = tuple[str | int, ...]
 RANKED = ("quantile", "min", "max")
 KEYS = (("region", ("north", "south", None)),)
 FOUND = (("region", None),)
+WIDE = (Fraction(0), Fraction(512))
 PEOPLE: dict[str, Any] = {"unit": "person", "max_rows": 20, "max_groups": 2}
 SUMS = (part("count", "n"), part("sum", "s"), part("mean", "m", bounds=(-3, 5)))
 RANKS = (
@@ -69,10 +71,55 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         card_of(**PEOPLE, neighbours=CHANGE_ONE),
         {"epsilon": 1, "delta": "1e-6"},
     ),
-    "rows, keys found by Laplace": (
-        query_of(part("count", "n"), keys=FOUND),
+    "rows, a quantile without its interval": (
+        query_of(
+            part("count", "n"), part("quantile", "p90", level=Fraction(9, 10), intervals=False)
+        ),
         card_of(),
-        {"epsilon": 3, "delta": "1e-12", "weights": {"n": 3}},
+        {"epsilon": "1/2"},
+    ),
+    "rows, a tree": (
+        query_of(
+            *(part("quantile", f"q{n}", level=Fraction(n, 4), bounds=WIDE) for n in (1, 2, 3)),
+            SUMS[0],
+        ),
+        card_of(),
+        {"epsilon": 1},
+    ),
+    "people, trees": (
+        query_of(
+            *(part("quantile", f"q{n}", level=Fraction(n, 9)) for n in (1, 5, 8)),
+            part("max", "most"),
+            part("count", "n"),
+            keys=KEYS,
+        ),
+        card_of(**PEOPLE, neighbours=CHANGE_ONE),
+        {"rho": "1/10"},
+    ),
+    "rows, keys found by Laplace": (
+        query_of(part("count", "n"), part("sum", "s"), keys=FOUND),
+        card_of(),
+        {"epsilon": 3, "delta": "1e-12", "weights": {"s": 3}},
+    ),
+    "people, keys found by shares": (
+        query_of(part("count", "n"), keys=FOUND),
+        card_of(**PEOPLE | {"max_groups": 40}),
+        {"epsilon": 1, "delta": "1e-7"},
+    ),
+    "people, keys found, converted": (
+        query_of(*SUMS, RANKS[0], keys=FOUND),
+        card_of(**PEOPLE | {"max_groups": None}),
+        {"epsilon": 1, "delta": "1e-7"},
+    ),
+    "people, keys found by rho": (
+        query_of(*SUMS, keys=FOUND),
+        card_of(**PEOPLE, neighbours=CHANGE_ONE),
+        {"rho": "1/10", "delta": "1e-7"},
+    ),
+    "people, keys found with one each": (
+        query_of(part("count", "n"), keys=FOUND),
+        card_of(**PEOPLE | {"max_groups": None}),
+        {"epsilon": 1, "delta": "1e-7"},
     ),
 }
 
@@ -291,6 +338,8 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             return old is None or not smaller(old, new)
         case ("body", "plan", "parts", _, "delta"):
             one = whole["body"]["plan"]["parts"][path[3]]  # the threshold is whole: a trace is left
+            if one["mechanism"] == "gaussian threshold":
+                return selection_holds(put(whole, path, new))
             shown = ThresholdedHistogram(
                 keys_per_person=one["keys_per_person"],
                 scale=Fraction(one["scale"]),
@@ -299,6 +348,10 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             return shown.delta <= Fraction(new) * (1 + Fraction(1, 2**50)) <= 2 * Fraction(old)
         case ("body", "plan", "parts", _, "scale" | "variance" | "threshold"):
             return smaller(new, old) if isinstance(new, type(old)) else False
+        case ("body", "plan", "parts", _, "tail" | "order"):
+            return selection_holds(put(whole, path, new))
+        case ("body", "plan", "parts", 0, "rho" | "epsilon") if by_conversion(whole):
+            return selection_holds(put(whole, path, new))
         case ("body", "plan", "parts", _, "rate"):
             return smaller(old, new)  # the interval stays wide enough for a trace less
         case ("body", "plan", "parts", _, "ends", _):
@@ -309,11 +362,44 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             return still_paid(put(whole, path, new))
         case ("body", "plan", "max_groups"):  # not needed where no unit must choose
             plan = whole["body"]["plan"]
-            units = any(m["kind"] == "units" for m in plan["measures"])
+            units = [m for m in plan["measures"] if m["kind"] in ("units", "shares")]
+            if any(m["highest"] for m in units):  # a plan may choose fewer keys than the card
+                return new is None or (type(new) is int and new >= units[-1]["highest"])
             return plan["unit"] is None or (plan["groups"] is not None and not units)
+        case ("body", "plan", "parts", _, "branching"):
+            return isinstance(new, int) and new >= 2  # any shape: each level moves as bins do
+        case ("body", "query", "aggregates", int(i), "level") if "tree" in name:
+            return 0 < Fraction(new) < 1  # read off the tree afterwards
         case ("body", "query", "aggregates", int(i), str(field), *rest):
             return same_measures(EXAMPLES[name][0], i, field, rest, new)
     return False
+
+
+def by_conversion(whole: Certificate) -> bool:
+    """Whether keys are found by Gaussian noise at an epsilon of its own."""
+    one = whole["body"]["plan"]["parts"][0]
+    return one.get("mechanism") == "gaussian threshold" and one["order"] is not None
+
+
+def selection_holds(whole: Certificate) -> bool:
+    """By the first program: the tail, and what rho and the order prove, are within delta."""
+    plan = whole["body"]["plan"]
+    one = plan["parts"][0]
+    own = one["keys_per_person"]
+    weights = shares_of(own) if one["weight_one"] > 1 else {own: 1}
+    tail, delta = Fraction(one["tail"]), Fraction(one["delta"])
+    trace = 1 + Fraction(1, 2**50)
+    if least_threshold(Fraction(one["variance"]), weights, tail * trace) > one["threshold"]:
+        return False
+    rho = Fraction(one["rho"])
+    if one["order"] is None:
+        return tail <= delta and still_paid(whole)
+    epsilon, order = Fraction(one["epsilon"]), Fraction(one["order"])
+    spent = sum(Fraction(part["epsilon"]) for part in plan["parts"])
+    proved = tail + order_delta(rho, epsilon, order)
+    cost = {name: Fraction(plan["cost"][name]) for name in ("epsilon", "delta")}
+    within = spent <= cost["epsilon"] and delta <= cost["delta"]
+    return within and proved <= delta * trace
 
 
 def still_paid(whole: Certificate) -> bool:
@@ -586,12 +672,83 @@ def keys_per_person(whole: Certificate) -> None:
     """Each unit brings one key only, they say, with the noise for one."""
     (one,) = parts_of(whole, "keys")
     one["keys_per_person"] = 1
-    one["scale"] = str(number(one["scale"]) / 2)
+    if one["mechanism"] == "threshold":
+        one["scale"] = str(number(one["scale"]) / 2)
+    else:
+        one["variance"] = str(number(one["variance"]) / 2)
 
 
 def low_threshold(whole: Certificate) -> None:
     (one,) = parts_of(whole, "keys")
     one["threshold"] -= 1
+
+
+def coarsely_low_threshold(whole: Certificate) -> None:
+    """In units of a share's 2**20 parts, one step less shows nothing that could be seen."""
+    (one,) = parts_of(whole, "keys")
+    one["threshold"] -= one["weight_one"] // 100
+
+
+def fewer_keys_chosen(whole: Certificate) -> None:
+    """A unit is said to choose fewer keys than the statement let it choose."""
+    plan_of(whole)["measures"][-1]["highest"] = 1
+
+
+def more_keys_chosen(whole: Certificate) -> None:
+    """More keys than were paid for, said in the measure alone."""
+    plan_of(whole)["measures"][-1]["highest"] += 1
+
+
+def more_keys_than_the_card_allows(whole: Certificate) -> None:
+    plan_of(whole)["max_groups"] = plan_of(whole)["measures"][-1]["highest"] - 1
+
+
+def shares_of_another_weight(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["weight_one"] = 1
+
+
+def counted_for_shares(whole: Certificate) -> None:
+    """Units are counted in full, where shares of them were paid for."""
+    measure = plan_of(whole)["measures"][-1]
+    measure["kind"] = "units"
+    own = measure["highest"]
+    whole["body"]["moves"][measure["name"]] = {"l1": str(own), "l2_squared": str(own), "linf": "1"}
+
+
+def little_noise_on_shares(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["variance"] = str(number(one["variance"]) * Fraction(999, 1000))
+
+
+def small_tail(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["tail"] = str(number(one["tail"]) * Fraction(99, 100))
+
+
+def free_tail(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["delta"] = "0"
+
+
+def cheap_order(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["order"] = "2"
+
+
+def unpaid_epsilon(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["epsilon"] = None
+
+
+def negative_epsilon(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["epsilon"] = "-1"
+
+
+def no_measure_for_keys(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["measure"] = None
 
 
 def everything_shown(whole: Certificate) -> None:
@@ -624,6 +781,12 @@ def other_bins(whole: Certificate) -> None:
     parts_of(whole, "rank")[0]["measure"] = parts_of(whole, "noise")[0]["measure"]
 
 
+SHARES = (
+    "people, keys found by shares",
+    "people, keys found, converted",
+    "people, keys found by rho",
+)
+BY_ONE = "people, keys found with one each"
 CONVERTED, RHO, LAPLACE = "people, converted", "people, rho", "rows, epsilon"
 KEYS_FOUND, KEYS_LAPLACE = "people, keys found", "rows, keys found by Laplace"
 FORGERIES: list[tuple[str, Callable[[Certificate], None]]] = [
@@ -651,6 +814,14 @@ FORGERIES: list[tuple[str, Callable[[Certificate], None]]] = [
     (LAPLACE, gaussian_for_epsilon),
     *((KEYS_FOUND, f) for f in (keys_said_to_be_declared, keys_per_person, low_threshold)),
     *((KEYS_LAPLACE, forge) for forge in (low_threshold, everything_shown)),
+    *((name, forge) for name in SHARES for forge in (fewer_keys_chosen, more_keys_chosen)),
+    *((name, forge) for name in SHARES for forge in (shares_of_another_weight, keys_per_person)),
+    *((name, forge) for name in SHARES for forge in (counted_for_shares, small_tail, free_tail)),
+    *((name, forge) for name in SHARES for forge in (little_noise_on_shares, no_measure_for_keys)),
+    *((name, coarsely_low_threshold) for name in SHARES),
+    *((SHARES[0], forge) for forge in (cheap_order, unpaid_epsilon, negative_epsilon)),
+    *((BY_ONE, f) for f in (more_keys_chosen, low_threshold, no_measure_for_keys)),
+    *((name, more_keys_than_the_card_allows) for name in (*SHARES, BY_ONE)),
 ]
 
 
@@ -659,6 +830,47 @@ def test_forgeries(name, forge):
     whole = produced(name)
     forge(whole)
     assert problem(whole) is not None
+
+
+@pytest.mark.parametrize("name", ["rows, a tree", "people, trees"])
+def test_a_tree_costs_what_its_levels_cost(name):
+    """Fewer levels, that of the bins alone, a tree for a count, none, two: all refused."""
+    place = [one["part"] for one in produced(name)["body"]["plan"]["parts"]].index("tree")
+    path: Path = ("body", "plan", "parts", place)
+    whole = produced(name)
+    tree = whole["body"]["plan"]["parts"][place]
+    assert "sensitivity" in (problem(put(whole, (*path, "levels"), tree["levels"] - 1)) or "")
+    for levels in (0, -1, True, 2.0, "3", None, 10**9):
+        assert "shape" in (problem(put(whole, (*path, "levels"), levels)) or "")
+    for branching in (1, 0, -2, True, 2.0, None):
+        assert "shape" in (problem(put(whole, (*path, "branching"), branching)) or "")
+    (norm, moved), *_ = tree["sensitivity"].items()
+    bins = str(int(moved) // tree["levels"])
+    assert "sensitivity" in (problem(put(whole, (*path, "sensitivity"), {norm: bins})) or "")
+    counted = next(m["name"] for m in whole["body"]["plan"]["measures"] if m["kind"] == "rows")
+    assert "missing" in (problem(put(whole, (*path, "measure"), counted)) or "")
+    parts = whole["body"]["plan"]["parts"]
+    assert "missing" in (problem(put(whole, path[:-1], parts[:place] + parts[place + 1 :])) or "")
+    assert "too many" in (problem(put(whole, path[:-1], [*parts, tree])) or "")
+    noise = {**tree, "part": "noise"}
+    assert problem(put(whole, path, noise)) is not None
+
+
+def test_an_interval_is_there_or_it_is_not():
+    """One draw is not three, three are not one, and nothing else has an interval to leave out."""
+    bare = produced("rows, a quantile without its interval")
+    del bare["body"]["query"]["aggregates"][1]["intervals"]
+    assert "missing" in (problem(bare) or "")
+    three = produced("people, rho")
+    place = [a["function"] for a in three["body"]["query"]["aggregates"]].index("quantile")
+    three["body"]["query"]["aggregates"][place]["intervals"] = False
+    assert "one too many" in (problem(three) or "")
+    for wrong in (True, None, 0):
+        three["body"]["query"]["aggregates"][place]["intervals"] = wrong
+        assert "neither" in (problem(three) or "")
+    counted = produced("rows, a quantile without its interval")
+    counted["body"]["query"]["aggregates"][0]["intervals"] = False
+    assert "costs nothing" in (problem(counted) or "")
 
 
 def test_a_key_declared_twice_is_refused_however_honest_the_plan():

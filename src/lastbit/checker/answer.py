@@ -9,6 +9,7 @@
 | entry | none without a ledger; a later one than that which the certificate names |
 | columns | those that the query asks for, in order |
 | rows | as many keys and cells as there are columns; declared keys; no more than the limit |
+| derived columns | the formulas over the other columns of the row (`derived.py`) |
 | columns and rows | of the digest that the certificate names |
 | rows made consistent | the nearest whole counts, worked out again from the rows before |
 
@@ -33,6 +34,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
+from .derived import check_values
 from .numbers import Json, Rejected, digest, number, require
 from .query import Question, constant_of, question_of
 from .release import HASH, same
@@ -48,13 +50,19 @@ _QUANTILES = (
     "Quantiles are chosen among bins between the bounds, and shown as the middle of the "
     "bin, or as its lower edge where a bin is one step."
 )
+_DERIVED = (
+    "Columns made of others are computed from released numbers and cost nothing. Where a divisor "
+    "may be 0, or a part is a quantile among others, they have no interval."
+)
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_\u00c0-\u024f]{0,59}")
 
 
 def guarantee_of(plan: Json) -> str:
     """The promise in one sentence."""
     epsilon, delta, rho = (number(plan["cost"][name]) for name in ("epsilon", "delta", "rho"))
-    if rho:
+    if rho and delta:
+        price = f"rho = {plain(rho)}, delta = {plain(delta)} approximate zero-concentrated"
+    elif rho:
         price = f"rho = {plain(rho)} zero-concentrated"
     else:
         price = f"epsilon = {plain(epsilon)}" + (f", delta = {plain(delta)}" if delta else "")
@@ -72,14 +80,31 @@ def notes_of(plan: Json) -> list[str]:
             f"Each {named(plan['unit'])} counts for at most {plan['max_rows']} rows: where there "
             "are more, all of them count for less."
         )
-    notes += [
-        f"A key is shown if about {part['threshold']} units or more have it; others are "
-        "unknown, and counts close to that number tend to be too high."
-        for part in plan["parts"]
-        if part["part"] == "keys"
-    ]
+    notes += [_shown(part) for part in plan["parts"] if part["part"] == "keys"]
     notes += [_VARIANCES] if functions & {"variance", "std"} else []
-    return notes + ([_QUANTILES] if functions & {"quantile", "min", "max"} else [])
+    notes += [_QUANTILES] if functions & {"quantile", "min", "max"} else []
+    if "count_distinct" in functions and plan["unit"] is not None:
+        rows, groups = plan["max_rows"], plan["max_groups"]
+        notes.append(
+            f"Of distinct values each {named(plan['unit'])} names at most "
+            f"{rows if groups is None else min(rows, groups)}, chosen afresh: values that it alone "
+            "has beyond these are not counted."
+        )
+    return notes
+
+
+def _shown(part: Json) -> str:
+    """From how many units on a key is shown."""
+    one = part.get("weight_one", 1)
+    if one == 1:
+        return (
+            f"A key is shown if about {part['threshold']} units or more have it; others are "
+            "unknown, and counts close to that number tend to be too high."
+        )
+    return (
+        f"A key is shown if about {-(-part['threshold'] // one)} units or more have it, a unit "
+        "with K keys counting as one over the square root of K; others are unknown."
+    )
 
 
 def named(name: str) -> str:
@@ -133,7 +158,7 @@ def check_answer(record: Json, certificate: Json) -> None:
     asked = {k: v for k, v in record["asked"].items() if k != "sql"}
     to_this = same(asked, {**plan["asked"], "query": body["query"]})
     require(to_this, "the answer is to another question")
-    _check_words(record, plan, recorded=body["ledger"] is not None)
+    _check_words(record, plan, question, recorded=body["ledger"] is not None)
     if record["entry"] is not None:  # a record as a ledger holds it names no entry yet
         require(body["ledger"] is not None, "an entry is named, and the certificate has no ledger")
         match record["entry"]:
@@ -150,16 +175,17 @@ def check_answer(record: Json, certificate: Json) -> None:
         _check_rows(rows, record["columns"], question)
     sealed = {"columns": record["columns"], "rows": before}
     require(digest(sealed) == claim["rows"], "the rows are not those that were released")
+    check_values(question, before)
     if "before" in record:
         _check_consistent(record, question)
     else:
         require(record.get("totals") is None, "there are totals that nothing explains")
 
 
-def _check_words(record: Json, plan: Json, *, recorded: bool) -> None:
+def _check_words(record: Json, plan: Json, question: Question, *, recorded: bool) -> None:
     """What people read: written again from the plan, and compared letter for letter."""
     require(record["guarantee"] == guarantee_of(plan), "the guarantee says something else")
-    notes = notes_of(plan)
+    notes = notes_of(plan) + ([_DERIVED] if question.derived else [])
     if "before" in record:
         notes = [*notes, CONSISTENT]
     if not recorded:
@@ -168,16 +194,21 @@ def _check_words(record: Json, plan: Json, *, recorded: bool) -> None:
     sql, version = record["asked"].get("sql"), record["lastbit"]
     require(sql is None or type(sql) is str, "the SQL text is none")
     require(type(version) is str and bool(_VERSION.fullmatch(version)), "the version is malformed")
-    question = record["question"]
-    require(type(question) is str and bool(HASH.fullmatch(question)), "a digest is malformed")
+    asked = record["question"]
+    require(type(asked) is str and bool(HASH.fullmatch(asked)), "a digest is malformed")
 
 
 def _check_columns(columns: Any, question: Question) -> None:
     expected: list[dict[str, Any]] = [
         {"name": name, "role": "key", "function": None} for name in question.names
     ]
-    for part in question.aggregates:
-        told = {"name": part.name, "role": "value", "function": part.function}
+    parts = {part.name: part for part in question.aggregates}
+    for name in question.selected:
+        if name not in parts:
+            expected.append({"name": name, "role": "value", "function": "derived"})
+            continue
+        part = parts[name]
+        told = {"name": name, "role": "value", "function": part.function}
         if part.function != "histogram":
             expected.append(told)
             continue
@@ -197,7 +228,11 @@ def _check_rows(rows: Any, columns: list[Any], question: Question) -> None:
     cells = len(columns) - len(question.names)
     seen = set()
     for row in rows:
-        require(set(row) == {"keys", "cells"}, "a row is malformed")
+        hidden = len(question.aggregates) > len(
+            set(question.selected) - dict(question.derived).keys()
+        )
+        fields = {"keys", "cells", "parts"} if hidden else {"keys", "cells"}
+        require(set(row) == fields, "a row is malformed")
         keys = tuple(constant_of(key) for key in row["keys"])
         require(len(keys) == len(question.names), "a row has other keys")
         for key, values in zip(keys, question.values, strict=True):
@@ -205,7 +240,7 @@ def _check_rows(rows: Any, columns: list[Any], question: Question) -> None:
         require(keys not in seen, "two rows have one key")
         seen.add(keys)
         require(len(row["cells"]) == cells, "a row has another number of cells")
-        for cell in row["cells"]:
+        for cell in (*row["cells"], *row.get("parts", ())):
             require(set(cell) == _CELL, "a cell is malformed")
             for value in cell.values():
                 finite = type(value) is int or (type(value) is float and isfinite(value))
@@ -219,6 +254,8 @@ def _check_consistent(record: Json, question: Question) -> None:
     require(len(before) == len(after), "consistent rows are other rows")
     keys = all(same(a["keys"], b["keys"]) for a, b in zip(before, after, strict=True))
     require(keys, "consistent rows have other keys")
+    parts = all(same(a.get("parts"), b.get("parts")) for a, b in zip(before, after, strict=True))
+    require(parts, "consistent rows have other parts")
     totals: list[int | None] = []
     for place, column in enumerate(values):
         old = [row["cells"][place] for row in before]

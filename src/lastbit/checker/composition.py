@@ -25,6 +25,7 @@ Upper bounds of ln M(c), each with its greatest finite loss g; e = epsilon:
 |---|---|---|---|
 | Gaussian, mu**2 = v | v c(c+1)/2 | none | 0 |
 | discrete Gaussian, variance v, distance n | n**2 c(c+1)/(2v) at most (CKS20, Prop. 5) | none | 0 |
+| a vector of it, L2 distance squared n | n c(c+1)/(2v) at most (CKS20, Theorem 14) | none | 0 |
 | rho-zCDP | rho c(c+1), by definition | none | 0 |
 | randomised response, m answers, s = exp(-e) | | e | 0 |
 | | c e + ln((1 + (m-2) s exp(-c e) + s exp(-2c e))/(1 + (m-1) s)) | | |
@@ -36,13 +37,29 @@ Upper bounds of ln M(c), each with its greatest finite loss g; e = epsilon:
 | | c e + ln((1 - exp(-(2c+1) e))/((2c+1)(1 - exp(-e)))) | | |
 | finite laws | ln of the sum of p exp(c ln(p/q)), and of q exp(c ln(q/p)) | max | p or q alone |
 | n keys from a threshold T on, scale s | n times discrete Laplace, distance 1 | n/s | each below |
+| Poisson samples, rate q, of Gaussian or Laplace noise | the next two theorems | none | 0 |
 
 Keys: each tells all with the probability q**(T-1)/(1+q) that a key of one record is shown.
 
-What needs more than exp and ln (samples) stands under `on_trust` with the moment that the producer
-found at the same c, larger direction: a premise. `taken_on_trust` says so, and a certificate with
-such a part is checked but not accepted. A tight epsilon, which no moment proves, may stand beside
-the one that is checked: nothing here says that it is true.
+Theorem  (samples, whole orders) let l be the loss of a pair (N1, N0) that some map swaps, as a
+         mirror swaps those of Gaussian and of Laplace noise, and b = 1 - q + q exp(l). The pairs of
+         a sample are b N0 against N0 (a record removed), and N0 against b N0 (added). For both
+         and a whole c, M(c) <= sum over k of C(c+1, k) (1-q)**(c+1-k) q**k m(k-1), where m(k-1) =
+         E[exp(k l)] under N0 is the moment of order k-1 without sampling, and m(-1) = 1
+Proof    Removed: M(c) = E[b**(c+1)] under N0; the binomial theorem. Added: M(c) = E[b**-c] under
+         N0, which is no larger. Take an outcome and its mirror image, in which N0 and N1 are
+         swapped: with r = exp(l) >= 1 at one of them, they weigh 1 and r under N0. Let A =
+         1 - q + q r, B = q + (1-q) r and g(t) = t**(c+1) - t**-c: the claim for the two is
+         g(A) >= B g(r/B). Let s = r/B >= 1. Since A + B = 1 + r, A = 1 + B (s - 1), and B >= 1.
+         g(1) = 0 and g is convex from 1 on, g'' = c (c+1) t**(-c-2) (t**(2c+1) - 1) >= 0: so
+         g(s) <= g(A)/B.  []
+Theorem  (samples, orders between) ln M is convex (Hoelder) and M(0) <= 1: for n <= c <= n+1,
+         ln M(c) <= (n+1-c) ln M(n) + (c-n) ln M(n+1)
+
+Certificates of an earlier version have samples under `on_trust`, with the moment that the producer
+found at the same c: a premise. `taken_on_trust` says so, and a certificate with such a part is
+checked but not accepted. A tight epsilon, which no moment proves, may stand beside the one that is
+checked: nothing here says that it is true.
 """
 
 from __future__ import annotations
@@ -50,6 +67,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from types import MappingProxyType
 from typing import Any
 
@@ -65,6 +83,7 @@ _MOST_RELEASES = 10**15
 _MOST_OUTCOMES = 10**4
 _FINEST = 10**120
 _LONGEST = 10**5  # bits of a sum
+_MOST_TERMS = 2000  # of the moment of a sample
 _SAMPLED: Mapping[str, frozenset[str]] = MappingProxyType({
     "SubsampledGaussianLoss": frozenset({"rate", "mu_squared"}),
     "SubsampledLaplaceLoss": frozenset({"rate", "epsilon"}),
@@ -106,7 +125,8 @@ def check_composition(claim: Json, body: Json) -> None:
     listed = isinstance(claim["losses"], list) and isinstance(claim["on_trust"], list)
     require(listed and bool(claim["losses"] or claim["on_trust"]), "there are no losses")
     added = claim["neighbours"]["relation"] == "add-remove"
-    require(added or not claim["on_trust"], "samples are about one record more or less")
+    sampled = claim["on_trust"] or any(_about_samples(part) for part in claim["losses"])
+    require(added or not sampled, "samples are about one record more or less")
     parts = [_counted(part, _checked, order) for part in claim["losses"]]
     parts += [_counted(part, _trusted, order) for part in claim["on_trust"]]
     _check_total(parts, order, epsilon, delta)
@@ -168,6 +188,10 @@ def _counted(
     return bound_of(values, order).repeated(times)
 
 
+def _about_samples(written: Any) -> bool:
+    return isinstance(written, Mapping) and written.get("loss") in tuple(_SAMPLED)
+
+
 def _trusted(values: dict[str, Any], order: Fraction | None) -> _Bound:
     """The moment that the producer found: a premise, at the order of the proof."""
     require(order is not None, "what is on trust has moments only")
@@ -213,6 +237,10 @@ def _density(order: Fraction | None, rho: Fraction) -> _Bound:
 def _discrete_gaussian(order: Fraction | None, variance: Any, distance: Any) -> _Bound:
     far = _count(distance, least=0)
     return _density(order, far * far / (2 * _positive(variance)))
+
+
+def _gaussian_vector(order: Fraction | None, variance: Any, distance_squared: Any) -> _Bound:
+    return _density(order, _count(distance_squared, least=0) / (2 * _positive(variance)))
 
 
 def _private(order: Fraction | None, epsilon: Any, delta: Any) -> _Bound:
@@ -295,9 +323,53 @@ def _keys(order: Fraction | None, scale: Any, threshold: Any, keys: Any) -> _Bou
     return each.repeated(_count(keys, least=1))
 
 
+def _sampled_gaussian(order: Fraction | None, rate: Any, mu_squared: Any) -> _Bound:
+    require(number(mu_squared) > 0, "a sample is odd")
+    return _sampled(order, rate, lambda whole: _gaussian(whole, mu_squared))
+
+
+def _sampled_laplace(order: Fraction | None, rate: Any, epsilon: Any) -> _Bound:
+    require(number(epsilon) > 0, "a sample is odd")
+    return _sampled(order, rate, lambda whole: _laplace(whole, epsilon))
+
+
+def _sampled(order: Fraction | None, rate: Any, plain: Callable[[Fraction], _Bound]) -> _Bound:
+    """A Poisson sample of a release whose moments of whole orders are `plain`."""
+    chance = _chance(rate)
+    require(chance > 0, "a sample is odd")
+    if order is None:
+        return _Bound(moment=None, greatest=None)
+    below = order.numerator // order.denominator
+    share = order - below
+    moment = (1 - share) * _binomial(below, chance, plain)
+    if share:
+        moment += share * _binomial(below + 1, chance, plain)
+    return _Bound(moment=moment, greatest=None)
+
+
+def _binomial(order: int, rate: Fraction, plain: Callable[[Fraction], _Bound]) -> Fraction:
+    """An upper bound of ln M(c) for a whole order, by its c + 2 terms."""
+    power = order + 1
+    require(power <= _MOST_TERMS, "the order is too large for the moment of a sample")
+    seen = ln_bounds(rate)[1] if rate != 1 else Fraction(0)
+    unseen = ln_bounds(1 - rate)[1] if rate != 1 else Fraction(0)
+    logarithms = []
+    for k in range(power + 1) if rate != 1 else [power]:
+        ways = comb(power, k)
+        size = (ln_bounds(Fraction(ways))[1] if ways > 1 else 0) + k * seen + (power - k) * unseen
+        if k > 1:
+            moment = plain(Fraction(k - 1)).moment
+            assert moment is not None
+            size += moment
+        logarithms.append(_ceiling(size))
+    most = max(logarithms)
+    return _log(most, _sum(_ceiling(_falls(most - size)[1]) for size in logarithms))
+
+
 _LOSSES: Mapping[str, tuple[tuple[str, ...], Callable[..., _Bound]]] = MappingProxyType({
     "GaussianLoss": (("mu_squared",), _gaussian),
     "DiscreteGaussianLoss": (("variance", "distance"), _discrete_gaussian),
+    "DiscreteGaussianVectorLoss": (("variance", "distance_squared"), _gaussian_vector),
     "ZCDP": (("rho",), _concentrated),
     "LaplaceLoss": (("epsilon",), _laplace),
     "DiscreteLaplaceLoss": (("scale", "distance"), _discrete_laplace),
@@ -306,6 +378,8 @@ _LOSSES: Mapping[str, tuple[tuple[str, ...], Callable[..., _Bound]]] = MappingPr
     "BoundedRangeLoss": (("epsilon",), _bounded_range),
     "FiniteLoss": (("outcomes",), _finite),
     "ThresholdLoss": (("scale", "threshold", "keys"), _keys),
+    "SubsampledGaussianLoss": (("rate", "mu_squared"), _sampled_gaussian),
+    "SubsampledLaplaceLoss": (("rate", "epsilon"), _sampled_laplace),
 })  # fmt: skip
 
 

@@ -15,6 +15,8 @@ them count with the weight floor(k W / n), or W if n <= k: k W in all. Its own c
 | values | sizes add up to at most k W largest |
 | squares | entries from 0 up that add up to at most k W largest**2 |
 | units | 1 in each of at most c groups |
+| shares | floor(W/sqrt(K)) in each of K <= c groups: squares add up to at most W**2 |
+| distinct | entries from 0 up that add up to at most v, the values that a unit may name |
 
 and no other unit's moves. Add-remove: it comes or goes. Change-one: it becomes another, so L1
 doubles; entries from 0 up move by no more than the larger of the two, so Linf stays and the square
@@ -28,14 +30,16 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor, prod
+from math import ceil, floor, isqrt, prod
 from types import MappingProxyType
 from typing import Any
 
+from .derived import check_formula, has_total
 from .numbers import Json, Rejected, number, require
 from .units import Units, check_units
 
 _PARTS = frozenset({"table", "where", "joins", "keys", "aggregates", "having", "order", "limit"})
+_MORE = frozenset({"derived", "shown"})  # where released numbers make others, or are not shown
 _AGGREGATE = frozenset(
     {"name", "function", "expression", "bounds", "step", "nullable", "level", "edges"}
 )
@@ -43,6 +47,7 @@ _PER_UNIT = frozenset({"where", "joins", "keys", "columns"})
 _UNIT_COLUMN = frozenset({"name", "function", "expression", "bounds", "step", "nullable"})
 _OF_A_UNIT = ("count", "count_distinct", "sum", "mean", "min", "max")
 _COUNTS = ("count", "count_units")
+_DISTINCT = "count_distinct"
 _RANKED = ("quantile", "min", "max")
 _NUMERIC = ("sum", "mean", "variance", "std", *_RANKED)
 _KEYS = ("integer", "text", "boolean", "date", "missing")
@@ -55,6 +60,10 @@ _FUNCTIONS: Mapping[str, tuple[int, int]] = MappingProxyType({
     **dict.fromkeys(("ln", "exp", "length", "lower", "upper", "trim"), (1, 1)),
     **dict.fromkeys(("to_integer", "to_number", "to_text", "to_date", "to_boolean"), (1, 1)),
     **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), (1, 1)),
+    **dict.fromkeys(("minute", "second", "week", "day_of_year", "iso_weekday"), (1, 1)),
+    **dict.fromkeys(("iso_year", "start_of_year", "start_of_quarter"), (1, 1)),
+    **dict.fromkeys(("start_of_week", "start_of_hour", "start_of_minute"), (1, 1)),
+    "strftime": (2, 2),
     "start_of_month": (1, 1), "round": (1, 2), "substring": (2, 3), "clamp": (3, 3),
     "bin": (3, 10**6), "coalesce": (1, 10**6), "concat": (1, 10**6),
 })  # fmt: skip
@@ -72,6 +81,7 @@ class Asked:
     nullable: bool
     level: Fraction | None
     edges: tuple[Fraction, ...]
+    intervals: bool = True
 
     @property
     def value_key(self) -> object:
@@ -103,6 +113,8 @@ class Question:
     aggregates: tuple[Asked, ...]
     limit: int | None
     units: Units
+    derived: tuple[tuple[str, Any], ...] = ()
+    selected: tuple[str, ...] = ()
 
     @property
     def groups(self) -> int | None:
@@ -113,8 +125,9 @@ class Question:
 
 def question_of(query: Any) -> Question:
     """The query, or `Rejected`."""
-    whole = isinstance(query, Mapping) and set(query) - {"per_unit"} == _PARTS
-    require(whole, "the query lacks a part")
+    present = set(query) - {"per_unit"} if isinstance(query, Mapping) else set()
+    more = present == _PARTS | _MORE
+    require(more or present == _PARTS, "the query lacks a part")
     inner = None if "per_unit" not in query else _per_unit(query["per_unit"])
     tables = _joined(query["joins"])
     for own, _ in (pair for join in query["joins"] for pair in join["on"]):
@@ -124,14 +137,16 @@ def question_of(query: Any) -> Question:
     keys = [_key(key, tables) for key in _list(query["keys"])]
     aggregates = tuple(_aggregate(part, tables) for part in _list(query["aggregates"]))
     require(bool(aggregates), "the query asks for nothing")
-    every = [name.lower() for name in (*dict(keys), *(part.name for part in aggregates))]
-    unique = len(set(every)) == len(keys) + len(aggregates)
+    derived, selected = _derived(query, aggregates) if more else ((), ())
+    released = (*(part.name for part in aggregates), *dict(derived))
+    every = [name.lower() for name in (*dict(keys), *released)]
+    unique = len(set(every)) == len(keys) + len(aggregates) + len(derived)
     require(unique, "two columns of the answer have one name")
     # what happens after the noise sees columns of the answer only
     single = set(every) - {a.name.lower() for a in aggregates if a.function == "histogram"}
     having = [] if query["having"] is None else _check(query["having"], frozenset())
-    released = all(name.lower() in single for name in having)
-    require(released, "HAVING looks at what is not released")
+    seen = all(name.lower() in single for name in having)
+    require(seen, "HAVING looks at what is not released")
     for order in _list(query["order"]):
         require(len(_list(order)) == 2 and type(order[1]) is bool, "an order is malformed")
         require(_name(order[0]).lower() in single, "ORDER BY looks at what is not released")
@@ -150,7 +165,30 @@ def question_of(query: Any) -> Question:
             one_row=inner is not None and not query["per_unit"]["keys"] and not query["joins"],
             named=tuple(_own_columns(query)),
         ),
+        derived=derived,
+        selected=selected or tuple(part.name for part in aggregates),
     )
+
+
+def _derived(
+    query: Json, aggregates: tuple[Asked, ...]
+) -> tuple[tuple[tuple[str, Any], ...], tuple[str, ...]]:
+    """The formulas over released numbers, and which columns the answer shows."""
+    single = {part.name for part in aggregates if part.function != "histogram"}
+    found: list[tuple[str, Any]] = []
+    for one in _list(query["derived"]):
+        require(isinstance(one, Mapping) and set(one) == {"name", "expression"}, "a formula is odd")
+        require(check_formula(one["expression"], single) > 0, "a formula is of nothing released")
+        whole = query["having"] is None and query["limit"] is None
+        require(whole or not has_total(one["expression"]), "a total is of rows that are left out")
+        found.append((_name(one["name"]), one["expression"]))
+    shown = tuple(map(_name, _list(query["shown"])))
+    known = {part.name for part in aggregates} | dict(found).keys()
+    require(bool(shown) and len(set(shown)) == len(shown), "a column is shown twice, or none")
+    require(set(shown) <= known, "a column is shown that is not released")
+    bins = {part.name for part in aggregates if part.function == "histogram"}
+    require(bins <= set(shown), "a histogram is not shown")
+    return tuple(found), shown
 
 
 def _per_unit(inner: Any) -> tuple[str, ...]:
@@ -230,9 +268,14 @@ def _key(key: Any, tables: frozenset[str]) -> tuple[str, tuple[object, ...] | No
 
 
 def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
-    require(isinstance(part, Mapping) and set(part) == _AGGREGATE, "an aggregate is malformed")
+    require(isinstance(part, Mapping), "an aggregate is malformed")
+    require(set(part) - {"intervals"} == _AGGREGATE, "an aggregate is malformed")
     function, expression = part["function"], part["expression"]
-    require(function in (*_COUNTS, *_NUMERIC, "histogram"), "an aggregate is unknown")
+    bare = "intervals" in part  # written only where a quantile has none
+    require(not bare or part["intervals"] is False, "intervals are neither there nor not")
+    require(not bare or function == "quantile", "an interval is left out that costs nothing")
+    known = (*_COUNTS, _DISTINCT, *_NUMERIC, "histogram")
+    require(function in known, "an aggregate is unknown")
     require(expression is not None or function in _COUNTS, "an aggregate is of nothing")
     require(expression is None or function != "count_units", "units are counted of a column")
     if expression is not None:
@@ -258,6 +301,7 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
         nullable=part["nullable"],
         level=level,
         edges=edges,
+        intervals=not bare,
     )
 
 
@@ -335,6 +379,7 @@ _WEIGHT = 1 << 20
 _GRID = 1 << 20
 _CANDIDATES = 1 << 10
 _MOST = 1 << 20
+_MOST_SHARES = 1 << 10
 _MANY_EDGES = 64
 _CENTRED = ("mean", "variance", "std")
 
@@ -356,6 +401,11 @@ class Facts:
     @property
     def total(self) -> int:
         return self.max_rows * self.weight_one
+
+    @property
+    def own_values(self) -> int:
+        """How many values of a column one unit may name."""
+        return self.max_rows if self.max_groups is None else min(self.max_rows, self.max_groups)
 
     @property
     def own_keys(self) -> int:
@@ -456,17 +506,40 @@ def measured_of(question: Question) -> tuple[dict[str, Measured], list[dict[str,
 
 def moves_of(measure: Measured, facts: Facts) -> dict[str, int]:
     """The most by which it moves between neighbours, in three norms."""
+    if measure.kind == "shares":
+        times, root = 2 if facts.change_one else 1, isqrt(_WEIGHT**2 * measure.highest)
+        return {"l1": times * root, "l2_squared": times * _WEIGHT**2, "linf": _WEIGHT}
     if measure.kind == "units":
-        moved = facts.own_keys * (2 if facts.change_one else 1)
+        moved = (measure.highest or facts.own_keys) * (2 if facts.change_one else 1)
         if facts.groups is not None:
             moved = min(moved, facts.groups)
         return {"l1": moved, "l2_squared": moved, "linf": 1}
     total = facts.total * measure.largest
+    if measure.kind == "distinct":
+        total = facts.own_values
     if not facts.change_one:
         return {"l1": total, "l2_squared": total**2, "linf": total}
     if measure.signed:
         return {"l1": 2 * total, "l2_squared": 4 * total**2, "linf": 2 * total}
     return {"l1": 2 * total, "l2_squared": 2 * total**2, "linf": total}
+
+
+def selecting(written: Any, measures: Mapping[str, Measured], facts: Facts) -> Measured:
+    """The measure, the last one of a plan, that exists to find undeclared keys alone."""
+    require(facts.groups is None and facts.unit is not None, "a measure serves nothing")
+    asked = {measure.kind for measure in measures.values()}
+    require("units" not in asked, "units are counted twice")
+    kind, own = written["kind"], written["highest"]
+    require(kind in ("units", "shares"), "the query needs other measures")
+    most = _MOST if facts.max_groups is None else facts.max_groups
+    require(type(own) is int and 1 <= own <= most, "a unit chooses more keys than it may")
+    return Measured(kind=kind, highest=own)
+
+
+def share_weights(own: int) -> dict[int, int]:
+    """What a unit with 1, 2 ... keys adds to each of them: floor(W/sqrt(K))."""
+    require(own <= _MOST_SHARES, "a unit has too many keys for shares")
+    return {keys: isqrt(_WEIGHT**2 // keys) for keys in range(1, own + 1)}
 
 
 def rank_moved(level: Fraction, facts: Facts) -> int:
@@ -487,6 +560,8 @@ def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:
             yield rows
         case "count_units":
             yield Measured(kind="units")
+        case "count_distinct":
+            yield Measured(kind="distinct", expression=part.expression)
         case "sum":
             yield _values(part, "values", centred=shared)
             if shared:

@@ -10,12 +10,22 @@ tighter.
 | Laplace noise of scale s | L1 | epsilon = L1/s |
 | Gaussian noise of variance v | L2 | rho = L2**2/(2v) |
 | keys by threshold T, scale s | c keys a unit | epsilon = c/s (2c/s: one changed); delta below |
+| keys by threshold T, variance v | L2 | rho = L2**2/(2v); delta below |
 | rank by exp(-rate distance) | M | epsilon = 2 rate M, rho = epsilon**2/8 |
+| noise on a tree of bins, l levels | l times that of the bins | as noise |
 
-Keys: with q = exp(-1/s) and p = P[1 + X >= T] = q**(T-1)/(1+q), delta = 1 - (1-p)**c, provided
-that p <= 1 - q. In all: epsilons and deltas add up (paper 003, Proposition 8). Rhos add up, and rho
-implies (epsilon, delta) by the order a > 1 on record if
-exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a <= delta (CKS20, Proposition 12).
+Quantiles of one measure may be drawn by rank, each, or all be read off one tree over its bins. On
+each level of a tree every row is in one node, so each level moves as bins do.
+
+Keys, Laplace: with q = exp(-1/s) and p = P[1 + X >= T] = q**(T-1)/(1+q), delta = 1 - (1-p)**c,
+provided that p <= 1 - q. Keys, Gaussian: with p_K = P[w_K + X >= T], where w_K is what a unit with
+K keys adds to each, delta = 1 - (1-p_K)**K for the worst K <= c (`tables/plan/selection.py`); tails
+are in `tail.py`. Such a part pays rho with the others, or epsilon by an order of its own.
+
+In all: epsilons and deltas add up (paper 003, Proposition 8). Rhos add up, and rho implies
+(epsilon, delta) by the order a > 1 on record if
+exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a <= delta (CKS20, Proposition 12); the delta of keys is
+added to that.
 
 Every measure that is released must have one part, no more and no less; keys that only the data
 knows must be found by threshold. What is not checked here is in the sentences that
@@ -41,7 +51,10 @@ from .query import (
     moves_of,
     question_of,
     rank_moved,
+    selecting,
+    share_weights,
 )
+from .tail import gaussian_tail
 
 _CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
 _OPTIONAL = frozenset({"private", "per_unit"})
@@ -54,6 +67,7 @@ _PRICE = ("epsilon", "delta", "rho")
 HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
+_MOST_LEVELS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +79,41 @@ class _Proof:
     measures: Mapping[str, Measured]
     recipes: list[dict[str, Any]]
     concentrated: bool
+    trees: frozenset[str]
+    """The measures that have a tree; whether they may is checked with the parts."""
+    extra: str | None
+    """The measure that no aggregate needs, by which undeclared keys are found."""
 
-    @property
-    def needed(self) -> list[tuple[str, ...]]:
-        """The parts that there must be: by kind, measure or aggregate, and role."""
+    def needed(self, serving: str | None) -> list[tuple[str, ...]]:
+        """The parts that there must be: by kind, measure or aggregate, and role.
+
+        `serving` is the measure that the selection of keys names: where each row is a unit, the
+        count of rows may be its own.
+        """
         summed: set[str] = set()
+        planted: set[str] = set()
         drawn: list[tuple[str, ...]] = []
         for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
-            if part.ranked:
-                roles = ("value", "low", "high") if part.function == "quantile" else ("value",)
+            name = recipe["measures"].get("bins")
+            if part.function == "quantile" and name in self.trees:
+                planted.add(name)
+            elif part.ranked:
+                three = part.function == "quantile" and part.intervals
+                roles = ("value", "low", "high") if three else ("value",)
                 drawn += [("rank", part.name, role) for role in roles]
             else:
                 summed |= set(recipe["measures"].values())
         if self.facts.groups is None:
-            units = {name for name in summed if self.measures[name].kind == "units"}
-            drawn.append(("keys", *units))
+            units = {name for name in summed if self._counts_units(name, serving)}
+            drawn.append(("keys", *units, *(() if self.extra is None else (self.extra,))))
             summed -= units
+        drawn += [("tree", name) for name in planted]
         return drawn + [("noise", name) for name in summed]
+
+    def _counts_units(self, name: str, serving: str | None) -> bool:
+        measure = self.measures[name]
+        rows = measure.kind == "rows" and measure.expression is None and self.facts.unit is None
+        return measure.kind == "units" or (rows and name == serving)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +162,10 @@ def check_release(claim: Json, body: Json) -> None:
     measures, recipes = measured_of(question)
     require(same(plan["groups"], question.groups), "the number of groups is another")
     require(same(plan["weight_one"], facts.weight_one), "the weight 1 is another")
+    extra = None
+    if len(plan["measures"]) == len(measures) + 1:
+        extra = f"m{len(measures) + 1}"
+        measures[extra] = selecting(plan["measures"][-1], measures, facts)
     expected = [measure.json(name) for name, measure in measures.items()]
     require(same(plan["measures"], expected), "the query needs other measures")
     require(same(plan["recipes"], recipes), "the aggregates are made of other measures")
@@ -145,10 +181,18 @@ def check_release(claim: Json, body: Json) -> None:
         measures=measures,
         recipes=recipes,
         concentrated=plan["composition"] == "concentrated",
+        trees=_trees(plan["parts"]),
+        extra=extra,
     )
-    losses = {"noise": _noise, "keys": _keys, "rank": _rank}
+    losses = {"noise": _noise, "keys": _keys, "rank": _rank, "tree": _tree}
     parts = [losses[part["part"]](part, proof) for part in _parts(plan, proof)]
     _check_price(claim, plan, _total(plan, parts))
+
+
+def _trees(parts: Any) -> frozenset[str]:
+    require(isinstance(parts, list), "there are no parts")
+    found = [part for part in parts if isinstance(part, Mapping) and part.get("part") == "tree"]
+    return frozenset(str(part.get("measure")) for part in found)
 
 
 def _parts(plan: Json, proof: _Proof) -> list[Json]:
@@ -158,7 +202,7 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
     found: list[tuple[str, ...]] = []
     for part in parts:
         match part:
-            case {"part": "noise" | "keys" as kind, "measure": str(name)}:
+            case {"part": "noise" | "keys" | "tree" as kind, "measure": str(name)}:
                 found.append((kind, name))
             case {"part": "keys", "measure": None}:
                 found.append(("keys",))
@@ -166,12 +210,25 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
                 found.append(("rank", name, role))
             case _:
                 raise Rejected("a part is unknown")
-    require(sorted(found) == sorted(proof.needed), "a part is missing, or there is one too many")
+    serving = next((part["measure"] for part in parts if part["part"] == "keys"), None)
+    needed = proof.needed(serving)
+    require(sorted(found) == sorted(needed), "a part is missing, or there is one too many")
     return parts
 
 
-def _noise(part: Json, proof: _Proof) -> _Loss:
-    moved = moves_of(proof.measures[part["measure"]], proof.facts)
+def _tree(part: Json, proof: _Proof) -> _Loss:
+    """Noise on the nodes of all levels: each level moves as the bins do."""
+    branching: Any = part.get("branching")
+    levels: Any = part.get("levels")
+    for size, least in ((branching, 2), (levels, 1)):
+        require(type(size) is int and least <= size <= _MOST_LEVELS, "a tree has no shape")
+    nodes = {key: value for key, value in part.items() if key not in ("branching", "levels")}
+    return _noise(nodes, proof, levels)
+
+
+def _noise(part: Json, proof: _Proof, levels: int = 1) -> _Loss:
+    moves = moves_of(proof.measures[part["measure"]], proof.facts)
+    moved = {norm: levels * size for norm, size in moves.items()}
     gaussian = part["mechanism"] == "gaussian"
     require(gaussian or part["mechanism"] == "laplace", "a mechanism is unknown")
     require(gaussian == proof.concentrated, "this noise is not paid for in this way")
@@ -188,11 +245,15 @@ def _noise(part: Json, proof: _Proof) -> _Loss:
 
 
 def _keys(part: Json, proof: _Proof) -> _Loss:
+    if part["mechanism"] == "gaussian threshold":
+        return _gaussian_keys(part, proof)
     facts = proof.facts
     fields = {"part", "measure", "mechanism", "keys_per_person", "scale", "threshold"}
     require(set(part) == fields | {"epsilon", "delta"}, "a part lacks a number")
     require(part["mechanism"] == "threshold", "a mechanism is unknown")
-    own, threshold = facts.own_keys, part["threshold"]
+    extra = None if proof.extra is None else proof.measures[proof.extra]
+    require(extra is None or extra.kind == "units", "keys are found by another measure")
+    own, threshold = facts.own_keys if extra is None else extra.highest, part["threshold"]
     require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
     require(type(threshold) is int and threshold >= 2, "a threshold is not a number from 2 up")
     scale = _positive(part["scale"])
@@ -203,6 +264,36 @@ def _keys(part: Json, proof: _Proof) -> _Loss:
         epsilon=_stated(part["epsilon"], people * own / scale),
         delta=_stated(part["delta"], _some(chance, own)),
     )
+
+
+def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
+    facts = proof.facts
+    fields = {"part", "measure", "mechanism", "keys_per_person", "weight_one", "sensitivity"}
+    fields |= {"variance", "threshold", "tail", "epsilon", "rho", "order", "delta"}
+    require(set(part) == fields, "a part lacks a number, or has one too many")
+    measure = Measured(kind="units") if proof.extra is None else proof.measures[proof.extra]
+    own = measure.highest or facts.own_keys
+    require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
+    weights = share_weights(own) if measure.kind == "shares" else {own: 1}
+    one = max(weights.values())
+    require(same(part["weight_one"], one), "the weight 1 is another")
+    moved = moves_of(measure, facts)["l2_squared"]
+    require(same(part["sensitivity"], {"l2_squared": str(moved)}), "a sensitivity is wrong")
+    variance, threshold, tail = _positive(part["variance"]), part["threshold"], number(part["tail"])
+    require(type(threshold) is int and threshold > one, "a threshold is not above a unit")
+    for keys, weight in weights.items():
+        chance = _some(gaussian_tail(variance, threshold - weight), keys)
+        require(chance <= tail, "a key of one unit alone is shown too often")
+    rho, delta = _stated(part["rho"], moved / (2 * variance)), number(part["delta"])
+    if proof.concentrated:
+        require(part["epsilon"] is None and part["order"] is None, "a part is paid for twice")
+        require(delta >= tail, "a part costs more than it says")
+        return _Loss(rho=rho, delta=delta)
+    epsilon, order = number(part["epsilon"]), number(part["order"])
+    require(epsilon >= 0 and order > 1, "the conversion has no meaning")
+    proved = tail + _order_delta(rho, epsilon, order)
+    require(delta >= proved, "rho does not imply epsilon and delta")
+    return _Loss(epsilon=epsilon, delta=delta)
 
 
 def _rank(part: Json, proof: _Proof) -> _Loss:
@@ -294,7 +385,7 @@ def _total(plan: Json, losses: list[_Loss]) -> _Loss:
         require(conversion is None, "epsilons need no conversion")
         return total
     if conversion is None:
-        require(not total.epsilon and not total.delta, "rho cannot pay for finding keys")
+        require(not total.epsilon, "rho cannot pay for epsilon")
         return total
     require(set(conversion) == {"rho", "epsilon", "delta", "order"}, "the conversion is malformed")
     figures = {name: number(text) for name, text in conversion.items()}
@@ -327,6 +418,6 @@ def _check_price(claim: Json, plan: Json, proved: _Loss) -> None:
         require(cost <= stated, f"the plan costs more {name} than is claimed")
         require(cost <= (0 if asked is None else number(asked)), f"more {name} than was asked")
     for price in (plan["cost"], claim):
-        mixed = number(price["rho"]) > 0 and (price["epsilon"], price["delta"]) != ("0", "0")
+        mixed = number(price["rho"]) > 0 and price["epsilon"] != "0"
         require(not mixed, "the price mixes two currencies")
     require(number(claim["delta"]) < 1, "a delta of 1 promises nothing")

@@ -6,6 +6,7 @@ imports a command's file when the command is run.
 
 | file | holds |
 |---|---|
+| `help.py` | what can be asked, and the help of a command |
 | `main.py` | the `lastbit` group; the one place where an error becomes a paragraph and status 2 |
 | `output.py` | pages, JSON, a sign of life: how everything looks |
 | `options.py` | numbers and guarantees as people type them, options that commands share |

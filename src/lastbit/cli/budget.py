@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from lastbit.cli.ledger import (
-    TYPICAL,
     account_heading,
     account_json,
     account_of,
     budget_rows,
     question_table,
+    reopened_after,
+    reopened_words,
+    typical_price,
     unanswered_words,
     user_name,
     with_answers,
@@ -21,9 +23,13 @@ from lastbit.cli.ledger import (
 from lastbit.cli.options import PATH, command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.ledger import Account, Ledger
-from lastbit.tables import Cost, budgets_agree, read_card
+from lastbit.tables import budgets_agree, read_card
 
-LAST, RECENT = 5, 50
+LAST = 5
+REOPENING = """\
+That reopens the account under the filter, for good. Decide on it for reasons of
+your own, not because of what was answered: the proof needs an order that the
+answers had no say in."""
 
 
 @command("budget visits.toml")
@@ -36,7 +42,8 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
     Of the table that a data card (.toml) describes, or of every table in a ledger. Nothing here
     costs anything. With --set the budget of the card takes the place of the ledger's, which is
     recorded; what is spent stays spent, and a budget below it is refused. Of an account that is
-    kept by the filter, the plain sums are shown too, and how many answers of the last price fit.
+    kept by the filter, the plain sums are shown too, and what one more answer of a typical price
+    (the median so far) would take, and how many of those fit.
     """
     if file.suffix.lower() == ".toml":
         _of_card(file, change=change, as_json=as_json)
@@ -58,24 +65,24 @@ def _of_card(file: Path, *, change: bool, as_json: bool) -> None:
     _show(ledger, (account,), as_json=as_json, agrees=agrees)
     if not agrees and not as_json:
         words = "The card names another budget than the ledger has. No question is answered"
-        click.echo(f"{words}\nuntil they agree: lastbit budget {file} --set", err=True)
-
-
-def _last_price(ledger: Ledger | None, account: Account) -> Cost:
-    """Of the newest charge: what the next answer is likely to cost."""
-    entries = () if ledger is None else ledger.entries(account.name, last=RECENT)
-    return next((e.cost for e in reversed(entries) if e.cost is not None), TYPICAL)
+        words += f"\nuntil they agree: lastbit budget {file} --set"
+        if card.budget is not None and account.opens_filter(card.budget) and not account.unused:
+            words += f"\n{REOPENING}"
+        click.echo(words, err=True)
 
 
 def _show(
     ledger: Ledger | None, accounts: Sequence[Account], *, as_json: bool, agrees: bool | None = None
 ) -> None:
-    last = {a.name: _last_price(ledger, a) for a in accounts}
+    books = {a.name: () if ledger is None else ledger.entries(a.name) for a in accounts}
+    typical = {a.name: typical_price(a, books[a.name]) for a in accounts}
+    before = {a.name: reopened_after(books[a.name]) for a in accounts}
     waiting = {a.name: () if ledger is None else ledger.unanswered(a.name) for a in accounts}
     if as_json:
         states = [
             {
-                **account_json(a, last[a.name]),
+                **account_json(a, typical[a.name]),
+                **({"reopened_after": before[a.name]} if before[a.name] else {}),
                 "unanswered": [entry.sequence for entry in waiting[a.name]],
             }
             for a in accounts
@@ -85,11 +92,12 @@ def _show(
         return
     parts: list[Part] = []
     for account in accounts:
-        parts += [account_heading(account), Facts(budget_rows(account, last[account.name]))]
+        parts += [account_heading(account), Facts(budget_rows(account, typical[account.name]))]
+        if before[account.name]:
+            parts.append(reopened_words(before[account.name]))
         asked = []
         if ledger is not None:
-            recent = ledger.entries(account.name, last=RECENT)
-            asked = [entry for entry in recent if entry.kind in ("charge", "reserved")]
+            asked = [e for e in books[account.name] if e.kind in ("charge", "reserved")]
             if asked:
                 parts.append(question_table(with_answers(ledger, asked[-LAST:])))
             if asked and waiting[account.name]:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import click
 
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
-from lastbit.cli.options import PATH, group, json_option, option, refusal
+from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
 from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
+from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
 from lastbit.tables import (
+    TYPES,
     Column,
+    ColumnType,
     Compared,
     DataCard,
+    Decided,
     Problem,
     Source,
     columns_of,
@@ -31,7 +36,10 @@ from lastbit.tables import (
     table_name,
 )
 
-DATABASES = (".duckdb", ".ddb", ".db")
+RELATIONS = ("add-remove", "change-one")
+EACH_ROW = "\0each row"  # no column is called so
+Answer = TypeVar("Answer")
+
 MOST_SHOWN = 40
 KEYS_WIDTH = 24
 LITTLE_EPSILON = 10
@@ -49,22 +57,27 @@ def card() -> None:
 )
 @click.argument("source", nargs=-1, required=True)
 @option("--table", "The table, of a DuckDB file.", str)
+@option("--unit", "The column that says whose row it is.", "COLUMN")
+@flag("--each-row", "Each row is a different person: no column says so.")
+@option("--max-rows", "How many rows of one unit count in full.", click.IntRange(1))
+@option("--neighbours", "What is hidden: that a unit is there, or what its rows say.", RELATIONS)
+@option("--epsilon", "What all answers together may cost.", "NUMBER")
+@option("--delta", "The same, for undeclared keys and Gaussian noise.", "NUMBER")
+@option("--types", "Types of columns, of CSV files above all.", "NAME=TYPE,...")
 @option("--out", "Where the card is written.", PATH)
-def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
-    """Draft a card for CSV or Parquet files, or for a table of a DuckDB file.
+def new(
+    source: tuple[str, ...], table: str | None, types: str | None, out: Path | None, **said: Any
+) -> None:
+    """Draft a card for CSV or Parquet files or folders, or for a table of a DuckDB file.
 
     Only names and types of columns are looked at, never a value; a CSV file has names alone. What
-    only the steward can decide is marked, and the card is refused until it is. A file that is there
-    already is not replaced.
+    only the steward can decide is taken from the options; on a terminal the rest is asked for, and
+    Enter leaves it open. What stays open is marked, and the card is refused until it is decided. A
+    file that is there already is not replaced.
     """
-    database = any(path.lower().endswith(DATABASES) for path in source)
-    if table is not None and not database:
-        raise refusal("--table", "is for DuckDB files", "leave it out, or name such a file")
-    if database and (not table or len(source) > 1):
-        remedy = "name one file, and one by --table"
-        raise refusal("a DuckDB file", "has many tables", remedy)
-    found = Source(kind="duckdb", paths=source, table=table) if database else source_of(*source)
-    name = table_name(table.rpartition(".")[2] if table else os.path.basename(source[0]))
+    found = source_of(*source, table=table)
+    base = os.path.basename(os.path.normpath(source[0]))
+    name = table_name(table.rpartition(".")[2] if table else base)
     target = out or Path(f"{name}.toml")
     check_folder(target)
     if os.path.lexists(target):
@@ -72,9 +85,13 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     if target.suffix.lower() != ".toml":
         raise refusal("--out", "does not end in .toml", "name it, say, visits.toml")
     columns = columns_to_draft(found, columns_of(found))
+    columns |= _types(types, columns)
+    decided = _decided(columns, **said)
+    if _on_terminal():
+        decided, columns = _asked(decided, columns)
     folder = os.path.abspath(target.parent)  # the card writes paths relative to it
     paths = (p if os.path.isabs(p) else os.path.relpath(p, folder) for p in found.paths)
-    text = drafted(replace(found, paths=tuple(paths)), columns, name=name)
+    text = drafted(replace(found, paths=tuple(paths)), columns, name=name, decided=decided)
     try:
         with target.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -84,12 +101,136 @@ def new(source: tuple[str, ...], table: str | None, out: Path | None) -> None:
     problems = examined(target).problems
     untyped = sum(kind is None for kind in columns.values())
     count = f"{len(columns)}" + (f", {untyped} of them without a type yet" if untyped else "")
+    then = f"lastbit card check {printable(str(target), 36)}"
+    open_lines = [_listed(problems)] if problems else []
     show(
-        Heading(printable(str(target), 50), f"{len(problems)} lines to decide"),
+        Heading(
+            printable(str(target), 50),
+            f"{len(problems)} lines to decide" if problems else "all is decided",
+        ),
         Facts((("columns", count), ("looked at", "names and types of columns, no value"))),
-        _listed(problems),
-        f"Decide them in the file; then: lastbit card check {printable(str(target), 36)}",
+        *open_lines,
+        f"Decide them in the file; then: {then}" if problems else f"Next: {then}",
     )
+
+
+def _on_terminal() -> bool:
+    """Whether a person is there to be asked: nothing may wait in a pipe."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _types(text: str | None, columns: Mapping[str, Any]) -> dict[str, ColumnType | None]:
+    """Types as they were written: cost=number,day=date."""
+    found: dict[str, ColumnType | None] = {}
+    for part in text.split(",") if text else ():
+        name, _, kind = (word.strip() for word in part.rpartition("="))
+        column = _column(name, columns, "--types")
+        if kind not in TYPES:
+            problem = f"has an unknown type for {printable(column, 40)}"
+            raise refusal("--types", problem, f"write one of {', '.join(TYPES)}")
+        found[column] = kind
+    return found
+
+
+def _column(name: str, columns: Mapping[str, Any], option: str) -> str:
+    for column in columns:
+        if column.lower() == name.lower():
+            return column
+    raise refusal(option, "names no column of the source", f"use one of {_names(columns)}")
+
+
+def _decided(
+    columns: Mapping[str, Any],
+    *,
+    unit: str | None,
+    each_row: bool,
+    max_rows: int | None,
+    neighbours: str | None,
+    epsilon: str | None,
+    delta: str | None,
+) -> Decided:
+    """What the options say, checked as the card will be."""
+    if each_row and (unit is not None or max_rows is not None):
+        remedy = "leave out --unit and --max-rows, or --each-row"
+        raise refusal("--each-row", "says that each row is a unit, and there is more", remedy)
+    for name, number in (("--epsilon", epsilon), ("--delta", delta)):
+        if number is not None:
+            _positive(number, name)
+    return Decided(
+        unit=None if unit is None else _column(unit, columns, "--unit"),
+        each_row=each_row,
+        max_rows=max_rows,
+        neighbours=neighbours,
+        epsilon=epsilon or "",
+        delta=delta or "",
+    )
+
+
+def _asked(
+    decided: Decided, columns: Mapping[str, ColumnType | None]
+) -> tuple[Decided, dict[str, ColumnType | None]]:
+    """What is still open, asked for on the terminal; Enter leaves it so."""
+    click.echo("What only you can decide. Enter leaves a question open, for the card.")
+    found = decided
+    if found.unit is None and not found.each_row:
+        words = "Whose row is it: which column says so, or 'row' if each row is a different person"
+        unit = _prompted(words, lambda text: _unit(text, columns))
+        found = replace(found, each_row=unit == EACH_ROW, unit=None if unit == EACH_ROW else unit)
+    if not found.each_row and found.max_rows is None:
+        rows = _prompted("How many rows of one unit count in full", _at_least_one)
+        found = replace(found, max_rows=rows)
+    if found.neighbours is None:
+        words = f"Hide whether a unit is there (add-remove), or what it says ({RELATIONS[1]})"
+        found = replace(found, neighbours=_prompted(words, _among(RELATIONS)))
+    if not found.epsilon:
+        epsilon = _prompted("Epsilon of all answers together (1 is common)", _positive)
+        found = replace(found, epsilon=epsilon or "")
+    typed = dict(columns)
+    for column, kind in columns.items():
+        if kind is None:
+            words = f"Type of {printable(column, 40)} ({', '.join(TYPES)})"
+            typed[column] = cast(Any, _prompted(words, _among(TYPES)))
+    return found, typed
+
+
+def _prompted(words: str, read: Callable[[str], Answer]) -> Answer | None:
+    """What was typed, read; asked again while it cannot be, None if nothing was."""
+    while text := click.prompt(words, default="", show_default=False).strip():
+        try:
+            return read(text)
+        except (InvalidParameter, ValueError) as error:
+            click.echo(f"  {getattr(error, 'problem', 'is not known')}; {_way_out(error)}")
+    return None
+
+
+def _way_out(error: Exception) -> str:
+    return getattr(error, "remedy", "try again, or press Enter")
+
+
+def _unit(text: str, columns: Mapping[str, Any]) -> str:
+    known = {column.lower() for column in columns}
+    return EACH_ROW if text.lower() == "row" not in known else _column(text, columns, "--unit")
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise refusal("it", "is not a whole number from 1 up", "write, say, 20")
+    return int(text)
+
+
+def _positive(text: str, name: str = "--epsilon") -> str:
+    if not exact_number(text, name) > 0:
+        raise refusal(name, "is not above 0", "write, say, 1")
+    return text
+
+
+def _among(words: Sequence[str]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise refusal("it", "is not known", f"write one of {', '.join(words)}")
+        return text
+
+    return read
 
 
 @card.command(example="check visits.toml")

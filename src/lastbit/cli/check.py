@@ -157,7 +157,7 @@ def _unchecked(
     yield "table", claim["table"]
     if claim["unit"] is not None:
         yield "unit's column", claim["unit"]
-    for part in (*query["keys"], *query["aggregates"]):
+    for part in (*query["keys"], *query["aggregates"], *query.get("derived", ())):
         yield "column", part["name"]
     if certificate is inner:
         return

@@ -46,6 +46,7 @@ THEOREMS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "optimal": ("exact: no less is true", "Kairouz et al. 2015"),
         "concentrated": ("as zCDP, best order", "CKS 2020, Prop. 12"),
         "concentrated and basic": ("zCDP, the rest added", "CKS 2020, Prop. 12"),
+        "moments": ("by moments, best order", "Feldman, Zrnic 2021"),
         "Renyi": ("one order, added up", "CKS 2020, Prop. 12"),
         "tight": ("exact, from both sides", "Zhu et al. 2022"),
         "none": ("no theorem applies", "-"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -54,8 +55,9 @@ HAPPENED: Mapping[str, str] = MappingProxyType(
         "voided": "void since a backup was restored; stays charged",
     }
 )
-TYPICAL = Cost(epsilon=Fraction(1, 10))
-"""A price to count with where nothing was asked yet."""
+TENTH = Fraction(1, 10)
+"""Of the budget: the price to count with where nothing was asked yet."""
+REOPENED = re.compile(r"kept by the moment filter from here on; charges before it: (\d{1,18})")
 OLDER_COPY = """\
 Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
@@ -247,13 +249,14 @@ def account_heading(account: Account) -> Heading:
     return Heading(printable(account.name, 40), verdict)
 
 
-def budget_rows(account: Account, next_: Cost = TYPICAL) -> list[tuple[str, str]]:
+def budget_rows(account: Account, next_: Cost | None = None) -> list[tuple[str, str]]:
     """A bar for each currency; with nothing spent and no limit, for epsilon.
 
-    Under a filter also the plain sums, and how many answers of the price `next_` still fit.
+    Under a filter also the plain sums, the odometer, what an answer of the price `next_` (else of a
+    tenth of the budget) would take of epsilon, and how many of those still fit.
     """
     if account.filter is not None:
-        return _filter_rows(account, account.filter, next_)
+        return _filter_rows(account, account.filter, next_ or typical_price(account, ()))
     kept = account.budget if account.budget is not None else account.spent
     names = [name for name in LETTERS if getattr(kept, name)] or ["epsilon"]
     return [(LETTERS[name], _bar(account, name)) for name in names]
@@ -282,21 +285,72 @@ def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tupl
     if kept.delta_kept:
         rows.append(("δ", _drawn(spent.delta, kept.delta_kept)))
     share = f"{_amount(kept.delta_kept, up=False)} of it for answers with a δ of their own"
-    answers, order = answers_left(account, next_), _amount(kept.order, up=True)
+    order, odometer = _amount(kept.order, up=True), _amount(kept.odometer(spent), up=True)
+    surely = f"except with probability {_amount(kept.delta, up=True)}"
     return [
         *rows,
         ("filter", f"δ {_amount(kept.delta, up=True)}, {share}; order {order}"),
         ("plain sum", money(spent)),
-        ("next", f"{answers:,} more at {money(next_)}"),
+        ("odometer", f"no loss above ε {odometer} so far, {surely}"),
+        ("next", _next_words(account, next_)),
     ]
+
+
+def _next_words(account: Account, price: Cost) -> str:
+    more, took = answers_left(account, price), epsilon_taken(account, price)
+    if took is None:
+        return f"{money(price)} does not fit any more"
+    return f"{money(price)} would take ε {_amount(took, up=True)}; {more:,} more fit"
 
 
 def answers_left(account: Account, price: Cost) -> int:
     """How many answers of this price the filter of an account still allows."""
     kept, spent = account.filter, account.spent
     assert kept is not None and isinstance(spent, MomentCost)
-    each = kept.price(epsilon=price.epsilon, delta=price.delta, rho=price.rho)
-    return kept.answers_left(spent, each) or 0
+    return kept.answers_left(spent, _priced(kept, price)) or 0
+
+
+def epsilon_taken(account: Account, price: Cost) -> Fraction | None:
+    """By how much the epsilon spent under the filter grows with an answer; None if it is refused.
+
+    The first rho may take much: from then on plain sums no longer hold.
+    """
+    kept, spent = account.filter, account.spent
+    assert kept is not None and isinstance(spent, MomentCost)
+    after = spent + _priced(kept, price)
+    return kept.epsilon_spent(after) - kept.epsilon_spent(spent) if kept.within(after) else None
+
+
+def _priced(kept: MomentFilter, price: Cost) -> MomentCost:
+    return kept.price(epsilon=price.epsilon, delta=price.delta, rho=price.rho)
+
+
+def typical_price(account: Account, entries: Sequence[Entry]) -> Cost:
+    """The median of the prices paid so far, by their moments; a tenth of the budget before that."""
+    kept, budget = account.filter, account.budget
+    costs = [entry.cost for entry in entries if entry.cost is not None]
+    if kept is None or not costs:
+        return Cost(epsilon=TENTH * (budget.epsilon if budget is not None else 1))
+    return sorted(costs, key=lambda cost: _priced(kept, cost).moment)[(len(costs) - 1) // 2]
+
+
+def reopened_after(entries: Sequence[Entry]) -> int:
+    """How many answers an account had given by plain sums when the filter took over; 0 if none."""
+    for entry in entries:
+        found = REOPENED.fullmatch(entry.words or "") if entry.kind == "budget" else None
+        if found is not None:
+            return int(found[1])
+    return 0
+
+
+def reopened_words(answers: int) -> str:
+    """The caution about an account that was reopened."""
+    what = "1 answer was" if answers == 1 else f"{answers:,} answers were"
+    return (
+        f"Caution: {what} given by plain sums before the filter took over. Its promise\n"
+        "covers them too if they had no say in whether and how the account was\n"
+        "reopened: its order was chosen after them."
+    )
 
 
 def money(paid: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
@@ -314,7 +368,7 @@ def money(paid: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def account_json(account: Account, next_: Cost = TYPICAL) -> dict[str, Any]:
+def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:
     """Exact fractions as text; "left" under a filter is what a single answer may cost."""
     left, kept, filter_ = account.remaining, account.budget, account.filter
     found: dict[str, Any] = {
@@ -325,13 +379,19 @@ def account_json(account: Account, next_: Cost = TYPICAL) -> dict[str, Any]:
         "left": None if left is None else left.to_json(),
     }
     if filter_ is not None and isinstance(account.spent, MomentCost):
+        price = next_ or typical_price(account, ())
+        took = epsilon_taken(account, price)
         found["filter"] = {
             "order": str(filter_.order),
             "delta_kept": str(filter_.delta_kept),
             "limit": str(filter_.limit),
             "epsilon_spent": str(filter_.epsilon_spent(account.spent)),
             "odometer": str(filter_.odometer(account.spent)),
-            "next": {"cost": next_.to_json(), "answers": answers_left(account, next_)},
+            "next": {
+                "cost": price.to_json(),
+                "epsilon": None if took is None else str(took),
+                "answers": answers_left(account, price),
+            },
         }
     return found
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 import click
 
 from lastbit import __version__
-from lastbit.errors import LastbitError
+from lastbit.errors import LastbitError, QueryRefused
 
 LINE_WIDTH = 80
 # Each line is the first of the command's own help: a test compares them.
@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "demo": "Ask a made-up hospital, and see the truth beside the answers.",
         "figure": "Draw a figure of the theory as SVG.",
         "geo": "Move places by noise, so that near ones look alike.",
+        "help": "What can be asked, and the help of a command.",
         "leak": "Watch textbook noise give its secret away, and ours keep it.",
         "ledger": "Check, read and copy a ledger: who spent what.",
         "mechanism": "Release one value with exact noise, or explain a mechanism.",
@@ -84,7 +85,9 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except LastbitError as error:
-            lines = (" ".join(line.split()) for line in str(error).splitlines())
+            lines = [" ".join(line.split()) for line in str(error).splitlines()]
+            if isinstance(error, QueryRefused) and "lastbit help queries" not in str(error):
+                lines.append("What can be asked: lastbit help queries")
             raise Refused("\n".join(line for line in lines if line)) from error
         except (OSError, UnicodeError, RecursionError, MemoryError) as error:
             if isinstance(error, OSError) and error.errno in (errno.EPIPE, None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -36,10 +36,11 @@ from lastbit.cli.output import (
 from lastbit.errors import InvalidParameter
 from lastbit.files import same_place, written_over
 from lastbit.ledger import Account, check_output, one_connection, spared_by
-from lastbit.release import Answer, released
+from lastbit.release import Answer, planned_within, price_rows, released
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    notes_of,
     plan_words,
     price as price_words,
     table_of,
@@ -64,24 +65,34 @@ ROOM = 76  # a table is set in by two blanks on either side
     "How the price is shared out: n=2,cost=1, or balanced to make the worst error small.",
     "balanced|NAME=NUMBER,...",
 )
+@option(
+    "--within",
+    "Instead of a price: the least that keeps the ± of counts and sums within this.",
+    "NUMBER|NAME=NUMBER,...",
+)
 @option("--out", "Write .csv, .parquet, or .json for lastbit check.", PATH)
 @option("--report", "Write an HTML page with charts.", PATH)
+@option("--title", "What the page is called; else by the question.", "TEXT")
 @flag("--explain", "Show the plan and the errors to expect, and stop.")
 @flag("--dry-run", "Check question, price and budget, and stop.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
+@flag("--no-intervals", "Quantiles without 95 % intervals: all of the price buys their values.")
 @json_option
 @one_connection()
 def query(
     card: Path,
     sql: str,
     weights: str | None,
+    within: str | None,
     out: Path | None,
     report: Path | None,
+    title: str | None,
     explain: bool,
     dry_run: bool,
     fresh: bool,
     consistent: bool,
+    no_intervals: bool,
     as_json: bool,
     **price: Fraction | None,
 ) -> None:
@@ -104,12 +115,21 @@ def query(
     for name, path in (("--out", out), ("--report", report)):
         if path is not None:  # refused before anything is paid
             check_output(name, path, spared)
+    if title is not None and (report is None or not title.strip()):
+        raise refusal("--title", "is for a page", "name the page by --report, and write a title")
     if out is not None and report is not None and same_place(out, report):
         raise refusal("--out", "names a file that is named twice", "name several")
     question = parsed(statement, table)
-    plan = planned(question, table, weights=_weights(weights), **price)
+    if no_intervals:
+        question = question.without_intervals()
+    asked: dict[str, Any] = {"weights": _weights(weights), **price}
+    if within is None:
+        plan = planned(question, table, **asked)
+    else:
+        plan = planned_within(question, table, _within(within), **asked)
     if explain or dry_run:
-        _show_plan(plan, explain=explain, as_json=as_json)
+        rows = price_rows(question, table, delta=price["delta"], weights=asked["weights"])
+        _show_plan(plan, rows, explain=explain, as_json=as_json)
         return
     try:
         with waiting("asking"):
@@ -126,7 +146,7 @@ def query(
         show_json({"charged": answer.charged, "answer": answer.record, "account": state})
     else:
         show(*_answer_page(answer.record, account, charged=answer.charged))
-    _write(answer, account, out=out, report=report)
+    _write(answer, account, out=out, report=report, title=title)
 
 
 def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | None:
@@ -135,17 +155,27 @@ def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | No
         return None
     if text == "balanced":
         return "balanced"
+    return _by_name(text, "--weights", "write --weights n=2,cost=1, or --weights balanced")
+
+
+def _within(text: str) -> Fraction | dict[str, Fraction]:
+    """One number, or numbers by name: n=100,cost=5."""
+    if "=" not in text:
+        return exact_number(text.strip(), "--within")
+    return _by_name(text, "--within", "write --within 100, or --within n=100,cost=5")
+
+
+def _by_name(text: str, option: str, remedy: str) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
         if not equals or not name.strip() or name.strip() in found:
-            remedy = "write --weights n=2,cost=1, or --weights balanced"
-            raise refusal("--weights", "is not a list of names and numbers", remedy)
-        found[name.strip()] = exact_number(number.strip(), "--weights")
+            raise refusal(option, "is not a list of names and numbers", remedy)
+        found[name.strip()] = exact_number(number.strip(), option)
     return found
 
 
-def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
+def _show_plan(plan: Plan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool) -> None:
     account = account_of(plan.card)[1]
     # refuses a price that the budget does not allow
     after = account if explain else account.charged(plan.cost)
@@ -153,7 +183,7 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
         state = account_json(account, plan.cost)
         show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
     elif explain:
-        show(*_plan_page(plan))
+        show(*_plan_page(plan, prices))
     else:
         show(
             Heading("It can be asked", price_words(plan.cost.to_json())),
@@ -162,14 +192,18 @@ def _show_plan(plan: Plan, *, explain: bool, as_json: bool) -> None:
         )
 
 
-def _plan_page(plan: Plan) -> tuple[Part, ...]:
+def _plan_page(plan: Plan, prices: Sequence[tuple[str, ...]] = ()) -> tuple[Part, ...]:
     """What will be done, at which price and with which error."""
     words, verdict = plan_words(plan), "not yet paid"
     heading = Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict)
-    return heading, Facts(words.facts), Columns(words.table[0], words.table[1:]), UNTOUCHED
+    table = Columns(words.table[0], words.table[1:])
+    others = [Columns(prices[0], prices[1:])] if prices else []
+    return heading, Facts(words.facts), table, *others, UNTOUCHED
 
 
-def _write(answer: Answer, account: Account, *, out: Path | None, report: Path | None) -> None:
+def _write(
+    answer: Answer, account: Account, *, out: Path | None, report: Path | None, title: str | None
+) -> None:
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
     option = "--out"
     try:
@@ -178,7 +212,8 @@ def _write(answer: Answer, account: Account, *, out: Path | None, report: Path |
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            written_over(report, reports.page(answer.record, account=account_json(account)))
+            state = account_json(account)
+            written_over(report, reports.page(answer.record, title=title, account=state))
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         remedy = "ask the same again: the answer is recorded, and that costs nothing"
@@ -208,6 +243,6 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
     parts.append(Facts([*facts, *budget_rows(account, cost)]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
-        for note in record["notes"]
+        for note in notes_of(record)
     ]
     return [*parts, "\n".join(notes)] if notes else parts

@@ -28,6 +28,9 @@ from lastbit.laws.planar import (
     DiscretePlanarLaplace as DiscretePlanarLaplace,
     ScatteredPoint as ScatteredPoint,
 )
+from lastbit.laws.sums import (
+    normal_reach as normal_reach,
+)
 from lastbit.laws.transformed import (
     Clamped as Clamped,
     OnGrid as OnGrid,

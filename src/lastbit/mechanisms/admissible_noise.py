@@ -9,7 +9,7 @@ from fractions import Fraction
 from flint import arb
 
 from lastbit.errors import InvalidParameter, WrongType
-from lastbit.exact import Ball, Number, arb_of, lower, positive, working_precision
+from lastbit.exact import Ball, Number, arb_of, lower, positive, whole, working_precision
 from lastbit.laws import (
     Ideal,
     IdealCauchy,
@@ -65,6 +65,27 @@ class Admissible:
              width exp(-t) to a wider one, so no test does better on the wider one.
              For Laplace and Gaussian noise beta is then enlarged as far as the delta of both steps
              at once allows: see `joint_delta`.
+             *d numbers*, d independent draws of Z, S a bound for all of them in the L1 norm (also
+             in the L2 norm for Gaussian noise):
+             Student's t: coordinate i moves by a_i, their sum is at most alpha, and its hyperbolic
+             distance d_i has cosh d_i = cosh t + cosh s_i - 1, s_i = 2 asinh(exp(-t/2) a_i/(2
+             sqrt(v))). As cosh(sqrt(x)) - 1 is a power series with coefficients >= 0, it is
+             superadditive, so d_i <= sqrt(t**2 + s_i**2). asinh is concave: the s_i add up to at
+             most s = 2 d asinh(exp(-t/2) alpha/(2 d sqrt(v))). The root is convex in s_i: the d_i
+             add up to at most (d-1) t + sqrt(t**2 + s**2). The loss, (v+1)/2 times that and d
+             |v-1|/2 t, is at most epsilon if alpha <= G(t) = 2 d sqrt(v) exp(t/2)
+             sinh(sqrt(R**2 - t**2)/(2d)), R = (2 epsilon - d |v-1| t)/(v+1) - (d-1) t. R - t and
+             R + t are straight, the root of their product is concave, so is ln sinh: ln G is
+             concave, and least at t = 0 or beta. alpha = min(G(0), G(beta)), for
+             d max(1, v) beta < epsilon; G(0) is the truth, where all coordinates move alike.
+             Polynomial tail: c alpha + d max(1, gamma-1) beta.
+             Laplace: sliding costs alpha. Dilation to a wider law costs d t; to a narrower one the
+             ratio exceeds exp(e2) where the L1 norm exceeds T = (e2 + d t)/(exp(t) - 1), and that
+             norm has Erlang's law: d2 = E(T) - exp(e2) E(T exp(t)), E its tail. It grows with t,
+             since for every T the second term falls.
+             Gaussian: sliding depends on the L2 norm alone, which is at most the L1 norm. Dilation
+             to a wider law costs d t; to a narrower one likewise, with the chi-squared law of d
+             degrees and T**2 = 2 (e2 + d t)/(exp(2t) - 1).
     Source   Nissim, Raskhodnikova, Smith 2007 (Lemma 2.6, as quoted in paper 004); Bun, Steinke
              2019 for Student's t
     Differs  for Student's t and Cauchy no larger alpha will do for this beta; for the others the
@@ -79,8 +100,10 @@ class Admissible:
     beta: Fraction
     epsilon: Fraction
     delta: Fraction
+    dimension: int = 1
 
 
+_MOST_DIMENSIONS = 1 << 16
 _REMEDY = 'pass "cauchy", "student", "laplace", "gaussian", StudentT(...) or PolynomialTail(...)'
 
 
@@ -114,9 +137,16 @@ def noise_law(noise: object) -> Ideal:
 
 
 def admissible(
-    noise: object, *, epsilon: Number, delta: Number | None = None, share: Number = "auto"
+    noise: object,
+    *,
+    epsilon: Number,
+    delta: Number | None = None,
+    share: Number = "auto",
+    dimension: int = 1,
 ) -> Admissible:
     """The largest alpha and beta, rounded down, for a noise and a promise.
+
+    `dimension` is how many numbers are released together, each with its own draw.
 
     `share` is the part of epsilon that is not left to dilation: (1 - share) epsilon would pay for a
     change of width by exp(beta) alone. "auto" is 1/2; for Cauchy noise and Student's t it is the
@@ -125,9 +155,16 @@ def admissible(
     >>> chosen = admissible("cauchy", epsilon=1)
     >>> round(float(chosen.alpha), 4), round(float(chosen.beta), 4)
     (1.0422, 0.7344)
+    >>> chosen = admissible("cauchy", epsilon=1, dimension=4)
+    >>> round(float(chosen.alpha), 4), round(float(chosen.beta), 4)
+    (0.5761, 0.1484)
     """
     law = noise_law(noise)
-    loss = positive(epsilon, "epsilon")
+    loss, numbers = positive(epsilon, "epsilon"), whole(dimension, "dimension", least=1)
+    if numbers > _MOST_DIMENSIONS:
+        raise InvalidParameter(
+            "dimension", problem="is too large", remedy=f"pass at most {_MOST_DIMENSIONS}"
+        )
     if isinstance(share, str) and share == "auto":
         part = None
     else:
@@ -149,25 +186,25 @@ def admissible(
         )
     degrees = _degrees(law)
     if degrees is not None:
-        alpha, beta = _student(degrees, loss, part)
-        return Admissible(law, alpha, beta, loss, chance)
+        alpha, beta = _student(degrees, loss, part, numbers)
+        return Admissible(law, alpha, beta, loss, chance, numbers)
     sliding = loss * (Fraction(1, 2) if part is None else part)
     dilation = loss - sliding
     match law:
         case IdealLaplace():
             alpha = sliding
-            beta = min(dilation, _largest(laplace_dilation, dilation, chance))
-            beta = _widened(law, alpha, beta, dilation, (loss, chance))
+            beta = min(dilation / numbers, _narrowed(laplace_dilation, numbers, dilation, chance))
         case IdealGaussian():
-            alpha, beta = _gaussian(sliding, dilation, chance)
-            beta = _widened(law, alpha, beta, dilation, (loss, chance))
+            alpha, beta = _gaussian(sliding, dilation, chance, numbers)
         case PolynomialTail(gamma=gamma):
             # the greatest slope of ln(1+|z|**gamma)
             alpha = sliding / _upper(lambda: arb_of(gamma - 1) ** arb_of((gamma - 1) / gamma))
-            beta = dilation / max(Fraction(1), gamma - 1)
+            beta = dilation / max(Fraction(1), gamma - 1) / numbers
         case _:
             raise AssertionError("noise_law lets no other law through")
-    return Admissible(law, alpha, beta, loss, chance)
+    if numbers == 1 and chance:
+        beta = _widened(law, alpha, beta, dilation, (loss, chance))
+    return Admissible(law, alpha, beta, loss, chance, numbers)
 
 
 def _degrees(law: Ideal) -> Fraction | None:
@@ -181,13 +218,20 @@ def _degrees(law: Ideal) -> Fraction | None:
             return None
 
 
-def _student(degrees: Fraction, loss: Fraction, part: Fraction | None) -> tuple[Fraction, Fraction]:
+def _student(
+    degrees: Fraction, loss: Fraction, part: Fraction | None, dimension: int
+) -> tuple[Fraction, Fraction]:
     """The largest alpha for the beta of this share, or of the best share."""
     with working_precision(_PRECISION):
         choices = [
-            (joint_alpha(degrees, loss, beta), beta)
+            (
+                joint_alpha(degrees, loss, beta)
+                if dimension == 1
+                else product_alpha(degrees, loss, beta, dimension),
+                beta,
+            )
             for share in (_SHARES if part is None else (part,))
-            for beta in [loss * (1 - share) / max(Fraction(1), degrees)]
+            for beta in [loss * (1 - share) / max(Fraction(1), degrees) / dimension]
         ]
         scale = arb_of(loss) ** 2  # so that no float is too small
         alpha, beta = max(choices, key=lambda pair: float(pair[0] / evenly_spread(pair[1]) / scale))
@@ -218,22 +262,56 @@ def joint_alpha(degrees: Fraction, epsilon: Fraction, beta: Fraction) -> arb:
     return values[0].min(values[1]).sqrt()
 
 
+def product_alpha(degrees: Fraction, epsilon: Fraction, beta: Fraction, dimension: int) -> arb:
+    """min(G(0), G(beta)) of the theorem on d numbers, for d max(1, degrees) beta < epsilon.
+
+    Beyond 64 an argument of sinh counts as 64, and t as 64, which makes alpha smaller.
+    """
+    values = []
+    for t in (Fraction(0), beta):
+        reach = (2 * epsilon - dimension * abs(degrees - 1) * t) / (degrees + 1)
+        reach -= (dimension - 1) * t
+        root = arb_of((reach - t) * (reach + t)).sqrt() / (2 * dimension)
+        grown = arb_of(min(t, Fraction(64)) / 2)
+        values.append(
+            2 * dimension * arb_of(degrees).sqrt() * grown.exp() * root.min(arb(64)).sinh()
+        )
+    return values[0].min(values[1])
+
+
 def _upper(number: Callable[[], arb]) -> Fraction:
     """A rational not below a number."""
     with working_precision(_PRECISION):
         return -Fraction(lower(Ball(-number())))
 
 
-def laplace_dilation(beta: arb, epsilon: arb) -> arb:
+def laplace_dilation(beta: arb, epsilon: arb, dimension: int = 1) -> arb:
     """The delta of making Laplace noise narrower by exp(-beta), at this epsilon."""
-    beyond = (epsilon + beta) / beta.expm1()
-    return (-beyond).exp() * -(-beta).expm1()
+    beyond = (epsilon + dimension * beta) / beta.expm1()
+    if dimension == 1:
+        return (-beyond).exp() * -(-beta).expm1()
+    return _tails(beyond, beyond * beta.exp(), arb(dimension), epsilon)
 
 
-def gaussian_dilation(beta: arb, epsilon: arb) -> arb:
+def gaussian_dilation(beta: arb, epsilon: arb, dimension: int = 1) -> arb:
     """The delta of making Gaussian noise narrower by exp(-beta), at this epsilon."""
-    beyond = ((epsilon + beta) / (2 * beta).expm1()).sqrt()  # T/sqrt(2)
-    return beyond.erfc() - epsilon.exp() * (beyond * beta.exp()).erfc()
+    square = (epsilon + dimension * beta) / (2 * beta).expm1()  # T**2/2
+    if dimension == 1:
+        beyond = square.sqrt()
+        return beyond.erfc() - epsilon.exp() * (beyond * beta.exp()).erfc()
+    return _tails(square, square * (2 * beta).exp(), arb(dimension) / 2, epsilon)
+
+
+def _tails(here: arb, there: arb, shape: arb, epsilon: arb) -> arb:
+    """P[G > here] - exp(epsilon) P[G > there], G of the gamma law of a shape."""
+    mine = here.gamma_upper(shape, 1)
+    return mine - epsilon.exp() * there.gamma_upper(shape, 1)
+
+
+def _narrowed(
+    cost: Callable[[arb, arb, int], arb], dimension: int, epsilon: Fraction, delta: Fraction
+) -> Fraction:
+    return _largest(lambda beta, loss: cost(beta, loss, dimension), epsilon, delta)
 
 
 def gaussian_sliding(alpha: arb, epsilon: arb) -> arb:
@@ -243,7 +321,9 @@ def gaussian_sliding(alpha: arb, epsilon: arb) -> arb:
     return ((here / root).erfc() - epsilon.exp() * (there / root).erfc()) / 2
 
 
-def _gaussian(sliding: Fraction, dilation: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+def _gaussian(
+    sliding: Fraction, dilation: Fraction, delta: Fraction, dimension: int
+) -> tuple[Fraction, Fraction]:
     """Half of delta for each step; the second step's half is counted exp(dilation) times."""
     if dilation > _LARGEST_LOSS:
         raise InvalidParameter("epsilon", problem="is too large", remedy="pass less than 100000")
@@ -251,7 +331,8 @@ def _gaussian(sliding: Fraction, dilation: Fraction, delta: Fraction) -> tuple[F
         mantissa, exponent = (arb_of(delta / 2) * (-arb_of(dilation)).exp()).lower().man_exp()
     second = int(mantissa) * Fraction(2) ** int(exponent)  # no float: it may be below them all
     alpha = _largest(gaussian_sliding, sliding, second)
-    return alpha, min(dilation, _largest(gaussian_dilation, dilation, delta / 2))
+    beta = _narrowed(gaussian_dilation, dimension, dilation, delta / 2)
+    return alpha, min(dilation / dimension, beta)
 
 
 def _widened(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from flint import arb
@@ -167,7 +167,11 @@ class Exponential(ByRate):
         """What one release loses, for a `Profile`."""
         return BoundedRangeLoss(self.epsilon, neighbours=self.neighbours)
 
-    def release(self, utilities: object, size: Size = None) -> Any:
+    @overload
+    def release(self, utilities: object, size: None = None) -> int: ...
+    @overload
+    def release(self, utilities: object, size: int | tuple[int, ...]) -> NDArray[Any]: ...
+    def release(self, utilities: object, size: Size = None) -> int | NDArray[Any]:
         """The index of a candidate; an array of independent ones if a size is given.
 
         Each of them costs what `guarantee` says.

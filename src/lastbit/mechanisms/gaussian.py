@@ -25,9 +25,11 @@ from lastbit.mechanisms.lattice import Additive, Lattice, array_of, check_whole_
 from lastbit.mechanisms.mechanism import exactly_one, level, not_below, set_fields
 from lastbit.privacy import (
     AS_DECLARED,
+    LEAST_VECTOR_VARIANCE,
     ZCDP,
     ApproxDP,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     Loss,
     Neighbours,
     check_neighbours,
@@ -36,7 +38,7 @@ from lastbit.privacy import (
 )
 from lastbit.sampling import Sampler, gaussian_sampler
 
-Method = Literal["exact", "classical", "zcdp"]
+Method = Literal["exact", "classical", "zcdp", "gdp"]
 LEAST_DELTA = Fraction(1, 1 << 1000)
 
 
@@ -48,7 +50,8 @@ class Gaussian(Additive):
              the lattice (1 for integers), v = variance/step**2
     Theorem  if two inputs are at most m steps apart in the L2 norm, the mechanism is
              m**2/(2v)-zCDP (CKS20 Theorem 14): exactly rational, no rounding anywhere. For one
-             coordinate its exact (epsilon, delta) curve is `discrete_gaussian_delta`
+             coordinate its exact (epsilon, delta) curve is `discrete_gaussian_delta`; vectors are
+             dominated by a pair of Gaussians (privacy/accounting/gaussian_pair.py)
     Source   paper 001; Canonne, Kamath, Steinke 2020
     Differs  m counts the rounding of floats to the grid; edge cases as in paper 001: a negative
              distance is refused, distance 0 costs 0 even without noise, no noise costs infinity
@@ -58,8 +61,9 @@ class Gaussian(Additive):
     Vectors must be declared (`dimension=`), since the curve for one number says nothing of them.
     Constructed from `standard_deviation=` or `variance=` (raw), from `rho=`, or from `epsilon=` and
     `delta=`: then by `method="exact"` (the least noise whose exact curve meets the target; one
-    coordinate), `"zcdp"` (through concentrated privacy; any dimension, and the default there) or
-    `"classical"` (sqrt(2 ln(1.25/delta)) sensitivity/epsilon, for epsilon < 1 only).
+    coordinate), `"gdp"` (through a pair of Gaussians that is no better; any dimension), `"zcdp"`
+    (through concentrated privacy; any dimension) or `"classical"` (sqrt(2 ln(1.25/delta))
+    sensitivity/epsilon, for epsilon < 1 only). Vectors get the less noise of gdp and zcdp.
 
     >>> Gaussian(sensitivity=1, rho="1/2").guarantee
     ZCDP(rho='0.5')
@@ -118,8 +122,12 @@ class Gaussian(Additive):
             noise = (grounds.l2_steps(distance) * grounds.step) ** 2 / (2 * loss)
         else:
             target = ApproxDP(positive(epsilon, "epsilon"), _level(delta), neighbours=neighbours)
-            method = method or ("exact" if dimension == 1 else "zcdp")
-            noise, grounds = _calibrated(distance, target, method, grid, dimension)
+            methods: tuple[Method, ...] = ("exact",) if dimension == 1 else ("gdp", "zcdp")
+            ways = {
+                way: _calibrated(distance, target, way, grid, dimension)
+                for way in ((method,) if method else methods)
+            }
+            method, (noise, grounds) = min(ways.items(), key=lambda way: way[1][0])
         if grounds is None:
             grounds = lattice(grid, noise=root_below(noise) or Fraction(1), dimension=dimension)
         check_whole_sensitivity(distance, grounds)
@@ -140,17 +148,20 @@ class Gaussian(Additive):
         return self.target or self.guarantee_at(self.sensitivity)
 
     @property
-    def loss(self) -> DiscreteGaussianLoss:
-        """What one release loses, for a `Profile`."""
-        if self.lattice.dimension > 1 or self.variance == 0:
-            raise InvalidParameter(
-                "dimension",
-                problem="is above 1, or there is no noise: the loss is proved for one coordinate",
-                remedy="compose the ZCDP guarantees of vectors",
-            )
-        steps = math.floor(self.lattice.l2_steps(self.sensitivity))
+    def loss(self) -> DiscreteGaussianLoss | DiscreteGaussianVectorLoss:
+        """What one release loses, for a `Profile`: exact for one coordinate.
+
+        >>> Gaussian(sensitivity=3, variance=50, dimension=7).loss
+        DiscreteGaussianVectorLoss(variance=50, distance_squared=9)
+        """
+        self._refuse_no_noise()
         variance = self.variance / self.lattice.step**2
-        return DiscreteGaussianLoss(variance, steps, neighbours=self.neighbours)
+        steps = self.lattice.l2_steps(self.sensitivity)
+        if self.lattice.dimension == 1:
+            return DiscreteGaussianLoss(variance, math.floor(steps), neighbours=self.neighbours)
+        # whole steps in every coordinate: so are the sums of their squares
+        squared = math.floor(steps**2)
+        return DiscreteGaussianVectorLoss(variance, squared, neighbours=self.neighbours)
 
     def guarantee_at(self, distance: Number) -> ZCDP:
         """What one release promises for inputs at most so far apart: (distance/deviation)**2 / 2.
@@ -167,11 +178,15 @@ class Gaussian(Additive):
         return ZCDP(moved**2 / (2 * self.variance), neighbours=self.neighbours)
 
     def delta(self, epsilon: Number, *, distance: Number | None = None) -> float:
-        """The delta for an epsilon, rounded up: exact for one coordinate, else through zCDP."""
+        """The delta for an epsilon, rounded up: exact for one coordinate.
+
+        For vectors the lesser of what the Gaussian pair and concentrated privacy prove.
+        """
         far = self.sensitivity if distance is None else nonnegative(distance, "distance")
         loss = nonnegative(epsilon, "epsilon")
         if self.lattice.dimension > 1:
-            return upper(delta_upper(self.guarantee_at(far), loss))
+            concentrated = upper(delta_upper(self.guarantee_at(far), loss))
+            return min(concentrated, _vector_delta(far, self.variance, self.lattice, loss))
         return _delta_at(far, self.variance, self.lattice, loss)
 
     def epsilon(self, delta: Number) -> Loss:
@@ -253,6 +268,15 @@ def _delta_at(far: Fraction, variance: Fraction, grounds: Lattice, epsilon: Frac
     return discrete_gaussian_delta(epsilon, variance=variance / grounds.step**2, distance=steps)
 
 
+def _vector_delta(far: Fraction, variance: Fraction, grounds: Lattice, epsilon: Fraction) -> float:
+    """Through the Gaussian pair; 1 where none is proved."""
+    spread = variance / grounds.step**2
+    squared = math.floor(grounds.l2_steps(far) ** 2) if far else 0
+    if squared and spread < LEAST_VECTOR_VARIANCE:
+        return 1.0
+    return float(DiscreteGaussianVectorLoss(spread, squared).profile.delta(epsilon)[1])
+
+
 def _calibrated(
     distance: Fraction, target: ApproxDP, method: Method, grid: object, dimension: int
 ) -> tuple[Fraction, Lattice]:
@@ -269,20 +293,24 @@ def _calibrated(
     def by_curve(deviation: Fraction) -> bool:
         return _delta_at(distance, deviation**2, grounds, loss) <= target.delta
 
-    if method == "zcdp":
-        return least_noise(by_zcdp, start=guess, bits=32) ** 2, grounds
+    def by_pair(deviation: Fraction) -> bool:
+        return _vector_delta(distance, deviation**2, grounds, loss) <= target.delta
+
+    if method in ("zcdp", "gdp"):
+        meets = by_zcdp if method == "zcdp" else by_pair
+        return least_noise(meets, start=guess, bits=32) ** 2, grounds
     if dimension != 1:
         raise InvalidParameter(
             "method",
             problem=f"{method!r} is for one coordinate",
             remedy="pass {method}",
-            method="zcdp",
+            method="gdp",
         )
     if method == "exact":
         return least_noise(by_curve, start=guess, bits=32) ** 2, grounds
     if method != "classical":
         raise InvalidParameter(
-            "method", problem="is unknown", remedy='pass "exact", "zcdp" or "classical"'
+            "method", problem="is unknown", remedy='pass "exact", "gdp", "zcdp" or "classical"'
         )
     if loss >= 1:
         raise InvalidParameter(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,6 +251,10 @@ class Additive(Prepared):
     def _noise(self) -> Law:
         raise NotImplementedError
 
+    @overload
+    def release(self, value: list[Any] | tuple[Any, ...] | NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def release(self, value: Any) -> Any: ...
     def release(self, value: Any) -> Any:
         """A private version of an integer, a float or an array, of the same kind."""
         return self.lattice.noised(value, self._prepared())

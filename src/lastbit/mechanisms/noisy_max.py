@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from flint import arb, ctx
@@ -107,13 +107,18 @@ class ReportNoisyMax(Pure, Prepared):
         set_fields(self, sensitivity=distance, scale=noise, lattice=grounds, monotone=monotone)
         set_fields(self, neighbours=neighbours, _sampler=None)
 
-    def release(self, utilities: object, size: Size = None) -> Any:
+    @overload
+    def release(self, utilities: object, size: None = None) -> int: ...
+    @overload
+    def release(self, utilities: object, size: int | tuple[int, ...]) -> NDArray[Any]: ...
+    def release(self, utilities: object, size: Size = None) -> int | NDArray[Any]:
         """The index of a candidate; an array of independent ones if a size is given.
 
         Each of them costs what `guarantee` says.
         """
         steps = self._steps(utilities_of(utilities))
-        return drawn_fresh(NoisyArgmax(steps, self._prepared()), size)
+        found: int | NDArray[Any] = drawn_fresh(NoisyArgmax(steps, self._prepared()), size)
+        return found
 
     def law(self, utilities: object) -> NoisyMaxLaw:
         """The exact law of release(utilities); n candidates take about n**2 operations each."""

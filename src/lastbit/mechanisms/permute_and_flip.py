@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 from flint import arb, arb_poly, ctx
+from numpy.typing import NDArray
 
 from lastbit.exact import (
     DEFAULT_PRECISION,
@@ -57,12 +58,17 @@ class PermuteAndFlip(ByRate):
     True
     """
 
-    def release(self, utilities: object, size: Size = None) -> Any:
+    @overload
+    def release(self, utilities: object, size: None = None) -> int: ...
+    @overload
+    def release(self, utilities: object, size: int | tuple[int, ...]) -> NDArray[Any]: ...
+    def release(self, utilities: object, size: Size = None) -> int | NDArray[Any]:
         """The index of a candidate; an array of independent ones if a size is given.
 
         Each of them costs what `guarantee` says.
         """
-        return drawn_fresh(flips(utilities_of(utilities), self.rate), size)
+        found: int | NDArray[Any] = drawn_fresh(flips(utilities_of(utilities), self.rate), size)
+        return found
 
     def law(self, utilities: object) -> PermuteAndFlipLaw:
         """The exact law of release(utilities); n candidates take n**2 operations."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
@@ -43,6 +44,7 @@ from lastbit.sensitivity import (
     check_defined,
     records,
     relation_of,
+    secret_number,
     smooth_sensitivity,
     statistic_of,
 )
@@ -67,8 +69,12 @@ class SmoothNoise:
     has the least typical error and the heaviest tail. The width of the noise depends on the data:
     `accuracy` is a secret of the data's holder, like the data.
 
+    Several numbers that one record moves together: `dimension` says how many, `release_all` takes
+    them with one bound on how far they all move, in the L1 norm (for Gaussian noise the L2 norm
+    will do). Bounds of the single numbers, each beta-smooth, add up to one.
+
     >>> from lastbit.privacy import CHANGE_ONE
-    >>> from lastbit.sensitivity import smooth_sensitivity
+    >>> from lastbit.sensitivity import from_distance, smooth_sensitivity
     >>> noise = SmoothNoise(epsilon=1, noise="cauchy", grid="1/16", neighbours=CHANGE_ONE)
     >>> round(float(noise.alpha), 4), round(float(noise.beta), 4)
     (1.0422, 0.7344)
@@ -76,6 +82,10 @@ class SmoothNoise:
     >>> bound = smooth_sensitivity("median", ages, beta=noise.beta, lower=0, upper=120)
     >>> 0 <= noise.release(bound) <= 120
     True
+    >>> noise = SmoothNoise(epsilon=1, dimension=2, grid="1/16", neighbours=CHANGE_ONE)
+    >>> bound = from_distance([1, 3], value=0, beta=noise.beta, neighbours=CHANGE_ONE)
+    >>> len(noise.release_all([40, 52], bound))
+    2
     """
 
     admissible: Admissible
@@ -90,13 +100,14 @@ class SmoothNoise:
         delta: Number | None = None,
         noise: str | Ideal = "student",
         share: Number = "auto",
+        dimension: int = 1,
         neighbours: Neighbours = AS_DECLARED,
     ) -> None:
         if isinstance(grid, str) and grid == "auto":
             raise InvalidParameter(
                 "grid", problem="cannot follow the data", remedy='pass a power of two, say "1/1024"'
             )
-        chosen = admissible(noise, epsilon=epsilon, delta=delta, share=share)
+        chosen = admissible(noise, epsilon=epsilon, delta=delta, share=share, dimension=dimension)
         if chosen.beta < LEAST_BETA:
             raise InvalidParameter(
                 "epsilon",
@@ -131,19 +142,40 @@ class SmoothNoise:
 
     def release(self, bound: SmoothBound) -> float:
         """A private version of the statistic's value."""
-        self._check(bound)
+        self._check_one(bound)
         limits = self._limits(bound)
+        return nearest(_moved(self._drawn(bound.value, bound), limits) * self.grid)
+
+    def release_all(self, values: Sequence[Number], bound: SmoothBound) -> list[float]:
+        """Private versions of `dimension` numbers; the bound is on all of them together.
+
+        The value of the bound itself is not used, nor its range.
+        """
+        self._check(bound)
+        numbers = self._numbers(values)
+        return [nearest(self._drawn(number, bound) * self.grid) for number in numbers]
+
+    def _drawn(self, value: Fraction, bound: SmoothBound) -> int:
         if bound.bound == 0:  # then S is 0 for all data, and there is one possible value
-            return nearest(_moved(round(bound.value / self.grid), limits) * self.grid)
-        sampler = rounded_sampler(
-            self.admissible.law, bound.value, bound.bound / self.alpha, self.grid
-        )
+            return round(value / self.grid)
+        sampler = rounded_sampler(self.admissible.law, value, bound.bound / self.alpha, self.grid)
         steps: int = drawn_fresh(sampler, None)
-        return nearest(_moved(steps, limits) * self.grid)
+        return steps
+
+    def _numbers(self, values: Sequence[Number]) -> list[Fraction]:
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise WrongType("values", problem="are not a list of numbers", remedy="pass a list")
+        if len(values) != self.admissible.dimension:
+            raise InvalidParameter(
+                "values",
+                problem="are not as many as declared",
+                remedy="pass as many as dimension= says",
+            )
+        return [secret_number(value, "values") for value in values]
 
     def law(self, bound: SmoothBound) -> OnGrid:
         """The exact law of release(bound): as secret as the data."""
-        self._check(bound)
+        self._check_one(bound)
         scale, limits = bound.bound / self.alpha, self._limits(bound)
         if scale == 0:
             only = _moved(round(bound.value / self.grid), limits)
@@ -154,18 +186,22 @@ class SmoothNoise:
     def accuracy(self, beta: Number, bound: SmoothBound) -> Fraction:
         """An error not exceeded with probability 1 - beta: as secret as the data, never publish it.
 
+        Of `dimension` numbers no one is off by more, with this probability.
+
         Theorem  P[abs(Z) > z] <= beta for z the quantile of 1 - beta/2, the law being symmetric;
                  rounding adds at most half a step. Moving into the range takes the result nearer
                  to the value f, unless f lies beyond the last step in it: then it is off by less
-                 than the rest of the range there. Nothing is off by more than the whole range
+                 than the rest of the range there. Nothing is off by more than the whole range.
+                 Each of d numbers is off by more with probability beta/d at most
         """
         self._check(bound)
-        chance = 1 - level(beta, "beta") / 2
+        chance = 1 - level(beta, "beta") / (2 * self.admissible.dimension)
         with working_precision(128):
             wide = self.admissible.law.quantile(chance).enclosure * arb_of(bound.bound / self.alpha)
             error = not_below(wide) + self.grid / 2
         limits = self._limits(bound)
-        if limits is None or bound.lower is None or bound.upper is None:
+        several = self.admissible.dimension > 1
+        if several or limits is None or bound.lower is None or bound.upper is None:
             return error
         low, high = (step * self.grid for step in limits)
         error = max(error, low - bound.lower, bound.upper - high)
@@ -176,6 +212,15 @@ class SmoothNoise:
         if bound.lower is None or bound.upper is None:
             return None
         return steps_between(bound.lower, bound.upper, self.grid)
+
+    def _check_one(self, bound: object) -> None:
+        self._check(bound)
+        if self.admissible.dimension > 1:
+            raise InvalidParameter(
+                "bound",
+                problem="is about one number, and the noise for several",
+                remedy="use release_all(values, bound), or leave dimension= out",
+            )
 
     def _check(self, bound: object) -> None:
         if not isinstance(bound, SmoothBound):

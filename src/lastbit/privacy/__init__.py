@@ -30,6 +30,7 @@ it is), so a chain of conversions can only promise less than is true, never more
 | `convert.py` | from kind to kind, to several units, to beliefs, to the least noise |
 | `compose.py` | several releases, theorem by theorem |
 | `filter.py` | releases whose prices are chosen from earlier answers: when to stop |
+| `gaussian_filter.py` | the same for Gaussian noise, where it is tighter |
 | `accounting/` | losses and profiles: the tight composition, with both bounds |
 """
 

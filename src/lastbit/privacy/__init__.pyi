@@ -1,8 +1,10 @@
 from lastbit.privacy.accounting.calibrate import calibrated as calibrated
+from lastbit.privacy.accounting.gaussian_pair import LEAST_VECTOR_VARIANCE as LEAST_VECTOR_VARIANCE
 from lastbit.privacy.accounting.losses import (
     ApproxLoss as ApproxLoss,
     BoundedRangeLoss as BoundedRangeLoss,
     DiscreteGaussianLoss as DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss as DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss as DiscreteLaplaceLoss,
     FiniteLoss as FiniteLoss,
     GaussianLoss as GaussianLoss,
@@ -33,6 +35,10 @@ from lastbit.privacy.filter import (
     MomentFilter as MomentFilter,
     moment_filter as moment_filter,
 )
+from lastbit.privacy.gaussian_filter import (
+    GaussianCost as GaussianCost,
+    GaussianFilter as GaussianFilter,
+)
 from lastbit.privacy.guarantees import (
     ADD_REMOVE as ADD_REMOVE,
     AS_DECLARED as AS_DECLARED,
@@ -62,8 +68,11 @@ __all__ = [
     "BoundedRangeLoss",
     "CHANGE_ONE",
     "DiscreteGaussianLoss",
+    "DiscreteGaussianVectorLoss",
     "DiscreteLaplaceLoss",
     "FiniteLoss",
+    "GaussianCost",
+    "GaussianFilter",
     "GaussianLoss",
     "Guarantee",
     "LaplaceLoss",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
+import numpy as np
 from flint import arb
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
-from lastbit.exact import arb_of, probability, upper, working_precision
+from lastbit.exact import arb_of, floor_log2, nearest, probability, upper, working_precision
+from lastbit.privacy.accounting.composition import common
 from lastbit.privacy.accounting.losses import black_box
 from lastbit.privacy.accounting.profile import Profile
 from lastbit.privacy.convert import PRECISION, concentrated, epsilon_upper
@@ -28,10 +31,13 @@ from lastbit.privacy.guarantees import (
     times,
 )
 
-# Exact optimal composition looks at every total loss; beyond this many it is not tried.
+# Exact optimal composition looks at every total loss; beyond this many, or if adding them up one
+# guarantee after the other takes more steps than this, it is not tried.
 MOST_LOSSES = 50_000
+MOST_STEPS = 1_000_000
 MOST_LOSS = 10**9
 MOST_DIFFERENT = 200
+_LEAST_ORDER, _GREATEST_ORDER = 1e-9, 1e12
 
 
 def added(one: Guarantee, other: Guarantee) -> Any:
@@ -119,7 +125,8 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
              (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016). *concentrated*: e tanh(e/2) for
              pure ones, sums, then the best order; approximate ones are added on top. *tight*: the
              same product as in optimal, by its `Profile`, also where there are too many different
-             losses to list; a zCDP guarantee alone says too little for it
+             losses to list; a zCDP guarantee alone says too little for it. *moments*: `_moments`,
+             which takes zCDP guarantees and all others together
     Checked  tests/privacy/test_compose.py
     """
     if not isinstance(guarantees, Iterable):
@@ -160,6 +167,9 @@ def compositions(guarantees: Iterable[Guarantee], delta: object) -> dict[str, Ap
             side = _total(e for e, _ in plain)
             loss = epsilon_upper(ZCDP(rho), level - spent)
             found["concentrated and basic"] = plus(side, loss)
+    by_moments = _moments(plain, rho, level)
+    if by_moments is not None:
+        found["moments"] = by_moments
     if not found:
         found["none"] = math.inf
     return {name: ApproxDP(loss, level, neighbours=neighbours) for name, loss in found.items()}
@@ -199,6 +209,69 @@ def _plain(guarantee: Guarantee) -> tuple[Loss, Fraction]:
         case ApproxDP() | ProbabilisticDP():
             return guarantee.epsilon, guarantee.delta
     raise AssertionError(guarantee)
+
+
+def _moments(plain: Sequence[tuple[Loss, Fraction]], rho: Loss, delta: Fraction) -> Fraction | None:
+    """The epsilon that moments of one order prove for all together; None where they prove none.
+
+    Theorem  D + k(c) exp(-c epsilon) exp(R) <= delta proves (epsilon, delta) for every c > 0, with
+             k(c) = c**c/(1+c)**(1+c), D = 1 - prod(1 - d_i), R = c(c+1) rho + sum r(e_i), r(e) =
+             ln((exp((c+1)e) + exp(-c e))/(1 + exp(e))), the moment of randomised response. So
+             epsilon = (ln k(c) + R - ln(delta - D))/c
+    Proof    `checker/composition.py`: (1 - exp(-y))_+ <= k(c) exp(c y), for y = loss - epsilon
+    Differs  the best order by floats: c epsilon is a convex function of c, so epsilon has one least
+             value, and any order proves a true bound; evaluated in balls, and rounded up
+    """
+    kept = math.prod((1 - d for _, d in plain), start=Fraction(1))
+    counts = Counter(e for e, _ in plain if e)
+    if not 1 - delta < kept or any(isinstance(e, float) or e > MOST_LOSS for e in (*counts, rho)):
+        return None
+    losses: list[tuple[Fraction, int]] = [(Fraction(e), n) for e, n in counts.items()]
+    density = Fraction(rho)
+    if not losses and not density:
+        return Fraction(0)
+    order = _best_order(losses, density, 1 - (1 - delta) / kept)
+    with working_precision(PRECISION + 2 * floor_log2(1 + order)):
+        c = arb_of(order)
+        total = c * c.log() - (1 + c) * c.log1p() - arb_of(delta - (1 - kept)).log()
+        total += arb_of(order * (order + 1) * density)
+        for e, n in losses:
+            total += n * _response_moment(arb_of(e), c)
+        bound = upper(total / c)
+    return Fraction(max(bound, 0.0)) if bound < math.inf else None
+
+
+def _response_moment(e: arb, c: arb) -> arb:
+    """The logarithm of the moment of order c of randomised response."""
+    if e * (1 + c) < 1:  # the other form would lose the digits of a small number
+        return ((c * e).expm1() * -(-(1 + c) * e).expm1() / (1 + (-e).exp())).log1p()
+    return c * e + (-(2 * c + 1) * e).exp().log1p() - (-e).exp().log1p()
+
+
+def _best_order(losses: Sequence[tuple[Fraction, int]], rho: Fraction, room: Fraction) -> Fraction:
+    """About the order that proves the least epsilon; floats choose, and prove nothing."""
+    near = np.array([nearest(e) for e, _ in losses])
+    counts = np.array([float(n) for _, n in losses])
+    level = math.log(room.numerator) - math.log(room.denominator)
+    density = nearest(rho)
+
+    def epsilon(place: float) -> float:
+        c = math.exp(place)
+        with np.errstate(all="ignore"):
+            small = np.expm1(np.minimum(c * near, 30)) * -np.expm1(-(1 + c) * near)
+            large = c * near + np.log1p(np.exp(-(2 * c + 1) * near)) - np.log1p(np.exp(-near))
+            moments = np.where(c * near < 1, np.log1p(small / (1 + np.exp(-near))), large)
+        kappa = -c * math.log1p(1 / c) - math.log1p(c)
+        return (float(counts @ moments) + c * (c + 1) * density + kappa - level) / c
+
+    low, high = math.log(_LEAST_ORDER), math.log(_GREATEST_ORDER)
+    for _ in range(90):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        if epsilon(left) <= epsilon(right):
+            high = right
+        else:
+            low = left
+    return Fraction(math.exp((low + high) / 2))
 
 
 def _advanced(losses: Sequence[Loss], slack: Fraction) -> Loss:
@@ -253,25 +326,41 @@ def optimal_delta(parts: Sequence[tuple[Loss, Fraction]], epsilon: Fraction) -> 
 
 
 def _outcomes(parts: Sequence[tuple[Loss, Fraction]]) -> list[tuple[Fraction, arb]] | None:
-    """Total losses of a product of randomised responses with their masses, largest loss first."""
+    """Total losses of a product of randomised responses with their masses, largest loss first.
+
+    Theorem  with g the greatest number of which all epsilons are multiples, all totals of some of
+             them lie 2g apart or more, between minus and plus their sum: at most sum/g + 1 of them.
+             So many different epsilons have few totals if they have few digits
+    """
     if any(e > MOST_LOSS for e, _ in parts):
         return None
-    counts = Counter(e for e, _ in parts if e)
-    if math.prod(n + 1 for n in counts.values()) > MOST_LOSSES:
+    counts: Counter[Fraction] = Counter(Fraction(e) for e, _ in parts if e)
+    unit = reduce(common, counts, Fraction(0))
+    if not _few(counts, unit):
         return None
-    total: dict[Fraction, arb] = {Fraction(0): arb(1)}
+    total: dict[int, arb] = {0: arb(1)}
     with working_precision(PRECISION):
         for epsilon, n in counts.items():
-            assert isinstance(epsilon, Fraction)
             ratio = (-arb_of(epsilon)).exp()
             yes, no = 1 / (1 + ratio), ratio / (1 + ratio)
+            steps = int(epsilon / unit)
             single = [
-                ((n - 2 * k) * epsilon, arb.bin_uiui(n, k) * yes ** (n - k) * no**k)
+                ((n - 2 * k) * steps, arb.bin_uiui(n, k) * yes ** (n - k) * no**k)
                 for k in range(n + 1)
             ]
-            merged: dict[Fraction, arb] = {}
+            merged: dict[int, arb] = {}
             for loss, mass in total.items():
                 for more, share in single:
                     merged[loss + more] = merged.get(loss + more, arb(0)) + mass * share
             total = merged
-    return sorted(total.items(), reverse=True, key=lambda pair: pair[0])
+    return [(loss * unit, mass) for loss, mass in sorted(total.items(), reverse=True)]
+
+
+def _few(counts: Mapping[Fraction, int], unit: Fraction) -> bool:
+    """Whether the totals are few enough to list, and so are the steps that lead to them."""
+    size, steps, reach = 1, 0, Fraction(0)
+    for epsilon, n in counts.items():
+        steps += size * (n + 1)
+        reach += n * epsilon
+        size = min(size * (n + 1), int(reach / unit) + 1)
+    return size <= MOST_LOSSES and steps <= MOST_STEPS

@@ -5,6 +5,7 @@ Law      c > 0 and delta' < delta are fixed before the first answer. A step is p
          - pure epsilon e:   r = ln((exp((c+1) e) + exp(-c e))/(1 + exp(e))), d = 0
          - (e, d):           the same r, and d
          - concentrated rho: r = c (c+1) rho, d = 0
+         - d-approximately concentrated rho: the same r, and d
          An answer is given as long as afterwards, its own price included,
              sum d <= delta', and
              sum r <= B, or no rho was spent and sum e <= epsilon,
@@ -36,8 +37,10 @@ Proof    Fix two neighbours x, y in either order; every step's promise holds for
          ratio z = p'_i/q'_i lies in [exp(-e), exp(e)] and has mean 1 under q'_i; z**(c+1) is
          convex, so its mean is greatest if z takes the two ends only, which is randomised response
          and gives the formula. For concentrated steps p' = p, q' = q, and ln E[z**c] is c times
-         the divergence of order 1 + c, at most c (1+c) rho. So exp(c L_t - sum r_i) is a
-         supermartingale under P' with mean at most 1, also at the (random) end.
+         the divergence of order 1 + c, at most c (1+c) rho. Approximately concentrated ones have
+         p' and q' by definition: the laws given events of probability 1 - d. So
+         exp(c L_t - sum r_i) is a supermartingale under P' with mean at most 1, also at the
+         (random) end.
 
          4. *The end.* On paths that end with no rho and sum e_i <= epsilon, L <= epsilon and
          (1 - exp(epsilon - L))_+ = 0. On the others sum r_i <= B. For every real y,
@@ -66,10 +69,7 @@ Not so   - "Compose the privacy loss distributions of the answers so far, stop b
          path may come to choose
 Differs  r is rounded up to a multiple of 2**-64 (correctly: the least one that is not below), and B
          down, so sums are exact and short, and a recorded price can be computed again and compared
-         Not here: the filter of Gaussian privacy (answer while sum mu_i**2 <= mu**2), which is
-         tighter for accounts of Gaussian answers alone. It needs each step dominated by a pair of
-         continuous Gaussians; of discrete Gaussian noise only the concentrated promise is proved,
-         and `MomentFilter.price` is where another price would enter
+         Where all answers have Gaussian noise, `gaussian_filter.py` is tighter
 Source   Feldman, Zrnic 2021 and Whitehouse, Ramdas, Rogers, Wu 2023 (filters and odometers);
          Canonne, Kamath, Steinke 2020, Proposition 12 (the inequality of step 4)
 Checked  tests/privacy/test_filter.py: the worst adaptive adversary, by backward induction, stays

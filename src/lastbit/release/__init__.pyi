@@ -3,14 +3,20 @@ from lastbit.release.answer import (
     Row as Row,
 )
 from lastbit.release.private_table import (
+    Table as Table,
     table as table,
 )
 from lastbit.release.release import (
     released as released,
 )
+from lastbit.release.within import (
+    planned_within as planned_within,
+    price_rows as price_rows,
+)
 
 __all__ = [
     "Answer",
     "Row",
+    "Table",
     "released",
 ]

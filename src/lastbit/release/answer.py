@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import duckdb
 
@@ -36,7 +36,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, replaced, written_over
 from lastbit.ledger import check_output
 from lastbit.release.intervals import Cell
-from lastbit.report import answer_in_notebook, answer_in_terminal, page
+from lastbit.report import answer_in_notebook, answer_in_terminal, notes_of, page
 from lastbit.tables import Constant, Cost, from_json
 from lastbit.verify import read
 
@@ -70,6 +70,11 @@ def _key(data: Any) -> Any:
     constant = from_json(data)
     assert isinstance(constant, Constant)
     return constant.value
+
+
+def _row(row: dict[str, Any], names: tuple[str, ...]) -> Row:
+    cells = tuple(Cell(**cell) for cell in row["cells"])
+    return Row(tuple(map(_key, row["keys"])), cells, names)
 
 
 def csv_lines(record: dict[str, Any]) -> str:
@@ -106,7 +111,7 @@ def _kinds(record: dict[str, Any]) -> list[str]:
             found = {row["keys"][place]["type"] for row in record["rows"]} - {"missing"}
             kinds.append(found.pop() if len(found) == 1 else "text")
         else:
-            whole = column["function"] in ("count", "count_units", "histogram")
+            whole = column["function"] in ("count", "count_units", "count_distinct", "histogram")
             number = "integer" if whole else "number"
             kinds += [number, "number", number, number]
     return kinds
@@ -133,10 +138,52 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One group of the answer: its keys, and a cell for every column."""
+    """One group of the answer: its keys, and a cell for every column.
+
+    A column is found by its name: `row.n` and `row["n"]` are the released number, or the key of one
+    that was grouped by; `row.cell("n")` has its error and interval too. Where a column is called
+    like something that a row has (`keys`, `cells`), only `row["keys"]` is the column.
+    """
 
     keys: tuple[Any, ...]
     cells: tuple[Cell, ...]
+    names: tuple[str, ...] = ()
+    """Of the keys, then of the cells."""
+
+    def __getitem__(self, name: str) -> Any:
+        place = _place(name, self.names)
+        values = (*self.keys, *(cell.value for cell in self.cells))
+        return values[place]
+
+    def __getattr__(self, name: str) -> Any:
+        # only what is no field comes here; a row that is being copied has no fields yet
+        if name.startswith("__") or name in Row.__slots__ or name not in self.names:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self[name]
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self.names]
+
+    def cell(self, name: str) -> Cell:
+        """The released number of this column with its standard error and its 95 % interval."""
+        place = _place(name, self.names) - len(self.keys)
+        if place < 0:
+            raise InvalidParameter(
+                "column", problem="is a key, which is exact", remedy="use row[...] for keys"
+            )
+        return self.cells[place]
+
+
+def _place(name: object, names: tuple[str, ...]) -> int:
+    """Where the column of this name is, letter for letter or else in any case."""
+    if name in names:
+        return names.index(name)
+    lowered = [known.lower() for known in names]
+    if isinstance(name, str) and lowered.count(name.lower()) == 1:
+        return lowered.index(name.lower())
+    raise InvalidParameter(
+        "column", problem="is not in the answer", remedy=f"use {', '.join(names)}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,23 +221,28 @@ class Answer:
         return tuple(self)
 
     def __iter__(self) -> Iterator[Row]:
+        names = self.keys + self.columns
         for row in self.record["rows"]:
-            keys = tuple(map(_key, row["keys"]))
-            yield Row(keys, tuple(Cell(**cell) for cell in row["cells"]))
+            yield _row(row, names)
 
     def __len__(self) -> int:
         return len(self.record["rows"])
 
-    def __getitem__(self, name: str) -> list[Any]:
-        """All values of a column, or the keys of one grouped by."""
-        if name in self.keys:
-            place = self.keys.index(name)
-            return [row.keys[place] for row in self]
-        if name not in self.columns:
-            remedy = f"use {', '.join(self.keys + self.columns)}"
-            raise InvalidParameter("column", problem="is not in the answer", remedy=remedy)
-        place = self.columns.index(name)
-        return [row.cells[place].value for row in self]
+    @overload
+    def __getitem__(self, which: int) -> Row: ...
+    @overload
+    def __getitem__(self, which: slice) -> tuple[Row, ...]: ...
+    @overload
+    def __getitem__(self, which: str) -> list[Any]: ...
+    def __getitem__(self, which: int | slice | str) -> Row | tuple[Row, ...] | list[Any]:
+        """A row by its place, some rows by a slice, or by its name all values of a column."""
+        names = self.keys + self.columns
+        if isinstance(which, str):
+            name = names[_place(which, names)]
+            return [row[name] for row in self]
+        if isinstance(which, slice):
+            return tuple(_row(row, names) for row in self.record["rows"][which])
+        return _row(self.record["rows"][which], names)  # out of range as a list says it
 
     @property
     def value(self) -> Any:
@@ -212,7 +264,7 @@ class Answer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know when reading the numbers."""
-        return tuple(self.record["notes"])
+        return tuple(notes_of(self.record))
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -286,9 +338,11 @@ class Answer:
                 "answer", problem=error.problem, remedy="pass what save() wrote"
             ) from None
 
-    def report(self, path: str | Path) -> None:
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
         """A page with charts: one HTML file that needs nothing else."""
-        self._written(page(self.record), path)
+        if title is not None and (not isinstance(title, str) or not title.strip()):
+            raise WrongType("title", problem="is not text", remedy='pass, say, "Visits in 2026"')
+        self._written(page(self.record, title=title), path)
 
     def _written(self, text: str, path: str | Path | None) -> str:
         if path is not None:

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.tables import Call, ColumnName, Constant, Expression, Query
+from lastbit.tables import DATE_CODES, Call, ColumnName, Constant, Expression, Query
 
 _LONGEST_NUMBER = 400
 _MOST_DIGITS = 400
@@ -161,6 +162,32 @@ def _rounded(value: Any, digits: int = 0) -> Any:
     return round(value, min(max(digits, -_MOST_DIGITS), _MOST_DIGITS))
 
 
+def _formatted(day: date, written: str) -> str:
+    """As the engine writes it: in English, and years with four digits, on every system."""
+    time = day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
+    iso, sunday = time.isocalendar(), time.isoweekday() % 7
+    codes = {
+        "%": "%",
+        "Y": f"{time.year:04}",
+        "G": f"{iso.year:04}",
+        "y": f"{time.year % 100:02}",
+        "j": f"{time.timetuple().tm_yday:03}",
+        "V": f"{iso.week:02}",
+        "m": f"{time.month:02}",
+        "d": f"{time.day:02}",
+        "H": f"{time.hour:02}",
+        "I": f"{time.hour % 12 or 12:02}",
+        "M": f"{time.minute:02}",
+        "S": f"{time.second:02}",
+        "p": "AM" if time.hour < 12 else "PM",
+        "w": str(sunday),
+        "u": str(iso.weekday),
+        **{code: (DATE_CODES[code] or ())[sunday] for code in "Aa"},
+        **{code: (DATE_CODES[code] or ())[time.month - 1] for code in "Bb"},
+    }
+    return re.sub("%(.)", lambda found: codes[found[1]], written)
+
+
 def _boolean(value: Any) -> bool:
     if isinstance(value, str):
         return {"true": True, "false": False}[value.lower()]
@@ -227,5 +254,19 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "weekday": lambda day: day.isoweekday() % 7,
         "days_between": lambda first, last: (_day(last) - _day(first)).days,
         "start_of_month": lambda day: _day(day).replace(day=1),
+        "minute": lambda time: time.minute,
+        "second": lambda time: time.second,
+        "week": lambda day: day.isocalendar().week,
+        "day_of_year": lambda day: day.timetuple().tm_yday,
+        "iso_weekday": lambda day: day.isoweekday(),
+        "iso_year": lambda day: day.isocalendar().year,
+        "start_of_year": lambda day: _day(day).replace(month=1, day=1),
+        "start_of_quarter": lambda day: _day(day).replace(
+            month=(day.month - 1) // 3 * 3 + 1, day=1
+        ),
+        "start_of_week": lambda day: _day(day) - timedelta(days=day.weekday()),
+        "start_of_hour": lambda time: time.replace(minute=0, second=0, microsecond=0),
+        "start_of_minute": lambda time: time.replace(second=0, microsecond=0),
+        "strftime": _formatted,
     }
 )

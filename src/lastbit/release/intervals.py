@@ -5,12 +5,10 @@ Law      value: the noisy number itself, so unbiased for counts and sums. Quotie
          is not above 0
 Theorem  each confidence interval holds the bounded, noiseless number in at least 95 % of releases:
          - counts and sums of one measure: P[abs(noise) > a] <= 1/20 by the exact law;
-         - formulas over j measures: each of them is within its own interval of failure probability
-           1/(20 j), so all are at once in 95 % (union bound); then the formula lies within what
-           interval arithmetic gives over that box. The true number of rows is not negative, the
-           true mean lies within the bounds, the variance between 0 and the square of half the
-           range: so the interval is cut there;
-         - quantiles: `tables/plan/ranks.py`, Theorem 3.
+         - formulas over several measures: all numbers that a test at 5 % of the noise of their
+           combination does not exclude (`reach.py`). The true mean lies within the bounds, the
+           variance between 0 and the square of half the range: so the interval is cut there;
+         - quantiles: `tables/plan/ranks.py`, Theorem 3; several from a tree: `tables/plan/tree.py`.
          Ends are rounded outwards. Counts are rounded to whole numbers, their ends outwards too
 Differs  the interval covers the noise. It does not cover what bounding, clamping and the grid did
          to the data: whether they did anything is private
@@ -26,19 +24,37 @@ Quotients are computed in fmpq, flint's rationals: as exact as Fractions, and qu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from flint import fmpq
 
-from lastbit.exact import arb_of, lower, shown, upper, working_precision
-from lastbit.laws import DiscreteGaussian, DiscreteLaplace
+from lastbit.exact import lower, shown, upper
 from lastbit.release.noise import Noisy
-from lastbit.tables import Aggregate, Measure, Plan, RankPart, Recipe, weight_one
+from lastbit.release.reach import (
+    BETA,
+    BETA_MEAN,
+    MeasureNoise,
+    quotient_interval,
+    reach_of,
+    variance_interval,
+)
+from lastbit.release.trees import Running, ranked, running
+from lastbit.tables import (
+    Aggregate,
+    Measure,
+    Plan,
+    RankPart,
+    Recipe,
+    TreePart,
+    tree_reach,
+    weight_one,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +89,21 @@ class Column:
         return said
 
 
-_BETA = Fraction(1, 20)
-
-
-class MeasureNoise:
-    """The law of the noise on one measure: how far off, how often."""
-
-    __slots__ = ("_bounds", "law", "variance")
-
-    def __init__(self, law: DiscreteLaplace | DiscreteGaussian) -> None:
-        self.law = law
-        self._bounds: dict[Fraction, int] = {}
-        if isinstance(law, DiscreteGaussian):
-            self.variance = law.variance
-            return
-        # of Laplace noise 2q/(1-q)**2 = 1/(2 sinh(1/(2 scale))**2), rounded up
-        with working_precision(128):
-            half = arb_of(1 / (2 * law.scale))
-            # 1/sinh(x) = 2 exp(-x)/(1 - exp(-2x)): no large numbers, whatever the scale
-            inverse = 2 * (-half).exp() / -(-2 * half).expm1()
-            self.variance = Fraction(upper(inverse * inverse / 2))
-
-    def accuracy(self, beta: Fraction) -> int:
-        """The least a with P[abs(noise) > a] <= beta, exactly."""
-        if beta not in self._bounds:
-            self._bounds[beta] = max(self.law.quantile(1 - beta / 2), 0)
-        return self._bounds[beta]
-
-
 def columns_of(plan: Plan, noisy: Noisy) -> list[Column]:
     """The columns that were asked for, made of noisy measures."""
     made = _Maker(plan, noisy)
     return [column for recipe in plan.recipes for column in made.columns(recipe)]
+
+
+def errors_of(plan: Plan) -> dict[str, Fraction]:
+    """By column, the half-width of its interval before rounding: of counts and sums.
+
+    Those of the other columns depend on the data.
+    """
+    made = _Maker(plan, Noisy(keys=[]))
+    shown = [recipe for recipe in plan.recipes if recipe.aggregate.name in plan.query.selected]
+    found = {recipe.aggregate.name: made.half(recipe) for recipe in shown}
+    return {name: half for name, half in found.items() if half is not None}
 
 
 class _Maker:
@@ -115,9 +114,35 @@ class _Maker:
         self.measures: Mapping[str, Measure] = {m.name: m for m in plan.measures}
         self.one = weight_one(plan.card)
         self.noise: dict[str, MeasureNoise] = {}
+        self.trees: dict[str, TreePart] = {}
+        self.running: dict[str, list[Running]] = {}
         for part in plan.parts:
-            if not isinstance(part, RankPart) and part.measure is not None:
+            if isinstance(part, TreePart):
+                self.trees[part.measure] = part
+            elif not isinstance(part, RankPart) and part.measure is not None:
                 self.noise[part.measure] = MeasureNoise(part.law)
+
+    def half(self, recipe: Recipe) -> Fraction | None:
+        """Half of the width of every interval of a count or sum; None for other aggregates."""
+        match recipe.aggregate.function:
+            case "count" | "count_units" | "count_distinct" | "histogram" as function:
+                (name,) = recipe.measures.values()
+                one = self.one if function in ("count", "histogram") else 1
+                return Fraction(self.noise[name].accuracy(BETA), one)
+            case "sum":
+                return self._sum_half(recipe)
+            case _:
+                return None
+
+    def _sum_half(self, recipe: Recipe) -> Fraction:
+        name, rows = recipe.measures["values"], recipe.measures.get("rows")
+        measure, noise = self.measures[name], self.noise[name]
+        factor = measure.step / self.one
+        if rows is None or measure.centre == 0:
+            return factor * noise.accuracy(BETA)
+        ratio = abs(measure.centre) / measure.step
+        reach = reach_of([noise, self.noise[rows]], BETA, ratios=[ratio])
+        return factor * reach.bound(Fraction(1), ratio)
 
     def columns(self, recipe: Recipe) -> Iterator[Column]:
         part = recipe.aggregate
@@ -139,14 +164,14 @@ class _Maker:
     def _cells(self, recipe: Recipe) -> Iterable[Cell]:
         part = recipe.aggregate
         match part.function:
-            case "count" | "count_units":
-                rows = part.function == "count"
-                name, one = recipe.measures["rows" if rows else "units"], self.one if rows else 1
+            case "count" | "count_units" | "count_distinct":
+                (name,) = recipe.measures.values()
+                one = self.one if part.function == "count" else 1
                 return _count_cells(self.noisy.entries[name], self.noise[name], one)
             case "sum":
                 return self._sums(recipe)
             case "mean" | "variance" | "std":
-                return self._quotients(recipe, _QUOTIENTS[part.function])
+                return self._quotients(recipe)
             case "quantile":
                 return self._quantiles(recipe)
             case "min" | "max":
@@ -160,37 +185,41 @@ class _Maker:
         measure, noise = self.measures[name], self.noise[name]
         factor = measure.step / self.one
         values = [factor * integer for integer in self.noisy.entries[name]]
+        half = self._sum_half(recipe)
         if rows is None:
-            half = factor * noise.accuracy(_BETA)
             error = math.sqrt(noise.variance) * float(factor)
         else:
             centre, others = measure.centre / self.one, self.noise[rows]
-            half = factor * noise.accuracy(_BETA / 2) + abs(centre) * others.accuracy(_BETA / 2)
             error = math.sqrt(factor**2 * noise.variance + centre**2 * others.variance)
             counts = self.noisy.entries[rows]
             values = [value + centre * n for value, n in zip(values, counts, strict=True)]
         for value in values:
             yield Cell(float(value), error, lower(value - half), upper(value + half))
 
-    def _quotients(self, recipe: Recipe, cell: Callable[[Box], Cell]) -> Iterator[Cell]:
+    def _quotients(self, recipe: Recipe) -> Iterator[Cell]:
+        part = recipe.aggregate
         names = [recipe.measures[kind] for kind in ("rows", "values")]
-        if "squares" in recipe.measures:
+        if part.function != "mean":
             names.append(recipe.measures["squares"])
-        beta = _BETA / len(names)
         noises = [self.noise[name] for name in names]
-        halves = [noise.accuracy(beta) for noise in noises]
-        variances = [exact(noise.variance) for noise in noises]
         measure = self.measures[recipe.measures["values"]]
-        assert recipe.aggregate.bounds is not None
-        low, high = map(exact, recipe.aggregate.bounds)
+        assert part.bounds is not None
+        cell = _QUOTIENTS[part.function](measure, part.bounds, noises)
         for numbers in zip(*(self.noisy.entries[name] for name in names), strict=True):
-            yield cell(Box(measure, (low, high), numbers, halves, variances))
+            yield cell(numbers)
 
     def _quantiles(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate
         edges = self.measures[recipe.measures["bins"]].edges
         points = _points(part, edges)
         drawn = self.noisy.ranks
+        if recipe.measures["bins"] in self.trees:
+            yield from self._quantiles_of_tree(recipe, edges, points)
+            return
+        if not part.intervals:
+            for i in drawn[part.name, "value"]:
+                yield Cell(float(points[i]), None, None, None)
+            return
         value, low, high = (drawn[part.name, role] for role in ("value", "low", "high"))
         last = len(edges) - 1
         for i, first, final in zip(value, low, high, strict=True):
@@ -198,6 +227,27 @@ class _Maker:
             # where a draw failed the ends may be in disorder: the interval only ever widens
             ends = start, end, points[i]
             yield Cell(float(points[i]), None, lower(min(ends)), upper(max(ends)))
+
+    def _quantiles_of_tree(
+        self, recipe: Recipe, edges: tuple[Fraction, ...], points: list[Fraction]
+    ) -> Iterator[Cell]:
+        part, name = recipe.aggregate, recipe.measures["bins"]
+        tree, groups = self.trees[name], self.noisy.trees[name]
+        assert part.level is not None
+        if not groups:
+            return
+        reach = tree_reach(tree.tree, tree.law, part.level)
+        assert reach is not None  # the planner does not take a tree without it
+        if name not in self.running:
+            self.running[name] = list(running(tree.tree, groups))
+        found = (one for some in self.running[name] for one in ranked(some, part.level, reach))
+        for value, first, last in found:
+            point = float(points[value])
+            if not part.intervals:
+                yield Cell(point, None, None, None)
+                continue
+            ends = edges[first], edges[last + 1], points[value]
+            yield Cell(point, None, lower(min(ends)), upper(max(ends)))
 
     def _extremes(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate
@@ -212,7 +262,7 @@ class _Maker:
 
 
 def _count_cells(counts: Iterable[int], noise: MeasureNoise, one: int) -> Iterator[Cell]:
-    half = noise.accuracy(_BETA)
+    half = noise.accuracy(BETA)
     error = math.sqrt(noise.variance) / one
     for count in counts:
         value = round(Fraction(count, one))
@@ -226,106 +276,113 @@ def _points(part: Aggregate, edges: tuple[Fraction, ...]) -> list[Fraction]:
     return [(a + b) / 2 for a, b in pairwise(edges)]
 
 
-Interval: TypeAlias = tuple[fmpq, fmpq]
+class Means:
+    """Cells of means: the centre and the quotient of noisy values by noisy rows."""
+
+    def __init__(
+        self,
+        measure: Measure,
+        bounds: tuple[Fraction, Fraction],
+        noises: Sequence[MeasureNoise],
+        beta: Fraction = BETA,
+    ) -> None:
+        self.measure = measure
+        self.bounds = exact(bounds[0]), exact(bounds[1])
+        self.centre, self.step = exact(measure.centre), exact(measure.step)
+        self.variances = [exact(noise.variance) for noise in noises]
+        largest = max(abs(measure.lowest), abs(measure.highest))
+        self.reach = reach_of([noises[1], noises[0]], beta, ratios=[largest])
+
+    def ratios(self, rows: int, values: int) -> tuple[int, int]:
+        """Where the true (values)/(rows) lies, times 2**20."""
+        within = self.measure.lowest, self.measure.highest
+        return quotient_interval(values, rows, within, self.reach)
+
+    def __call__(self, numbers: tuple[int, ...]) -> Cell:
+        (least, most), measure = self.bounds, self.measure
+        rows, values = numbers
+        if rows <= 0:
+            return Cell(None, None, _down(least), _up(most))
+        first, last = self.ratios(rows, values)
+        ratio = fmpq(values, rows)
+        value = _clamped(self.centre + self.step * ratio, least, most)
+        low = min(self.centre + self.step * fmpq(first, 1 << 20), value)
+        high = max(self.centre + self.step * fmpq(last, 1 << 20), value)
+        within = _clamped(ratio, measure.lowest, measure.highest)
+        variance = self.variances[1] + within * within * self.variances[0]
+        error = _root_up_to(variance * (self.step / rows) ** 2, (most - least) / 2)
+        return Cell(_nearest(value), error, _down(low), _up(high))
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """Noisy rows, values (and squares) of one key, and how far each may be off."""
+class Variances:
+    """Cells of variances: the mean of the squares less the square of the mean, all noisy."""
 
-    measure: Measure
-    bounds: tuple[fmpq, fmpq]
-    numbers: tuple[int, ...]
-    halves: list[int]
-    variances: list[fmpq]
+    def __init__(
+        self,
+        measure: Measure,
+        bounds: tuple[Fraction, Fraction],
+        noises: Sequence[MeasureNoise],
+    ) -> None:
+        self.means = Means(measure, bounds, noises[:2], BETA_MEAN)
+        self.most = exact(((bounds[1] - bounds[0]) / 2) ** 2)
+        self.scale = exact(measure.step**2)
+        self.variances = [exact(noise.variance) for noise in noises]
+        greatest = Fraction(measure.highest - measure.lowest, 2) ** 2
+        self.top = ceil(greatest * (1 << 40))
+        self.largest = max(abs(measure.lowest), abs(measure.highest))
+        # beside squares, values count for up to twice, rows for up to once the greatest difference
+        ratios = [2 * self.largest, max(self.largest**2, ceil(greatest))]
+        self.reach = reach_of([noises[2], noises[1], noises[0]], BETA - BETA_MEAN, ratios=ratios)
 
-    def ratio(self, i: int, low: int, high: int) -> Interval:
-        """Where (measure i)/(rows) lies, given that it lies between low and high at all.
+    def parts(self, numbers: tuple[int, ...]) -> tuple[fmpq | None, fmpq, tuple[fmpq, fmpq]]:
+        """The variance, the variance of its error and its interval."""
+        rows, values, squares = numbers
+        if rows <= 0:
+            return None, fmpq(0), (fmpq(0), self.most)
+        measure, scale = self.means.measure, self.scale
+        means = self.means.ratios(rows, values)
+        ends = variance_interval((rows, values, squares), means, self.top, self.reach)
+        ratio = _clamped(fmpq(values, rows), measure.lowest, measure.highest)
+        other = _clamped(fmpq(squares, rows), 0, self.largest**2)
+        value = _clamped(scale * (other - ratio * ratio), 0, self.most)
+        low = min(scale * fmpq(ends[0], 1 << 40), value)
+        high = max(_clamped(scale * fmpq(ends[1], 1 << 40), 0, self.most), value)
+        slope = 2 * ratio * ratio - other
+        noise = self.variances
+        error = noise[2] + 4 * ratio * ratio * noise[1] + slope * slope * noise[0]
+        return value, error * (scale / rows) ** 2, (low, high)
 
-        It is first/rows ... last/rows for some number of rows between the two ends, not below 0:
-        each end of the quotient is reached at one of them, and is infinite if that is 0.
-        """
-        least, most = max(self.numbers[0] - self.halves[0], 0), self.numbers[0] + self.halves[0]
-        first, last = self.numbers[i] - self.halves[i], self.numbers[i] + self.halves[i]
-        if most <= 0:
-            return fmpq(low), fmpq(high)
-        start, end = most if first >= 0 else least, most if last <= 0 else least
-        return (
-            _clamped(fmpq(first, start), low, high) if start else fmpq(low),
-            _clamped(fmpq(last, end), low, high) if end else fmpq(high),
-        )
+    def __call__(self, numbers: tuple[int, ...]) -> Cell:
+        value, error, (low, high) = self.parts(numbers)
+        if value is None:
+            return Cell(None, None, _down(low), _up(high))
+        spread = _root_up_to(error, self.most / 2)
+        return Cell(_nearest(value), spread, _down(low), _up(high))
+
+
+class Deviations(Variances):
+    """Cells of deviations: the root of the variance; its error is that over twice the root."""
+
+    def __call__(self, numbers: tuple[int, ...]) -> Cell:
+        value, error, (low, high) = self.parts(numbers)
+        # two roundings of half a unit in the last place at most: one unit outwards covers both
+        start = math.nextafter(_square_root(low), 0.0)
+        end = math.nextafter(_square_root(high), math.inf)
+        if value is None:
+            return Cell(None, None, start, end)
+        bounds = self.means.bounds
+        half = (bounds[1] - bounds[0]) / 4  # of the root of `most`
+        spread = _root_up_to(error / (4 * value), half) if value > 0 else None
+        return Cell(_square_root(value), spread, start, end)
+
+
+_QUOTIENTS: Mapping[str, Callable[..., Callable[[tuple[int, ...]], Cell]]] = MappingProxyType(
+    {"mean": Means, "variance": Variances, "std": Deviations}
+)
 
 
 def _clamped(number: fmpq, low: int | fmpq, high: int | fmpq) -> fmpq:
     return fmpq(low) if number < low else fmpq(high) if number > high else number
-
-
-def mean_cell(box: Box) -> Cell:
-    """The centre and the quotient of noisy values by noisy rows."""
-    measure, (least, most) = box.measure, box.bounds
-    rows, values = box.numbers
-    if rows <= 0:
-        return Cell(None, None, _down(least), _up(most))
-    centre, step = exact(measure.centre), exact(measure.step)
-    first, last = box.ratio(1, measure.lowest, measure.highest)
-    ratio = fmpq(values, rows)
-    value = _clamped(centre + step * ratio, least, most)
-    low, high = min(centre + step * first, value), max(centre + step * last, value)
-    within = _clamped(ratio, measure.lowest, measure.highest)
-    variance = (box.variances[1] + within * within * box.variances[0]) * (step / rows) ** 2
-    error = _root_up_to(variance, (most - least) / 2)
-    return Cell(_nearest(value), error, _down(low), _up(high))
-
-
-def _variance_parts(box: Box) -> tuple[fmpq | None, fmpq, Interval, fmpq]:
-    """The variance, the variance of its error, its interval and its greatest value."""
-    measure = box.measure
-    most = ((box.bounds[1] - box.bounds[0]) / 2) ** 2
-    rows, values, squares = box.numbers
-    if rows <= 0:
-        return None, fmpq(0), (fmpq(0), most), most
-    largest = max(abs(measure.lowest), abs(measure.highest)) ** 2
-    first, last = box.ratio(1, measure.lowest, measure.highest)
-    square = box.ratio(2, 0, largest)
-    far = max(first * first, last * last)
-    near = fmpq(0) if first <= 0 <= last else min(first * first, last * last)
-    scale = exact(measure.step**2)
-    ratio = _clamped(fmpq(values, rows), measure.lowest, measure.highest)
-    other = _clamped(fmpq(squares, rows), 0, largest)
-    value = _clamped(scale * (other - ratio * ratio), 0, most)
-    low = min(_clamped(scale * (square[0] - far), 0, most), value)
-    high = max(_clamped(scale * (square[1] - near), 0, most), value)
-    slope = 2 * ratio * ratio - other
-    noise = box.variances
-    error = noise[2] + 4 * ratio * ratio * noise[1] + slope * slope * noise[0]
-    return value, error * (scale / rows) ** 2, (low, high), most
-
-
-def variance_cell(box: Box) -> Cell:
-    """The mean of the squares less the square of the mean, all of them noisy."""
-    value, error, (low, high), most = _variance_parts(box)
-    if value is None:
-        return Cell(None, None, _down(low), _up(high))
-    spread = _root_up_to(error, most / 2)
-    return Cell(_nearest(value), spread, _down(low), _up(high))
-
-
-def deviation_cell(box: Box) -> Cell:
-    """The root of the variance; its error is that of the variance over twice the root."""
-    value, error, (low, high), _ = _variance_parts(box)
-    # two roundings of half a unit in the last place at most: one unit outwards covers both
-    start = math.nextafter(_square_root(low), 0.0)
-    end = math.nextafter(_square_root(high), math.inf)
-    if value is None:
-        return Cell(None, None, start, end)
-    half = (box.bounds[1] - box.bounds[0]) / 4  # of the root of `most`
-    spread = _root_up_to(error / (4 * value), half) if value > 0 else None
-    return Cell(_square_root(value), spread, start, end)
-
-
-_QUOTIENTS: Mapping[str, Callable[[Box], Cell]] = MappingProxyType(
-    {"mean": mean_cell, "variance": variance_cell, "std": deviation_cell}
-)
 
 
 def exact(number: Fraction) -> fmpq:

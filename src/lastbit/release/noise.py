@@ -2,7 +2,8 @@
 
 Law      each entry of a measure gets independent noise of the plan's exact law; a key of the data
          is shown iff its noisy number of units reaches the threshold; each quantile's draw is one
-         of the exponential mechanism over the bins of a group (`tables/plan/ranks.py`)
+         of the exponential mechanism over the bins of a group (`tables/plan/ranks.py`); each node
+         of a tree of bins is an entry (`tables/plan/tree.py`)
 Theorem  each part costs what its plan says: the mechanisms are those of `mechanisms/`, their
          parameters come from the plan, which has never seen the data, and each is run once
 Differs  distances of ranks are cut off at a public number, 2**12 times the distance at which a
@@ -24,7 +25,17 @@ from numpy.typing import NDArray
 
 from lastbit.mechanisms import Lattice, ThresholdedHistogram, numbers_of
 from lastbit.sampling import choice_exp, choice_exp_rows, gaussian_sampler, laplace_sampler
-from lastbit.tables import Aggregates, GaussianPart, LaplacePart, PartitionSelection, Plan, RankPart
+from lastbit.tables import (
+    Aggregates,
+    GaussianPart,
+    GaussianSelection,
+    LaplacePart,
+    PartitionSelection,
+    Plan,
+    RankPart,
+    Selection,
+    TreePart,
+)
 
 _CUT = 1 << 12
 _WIDE = 1 << 62
@@ -40,6 +51,8 @@ class Noisy:
     bins: dict[str, list[list[int]]] = field(default_factory=dict)
     ranks: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """By aggregate and role: the bin drawn for each key; -1 and the number of bins are the ends."""
+    trees: dict[str, list[list[list[int]]]] = field(default_factory=dict)
+    """By measure: for each key the noisy nodes, level by level."""
 
     def __repr__(self) -> str:
         return "<Noisy: not paid for, not shown>"
@@ -59,17 +72,24 @@ def noised(plan: Plan, raw: Aggregates) -> Noisy:
             case RankPart():
                 groups = [raw.bins[part.measure][i] for i in shown]
                 noisy.ranks[part.aggregate, part.role] = _candidates(part, groups)
-            case PartitionSelection():
+            case TreePart():
+                sums = [part.tree.sums(raw.bins[part.measure][i]) for i in shown]
+                noisy.trees[part.measure] = _noisy_trees(part, sums)
+            case PartitionSelection() | GaussianSelection():
                 pass  # it went first
     return noisy
 
 
-def _shown(
-    plan: Plan, part: PartitionSelection | None, raw: Aggregates
-) -> tuple[list[int], list[int]]:
+def _shown(plan: Plan, part: Selection | None, raw: Aggregates) -> tuple[list[int], list[int]]:
     """Which keys are shown, and the noisy numbers of units where those decided."""
     if part is None:
         return list(range(len(raw.keys))), []
+    if isinstance(part, GaussianSelection):
+        present = [place for place, number in enumerate(raw.units) if number > 0]
+        numbers = [raw.units[place] for place in present]
+        noisy = _sums(numbers, gaussian_sampler(part.variance))
+        kept = [(p, n) for p, n in zip(present, noisy, strict=True) if n >= part.threshold]
+        return [place for place, _ in kept], [number for _, number in kept]
     mechanism = ThresholdedHistogram(
         keys_per_person=part.keys_per_person,
         scale=part.scale,
@@ -97,6 +117,18 @@ def _add_noise(
     else:
         exact = [raw.entries[part.measure][i] for i in shown]
         noisy.entries[part.measure] = _sums(exact, sampler)
+
+
+def _noisy_trees(part: TreePart, trees: list[list[list[int]]]) -> list[list[list[int]]]:
+    noise = part.noise
+    sampler: Any = (
+        laplace_sampler(noise.scale)
+        if isinstance(noise, LaplacePart)
+        else gaussian_sampler(noise.variance)
+    )
+    flat = [node for levels in trees for nodes in levels for node in nodes]
+    sums = iter(_sums(flat, sampler))
+    return [[[next(sums) for _ in nodes] for nodes in levels] for levels in trees]
 
 
 def _sums(exact: list[int], sampler: Any) -> list[int]:

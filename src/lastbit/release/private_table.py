@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from datetime import date
+from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, cast
 
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.exact import Number, whole
@@ -15,6 +18,7 @@ from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
 from lastbit.release.release import released
+from lastbit.release.within import Within, planned_within, price_rows, price_words
 from lastbit.tables import (
     AggregateSpec,
     Budget,
@@ -22,8 +26,12 @@ from lastbit.tables import (
     ColumnName,
     ColumnType,
     DataCard,
+    DerivedSpec,
+    Expression,
     GroupKey,
+    PairSpec,
     PerUnit,
+    Plan,
     PrivateTable,
     PublicTable,
     Query,
@@ -33,15 +41,22 @@ from lastbit.tables import (
     UnitColumn,
     UnitFunction,
     UnitKey,
-    aggregate_of,
     all_of,
     check_budget,
     check_names,
+    columns_asked,
+    columns_in,
     columns_of,
     condition_of,
     expression_of,
     grouped_by,
+    is_connection,
+    is_lazy,
+    is_relation,
     joined_with,
+    number_texts,
+    numbers_in,
+    numbers_in_statement,
     parsed,
     planned,
     read_card,
@@ -49,7 +64,9 @@ from lastbit.tables import (
     rows_of,
     rows_per_unit,
     sealed,
+    snapshot,
     source_of,
+    specs_of,
     unit_column,
     with_column,
 )
@@ -57,24 +74,80 @@ from lastbit.tables import (
 _OF_A_UNIT: Mapping[str, UnitFunction] = MappingProxyType(
     {"count": "count", "sum": "sum", "mean": "mean", "min": "min", "max": "max"}
 )
+Columns: TypeAlias = Mapping[str, Column | str] | Iterable[Column]
+"""Declared columns: by `Column(...)`, or by name and type alone."""
 
 
-def _source(source: Any, name: str | None) -> tuple[Source, str]:
+def _source(source: Any, name: str | None, table: str | None = None) -> tuple[Source, str]:
     if name is not None and (not isinstance(name, str) or not name):
         raise WrongType("name", problem="is not a name", remedy='pass, say, "visits"')
+    if table is not None and (not isinstance(table, str) or not table):
+        raise WrongType("table", problem="is not a name", remedy='pass, say, table="visits"')
     if isinstance(source, str | Path | list | tuple):
         paths = [source] if isinstance(source, str | Path) else source
-        return source_of(*map(str, paths)), name or Path(paths[0]).name.split(".")[0] or "rows"
-    if _is_frame(source):
+        stem = Path(paths[0]).name.split(".")[0] or "rows"
+        called = name or (stem if table is None else table.rpartition(".")[2])
+        return source_of(*map(str, paths), table=table), called
+    kind = _kind(source)
+    if kind in ("lazy", "relation", "connection"):
+        if table is not None and kind != "connection":
+            raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
+        called = name or ("rows" if table is None else table.rpartition(".")[2])
+        return snapshot(source, table), called
+    if table is not None:
+        raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
+    if kind == "frame":
         return held(source), name or "rows"
-    remedy = "pass a card, a path that ends in .csv or .parquet, or a DataFrame"
-    raise WrongType("source", problem="is neither a file nor a frame", remedy=remedy)
+    raise WrongType("source", problem=f"is {kind}", remedy=_REMEDIES[kind])
 
 
-def _is_frame(source: Any) -> bool:
-    """Apart from where it is refused: the frames of an error hold their locals."""
-    frame = source.frame if isinstance(source, Source) else source
-    return hasattr(frame, "__arrow_c_stream__") or type(frame).__module__.startswith("pandas")
+_NO_TABLE = "is for DuckDB files and connections"
+_REMEDIES = MappingProxyType(
+    {
+        "a list or dict of values": "pass pandas.DataFrame(...) or polars.DataFrame(...) of them",
+        "an array": 'pass pandas.DataFrame(array, columns=["patient", "cost"])',
+        "a connection to another database": "pass pandas.read_sql(...), or write Parquet",
+        "a dataset": "pass dataset.to_table(), or the folder's path",
+        "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
+        "a reader of rows": "pass reader.read_all()",
+        "neither a file nor a frame": "pass a card, a path that ends in .csv, .parquet or .duckdb, "
+        "a folder, a DataFrame, or a relation of DuckDB",
+    }
+)
+
+
+def _is_pandas(source: Source) -> bool:
+    """Whether the rows are a frame of pandas, or of a class made of it."""
+    kinds = type(source.frame).__mro__
+    return any(kind.__module__.partition(".")[0] == "pandas" for kind in kinds)
+
+
+def _kind(source: Any) -> str:
+    """What is meant, in a word, or what it is instead; not a value of it is looked at.
+
+    Apart from where it is refused: the frames of an error hold their locals.
+    """
+    given = source.frame if isinstance(source, Source) else source
+    root = type(given).__module__.partition(".")[0]
+    if is_lazy(given):
+        return "lazy"
+    if is_relation(given):
+        return "relation"
+    if is_connection(given):
+        return "connection"
+    if hasattr(given, "__arrow_c_stream__") or root == "pandas":
+        return "frame"
+    if isinstance(given, list | tuple | dict | set):
+        return "a list or dict of values"
+    if root == "numpy":
+        return "an array"
+    if root in ("sqlite3", "sqlalchemy", "psycopg", "psycopg2", "adbc_driver_manager", "pymysql"):
+        return "a connection to another database"
+    if root == "pyarrow":
+        return "a reader of rows" if "Reader" in type(given).__name__ else "a dataset"
+    if root in ("pyspark", "dask", "snowflake"):
+        return "a distributed frame"
+    return "neither a file nor a frame"
 
 
 def held(source: Any) -> Any:
@@ -97,17 +170,37 @@ def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, Col
     return sealed(checked, words="the source could not be read; check that it is whole")
 
 
+def _declared(columns: Columns | None) -> dict[str, Column | ColumnType]:
+    """What is declared of columns, by their names in small letters: columns, or types alone."""
+    if isinstance(columns, Mapping):
+        given = list(columns.items())
+    elif columns is None or (isinstance(columns, Iterable) and not isinstance(columns, str)):
+        given = [(getattr(column, "name", ""), column) for column in columns or ()]
+    else:
+        given = [("", columns)]
+    found: dict[str, Column | ColumnType] = {}
+    for name, column in given:
+        if isinstance(column, Column):
+            found[column.name.lower()] = column
+        elif isinstance(column, str) and isinstance(name, str) and name:
+            kind = cast(ColumnType, column)
+            Column(name=name, type=kind)  # refuses unknown types
+            found[name.lower()] = kind
+        else:
+            remedy = 'pass Column(...), or a type by its name: {"distance": "integer"}'
+            raise WrongType("columns", problem="are not declared as columns", remedy=remedy)
+    return found
+
+
 def _columns(
-    source: Source,
-    columns: Mapping[str, Column] | Iterable[Column] | None,
-    keys: Mapping[str, Iterable[Any]] | None,
-) -> dict[str, Column]:
-    """The columns as declared, the others as the source names and types them."""
-    given = list(columns.values() if isinstance(columns, Mapping) else columns or ())
-    if not all(isinstance(column, Column) for column in given):
-        raise WrongType("columns", problem="are not declared as columns", remedy="pass Column(...)")
-    declared = {column.name.lower(): column for column in given}
-    listed = {column.lower(): values for column, values in (keys or {}).items()}
+    source: Source, columns: Columns | None, keys: Mapping[str, Iterable[Any]] | None
+) -> tuple[dict[str, Column], frozenset[str]]:
+    """The columns as declared, the others as the source names and types them.
+
+    Also those, in small letters, whose type nobody has stated: CSV files state none.
+    """
+    declared = _declared(columns)
+    listed = {column.lower(): _listed(column, values) for column, values in (keys or {}).items()}
     types = _types(source, declared=declared)
     known = {column.lower() for column in types}
     for lower in (*declared, *listed):
@@ -118,18 +211,82 @@ def _columns(
                 " time of day, a duration)",
                 remedy="check its name; convert it to a number, text, date or timestamp",
             )
-    found = {}
-    for column, kind in types.items():
-        step = Fraction(1) if kind == "integer" else None
-        one = declared.get(column.lower()) or Column(name=column, type=kind, step=step)
-        if column.lower() in listed:
-            values = listed[column.lower()]
-            if isinstance(values, str) or not isinstance(values, Iterable):
-                remedy = 'pass ["north", "south"]'
-                raise WrongType(f"keys of {one.name}", problem="are not a list", remedy=remedy)
-            one = replace(one, keys=tuple(values))
+    found, untyped = {}, set()
+    for name, stated in types.items():
+        lower = name.lower()
+        said, values = declared.get(lower), listed.get(lower)
+        if isinstance(said, Column):
+            one = said
+        else:
+            meant = said or (None if values is None else _type_of_keys(values, source, stated))
+            if source.kind == "csv" and meant is None:
+                untyped.add(lower)
+            kind = meant or stated
+            one = Column(name=name, type=kind, step=1 if kind == "integer" else None)
+        if values is not None:
+            floats = one.type == "integer" and not isinstance(said, Column) and stated == "number"
+            one = replace(one, keys=tuple(_key(value, floats=floats) for value in values))
         found[one.name] = one
-    return found
+    return found, frozenset(untyped)
+
+
+def _listed(column: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        remedy = 'pass ["north", "south"]'
+        raise WrongType(f"keys of {column}", problem="are not a list", remedy=remedy)
+    return tuple(values)
+
+
+def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -> ColumnType | None:
+    """The type that declared keys say, where the source has none, or pandas has made floats of it.
+
+    That is what pandas does with whole numbers, some of which are missing.
+    """
+    kinds = {type(_key(value, floats=True)) for value in values} - {type(None)}
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    if source.kind == "csv":
+        plain: dict[type, ColumnType] = {int: "integer", bool: "boolean", date: "date", str: "text"}
+        return plain.get(kind)
+    return "integer" if kind is int and stated == "number" and _is_pandas(source) else None
+
+
+def _key(value: Any, *, floats: bool) -> Any:
+    """A whole number as an int, whatever library it comes from; 3.0 as well where `floats`."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return int(value) if floats and isinstance(value, float) and value.is_integer() else value
+
+
+def _check_key(expression: Expression, card: DataCard) -> None:
+    """Refuse to group by a column of floats, and say how whole numbers among them are meant."""
+    if isinstance(expression, ColumnName) and expression.table is None:
+        column = card.column(expression.name)
+        if column.type == "number":
+            problem = "is of type number, and nearly every row would be a group of its own"
+            remedy = f'declare columns={{"{column.name[:60]}": "integer"}} if it has whole numbers'
+            remedy += " (others are rounded); else group by bin(x, 0, 10, 20)"
+            raise QueryRefused(f"group_by {column.name[:60]}", problem=problem, remedy=remedy)
+
+
+def _retyped(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
+    """The rows with these columns (small letters) as numbers, each value cast by itself."""
+    card = rows.base
+    columns = {
+        name: replace(column, type="number") if name.lower() in numbers else column
+        for name, column in rows.base.columns.items()
+    }
+    return replace(rows, base=replace(card, columns=columns))
+
+
+def _used(rows: SelectedRows, keys: Iterable[GroupKey]) -> frozenset[str]:
+    """Columns of the table that earlier steps read, in small letters."""
+    parts = [*rows.where, *(key.expression for key in keys)]
+    parts += [own for join in rows.joins for own, _ in join.on]
+    parts += [e for name, e in rows.columns.items() if e != ColumnName(name)]
+    columns = (column for part in parts for column in columns_in(part))
+    return frozenset(column.name.lower() for column in columns if column.table is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -144,11 +301,13 @@ class Table:
 
     rows: SelectedRows
     keys: tuple[GroupKey, ...] = ()
-    asked: tuple[tuple[str, AggregateSpec], ...] = ()
+    asked: tuple[tuple[str, AggregateSpec | DerivedSpec | PairSpec], ...] = ()
     filters: tuple[str, ...] = ()
     order: tuple[tuple[str, bool], ...] = ()
     most: int | None = None
     sql_text: str | None = None
+    untyped: frozenset[str] = frozenset()
+    """Columns of a CSV file whose type nobody has stated: text, or numbers where aggregated so."""
 
     def __repr__(self) -> str:
         """The table's name and what is asked; nothing of the data."""
@@ -175,7 +334,8 @@ class Table:
     def where(self, condition: str) -> Table:
         """Only the rows for which the condition is true."""
         self._open("where")
-        test = condition_of(condition, self.rows)
+        with self._typing(condition):
+            test = condition_of(condition, self.rows)
         return replace(self, rows=replace(self.rows, where=(*self.rows.where, test)))
 
     def with_columns(self, **expressions: str) -> Table:
@@ -183,7 +343,8 @@ class Table:
         self._open("with_columns")
         rows = self.rows
         for name, text in expressions.items():
-            rows = with_column(rows, name, expression_of(text, rows))
+            with self._typing(text):
+                rows = with_column(rows, name, expression_of(text, rows))
         return replace(self, rows=rows)
 
     def join(
@@ -222,48 +383,66 @@ class Table:
             raise QueryRefused(
                 "per_unit", problem="is given nothing by name", remedy="pass visits=lb.count(), say"
             )
-        if self.card.unit is None or self.rows.per_unit is not None:
-            problem = "has no unit to group by" if self.card.unit is None else "comes twice"
+        whose = self.card.unit
+        if whose is None or self.rows.per_unit is not None:
+            problem = "has no unit to group by" if whose is None else "comes twice"
             raise QueryRefused("per_unit", problem=problem, remedy="declare unit=..., ask once")
+        found = self
+        for text in [text for one in wanted.values() for text in number_texts(one)]:
+            found = found._with_numbers(text, aggregated=True)
         names = [by] if isinstance(by, str) else by
         keys = dict(names) if isinstance(names, Mapping) else {one: one for one in names}
-        grouped = {name: expression_of(text, self.rows) for name, text in keys.items()}
-        unit = ColumnName(self.card.column(self.card.unit).name)
+        grouped = {name: expression_of(text, found.rows) for name, text in keys.items()}
+        unit = ColumnName(found.card.column(whose).name)
         inner = PerUnit(
-            columns=tuple(_of_unit(name, one, self.rows) for name, one in wanted.items()),
+            columns=tuple(_of_unit(name, one, found.rows) for name, one in wanted.items()),
             keys=tuple(
                 UnitKey(name=name, expression=expression)
                 for name, expression in grouped.items()
                 if expression != unit
             ),
-            where=all_of(self.rows.where),
-            joins=self.rows.joins,
+            where=all_of(found.rows.where),
+            joins=found.rows.joins,
         )
-        return replace(self, rows=rows_per_unit(self.rows, inner))
+        return replace(found, rows=rows_per_unit(found.rows, inner), untyped=frozenset())
 
     def group_by(self, *columns: str, **named: str) -> Table:
         """One answer for every value of these columns or, by name, expressions."""
         self._open("group_by")
-        keys = list(self.keys)
+        found = self
         for name, text in [*((column, column) for column in columns), *named.items()]:
-            keys.append(grouped_by(name, expression_of(text, self.rows), self.rows.card))
+            found = found._with_numbers(text, aggregated=False)
+            with found._typing(text):
+                expression = expression_of(text, found.rows)
+                _check_key(expression, found.rows.card)
+                key = grouped_by(name, expression, found.rows.card)
+            found = replace(found, keys=(*found.keys, key))
+        keys = found.keys
         _check_names([key.name for key in keys] + [name for name, _ in self.asked])
         if len({key.expression for key in keys}) < len(keys):
             raise QueryRefused("group_by", problem="has one key twice", remedy="name it once")
-        return replace(self, keys=tuple(keys))
+        return found
 
-    def agg(self, *unnamed: object, **wanted: AggregateSpec) -> Table:
-        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500)."""
+    def agg(self, *unnamed: object, **wanted: AggregateSpec | DerivedSpec | PairSpec) -> Table:
+        """Ask for things to release in every group: n=lb.count(), cost=lb.mean("cost", 0, 500).
+
+        Formulas over them, as share=100 * lb.sum("late", 0, 1) / lb.count(), cost nothing more.
+        """
         self._open("agg")
         if unnamed:
             raise QueryRefused(
                 "agg", problem="is given a thing without a name", remedy="write .agg(n=lb.count())"
             )
-        for name, one in wanted.items():
-            aggregate_of(name, one, self.rows)  # refuses early
-        asked = (*self.asked, *wanted.items())
+        every = [pair for name, one in wanted.items() for pair in specs_of(name, one)]
+        found = self
+        texts = [text for _, one in every for text in number_texts(one)]
+        for text in texts:
+            found = found._with_numbers(text, aggregated=True)
+        with found._typing(" ".join(text for text in texts if isinstance(text, str))):
+            columns_asked(every, found.rows)  # refuses early
+        asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
-        return replace(self, asked=asked)
+        return replace(found, asked=asked)
 
     def having(self, condition: str) -> Table:
         """Only the released rows for which the condition is true."""
@@ -289,12 +468,16 @@ class Table:
 
     def sql(self, text: str) -> Table:
         """The question as one SELECT statement, instead of the steps above."""
-        if self != Table(rows=rows_of(self.card)):
+        if self != Table(rows=rows_of(self.card), untyped=self.untyped):
             raise QueryRefused(
                 "sql", problem="comes after other steps", remedy="ask in SQL or step by step"
             )
-        parsed(text, self.card)
-        return replace(self, sql_text=text)
+        numbers = numbers_in_statement(text) & self.untyped if self.untyped else frozenset()
+        rows, left = rows_of(_retyped(self.rows, numbers).card), self.untyped - numbers
+        found = replace(self, rows=rows, untyped=left, sql_text=text)
+        with found._typing(text):
+            found.query  # noqa: B018  refuses early
+        return found
 
     @property
     def query(self) -> Query:
@@ -305,12 +488,15 @@ class Table:
             raise QueryRefused(
                 "query", problem="releases nothing", remedy="add .agg(n=lb.count()), say"
             )
+        aggregates, derived, selected = columns_asked(self.asked, self.rows)
         query = Query(
             table=self.card.name,
             where=all_of(self.rows.where),
             joins=self.rows.joins,
             keys=self.keys,
-            aggregates=tuple(aggregate_of(name, one, self.rows) for name, one in self.asked),
+            aggregates=aggregates,
+            derived=derived,
+            shown=selected,
             limit=self.most,
             per_unit=self.rows.per_unit,
         )
@@ -326,12 +512,23 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
     ) -> str:
-        """What the answer would cost, how it would be made and how far off; nothing is read."""
-        plan = planned(
-            self.query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights
-        )
-        return plan.explain()
+        """What the answer would cost, how it would be made and how far off; nothing is read.
+
+        With `within`, at the least price for which the ± of counts and sums is at most that. Below
+        stands what other prices buy.
+        """
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        query = self.query
+        text = self._plan(query, within, asked).explain()
+        rows = price_rows(query, self.card, delta=delta, weights=weights)
+        return f"{text}\n{price_words(rows)}" if rows else text
+
+    def _plan(self, query: Query, within: Within | None, asked: dict[str, Any]) -> Plan:
+        if within is None:
+            return planned(query, self.card, **asked)
+        return planned_within(query, self.card, within, **asked)
 
     def release(
         self,
@@ -340,6 +537,7 @@ class Table:
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        within: Within | None = None,
         ledger: str | Path | Ledger | None = None,
         who: str | None = None,
         fresh: bool = False,
@@ -347,11 +545,14 @@ class Table:
     ) -> Answer:
         """The private answer; epsilon is the price of the whole job, and is paid exactly once.
 
+        Instead of a price, `within` says how large the ± of counts and sums may be (one number, or
+        by column): the least price that buys it is paid. `explain` shows it beforehand.
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
         """
         query = self.query
-        plan = planned(query, self.card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
+        plan = self._plan(query, within, asked)
         return released(
             query,
             self.card,
@@ -363,6 +564,38 @@ class Table:
             consistent=consistent,
         )
 
+    def _with_numbers(self, text: str, *, aggregated: bool) -> Table:
+        """The table with those columns as numbers that this text uses so and nobody has typed."""
+        if not self.untyped or self.rows.per_unit is not None:
+            return self
+        numbers = numbers_in(text, aggregated=aggregated) & self.untyped
+        if not numbers:
+            return self
+        for name in numbers & _used(self.rows, self.keys):
+            raise QueryRefused(
+                f"column {self.card.column(name).name[:60]}",
+                problem="is text in an earlier step, and a number here",
+                remedy=f"declare it in lb.table(..., {_example(self.card.column(name).name)})",
+            )
+        return replace(self, rows=_retyped(self.rows, numbers), untyped=self.untyped - numbers)
+
+    @contextmanager
+    def _typing(self, text: str) -> Iterator[None]:
+        """What is refused, with the way out for columns whose type nobody has stated."""
+        try:
+            yield
+            return
+        except QueryRefused as error:
+            words = set(re.findall(r"\w+", text.lower())) if isinstance(text, str) else set()
+            names = [c.name for c in self.card.columns.values() if c.name.lower() in self.untyped]
+            mentioned = [name for name in names if name.lower() in words]
+            if not mentioned:
+                raise
+            remedy = f"{error.remedy}; a CSV file has no types, so declare them: "
+            remedy += f"lb.table(..., {_example(*mentioned)})"
+            told = QueryRefused(error.parameter, problem=error.problem, remedy=remedy)
+        raise told
+
     def _open(self, step: str) -> None:
         if self.sql_text is not None:
             raise QueryRefused(
@@ -373,6 +606,12 @@ class Table:
             raise QueryRefused(step, problem="comes after group_by or agg", remedy=remedy)
 
 
+def _example(*columns: str) -> str:
+    """How types are declared, for these columns."""
+    pairs = ", ".join(f'"{column[:60]}": "number"' for column in columns[:3])
+    return f"columns={{{pairs}}}"
+
+
 def table(
     source: Any,
     *,
@@ -380,24 +619,32 @@ def table(
     each_row: bool = False,
     max_rows: int | None = None,
     max_groups: int | None = None,
-    columns: Mapping[str, Column] | Iterable[Column] | None = None,
+    columns: Columns | None = None,
     keys: Mapping[str, Iterable[Any]] | None = None,
     public: Mapping[str, Any] | None = None,
     private: Mapping[str, Table] | None = None,
     neighbours: Neighbours | Literal["add-remove", "change-one"] = ADD_REMOVE,
     budget: Budget | None = None,
     name: str | None = None,
+    table: str | None = None,
 ) -> Table:
-    """A table to ask: a data card, files, or a frame of pandas, Polars or Arrow.
+    """A table to ask: a data card, files, or rows that a program holds.
+
+    Files are paths that end in .csv, .csv.gz or .parquet, patterns (`visits/*.parquet`), a folder
+    of them, in which `year=2024` is a column, or a .duckdb file, whose table is named by `table`.
+    Rows are a frame of pandas, Polars or Arrow, a lazy frame or a relation of DuckDB, which are run
+    once, here, or a connection of DuckDB and the name of a stored `table`, which is copied.
 
     With a card (`table("visits.toml")`) everything is declared there. Else `unit` names the column
     of the privacy unit (or `each_row=True`), and `max_rows` how many rows of one unit count:
     where it has more, all of them count for less. One unit contributes to at most `max_groups`
     groups (max_rows of them, unless declared): where it has more keys, that many are chosen by a
-    keyed hash, afresh in every release. `columns` and `keys` declare what is publicly known;
-    `public` gives tables to join with, by name, and `private` further tables of the same units,
-    each made by this function; those are joined on the unit. Names and types of other columns are
-    taken from the source; no value is looked at.
+    keyed hash, afresh in every release. `columns` and `keys` declare what is publicly known:
+    {"cost": Column(...)}, or {"cost": "integer"} where the type is all; `public` gives tables to
+    join with, by name, and `private` further tables of the same units, each made by this function;
+    those are joined on the unit. Names and types of other columns are taken from the source; no
+    value is looked at. A CSV file has no types: a column is text, unless it is aggregated as a
+    number.
 
     >>> import duckdb
     >>> visits = duckdb.sql("SELECT range // 3 AS patient, 'a' AS region FROM range(30)")
@@ -406,7 +653,7 @@ def table(
     """
     source = held(source)
     if isinstance(source, str | Path) and str(source).lower().endswith(".toml"):
-        given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name)
+        given = (unit, max_rows, max_groups, columns, keys, public, private, budget, name, table)
         if each_row or neighbours is not ADD_REMOVE or any(part is not None for part in given):
             raise InvalidParameter(
                 "table", problem="is declared by its card", remedy="pass the card alone"
@@ -420,8 +667,8 @@ def table(
         raise InvalidParameter(
             "max_rows", problem="is missing", remedy="pass how many rows of one unit may count"
         )
-    known = [*(r for r in (ADD_REMOVE, CHANGE_ONE) if r.relation == neighbours), neighbours]
-    related = known[0]
+    relations = [*(r for r in (ADD_REMOVE, CHANGE_ONE) if r.relation == neighbours), neighbours]
+    related = relations[0]
     if not isinstance(related, Neighbours):
         raise InvalidParameter(
             "neighbours", problem="is unknown", remedy='pass "add-remove" or "change-one"'
@@ -429,21 +676,28 @@ def table(
     if budget is not None and not isinstance(budget, Budget):
         raise WrongType("budget", problem="is not a Budget", remedy="pass Budget(...)")
     check_budget(budget)
-    place, called = _source(source, name)
+    place, called = _source(source, name, table)
     rows = 1 if max_rows is None else whole(max_rows, "max_rows", least=1)
     groups = None if max_groups is None else whole(max_groups, "max_groups", least=1)
     joined = {}
-    for table, other in (public or {}).items():
-        file, alias = _source(held(other), table)
+    for known_as, other in (public or {}).items():
+        if isinstance(source, Source) and other is source.frame and not is_connection(other):
+            problem, remedy = "is the table itself", "join only with tables that everybody may see"
+            raise InvalidParameter(
+                f"public table {str(known_as)[:60]}", problem=problem, remedy=remedy
+            )
+        file, alias = _source(held(other), known_as)
         types = _types(file, declared=None)
-        joined[table] = PublicTable(name=alias, source=file, columns=types)
+        joined[known_as] = PublicTable(name=alias, source=file, columns=types)
+    described, untyped = _columns(place, columns, keys)
     card = DataCard(
         name=called,
         source=place,
         unit=unit,
         max_rows=rows,
         max_groups=rows if unit is not None and groups is None else groups,
-        columns=_columns(place, columns, keys),
+        max_groups_assumed=unit is not None and groups is None,
+        columns=described,
         neighbours=related,
         budget=budget,
         public=joined,
@@ -451,7 +705,7 @@ def table(
             name: replace(_as_private(other), name=name) for name, other in (private or {}).items()
         },
     )
-    return Table(rows=rows_of(card))
+    return Table(rows=rows_of(card), untyped=untyped - {(unit or "").lower()})
 
 
 def _as_private(other: Table) -> PrivateTable:
@@ -459,7 +713,7 @@ def _as_private(other: Table) -> PrivateTable:
     if not isinstance(other, Table):
         raise WrongType("private", problem="is not a table", remedy="pass lb.table(...)")
     card = other.card
-    if other != Table(rows=rows_of(card)):
+    if other != Table(rows=rows_of(card), untyped=other.untyped):
         problem = "is asked something already"
         remedy = "join the table as it is, and filter afterwards"
         raise InvalidParameter(f"join {card.name}", problem=problem, remedy=remedy)

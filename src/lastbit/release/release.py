@@ -53,6 +53,7 @@ from lastbit.errors import (
 from lastbit.files import same_place
 from lastbit.ledger import Entry, Ledger, one_connection, spared_by
 from lastbit.release.answer import Answer
+from lastbit.release.derived import derived_columns
 from lastbit.release.having import kept
 from lastbit.release.intervals import Column, columns_of
 from lastbit.release.noise import Noisy, noised
@@ -61,11 +62,13 @@ from lastbit.tables import (
     ColumnName,
     Constant,
     DataCard,
+    GaussianSelection,
     Plan,
     Query,
     aggregates,
     columns_in,
     counted_card,
+    distinct_values,
     fingerprint,
     one_database,
     rehearse,
@@ -304,8 +307,9 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
     """The columns of an answer without rows, so that what cannot be made fails here."""
     none: dict[str, list[Any]] = {measure.name: [] for measure in plan.measures}
     pairs = [(r.aggregate.name, role) for r in plan.recipes for role in ("value", "low", "high")]
-    nothing = Noisy(keys=[], entries=none, bins=none, ranks={pair: [] for pair in pairs})
-    found = _told(plan, columns_of(plan, nothing))
+    drawn: dict[tuple[str, str], list[int]] = {pair: [] for pair in pairs}
+    nothing = Noisy(keys=[], entries=none, bins=none, ranks=drawn, trees=none)
+    found = _told(plan, _columns(plan, nothing))
     if len({column["name"].lower() for column in found}) != len(found):
         raise InvalidParameter(
             "query", problem="gives two columns of the answer one name", remedy="rename one"
@@ -370,7 +374,7 @@ def _record(
 ) -> dict[str, Any]:
     import lastbit  # late: the package imports this room
 
-    columns = columns_of(plan, noisy)
+    columns = _columns(plan, noisy)
     rows = _rows(plan.query, noisy, columns)
     told = _told(plan, columns)
     return {
@@ -390,11 +394,22 @@ def _record(
     }
 
 
+def _columns(plan: Plan, noisy: Noisy) -> list[Column]:
+    """Every column that is released, those made of others last."""
+    released = columns_of(plan, noisy)
+    return [*released, *derived_columns(plan, noisy, released)]
+
+
+def _shown(query: Query, columns: list[Column]) -> list[Column]:
+    """The columns that the answer shows, in the order of the question."""
+    return [column for name in query.selected for column in columns if column.aggregate == name]
+
+
 def _told(plan: Plan, columns: list[Column]) -> list[dict[str, Any]]:
     """What the record says of the columns of its rows."""
     return [
         *({"name": key.name, "role": "key", "function": None} for key in plan.query.keys),
-        *(column.to_json() for column in columns),
+        *(column.to_json() for column in _shown(plan.query, columns)),
     ]
 
 
@@ -402,13 +417,23 @@ def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, A
     """The rows of the answer, HAVING, ORDER BY and LIMIT applied to what is released."""
     names = [key.name for key in query.keys] + [column.name for column in columns]
     values = [[*keys, *(c.cells[i].value for c in columns)] for i, keys in enumerate(noisy.keys)]
+    shown, hidden = _shown(query, columns), {part.name for part in query.hidden}
+    parts = [column for column in columns if column.aggregate in hidden]
     return [
         {
             "keys": [to_json(Constant(key)) for key in noisy.keys[i]],
-            "cells": [column.cells[i].to_json() for column in columns],
+            "cells": [column.cells[i].to_json() for column in shown],
+            # what derived columns are made of and the answer does not show by itself
+            **({"parts": [column.cells[i].to_json() for column in parts]} if parts else {}),
         }
         for i in kept(query, names, values)
     ]
+
+
+DERIVED = (
+    "Columns made of others are computed from released numbers and cost nothing. Where a divisor "
+    "may be 0, or a part is a quantile among others, they have no interval."
+)
 
 
 def _notes(plan: Plan) -> list[str]:
@@ -424,7 +449,12 @@ def _notes(plan: Plan) -> list[str]:
             "more, all of them count for less."
         )
     part = plan.partition_selection
-    if part is not None:
+    if isinstance(part, GaussianSelection) and part.weight_one > 1:
+        notes.append(
+            f"A key is shown if about {-(-part.threshold // part.weight_one)} units or more have "
+            "it, a unit with K keys counting as one over the square root of K; others are unknown."
+        )
+    elif part is not None:
         notes.append(
             f"A key is shown if about {part.threshold} units or more have it; others are unknown, "
             "and counts close to that number tend to be too high."
@@ -436,4 +466,12 @@ def _notes(plan: Plan) -> list[str]:
             "Quantiles are chosen among bins between the bounds, and shown as the middle of the "
             "bin, or as its lower edge where a bin is one step."
         )
+    if "count_distinct" in functions and card.unit is not None:
+        notes.append(
+            f"Of distinct values each {unit_name(card.unit)} names at most "
+            f"{distinct_values(card)}, chosen afresh: values that it alone has beyond these are "
+            "not counted."
+        )
+    if plan.query.derived:
+        notes.append(DERIVED)
     return notes

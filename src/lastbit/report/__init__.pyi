@@ -3,9 +3,11 @@ from lastbit.report.answer import (
     answer_in_notebook as answer_in_notebook,
     answer_in_terminal as answer_in_terminal,
     page as page,
-    shown_cell as shown_cell,
     table_of as table_of,
     totals_of as totals_of,
+)
+from lastbit.report.cells import (
+    shown_cell as shown_cell,
 )
 from lastbit.report.certificate import (
     Claim as Claim,
@@ -59,6 +61,7 @@ from lastbit.report.page import (
 )
 from lastbit.report.plan import (
     UNTOUCHED as UNTOUCHED,
+    notes_of as notes_of,
     plan_words as plan_words,
     title_of as title_of,
 )

@@ -1,93 +1,29 @@
 """A released answer for people: its numbers, question and promise, in a terminal or on a page.
 
-Everything is a function of the record of an answer, plain JSON that is public. Numbers have the
-digits that mean something: a value is rounded to two digits of the half width of its interval, and
-the ends of the interval are rounded outwards, so that what is shown holds at least as surely as
-what was released. Keys are text that a stranger may have written into the data: `_key` makes them
-fit to be shown, and templates escape them.
+Everything is a function of the record of an answer, plain JSON that is public. `cells.py` writes
+its numbers and keys, `answer_charts.py` draws them.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from markupsafe import Markup
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Ball, rounded_up
 from lastbit.privacy import ZCDP, ApproxDP
-from lastbit.report.charts import Axis, Frame, box, element, line, round_ticks, text
+from lastbit.report.answer_charts import answer_charts, charted, in_notebook
+from lastbit.report.cells import Record, key_words, shown_cell
 from lastbit.report.page import CURRENCIES, amount, grouped, listed, price, printable, rendered
-from lastbit.report.plan import record_words, title_of, unit_word
-
-Record: TypeAlias = Mapping[str, Any]
+from lastbit.report.plan import notes_of, record_words, title_of, unit_word
 
 EMPTY = "No group is shown: none was large enough, or none met the condition."
-
-# ---------------------------------------------------------------- numbers
-
-_HUGE = 10**15
-_MOST_DIGITS = 9
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A cell as text: the value, and how far off it may be (± 12, or 3 to 9)."""
-
-    value: str
-    interval: str
-
-
-def shown_cell(cell: Record) -> Shown:
-    """A released number for people.
-
-    >>> shown_cell({"value": 1234.56, "low": 1200.1, "high": 1269.02, "standard_error": 17})
-    Shown(value='1,235', interval='± 35')
-    >>> shown_cell({"value": 2.0, "low": 1.0, "high": 6.0, "standard_error": None})
-    Shown(value='2', interval='1 to 6')
-    >>> shown_cell({"value": None, "low": 0.0, "high": 9.5, "standard_error": None})
-    Shown(value='unknown', interval='0.0 to 9.5')
-    """
-    value, low, high = cell["value"], cell["low"], cell["high"]
-    if low is None or high is None:
-        return Shown("unknown" if value is None else _fixed(value, 3, ROUND_HALF_EVEN), "unknown")
-    places, half = 0, float(high - low) / 2
-    if any(number is not None and number != int(number) for number in (value, low, high)):
-        places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
-    ends = f"{_fixed(low, places, ROUND_FLOOR)} to {_fixed(high, places, ROUND_CEILING)}"
-    if value is None:
-        return Shown("unknown", ends)
-    below, above = (
-        _rounded(Decimal(a) - Decimal(b), places, ROUND_CEILING)
-        for a, b in ((value, low), (high, value))
-    )
-    near = abs(below - above) <= Decimal(1).scaleb(-places)
-    interval = f"± {_separated(max(below, above), places)}" if near else ends
-    return Shown(_fixed(value, places, ROUND_HALF_EVEN), interval)
-
-
-def _rounded(number: Decimal, places: int, rounding: str) -> Decimal:
-    return Context(prec=800, rounding=rounding).quantize(number, Decimal(1).scaleb(-places))
-
-
-def _fixed(number: float, places: int, rounding: str) -> str:
-    if abs(number) >= _HUGE:
-        return f"{Context(prec=6, rounding=rounding).plus(Decimal(number)):e}"
-    return _separated(_rounded(Decimal(number), places, rounding), places)
-
-
-def _separated(number: Decimal, places: int) -> str:
-    if abs(number) >= _HUGE:
-        return f"{Context(prec=3, rounding=ROUND_CEILING).plus(number):e}"
-    return f"{abs(number) if number == 0 else number:,.{places}f}"
-
 
 # ---------------------------------------------------------------- tables of text
 
@@ -132,7 +68,7 @@ def wide_table(record: Record, *, most: int) -> AnswerTable:
     for row in record["rows"][:most]:
         shown = [shown_cell(cell) for cell in row["cells"]]
         numbers = (text for cell in shown for text in (cell.value, cell.interval))
-        rows.append((*(_key(key, _LONGEST_KEY) for key in row["keys"]), *numbers))
+        rows.append((*(key_words(key, _LONGEST_KEY) for key in row["keys"]), *numbers))
     return AnswerTable(
         headings=headings,
         rows=tuple(rows),
@@ -149,7 +85,7 @@ def long_table(record: Record, *, most: int) -> AnswerTable:
     longest = float(max([0, *counts]))
     rows = []
     for row in record["rows"][:most]:
-        group = [_key(key, _LONGEST_KEY) for key in row["keys"]]
+        group = [key_words(key, _LONGEST_KEY) for key in row["keys"]]
         for column, cell in zip(columns, row["cells"], strict=True):
             shown = shown_cell(cell)
             bar = ["█" * max(round(_BAR * float(cell["value"]) / longest), 0)] if longest else []
@@ -187,13 +123,13 @@ def answer_in_terminal(record: Record) -> str:
         for row in rows
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    notes = (f"- {printable(note, 1000)}" for note in record["notes"])
+    notes = (f"- {printable(note, 1000)}" for note in notes_of(record))
     below = [*_below(record), "", printable(record["guarantee"], 400), *notes]
     return "\n".join([*(lines if record["rows"] else [EMPTY]), *below])
 
 
 def answer_in_notebook(record: Record) -> Markup:
-    """The same as a piece of HTML."""
+    """The same as a piece of HTML, with the charts."""
     table = table_of(record, width=_NOTEBOOK_WIDTH, most=_TERMINAL_ROWS)
     styles = [
         f"text-align:{'right' if place in table.numbers else 'left'};"
@@ -205,9 +141,10 @@ def answer_in_notebook(record: Record) -> Markup:
         table=table,
         styles=styles,
         shown=bool(record["rows"]),
+        charts=in_notebook(record) if record["rows"] else [],
         empty=EMPTY,
         below=[*_below(record), record["guarantee"]],
-        notes=record["notes"],
+        notes=notes_of(record),
     )
 
 
@@ -228,16 +165,6 @@ def _values(record: Record) -> list[Record]:
 
 def _name(column: Record) -> str:
     return printable(column["name"], 60)
-
-
-def _key(key: Record, most: int = 200) -> str:
-    """One key of a row, as people read it."""
-    value = key["value"]
-    if value is None:
-        return "(missing)"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return printable(value, most) if value != "" else "(empty text)"
 
 
 # ---------------------------------------------------------------- what was asked
@@ -281,7 +208,7 @@ def _expression(data: Any, outside: int = 9) -> str:
         case {"type": "missing"}:
             return "missing"
         case {"type": str(), "value": _}:
-            return _key(data)
+            return key_words(data)
         case ["is_missing", inner]:
             return f"{_expression(inner)} is missing"
         case ["not", inner]:
@@ -310,6 +237,8 @@ def measure_words(aggregate: Record, *, unit: str) -> str:
         return f"the number of rows with a value of {what}" if what else "the number of rows"
     if function == "count_units":
         return f"the number of units, each counted once ({unit})"
+    if function == "count_distinct":
+        return f"the number of different values of {what}"
     if function == "histogram":
         return f"the number of rows in each of {len(aggregate['edges']) - 1} ranges of {what}"
     if function == "quantile":
@@ -422,139 +351,6 @@ def likelihood_factor(epsilon: Fraction) -> str:
     return grouped(rounded_up(Ball.of(epsilon).exp().ends[1], 3))
 
 
-# ---------------------------------------------------------------- charts
-
-_WIDTH = 880
-MOST_GROUPS, MOST_HISTOGRAMS, _PANELS_A_ROW = 40, 12, 3
-_ROW, _TOP, _BOTTOM, _GAP = 26, 46, 30, 34
-_LETTER = 6.9  # the width of a letter of 12.5 px, about
-_FROM_ZERO = ("count", "count_units", "sum")
-_BARS_TOP, _BARS_HEIGHT = 40, 190
-
-
-def answer_charts(record: Record) -> list[Markup]:
-    """A panel for each measure with a line for each group, and a chart for each histogram.
-
-    Counts and sums are bars from 0; means, quantiles and the like are dots on an axis that need not
-    begin at 0. A histogram has one bar for each range, all equally wide, since ranges are what was
-    asked for. Every mark has its interval. There are none where there is nothing to compare.
-    """
-    columns, rows = _values(record), record["rows"]
-    plain = [i for i, column in enumerate(columns) if column["function"] != "histogram"]
-    charts = []
-    if len(rows) > 1:
-        for start in range(0, len(plain), _PANELS_A_ROW):
-            chosen = plain[start : start + _PANELS_A_ROW]
-            charts.append(_groups(rows[:MOST_GROUPS], columns, chosen))
-    binned: dict[str, list[int]] = {}
-    for i, column in enumerate(columns):
-        if column["function"] == "histogram":
-            binned.setdefault(column["aggregate"], []).append(i)
-    for name, places in binned.items():
-        charts += _histograms(rows[:MOST_HISTOGRAMS], columns, printable(name, 40), places)
-    return charts
-
-
-def _groups(rows: Sequence[Record], columns: Sequence[Record], chosen: list[int]) -> Markup:
-    labels = [_group(row, 34) for row in rows]
-    left = min(max(map(len, labels)) * _LETTER + 22, 250.0)
-    wide = (_WIDTH - left - _GAP * (len(chosen) - 1)) / len(chosen)
-    middles = [_TOP + _ROW * i + _ROW / 2 for i in range(len(rows))]
-    lines = [text(left - 12, y + 4, "end", label) for y, label in zip(middles, labels, strict=True)]
-    names = [printable(columns[place]["name"], 34) for place in chosen]
-    for i, (name, place) in enumerate(zip(names, chosen, strict=True)):
-        start = left + i * (wide + _GAP)
-        cells = [row["cells"][place] for row in rows]
-        bars = columns[place]["function"] in _FROM_ZERO
-        lines.append(text(start, 18, "heading", name))
-        lines += _measure(cells, middles, (start, start + wide), bars=bars)
-    words = f"{', '.join(names)}, by group, with 95 % intervals"
-    return _svg(words, _WIDTH, _TOP + _ROW * len(rows) + _BOTTOM, lines)
-
-
-def _measure(
-    cells: Sequence[Record], middles: Sequence[float], ends: tuple[float, float], *, bars: bool
-) -> Iterator[Markup]:
-    words = [shown_cell(cell) for cell in cells]
-    labels = [w.value if w.value == "unknown" else f"{w.value} {w.interval}" for w in words]
-    if any(" to " in w.interval for w in words):
-        labels = [w.value for w in words]
-    left, right = ends
-    room = min(max(map(len, labels)) * _LETTER + 14, (right - left) * 0.55)
-    domain = _domain(cells, bars=bars)
-    most = 5 if right - left - room > 240 else 3
-    across = Axis(ends=domain, ticks=round_ticks(*domain, most=most))
-    up = Axis(ends=(0, 1), ticks=(), grid=False)
-    width, height = right - left - room - 4, _ROW * len(cells) + 8
-    frame = Frame(left + 4, _TOP - 8, width, height, across, up)
-    yield from frame.lines()
-    for cell, y, label in zip(cells, middles, labels, strict=True):
-        value = cell["value"]
-        if bars and value is not None:
-            start, end = sorted((frame.x(max(0.0, domain[0])), frame.x(float(value))))
-            yield box("bar", start, y - 7, max(end - start, 0.5), 14)
-        if cell["low"] is not None and cell["high"] is not None:
-            low, high = frame.x(float(cell["low"])), frame.x(float(cell["high"]))
-            yield line("whisker", low, y, high, y)
-            yield from (line("whisker", x, y - 4, x, y + 4) for x in (low, high))
-        if not bars and value is not None:
-            yield element("circle", "dot", cx=frame.x(float(value)), cy=y, r=4.5)
-        yield text(right, y + 4, "end", label)
-
-
-def _domain(cells: Sequence[Record], *, bars: bool) -> tuple[float, float]:
-    """From the least end of an interval to the greatest, 0 included where bars need it."""
-    numbers = (cell[end] for cell in cells for end in ("low", "high", "value"))
-    ends = [float(n) for n in numbers if n is not None and math.isfinite(n)]
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
-    if bars or 0 <= low <= 0.4 * high:
-        low, high = min(low, 0.0), max(high, 0.0)
-    if high <= low:
-        return low - (abs(low) or 1.0), high + (abs(high) or 1.0)
-    pad = (high - low) * 0.03
-    return (low if low == 0 else low - pad), (high if high == 0 else high + pad)
-
-
-def _histograms(
-    rows: Sequence[Record], columns: Sequence[Record], name: str, places: list[int]
-) -> Iterator[Markup]:
-    """One chart for each group, all to one scale."""
-    edges = [columns[places[0]]["bin"][0], *(columns[place]["bin"][1] for place in places)]
-    labels = [amount(Fraction(edge), up=True) for edge in edges]
-    groups = [[row["cells"][place] for place in places] for row in rows]
-    ends = [float(cell[end]) for cells in groups for cell in cells for end in ("low", "high")]
-    domain = (min([0.0, *ends]), max([1.0, *ends]) * 1.02)
-    heights = round_ticks(*domain, most=4)
-    width = 430 if len(rows) > 1 else _WIDTH
-    left = max(len(label) for _, label in heights) * _LETTER + 12
-    slot = (width - left - 14) / len(places)
-    every = max(math.ceil((max(map(len, labels)) * _LETTER + 10) / slot), 1)
-    ticks = tuple((float(i), label) for i, label in enumerate(labels))[::every]
-    across = Axis(ends=(0, len(places)), ticks=ticks, grid=False)
-    up = Axis(ends=domain, ticks=heights)
-    frame = Frame(left, _BARS_TOP, width - left - 14, _BARS_HEIGHT, across, up)
-    for row, cells in zip(rows, groups, strict=True):
-        title = f"{name}, {_group(row, 40)}" if row["keys"] else name
-        lines = [text(0, 18, "heading", title), *frame.lines()]
-        for i, cell in enumerate(cells):
-            top, foot = sorted((frame.y(float(cell["value"])), frame.y(0.0)))
-            lines.append(box("bar", frame.x(i + 0.06), top, slot * 0.88, max(foot - top, 0.5)))
-            middle, cap = frame.x(i + 0.5), min(slot * 0.2, 5.0)
-            low, high = frame.y(float(cell["low"])), frame.y(float(cell["high"]))
-            lines.append(line("whisker", middle, low, middle, high))
-            lines += (line("whisker", middle - cap, y, middle + cap, y) for y in (low, high))
-        yield _svg(f"{title}: rows in each range, with 95 % intervals", width, 268, lines)
-
-
-def _group(row: Record, most: int) -> str:
-    return printable(" · ".join(_key(key, most) for key in row["keys"]), most)
-
-
-def _svg(name: str, width: int, height: float, lines: Sequence[Markup]) -> Markup:
-    shell = '<svg class="chart" viewBox="0 0 {0} {1:.0f}" width="{0}" role="img" aria-label="{2}">'
-    return Markup(shell + "\n{3}\n</svg>").format(width, height, name, Markup("\n").join(lines))
-
-
 # ---------------------------------------------------------------- the page
 
 MOST_ROWS = 1000
@@ -600,7 +396,6 @@ def _answer(record: Record) -> dict[str, Any]:
     columns, rows = _values(record), record["rows"]
     histograms = any(column["function"] == "histogram" for column in columns)
     single = len(rows) == 1 and not rows[0]["keys"]
-    most = MOST_HISTOGRAMS if histograms else MOST_GROUPS
     figures = [  # the numbers of an answer without groups, to be shown large
         (_name(column), (shown := shown_cell(cell)).value, shown.interval)
         for column, cell in (zip(columns, rows[0]["cells"], strict=True) if single else ())
@@ -628,16 +423,23 @@ def _answer(record: Record) -> dict[str, Any]:
         "measures": [
             (printable(part["name"], 60), measure_words(part, unit=unit))
             for part in record["asked"]["query"]["aggregates"]
+        ]
+        + [
+            (
+                printable(one["name"], 60),
+                f"computed from these: {expression_words(one['expression'])}",
+            )
+            for one in record["asked"]["query"].get("derived", ())
         ],
         "sql": "\n".join(printable(words, 2000) for words in str(sql).splitlines()),
         "shown": bool(rows),
         "figures": figures,
         "charts": answer_charts(record) if rows else [],
-        "cut": most if len(rows) > most else None,
+        "cut": charted(record),
         "table": table if rows and (histograms or not single) else None,
         "totals": totals_of(record),
         "plan": record_words(record),
-        "notes": [printable(note, 1000) for note in record["notes"]],
+        "notes": [printable(note, 1000) for note in notes_of(record)],
         "digests": [(name, printable(digest, 100)) for name, digest in digests],
         "certificate": whole if len(whole) <= _MOST_JSON else None,
     }
@@ -647,7 +449,7 @@ def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, 
     if account["budget"] is None:
         return {"rows": None, "spent": price(account["spent"])}
     if account.get("kind") == "filter":
-        return {"rows": [_filter_row(account)]}
+        return {"rows": [_filter_row(account)], "notes": _filter_notes(account)}
     rows = []
     for name, letter in CURRENCIES:
         whole = Fraction(account["budget"][name])
@@ -658,7 +460,7 @@ def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, 
         words = f"{amount(left, up=False)} left of {amount(whole, up=True)}"
         shares = {"before": float(100 * (spent - own) / whole), "own": float(100 * own / whole)}
         rows.append({"letter": letter, "words": words, **shares})
-    return {"rows": rows}
+    return {"rows": rows, "notes": []}
 
 
 def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
@@ -667,3 +469,21 @@ def _filter_row(account: Mapping[str, Any]) -> dict[str, Any]:
     left = amount(whole - Fraction(spent), up=False)
     words = f"{left} left of {amount(whole, up=True)}, by the filter"
     return {"letter": "ε", "words": words, "before": float(100 * Fraction(spent) / whole), "own": 0}
+
+
+def _filter_notes(account: Mapping[str, Any]) -> list[str]:
+    """The plain sum beside it, the odometer, and what one more answer would take."""
+    kept, budget = account["filter"], account["budget"]
+    level = amount(Fraction(budget["delta"]), up=True)
+    notes = [f"By plain sums: {price(account['spent'])}."]
+    if "odometer" in kept:
+        loss = amount(Fraction(kept["odometer"]), up=True)
+        notes.append(f"Odometer: no loss above ε {loss} so far, except with probability {level}.")
+    following = kept.get("next", {})
+    if following.get("epsilon") is not None:
+        taken = amount(Fraction(following["epsilon"]), up=True)
+        notes.append(
+            f"One more answer at {price(following['cost'])} would take ε {taken}; "
+            f"{following['answers']:,} more fit."
+        )
+    return notes

@@ -21,7 +21,7 @@ from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
 from lastbit.report.page import amount, grouped, price, printable
-from lastbit.tables import Plan
+from lastbit.tables import Plan, Tree, worst_reach
 
 _TAIL = Fraction(1, 20)
 _DIGITS = 4
@@ -37,8 +37,10 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "squares": "sum of squares",
         "bins": "rows in each range",
         "units": "number of units",
+        "distinct": "number of distinct values",
     }
 )
+_MANY_UNITS = 200  # a threshold that many tables have no key above
 UNTOUCHED = "Nothing has been read or charged."
 
 
@@ -119,14 +121,15 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
         limits=" ".join(bounding_sentences(record)),
         composition=composition_sentence(record),
         rows=tuple(plan_rows(record)),
-        hints=tuple(_hints(plan)),
+        hints=(*price_warnings(plan["cost"]), *_hints(plan), *_derived(record["asked"]["query"])),
     )
 
 
 def title_of(record: Mapping[str, Any]) -> str:
     """The question in a line: n, cost by region."""
     query = record["asked"]["query"]
-    names = ", ".join(printable(part["name"], 60) for part in query["aggregates"])
+    shown = query.get("shown") or [part["name"] for part in query["aggregates"]]
+    names = ", ".join(printable(name, 60) for name in shown)
     keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
     return f"{names} by {keys}" if keys else names
 
@@ -155,11 +158,13 @@ def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
     for name, table in plan.get("private", {}).items():
         most = _many(table["max_rows"], "row")
         sentences.append(f"At most {most} of one {unit} in {printable(name, 60)} are joined.")
-    if plan["max_groups"] is not None and plan["groups"] is None:
-        sentences.append(
-            f"For partition selection, one {unit} contributes to at most "
-            f"{_many(plan['max_groups'], 'group')}."
-        )
+    for part in plan["parts"]:
+        if part["part"] == "keys":
+            sentences.append(
+                f"Which keys are shown is decided by at most "
+                f"{_many(part['keys_per_person'], 'group')} of each {unit}; all its rows are "
+                "measured in those that are shown."
+            )
     return sentences
 
 
@@ -173,11 +178,48 @@ def composition_sentence(record: Mapping[str, Any]) -> str:
         return "The ρ of all mechanisms add up to the ρ of the answer."
     rho, epsilon, delta = (Fraction(conversion[name]) for name in ("rho", "epsilon", "delta"))
     selection = any(part["part"] == "keys" for part in plan["parts"])
+    in_rho = all(_in_rho(part) for part in plan["parts"])
+    added = "δ" if in_rho else "price"
     return (
         f"The ρ of all mechanisms add up to {_up(rho)}, which implies "
         f"ε = {amount(epsilon, up=True)} at δ = {amount(delta, up=True)}"
-        + ("; the price of partition selection is added." if selection else ".")
+        + (f"; the {added} of partition selection is added." if selection else ".")
     )
+
+
+_MOST_MEANT = MappingProxyType(
+    {"epsilon": Fraction(20), "rho": Fraction(5), "delta": Fraction(1, 1000)}
+)
+"""Prices above these promise next to nothing; rho = 5 is about epsilon = 20 at a usual delta."""
+
+
+def price_warnings(cost: Mapping[str, str]) -> list[str]:
+    """What to say of a price that hardly protects; it is allowed, and it may be meant.
+
+    >>> price_warnings({"epsilon": "1", "delta": "1/1000000000", "rho": "0"})
+    []
+    >>> price_warnings({"epsilon": "30", "delta": "0", "rho": "0"})
+    ['A price of ε = 30 hardly protects anybody: 1 is common, and 10 protects little.']
+    """
+    paid = {name: Fraction(cost[name]) for name in _MOST_MEANT}
+    large = {name: number for name, number in paid.items() if number > _MOST_MEANT[name]}
+    words = []
+    for name, letter, usual in (
+        ("epsilon", "ε", "1 is common, and 10 protects little"),
+        ("rho", "ρ", "0.1 is common, and 5 protects little"),
+    ):
+        if name in large:
+            said = f"{letter} = {amount(large[name], up=True)}"
+            words.append(f"A price of {said} hardly protects anybody: {usual}.")
+    if "delta" in large:
+        said = f"δ = {amount(large['delta'], up=True)}"
+        words.append(f"A price of {said} is large: with that probability nothing is promised.")
+    return words
+
+
+def notes_of(record: Mapping[str, Any]) -> list[str]:
+    """What to know when reading an answer: its notes, and what its price is worth."""
+    return [*price_warnings(record["cost"]), *map(str, record["notes"])]
 
 
 def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
@@ -188,6 +230,29 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
         users = _users(plan)
         names = ", ".join(users[name] for name in apart)
         yield f"{names}: with nullable=False one count would serve all"
+    for part in plan["parts"]:
+        if part["part"] != "keys":
+            continue
+        least = -(-part["threshold"] // part.get("weight_one", 1))
+        if least >= _MANY_UNITS:
+            lower = "" if part["keys_per_person"] == 1 else "declare a smaller max_groups, "
+            yield (
+                f"keys that fewer than about {least:,} units have will not be shown, perhaps none "
+                f"at all: declare the keys, {lower}give the keys more weight, or pay more ε or δ"
+            )
+
+
+def _derived(query: Mapping[str, Any]) -> Iterator[str]:
+    """What is released unseen, and which columns are free."""
+    shown = query.get("shown")
+    if shown is None:
+        return
+    unseen = [printable(p["name"], 60) for p in query["aggregates"] if p["name"] not in shown]
+    made = [printable(one["name"], 60) for one in query["derived"] if one["name"] in shown]
+    if made:
+        yield f"{', '.join(made)}: computed from released numbers, at no further price"
+    if unseen:
+        yield f"{', '.join(unseen)}: released as a part of the question, and not shown by itself"
 
 
 def plan_rows(
@@ -198,7 +263,7 @@ def plan_rows(
     measures = {measure["name"]: measure for measure in plan["measures"]}
     users, one = _users(plan, named), plan["weight_one"]
     paid = [  # the currency in which each is paid, and how much
-        ("ε", Fraction(p["epsilon"])) if p.get("rho") is None else ("ρ", Fraction(p["rho"]))
+        ("ρ", Fraction(p["rho"])) if _in_rho(p) else ("ε", Fraction(p["epsilon"]))
         for p in plan["parts"]
     ]
     rows = []
@@ -210,12 +275,13 @@ def plan_rows(
                 words = (name, *_noise(part, unit))
             case "keys":
                 counted = users.get(part["measure"])
-                words = (
-                    f"keys, and their units ({counted})" if counted else "which keys are shown",
-                    f"{_many(part['keys_per_person'], 'key')}, by 1 each",
-                    f"Laplace, scale {_up(Fraction(part['scale']))}",
-                    f"shown from about {part['threshold']:,} units on",
-                )
+                name = f"keys, and their units ({counted})" if counted else "which keys are shown"
+                words = (name, *_selection(part))
+            case "tree":
+                shape = _tree(part, measures[part["measure"]])
+                name = f"tree of {shape.bins:,} ranges ({users[part['measure']]})"
+                unit = Fraction(1, one)
+                words = (name, *_noise(part, unit)[:2], _tree_error(record, part, shape, unit))
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
                 words = (name, *_rank(part, one))
@@ -235,6 +301,11 @@ def plan_rows(
     return rows
 
 
+def _in_rho(part: Mapping[str, Any]) -> bool:
+    """Whether a part is paid for in rho: selection by Gaussian noise may have a rho and not."""
+    return part.get("rho") is not None and (part["part"] != "keys" or part["epsilon"] is None)
+
+
 def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
     """What 1 in the integers of a measure means in rows, units or amounts of the table.
 
@@ -243,7 +314,7 @@ def natural_unit(measure: Mapping[str, Any], one: int) -> Fraction:
     """
     step = Fraction(measure["step"])
     factor = {"values": step, "squares": step**2}.get(measure["kind"], Fraction(1))
-    return factor if measure["kind"] == "units" else factor / one
+    return factor if measure["kind"] in ("units", "distinct") else factor / one
 
 
 def _users(
@@ -271,6 +342,16 @@ def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
     return sensitivity, noise, f"± {_up(law.quantile(1 - _TAIL / 2) * unit)}"
 
 
+def _selection(part: Mapping[str, Any]) -> tuple[str, str, str]:
+    own, one = _many(part["keys_per_person"], "key"), part.get("weight_one", 1)
+    least = f"shown from about {-(-part['threshold'] // one):,} units on"
+    if part["mechanism"] == "threshold":
+        return f"{own}, by 1 each", f"Laplace, scale {_up(Fraction(part['scale']))}", least
+    deviation = root_bounds(Fraction(part["variance"]))[1] / one
+    each = "1 each" if one == 1 else "1 over the root of their number"
+    return f"{own}, by {each}", f"Gaussian, deviation {_up(deviation)}", least
+
+
 def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
     row = one * Fraction(part["level"]).denominator
     distance = Fraction(part["sensitivity"]["distance"])
@@ -281,6 +362,32 @@ def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
         f"exponential, {part['candidates']:,} candidates",
         f"within {_up(Fraction(max(far, 1)) / row)} rows of the rank",
     )
+
+
+def _tree(part: Mapping[str, Any], measure: Mapping[str, Any]) -> Tree:
+    edges = measure["edges"]
+    bins = edges["bins"] if isinstance(edges, Mapping) else len(edges) - 1
+    return Tree(bins=bins, branching=part["branching"], levels=part["levels"])
+
+
+def _tree_error(
+    record: Mapping[str, Any], part: Mapping[str, Any], shape: Tree, unit: Fraction
+) -> str:
+    """How far the rank of the worst quantile may be off."""
+    made = {recipe["aggregate"]: recipe["measures"] for recipe in record["plan"]["recipes"]}
+    levels = {
+        Fraction(one["level"])
+        for one in record["asked"]["query"]["aggregates"]
+        if one["function"] == "quantile" and made[one["name"]]["bins"] == part["measure"]
+    }
+    law: DiscreteLaplace | DiscreteGaussian
+    if part["mechanism"] == "laplace":
+        law = DiscreteLaplace(Fraction(part["scale"]))
+    else:
+        law = DiscreteGaussian(Fraction(part["variance"]))
+    found = [worst_reach(shape, law, level) for level in levels]
+    known = [reach for reach in found if reach is not None]
+    return f"within {_up(max(known) * unit)} rows of the rank" if known else "unknown"
 
 
 def _exact_or_up(number: Fraction) -> str:

@@ -41,6 +41,7 @@ from lastbit.sensitivity.values import (
     exact_array as exact_array,
     masked as masked,
     records as records,
+    secret_number as secret_number,
 )
 
 __all__ = [

@@ -13,7 +13,15 @@ import numpy as np
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, shown, whole
 from lastbit.privacy import CHANGE_ONE, Neighbours, Relation
-from lastbit.sensitivity.neighbours import greatest, mean_reach, near, reachable, window_of
+from lastbit.sensitivity.neighbours import (
+    EXACT_STEPS,
+    greatest,
+    near,
+    quantile_reach,
+    reachable,
+    variance_reach,
+    window_of,
+)
 from lastbit.sensitivity.statistics import (
     Count,
     InterquartileRange,
@@ -85,8 +93,9 @@ def smooth_sensitivity(
              products, each within 2**-42 of the true one). (1 + 2**-42)(1 + 2**-35) < 1 + KAPPA.
              Terms with exp(-b k) < FLOOR are left out: they are below FLOOR D.
              Few k are tried where few can be the best. Mean, add-remove: exp(-b k)/(n-k) is
-             log-convex in k: k = 0 or n-1. Variance: hi - mu or mu - lo is at least W/2, so U_k
-             is at most 4 U_1, and for b (k-1) > ln 4 the term of k is below that of 1
+             log-convex in k: k = 0 or n-1. Variance: the mean of the n-1 least records is at most
+             that of the n-1 greatest, so one of them is W/2 from the other bound, U_k is at most
+             4 U_1, and for b (k-1) > ln 4 the term of k is below that of 1
     Source   Nissim, Raskhodnikova, Smith 2007, Definitions 2.1 and 2.2; paper 004
     Differs  rounding is part of the theorem; a beta above 8 is treated as 8, which is safe
     Checked  tests/sensitivity/test_smooth.py, over all small databases
@@ -203,10 +212,7 @@ def _peak(statistic: Statistic, rows: Records, rate: float, relation: Relation) 
                 return Fraction(0)
             return max(_peak(quartile, rows, rate, relation) for quartile in quartiles())
         case Quantile():
-            moves = np.arange(1, min(rows.count, reach(rate)) + 2)
-            widths = reachable(statistic.level, rows, moves)  # U_k is what k + 1 steps reach
-            widths[0] = near(statistic, rows, 0, relation) / step  # but U_0 = LS
-            return Fraction(float((widths * discounts(rate, len(moves))).max())) * step
+            return _quantile_peak(statistic.level, rows, rate)
         case TrimmedMean():
             raise AssertionError("refused by check_defined")
         case _:
@@ -225,14 +231,28 @@ def _tried(
 
 
 def _variance_peak(rows: Records, rate: float) -> Fraction:
-    """Each product is within 2**-42: a weight is within 2**-43, a rounding within 2**-53."""
+    """Each product is within 2**-42: the greatest LS is at least 1/4 of `limit`, and within 2**-46
+    of that; a weight is within 2**-43, a rounding within 2**-53.
+    """
     first, count = near(Variance(), rows, 0, "change-one"), rows.count
     if count == 1:
         return first
-    last = min(count - 1, reach(rate), 2 + ceil(1.3863 / rate))  # ln 4 < 1.3863
-    reached = np.array([float(moved) for moved in mean_reach(rows, last)])
-    squares = reached[1:] ** 2 * discounts(rate, last + 1)[1:]
-    return max(first, Fraction(float(squares.max())) * rows.step**2 / ((count - 1) * count**2))
+    last = min(count, reach(rate), 2 + ceil(1.3863 / rate))  # ln 4 < 1.3863
+    limit = Fraction(count - 1, count**2) * (rows.width * rows.step) ** 2
+    weighed = variance_reach(rows, last) * discounts(rate, last + 1)[1:]
+    return max(first, Fraction(float(weighed.max())) * limit)
+
+
+def _quantile_peak(level: Fraction, rows: Records, rate: float) -> Fraction:
+    """Exact as far as `EXACT_STEPS`; only where V_k, which is not less, can be the greatest."""
+    moves = np.arange(1, min(rows.count, reach(rate)) + 2)
+    weights = discounts(rate, len(moves))
+    weighed = reachable(level, rows, moves) * weights  # V_k is what k + 1 steps reach
+    least = float(quantile_reach(level, rows, 0)[0])
+    last = int(np.flatnonzero(weighed >= min(least, float(weighed.max())))[-1])
+    exact = min(last, EXACT_STEPS)
+    weighed[: exact + 1] = quantile_reach(level, rows, exact) * weights[: exact + 1]
+    return Fraction(float(weighed.max())) * rows.step
 
 
 def _beta_and_rate(beta: object) -> tuple[Fraction, float]:

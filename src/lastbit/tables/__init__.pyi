@@ -12,8 +12,15 @@ from lastbit.tables.backends.duckdb.engine import (
     one_database as one_database,
     rehearse as rehearse,
 )
+from lastbit.tables.backends.duckdb.snapshot import (
+    is_connection as is_connection,
+    is_lazy as is_lazy,
+    is_relation as is_relation,
+    snapshot as snapshot,
+)
 from lastbit.tables.card.draft import (
     Compared as Compared,
+    Decided as Decided,
     check_names as check_names,
     columns_to_draft as columns_to_draft,
     compared as compared,
@@ -28,6 +35,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    TYPES as TYPES,
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
@@ -41,10 +49,13 @@ from lastbit.tables.limits import (
 )
 from lastbit.tables.plan.parts import (
     GaussianPart as GaussianPart,
+    GaussianSelection as GaussianSelection,
     LaplacePart as LaplacePart,
     NoisePart as NoisePart,
     PartitionSelection as PartitionSelection,
     RankPart as RankPart,
+    Selection as Selection,
+    TreePart as TreePart,
 )
 from lastbit.tables.plan.plan import (
     Plan as Plan,
@@ -62,29 +73,48 @@ from lastbit.tables.plan.price import (
 from lastbit.tables.plan.sensitivity import (
     Measure as Measure,
     Recipe as Recipe,
+    distinct_values as distinct_values,
     sensitivity_of as sensitivity_of,
     weight_one as weight_one,
 )
+from lastbit.tables.plan.tree import (
+    Tree as Tree,
+    tree_reach as tree_reach,
+    worst_reach as worst_reach,
+)
 from lastbit.tables.query.aggregates import (
     AggregateSpec as AggregateSpec,
+    PairSpec as PairSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
+    columns_asked as columns_asked,
+    correlation as correlation,
     count as count,
+    count_distinct as count_distinct,
     count_units as count_units,
+    covariance as covariance,
     histogram as histogram,
+    intercept as intercept,
     max as max,
     mean as mean,
     median as median,
     min as min,
+    number_texts as number_texts,
     quantile as quantile,
+    quantiles as quantiles,
+    regression as regression,
+    slope as slope,
+    specs_of as specs_of,
     std as std,
     sum as sum,
     variance as variance,
 )
 from lastbit.tables.query.derived import (
-    counted_card as counted_card,
+    Derived as Derived,
+    DerivedSpec as DerivedSpec,
 )
 from lastbit.tables.query.expression import (
+    DATE_CODES as DATE_CODES,
     Call as Call,
     ColumnName as ColumnName,
     ColumnType as ColumnType,
@@ -102,11 +132,18 @@ from lastbit.tables.query.query import (
     OrderBy as OrderBy,
     Query as Query,
 )
+from lastbit.tables.query.sub_query import (
+    counted_card as counted_card,
+)
 from lastbit.tables.query.units import (
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,
     UnitFunction as UnitFunction,
     UnitKey as UnitKey,
+)
+from lastbit.tables.sql.numbers import (
+    numbers_in as numbers_in,
+    numbers_in_statement as numbers_in_statement,
 )
 from lastbit.tables.sql.per_unit import (
     unit_column as unit_column,
@@ -137,9 +174,13 @@ __all__ = [
     "Query",
     "Source",
     "Wanted",
+    "correlation",
     "count",
+    "count_distinct",
     "count_units",
+    "covariance",
     "histogram",
+    "intercept",
     "max",
     "mean",
     "median",
@@ -147,7 +188,10 @@ __all__ = [
     "parsed",
     "planned",
     "quantile",
+    "quantiles",
     "read_card",
+    "regression",
+    "slope",
     "std",
     "sum",
     "variance",

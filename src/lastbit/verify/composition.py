@@ -9,8 +9,11 @@ Proof    (1 - exp(-y))_+ <= k(c) exp(c y) for all y, at y = L - epsilon; the who
          checker/composition.py
 Differs  it is the moment form: the least over c is above the tight epsilon of the `Profile`, by 2
          to 10 % as a rule. That one needs more than exp and ln; it is written beside, on trust.
-         Discrete Gaussian noise counts by n**2/(2v) concentrated privacy, which is nearly exact.
-         Where the losses simply add up to less, the certificate says that instead
+         Discrete Gaussian noise counts by n**2/(2v) concentrated privacy, which is nearly exact;
+         so does a vector of it, by its L2 distance squared. Moments of releases about samples are
+         binomial sums at whole orders, and between those the chord of their logarithms, which
+         the checker redoes. Where the losses simply add up to less, the certificate says that
+         instead
 Checked  tests/verify/test_check_composition.py, test_two_sides.py
 """
 
@@ -30,7 +33,9 @@ from lastbit.exact import Number, arb_of, ends, probability, working_precision
 from lastbit.privacy import (
     ZCDP,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     GaussianLoss,
+    LaplaceLoss,
     Neighbours,
     PrivacyLoss,
     Profile,
@@ -44,16 +49,16 @@ _PRECISION = 320
 _DIGITS = 15
 _SMALL = Fraction(1, 10**10)
 _LEAST_ORDER, _GREATEST_ORDER = 1e-6, 1e11
-_ON_TRUST = (SubsampledGaussianLoss, SubsampledLaplaceLoss)
+_MOST_SAMPLED_ORDER = 1000
+_SAMPLED = (SubsampledGaussianLoss, SubsampledLaplaceLoss)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Proved:
-    """An epsilon, the body of its proof, and the moments that the checker takes on trust."""
+    """An epsilon and the body of its proof."""
 
     epsilon: Fraction
     body: dict[str, str]
-    trusted: tuple[Fraction, ...] = ()
 
 
 def composition_certificate(releases: Profile | Iterable[Part], *, delta: Number) -> dict[str, Any]:
@@ -61,7 +66,7 @@ def composition_certificate(releases: Profile | Iterable[Part], *, delta: Number
 
     A profile, or losses with how often each occurs; among those a `ZCDP` guarantee is taken too.
     The epsilon that `lastbit check` re-derives is that of the moment form. The tight one of the
-    profile is written beside it, on trust, as are the moments of releases about samples.
+    profile is written beside it, on trust.
 
     >>> from lastbit.privacy import ApproxLoss
     >>> claim = composition_certificate(100 * ApproxLoss("0.1"), delta="1e-6")["claim"]
@@ -73,15 +78,10 @@ def composition_certificate(releases: Profile | Iterable[Part], *, delta: Number
     neighbours = _shared(parts)
     found = _least(parts, level)
     tight = _tight(parts, level)
-    plain = [(loss, n) for loss, n in parts if not isinstance(loss, _ON_TRUST)]
-    sampled = [(loss, n) for loss, n in parts if isinstance(loss, _ON_TRUST)]
     claim = {
         "neighbours": {"relation": neighbours.relation, "unit": neighbours.unit},
-        "losses": [{**_written(loss), "times": n} for loss, n in plain],
-        "on_trust": [
-            {**_written(loss), "times": n, "order": found.body["order"], "log_moment": str(moment)}
-            for (loss, n), moment in zip(sampled, found.trusted, strict=True)
-        ],
+        "losses": [{**_written(loss), "times": n} for loss, n in parts],
+        "on_trust": [],
         "epsilon": str(found.epsilon),
         "delta": str(level),
         "tight_epsilon_on_trust": str(tight)
@@ -128,6 +128,8 @@ def _moment_form(loss: PrivacyLoss | ZCDP) -> PrivacyLoss:
             return GaussianLoss(2 * rho, neighbours=loss.neighbours)
         case DiscreteGaussianLoss(variance=spread, distance=far):
             return GaussianLoss(far * far / spread, neighbours=loss.neighbours)
+        case DiscreteGaussianVectorLoss(variance=spread, distance_squared=far):
+            return GaussianLoss(far / spread, neighbours=loss.neighbours)
     assert not isinstance(loss, ZCDP)
     return loss
 
@@ -149,7 +151,7 @@ def _by_sum(parts: Sequence[Part], delta: Fraction) -> _Proved | None:
     total = Fraction(0)
     for loss, times in parts:
         most = _greatest(_moment_form(loss))
-        if most is None or isinstance(loss, _ON_TRUST):
+        if most is None or isinstance(loss, _SAMPLED):
             return None
         total += most * times
     if _told(parts) > delta:
@@ -180,21 +182,26 @@ def _by_moments(parts: Sequence[Part], delta: Fraction) -> _Proved | None:
     if told >= delta:
         return None
     order = _best_order(parts, delta - told)
-    trusted = []
+    orders = {order}
+    if any(isinstance(loss, _SAMPLED) for loss, _ in parts):
+        # whole orders next to it, where nothing is lost to chords
+        near = min(order, Fraction(_MOST_SAMPLED_ORDER))
+        orders = {near, Fraction(max(math.floor(near), 1)), Fraction(math.ceil(near))}
+    ways = [found for order in orders if (found := _at_order(parts, delta - told, order))]
+    return min(ways, key=lambda proved: proved.epsilon, default=None)
+
+
+def _at_order(parts: Sequence[Part], room: Fraction, order: Fraction) -> _Proved | None:
+    """What the moments of one order prove."""
     with working_precision(_PRECISION):
         total = _log_kappa(order)
         for loss, times in parts:
-            moment = _log_moment(_moment_form(loss), order)
-            if isinstance(loss, _ON_TRUST):
-                moment = _rounded_up(moment)
-                trusted.append(moment)
-            total += arb_of(moment) * times
-        found = (total - arb_of(delta - told).log()) / arb_of(order)
+            total += arb_of(_log_moment(_moment_form(loss), order)) * times
+        found = (total - arb_of(room).log()) / arb_of(order)
         if not found.is_finite():
             return None
         epsilon = _rounded_up(ends(found)[1])
-    body = {"form": "moment", "order": str(order)}
-    return _Proved(epsilon=epsilon, body=body, trusted=tuple(trusted))
+    return _Proved(epsilon=epsilon, body={"form": "moment", "order": str(order)})
 
 
 def _log_kappa(order: Fraction) -> arb:
@@ -205,6 +212,10 @@ def _log_kappa(order: Fraction) -> arb:
 
 def _log_moment(loss: PrivacyLoss, order: Fraction) -> Fraction:
     """An upper bound of ln M(c), both directions; a probability that all is told is not in it."""
+    if isinstance(loss, _SAMPLED):
+        below = math.floor(order)
+        low, high = _sampled_moment(loss, below), _sampled_moment(loss, below + 1)
+        return max(ends(low + arb_of(order - below) * (high - low))[1], Fraction(0))
     ways = []
     for direction in loss.directions():
         total = arb(0)
@@ -213,6 +224,25 @@ def _log_moment(loss: PrivacyLoss, order: Fraction) -> Fraction:
             total += n * moment.log()
         ways.append(ends(total)[1])
     return max(*ways, Fraction(0))
+
+
+def _sampled_moment(loss: SubsampledGaussianLoss | SubsampledLaplaceLoss, order: int) -> arb:
+    """The logarithm of M(c) of a removal at a whole order: a binomial sum; additions have less.
+
+    Theorem  checker/composition.py
+    """
+    rate, power = arb_of(loss.rate), order + 1
+    plain = (
+        GaussianLoss(loss.mu_squared)
+        if isinstance(loss, SubsampledGaussianLoss)
+        else LaplaceLoss(loss.epsilon)
+    )
+    (((component, _),),) = plain.directions()
+    total = arb(0)
+    for k in range(power + 1):
+        moment = component.moment(acb(k - 1)).real if k > 1 else arb(1)
+        total += arb.bin_uiui(power, k) * (1 - rate) ** (power - k) * rate**k * moment
+    return total.log()
 
 
 def _told(parts: Sequence[Part]) -> Fraction:

@@ -23,6 +23,7 @@ from lastbit.privacy import (
     ApproxLoss,
     BoundedRangeLoss,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     FiniteLoss,
     GaussianLoss,
@@ -53,6 +54,7 @@ profiles = st.lists(st.tuples(losses, st.integers(1, 20)), min_size=1, max_size=
 EVERY_LOSS = [
     GaussianLoss("1/3"),
     DiscreteGaussianLoss("7/3", 2),
+    DiscreteGaussianVectorLoss("7/3", 5),
     LaplaceLoss("0.1"),
     DiscreteLaplaceLoss("10/3", 4),
     RandomizedResponseLoss("0.2", 5),
@@ -296,9 +298,12 @@ def test_the_loss_of_gaussian_noise_is_its_exact_curve(noise):
     assert low * (1 - 1e-12) <= noise.delta("1/2") <= high * (1 + 1e-9)
 
 
-def test_vectors_with_gaussian_noise_are_refused():
-    with pytest.raises(InvalidParameter, match="one coordinate"):
-        _ = lb.Gaussian(sensitivity=1, rho=1, dimension=3).loss
+def test_vectors_with_next_to_no_gaussian_noise_are_refused():
+    assert lb.Gaussian(sensitivity=2, rho=1, dimension=3).loss.variance == 2
+    with pytest.raises(InvalidParameter, match="ZCDP"):
+        _ = lb.Gaussian(sensitivity=2, rho=8, dimension=3).loss
+    with pytest.raises(InvalidParameter, match="publish the value"):
+        _ = lb.Gaussian(sensitivity=2, variance=0, dimension=3).loss
 
 
 def test_the_loss_of_thresholds_is_within_their_guarantee():

@@ -19,11 +19,13 @@ from lastbit.exact import (
     whole,
     working_precision,
 )
+from lastbit.privacy.accounting.gaussian_pair import LEAST_VECTOR_VARIANCE
 from lastbit.privacy.accounting.losses import (
     MOST_RELEASES,
     ApproxLoss,
     BoundedRangeLoss,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     GaussianLoss,
     LaplaceLoss,
@@ -39,6 +41,7 @@ _FOUND: Mapping[type, tuple[str, Mapping[str, object]]] = MappingProxyType(
     {
         GaussianLoss: ("mu_squared", {}),
         DiscreteGaussianLoss: ("variance", {"distance": 1}),
+        DiscreteGaussianVectorLoss: ("variance", {"distance_squared": 1}),
         LaplaceLoss: ("epsilon", {}),
         DiscreteLaplaceLoss: ("scale", {"distance": 1}),
         SubsampledGaussianLoss: ("mu_squared", {"rate": None}),
@@ -48,7 +51,12 @@ _FOUND: Mapping[type, tuple[str, Mapping[str, object]]] = MappingProxyType(
         BoundedRangeLoss: ("epsilon", {}),
     }
 )
-_GAUSSIAN = (GaussianLoss, DiscreteGaussianLoss, SubsampledGaussianLoss)
+_GAUSSIAN = (
+    GaussianLoss,
+    DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
+    SubsampledGaussianLoss,
+)
 _LEAST_EPSILON = Fraction(1, 10**12)
 _LEAST_DELTA = Fraction(1, 10**300)
 _MOST_EPSILON = 10**4
@@ -63,9 +71,10 @@ def calibrated(
 ) -> Kind:
     """The loss with the least noise of which `releases` releases together promise (epsilon, delta).
 
-    `fixed` are the other parameters of the loss: `distance=` for discrete noise, `rate=` for
-    samples, `categories=` for randomised response. The result has exact parameters; the noise is
-    its variance, its scale, sensitivity**2/mu_squared, or sensitivity/epsilon.
+    `fixed` are the other parameters of the loss: `distance=` for discrete noise (for vectors
+    `distance_squared=`), `rate=` for samples, `categories=` for randomised response. The result has
+    exact parameters; the noise is its variance, its scale, sensitivity**2/mu_squared, or
+    sensitivity/epsilon.
 
     Law      the noise v (variance, 1/mu_squared, scale or 1/epsilon) is the least with
              delta(epsilon) <= delta for the profile of all releases, to a relative 2**-32
@@ -98,6 +107,8 @@ def calibrated(
         return kind(**{name: noise if name in ("variance", "scale") else 1 / noise}, **fixed)
 
     def reached(noise: Fraction) -> float:
+        if kind is DiscreteGaussianVectorLoss and noise < LEAST_VECTOR_VARIANCE:
+            return 1.0  # no pair is proved with less
         try:
             bound: float = (count * made(noise)).delta(loss)[1]
         except PrecisionExhausted:  # many releases about rare samples, each with next to no loss
@@ -178,9 +189,10 @@ def _check_needed(example: Any, level: Fraction, count: int) -> None:
     Theorem  whatever the noise, a record is seen only if it is in some sample: delta is at most
              1 - (1-rate)**releases
     """
-    if getattr(example, "distance", 1) == 0:
+    name = "distance_squared" if hasattr(example, "distance_squared") else "distance"
+    if getattr(example, name, 1) == 0:
         raise InvalidParameter(
-            "distance", problem="is 0, which takes no noise", remedy="pass a distance from 1 up"
+            name, problem="is 0, which takes no noise", remedy="pass a distance from 1 up"
         )
     rate = getattr(example, "rate", Fraction(1))
     if rate == 1:
@@ -242,6 +254,7 @@ def _guess(example: Any, loss: Fraction, level: Fraction, count: int) -> float:
     rho = (near / (math.sqrt(far + near) + math.sqrt(far))) ** 2
     rho = max(rho, 3 * nearest(level) ** 2, 1e-200) / count
     rate, distance = float(getattr(example, "rate", 1)), float(getattr(example, "distance", 1))
+    distance = math.sqrt(getattr(example, "distance_squared", distance**2))
     if isinstance(example, _GAUSSIAN):
         return distance**2 / (math.log1p(2 * rho / rate**2) if rate < 1 else 2 * rho)
     each = max(math.sqrt(2 * rho), near / count)

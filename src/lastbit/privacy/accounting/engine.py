@@ -5,7 +5,9 @@
 | Gaussian losses only; one release | closed forms, `single.py` |
 | near the greatest loss of a lattice | the largest losses one by one, `top.py` |
 | few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
-| few releases about samples | connected dots, `dots.py` |
+| two releases, one at least about a sample | an integral of a closed form, `pair.py` |
+| few releases about samples, Laplace noise | polynomials in cells, `splines.py` |
+| few releases about samples, the rest | connected dots, `dots.py` |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | all others | the line sum, `contour.py` |
 
@@ -36,8 +38,10 @@ from lastbit.privacy.accounting.contour import (
 )
 from lastbit.privacy.accounting.dots import connected
 from lastbit.privacy.accounting.lattice import lattice
+from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.pieces import few_pieces, pieces
 from lastbit.privacy.accounting.single import Closed, closed
+from lastbit.privacy.accounting.splines import splines
 from lastbit.privacy.accounting.top import MOST_LOSSES, top
 
 Bounds: TypeAlias = tuple[arb, arb]
@@ -151,6 +155,10 @@ def _excess(composition: Composition, order: float, x: float, size: float) -> Ex
 
 
 def _line(composition: Composition, order: float, x: float, size: float) -> Excess:
+    if not composition.exact_lines and composition.releases <= FEW_SAMPLES:
+        few = pair(composition, size) or splines(composition, order, x)
+        if few is not None:
+            return few.bounds
     if not composition.only_samples or composition.releases > FEW_SAMPLES:
         try:
             return contour(composition, order, x, size).bounds
@@ -275,6 +283,11 @@ def _solved(
 ) -> tuple[float, float]:
     """Both ends of an interval that holds the x with D(x) = chance: a secant, then proofs."""
     x = _secant(excess, chance, start, order, most)
+    with working_precision(_PRECISION):
+        least, greatest = excess(x)
+        wide = float(((greatest - least) / greatest).mid()) if greatest > 0 else 0.0
+    # what the engine cannot tell apart, in parts of x
+    blur = min(max(2 * wide / (order * max(nearest(x), 1e-300)), 2.0**-52), 0.5)
 
     def below(at: Fraction) -> bool:
         with working_precision(_PRECISION):
@@ -284,14 +297,16 @@ def _solved(
         with working_precision(_PRECISION):
             return bool(excess(at)[0] > chance)
 
-    high = _closest(below, x, 1)
-    low = _closest(above, x, -1)
+    high = _closest(below, x, 1, Fraction(blur))
+    low = _closest(above, x, -1, Fraction(blur))
     return (0.0 if low is None else lower(low)), (math.inf if high is None else upper(high))
 
 
-def _closest(proved: Callable[[Fraction], bool], x: Fraction, sign: int) -> Fraction | None:
+def _closest(
+    proved: Callable[[Fraction], bool], x: Fraction, sign: int, gap: Fraction
+) -> Fraction | None:
     """A number near x, on one side of it, for which something is proved; None if none is found."""
-    gap, failed = Fraction(1, 1 << 52), Fraction(0)
+    failed = Fraction(0)
     while not proved(max(x * (1 + sign * gap), Fraction(0))):
         gap, failed = 4 * gap, gap
         if gap > 2:
@@ -310,9 +325,12 @@ def _secant(excess: Excess, chance: arb, start: float, order: float, most: float
     """About where D(x) = chance: any number will do, a close one proves more."""
 
     def height(x: float) -> float:
+        """About ln D(x)/chance; 0 where the engine cannot tell them apart."""
         low, high = excess(Fraction(x))
         with working_precision(_PRECISION):
             middle = (low + high) / 2
+            if low > 0 and low <= chance <= high and high - low < low * arb(1e-6):
+                return 0.0
             return float((middle / chance).log().mid()) if middle > 0 else math.nan
 
     x, slope = min(start, most), -order
@@ -327,7 +345,7 @@ def _secant(excess: Excess, chance: arb, start: float, order: float, most: float
             if not left <= new <= right:
                 new = (left + right) / 2 if right < math.inf else 2 * x
         if abs(new - x) <= 2e-16 * abs(x) or abs(y) < 1e-17:
-            x = new
+            x = x if y == 0 else new
             break
         value = height(new)
         if not math.isnan(value) and not math.isnan(y) and new != x and value != y:

@@ -22,6 +22,7 @@ from lastbit.privacy.accounting.component import (
     Tilted,
     TwoSidedGeometric,
 )
+from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
 from lastbit.privacy.guarantees import (
     ADD_REMOVE,
@@ -156,6 +157,38 @@ class DiscreteGaussianLoss(_Loss):
         if not self.distance:
             return (((Response(Fraction(0)), 1),),)
         return (((ThetaNormal(self.variance, self.distance), 1),),)
+
+
+@dataclass(frozen=True, slots=True, repr=False, init=False)
+class DiscreteGaussianVectorLoss(_Loss):
+    """Discrete Gaussian noise in every coordinate, inputs apart by whole steps d_i.
+
+    Law      sum d_i**2 <= `distance_squared`, the L2 distance squared; the same variance everywhere
+    Theorem  the release is sqrt(distance_squared x)-GDP, x (1 - x/12) >= 1/variance: proof in
+             `gaussian_pair.py`. If distance_squared is 1 one coordinate moves, by one step, and
+             its law is exact
+
+    >>> vector = DiscreteGaussianVectorLoss(100, 4)
+    >>> vector.profile.epsilon("1e-6")[1], DiscreteGaussianLoss(100, 2).profile.epsilon("1e-6")[1]
+    (0.83449..., 0.83433...)
+    """
+
+    variance: Fraction
+    distance_squared: int
+
+    def __init__(
+        self, variance: Number, distance_squared: int = 1, *, neighbours: Neighbours = AS_DECLARED
+    ) -> None:
+        spread, far = positive(variance, "variance"), whole(distance_squared, "distance_squared")
+        if far > 1:
+            step_mu_squared(spread)  # refused if there is none
+        _set(self, variance=spread, distance_squared=far, neighbours=neighbours)
+
+    def directions(self) -> Directions:
+        if self.distance_squared <= 1:
+            one = DiscreteGaussianLoss(self.variance, self.distance_squared)
+            return one.directions()
+        return (((Normal(self.distance_squared * step_mu_squared(self.variance)), 1),),)
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -425,6 +458,7 @@ class SubsampledLaplaceLoss(_SampledLoss):
 PrivacyLoss: TypeAlias = (
     GaussianLoss
     | DiscreteGaussianLoss
+    | DiscreteGaussianVectorLoss
     | LaplaceLoss
     | DiscreteLaplaceLoss
     | RandomizedResponseLoss

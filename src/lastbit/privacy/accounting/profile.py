@@ -17,6 +17,7 @@ from lastbit.privacy.accounting.losses import (
     ApproxLoss,
     BoundedRangeLoss,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     DiscreteLaplaceLoss,
     FiniteLoss,
     GaussianLoss,
@@ -32,6 +33,7 @@ from lastbit.privacy.guarantees import ApproxDP, Neighbours
 _KINDS = (
     GaussianLoss,
     DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
     LaplaceLoss,
     DiscreteLaplaceLoss,
     RandomizedResponseLoss,
@@ -56,7 +58,7 @@ class Profile:
              by itself, and the larger delta counts at the end
     Source   Zhu, Dong, Wang 2022, Theorem 10
     Differs  both bounds of the profile are proved; the lower bound is one for the pairs, and for
-             the mechanisms where these are exact (not for bounded range and thresholds)
+             the mechanisms where these are exact (not for bounded range, thresholds and vectors)
     Checked  tests/privacy/accounting
 
     Losses add up and are multiplied by how often they occur; about one relation only.

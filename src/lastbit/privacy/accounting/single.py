@@ -15,7 +15,7 @@ from flint import arb
 
 from lastbit.exact import arb_of
 from lastbit.privacy.accounting.component import Component, Normal, Tilted
-from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
+from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal, normal_tail
 
 Closed = Normal | Tilted | SampledNormal | SampledLaplace
 
@@ -23,10 +23,12 @@ Closed = Normal | Tilted | SampledNormal | SampledLaplace
 def closed(component: Component, x: Fraction) -> arb | None:
     """D(x) of one release at the working precision, where it is known in closed form."""
     at = arb_of(x)
+    if isinstance(component, SampledNormal | SampledLaplace):
+        return closed_at(component, at)
     match component:
         case Normal():
             m = arb_of(component.spread).sqrt()
-            return _tail(at / m - m / 2) - at.exp() * _tail(at / m + m / 2)
+            return normal_tail(at / m - m / 2) - at.exp() * normal_tail(at / m + m / 2)
         case Tilted():
             if x >= component.epsilon:
                 return arb(0)
@@ -34,23 +36,20 @@ def closed(component: Component, x: Fraction) -> arb | None:
                 return -at.expm1()
             half = -arb_of((x - component.epsilon) / 2).expm1()
             return half * half / -(-arb_of(component.epsilon)).expm1()
-        case SampledNormal():
-            return _sampled_normal(component, at)
-        case SampledLaplace():
-            return _sampled_laplace(component, at)
     return None
 
 
-def _tail(x: arb) -> arb:
-    return (x / arb(2).sqrt()).erfc() / 2
+def closed_at(component: SampledNormal | SampledLaplace, at: arb) -> arb:
+    """D of one release about a sample, for every x in a ball."""
+    if isinstance(component, SampledNormal):
+        return _sampled_normal(component, at)
+    return _sampled_laplace(component, at)
 
 
 def _where(rate: Fraction, ratio: arb) -> arb | None:
     """The l with 1 - q + q exp(l) = ratio; None if it is certain that every l has a larger one."""
     rest = (ratio - arb_of(1 - rate)) / arb_of(rate)
-    if rest <= 0:
-        return None
-    return rest.log()
+    return None if rest <= 0 else rest.log()
 
 
 def _sampled_normal(component: SampledNormal, at: arb) -> arb:
@@ -60,11 +59,16 @@ def _sampled_normal(component: SampledNormal, at: arb) -> arb:
     loss = _where(q, ratio)
     if loss is None:  # b > exp(x) everywhere, or b < exp(-x) nowhere
         return -at.expm1() if component.removed else arb(0)
+    if loss.is_nan():  # at the end of the losses, as far as the ball says
+        if component.removed:  # D falls from 1 - exp(x) at the least loss, and is not below that
+            return -at.expm1()
+        most = ((ratio - arb_of(1 - q)) / arb_of(q)).upper().log() * v + arb(1) / 2
+        return arb(0).union(normal_tail(-most / s))  # D(x) <= P[L > x]
     x = loss * v + arb(1) / 2
     if component.removed:
-        without, with_it = _tail(x / s), _tail((x - 1) / s)
+        without, with_it = normal_tail(x / s), normal_tail((x - 1) / s)
         return arb_of(q) * with_it + (arb_of(1 - q) - at.exp()) * without
-    without, with_it = _tail(-x / s), _tail(-(x - 1) / s)
+    without, with_it = normal_tail(-x / s), normal_tail(-(x - 1) / s)
     return without - at.exp() * (arb_of(1 - q) * without + arb_of(q) * with_it)
 
 

@@ -48,6 +48,10 @@ class _Sampled(Component):
     rate: Fraction
     removed: bool
 
+    def ratio(self, loss: arb) -> arb:
+        """b, where the noise has this loss."""
+        return arb_of(1 - self.rate) + arb_of(self.rate) * loss.exp()
+
     def power(self, order: arb) -> arb:
         """The real part of p: the sum is over w exp(p ln b)."""
         return order + 1 if self.removed else -order
@@ -245,9 +249,9 @@ class SampledNormal(_Sampled):
 
     def least(self) -> arb | None:
         """The infimum of the losses; None if there is none."""
-        return arb_of(1 - self.rate).log() if self.removed else None
+        return arb_of(1 - self.rate).log() if self.removed and self.rate < 1 else None
 
-    def _deviation(self) -> arb:
+    def deviation(self) -> arb:
         return arb_of(1 / self.mu_squared).sqrt()
 
     def cumulant(self, orders: Floats) -> Floats:
@@ -306,14 +310,14 @@ class SampledNormal(_Sampled):
         return (share * most).upper(), cut.upper()
 
     def _left_out(self, rule: Rule, order: arb) -> arb:
-        s = self._deviation()
-        left, right = _tail(-arb_of(rule.low) / s), _tail(arb_of(rule.high) / s)
+        s = self.deviation()
+        left, right = normal_tail(-arb_of(rule.low) / s), normal_tail(arb_of(rule.high) / s)
         if not self.removed:
             return arb_of(1 - self.rate) ** -order * (left + right)
         if not arb_of(rule.high) > order + 1:
             return arb("inf")
         beyond = (order * (order + 1) * arb_of(self.mu_squared) / 2).exp()
-        beyond *= _tail((arb_of(rule.high) - order - 1) / s)
+        beyond *= normal_tail((arb_of(rule.high) - order - 1) / s)
         q, most = arb_of(self.rate), arb(2) ** order
         return left + (right + q * beyond).min(most * (right + q ** (order + 1) * beyond))
 
@@ -330,7 +334,7 @@ class SampledNormal(_Sampled):
 
     def _supremum(self, order: arb) -> arb:
         """sup(g), at most 3/2 of it: cells are halved until none can be much above the best."""
-        v, s = arb_of(1 / self.mu_squared), self._deviation()
+        v, s = arb_of(1 / self.mu_squared), self.deviation()
         power, rest, q = self.power(order) + 1, arb_of(1 - self.rate), arb_of(self.rate)
         top = float(order.upper())
 
@@ -358,7 +362,7 @@ class SampledNormal(_Sampled):
 
     def slope(self, order: arb, middle: arb) -> arb:
         """By cells of x, and beyond them by abs(ln b - a) <= b + abs(a) - ln(1-q) + 1."""
-        v, s = arb_of(1 / self.mu_squared), self._deviation()
+        v, s = arb_of(1 / self.mu_squared), self.deviation()
         rule = self.rule(float(order.upper()) + 1, 8.0)
         power, centre = self.power(order), middle if self.removed else -middle
         total = arb(0)
@@ -425,28 +429,25 @@ class SampledLaplace(_Sampled):
 
     def ceiling(self) -> arb | None:
         loss = arb_of(self.epsilon)
-        return self._base(loss).log() if self.removed else -self._base(-loss).log()
+        return self.ratio(loss).log() if self.removed else -self.ratio(-loss).log()
 
     def least(self) -> arb | None:
         """The infimum of the losses."""
         loss = arb_of(self.epsilon)
-        return self._base(-loss).log() if self.removed else -self._base(loss).log()
-
-    def _base(self, x: arb) -> arb:
-        return arb_of(1 - self.rate) + arb_of(self.rate) * x.exp()
+        return self.ratio(-loss).log() if self.removed else -self.ratio(loss).log()
 
     def new_rule(self, order: float, time: float) -> Rule:
         r, count = self._ratio(order, time)
         loss = arb_of(self.epsilon)
         weights, logs = (
             [arb(1) / 2, (-loss).exp() / 2],
-            [self._base(-loss).log(), self._base(loss).log()],
+            [self.ratio(-loss).log(), self.ratio(loss).log()],
         )
         for k in range(count):
             node, weight = arb.legendre_p_root(count, k, weight=True)
             x = loss * node
             weights.append(weight * loss * (-(x + loss) / 2).exp() / 4)
-            logs.append(self._base(x).log())
+            logs.append(self.ratio(x).log())
         height = self.epsilon * (Fraction(r) - 1 / Fraction(r)) / 2
         return Rule(
             tuple(weights), tuple(logs), arb_of(height), Fraction(r), Fraction(count), height
@@ -455,7 +456,7 @@ class SampledLaplace(_Sampled):
     def errors(self, rule: Rule, order: arb, total: arb) -> tuple[arb, arb]:
         r, n, loss = arb_of(rule.low), int(rule.high), arb_of(self.epsilon)
         wide = loss * (r + 1 / r) / 2
-        most = self._base(wide) ** (order + 1) if self.removed else arb_of(1 - self.rate) ** -order
+        most = self.ratio(wide) ** (order + 1) if self.removed else arb_of(1 - self.rate) ** -order
         if not rule.grows < arb.pi() / 2:
             return arb("inf"), arb("inf")
         top = ((wide - loss) / 2).exp() / 4 * most
@@ -470,7 +471,7 @@ class SampledLaplace(_Sampled):
 
     def decay(self, order: arb, time: arb) -> arb:
         loss, power = arb_of(self.epsilon), self.power(order)
-        low, high = self._base(-loss), self._base(loss)
+        low, high = self.ratio(-loss), self.ratio(loss)
         atoms = low**power / 2 + (-loss).exp() * high**power / 2
         steep = (low ** (power + 1)).max(high ** (power + 1)) * loss.exp()
         return (atoms + steep / arb_of(self.rate) / time).upper()
@@ -478,13 +479,13 @@ class SampledLaplace(_Sampled):
     def slope(self, order: arb, middle: arb) -> arb:
         """L lies between the logarithms at both ends, so abs(L - a) is at most at one of them."""
         loss = arb_of(self.epsilon)
-        ends = [self._base(x).log() for x in (-loss, loss)]
+        ends = [self.ratio(x).log() for x in (-loss, loss)]
         sign = 1 if self.removed else -1
         far = abs(sign * ends[0] - middle).max(abs(sign * ends[1] - middle))
         return (self.moment(acb(order)).real * far).upper()
 
 
-def _tail(x: arb) -> arb:
+def normal_tail(x: arb) -> arb:
     """P[N > x]."""
     return (x / arb(2).sqrt()).erfc() / 2
 

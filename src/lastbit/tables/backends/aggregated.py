@@ -61,9 +61,10 @@ class Aggregates:
 
     `keys` are all declared ones, in the order of declaration (the last column changes fastest),
     or, where they are undeclared, those that occur, sorted by value so that their order tells
-    nothing more. `entries` has one integer a key for each measure of kind rows, values, squares and
-    units; `bins` one list of integers a key for each measure of kind bins; `units` the number of
-    units of each key, where keys are not declared, and is empty otherwise.
+    nothing more. `entries` has one integer a key for each measure of kind rows, values, squares,
+    units, shares and distinct; `bins` one list of integers a key for each measure of kind bins;
+    `units` the number of units that chose each key, where keys are not declared, and is empty
+    otherwise. A key that occurs and that no unit chose has the number 0, and is never shown.
 
     >>> Aggregates(keys=[("north",)], entries={"m1": [731]}, bins={}, units=[])
     <Aggregates: not private, not shown>
@@ -85,27 +86,35 @@ def assembled(
     width = len(query.keys)
     found = list(rows)
     if query.groups is None:
-        keys = sorted({row[1 : 1 + width] for row in found}, key=_missing_first)
+        # a key that no unit chose is not there, whatever else was measured of it
+        keys = sorted({row[1 : 1 + width] for row in found if row[0] == UNITS}, key=_missing_first)
     else:
         keys = list(product(*(key.values or () for key in query.keys)))
     places = {key: place for place, key in enumerate(keys)}
     sums = {name: [0] * len(keys) for name in ran.sums}
     units = [0] * len(keys)
+    values = {block: [0] * len(keys) for block in ran.distinct.values()}
     sizes = {ran.bins[m.name]: len(m.edges) - 1 for m in measures if m.name in ran.bins}
     weights = {block: Bins(keys=len(keys), size=size) for block, size in sizes.items()}
     for row in found:
-        block, (place, number, *values) = row[0], row[1 + width :]
+        block, (place, number, *added) = row[0], row[1 + width :]
         at = places.get(row[1 : 1 + width])
+        if at is None and query.groups is None:
+            continue
         if at is None:
             raise EngineFailed("the database gave a key that was not asked for")
         if block == UNITS:
             units[at] = int(number)
+        elif block in values:
+            values[block][at] = int(number)
         elif block == 0:
-            for name, value in zip(ran.sums, values, strict=True):
+            for name, value in zip(ran.sums, added, strict=True):
                 sums[name][at] = int(value or 0)
         elif place is not None:
             weights[block].put(at, int(place), int(number))
-    entries = sums | {measure.name: units for measure in measures if measure.kind == "units"}
+    counted = [measure.name for measure in measures if measure.kind in ("units", "shares")]
+    entries = sums | dict.fromkeys(counted, units)
+    entries |= {name: values[block] for name, block in ran.distinct.items()}
     bins = {name: weights[block] for name, block in ran.bins.items()}
     known = query.groups is not None
     return Aggregates(keys=keys, entries=entries, bins=bins, units=[] if known else units)

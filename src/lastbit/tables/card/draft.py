@@ -27,23 +27,23 @@ name = {name}
 source = {source}
 # add-remove hides whether a unit is in the table at all. change-one hides what its rows say;
 # how many units there are is public then.
-neighbours = "decide"
+neighbours = {neighbours}
 
 [unit]
 # Whose row is it? The column that names the person, patient or household.
 # If each row is a different person, write  each_row = true  instead of column and max_rows.
-column = "decide"
+{unit}
 # The contribution bound: this many rows of one unit count in full; of more, each counts for less.
 # Small: little noise, but heavy units count for less. Take it from what everybody knows.
-max_rows = "decide"
+{max_rows}
 # The most groups that one unit contributes to where keys are undeclared. Drop it if none are.
 # max_groups = 3
 
 [budget]
 # What all answers together may cost. Smaller protects better: 1 is common, 10 protects little.
-epsilon = "decide"
+epsilon = {epsilon}
 # Needed to find keys that are not declared, and for Gaussian noise. Well below 1 / units.
-# delta = 1e-9
+{delta}
 # Or, instead of both, concentrated privacy:  rho = 0.5
 
 [ledger]
@@ -65,10 +65,53 @@ _HINTS = MappingProxyType(
         "text": '# keys = ["a", "b"]\n',
     }
 )
+_PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBERLIKE = re.compile(r"\s*[+-]?[\d.,' _]*\d[\d.,' _%]*([eE][+-]?\d+)?\s*")
 
 
-def drafted(source: Source, columns: Mapping[str, ColumnType | None], *, name: str) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What the steward has decided already; None and "" are left to be decided on the card.
+
+    `epsilon` and `delta` are numbers as they are to be written.
+    """
+
+    unit: str | None = None
+    each_row: bool = False
+    max_rows: int | None = None
+    neighbours: str | None = None
+    epsilon: str = ""
+    delta: str = ""
+
+    def fields(self) -> dict[str, str]:
+        """The lines of the card that it decides, and the others as they wait."""
+        unit = "each_row = true" if self.each_row else f"column = {_told(self.unit)}"
+        rows = f"max_rows = {self.max_rows or _told(None)}"
+        return {
+            "neighbours": _told(self.neighbours),
+            "unit": unit,
+            "max_rows": "# (each row is a unit: nothing to bound)" if self.each_row else rows,
+            "epsilon": _number(self.epsilon) if self.epsilon else _told(None),
+            "delta": f"delta = {_number(self.delta)}" if self.delta else "# delta = 1e-9",
+        }
+
+
+def _told(value: str | None) -> str:
+    return toml_string("decide" if value is None else value)
+
+
+def _number(text: str) -> str:
+    """A number as TOML has it: 0.5 as it is, 1/3 as text."""
+    return text if _PLAIN_NUMBER.fullmatch(text) else toml_string(text)
+
+
+def drafted(
+    source: Source,
+    columns: Mapping[str, ColumnType | None],
+    *,
+    name: str,
+    decided: Decided = Decided(),  # noqa: B008  a frozen value
+) -> str:
     """The text of a card to be completed; `columns` are names and types, None where unknown.
 
     The paths of the source stand in the card as they are here.
@@ -82,7 +125,8 @@ def drafted(source: Source, columns: Mapping[str, ColumnType | None], *, name: s
     if source.kind == "duckdb":
         place = f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"
     ledger = toml_string(f"{name}.ledger")
-    text = _HEAD.format(name=toml_string(name), source=place, ledger=ledger)
+    known = decided.fields()
+    text = _HEAD.format(name=toml_string(name), source=place, ledger=ledger, **known)
     for column, kind in columns.items():
         text += f"\n[{toml_key('columns', column)}]\n"
         if kind is None:

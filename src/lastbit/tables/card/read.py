@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast
 
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
 from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
+from lastbit.tables.backends.duckdb.files import kind_of_folder
 from lastbit.tables.card.schema import (
     TYPES,
     Budget,
@@ -281,6 +283,9 @@ class _Reader:
     def source(self, path: KeyPath, value: Any) -> Source | None:
         """Files, or a table of a DuckDB file; paths are relative to the card."""
         remedy = 'write "visits.parquet", ["a.csv", "b.csv"] or {duckdb = "x.duckdb", table = "t"}'
+        if isinstance(value, str) and value.lower().endswith(DATABASES):
+            self.wrong(path, "is a DuckDB file, which has many tables", remedy)
+            return None
         if isinstance(value, dict):
             self.known(path, value, ("duckdb", "table"))
             names = [self.text(path, value.get(part), remedy) for part in ("duckdb", "table")]
@@ -571,19 +576,66 @@ class _Reader:
                 self.wrong(path, "is a public table too", "name only what everybody may see there")
 
 
-def source_of(*paths: str) -> Source:
-    """The files as a source; what they are is told by the ends of their names.
+def source_of(*paths: str, table: str | None = None) -> Source:
+    """Files, folders, or a table of a DuckDB file; what they are is told by the ends of the names.
 
-    >>> source_of("a.parquet", "b.parquet").kind
-    'parquet'
+    >>> source_of("a.parquet", "b.parquet").kind, source_of("a.duckdb", table="visits").kind
+    ('parquet', 'duckdb')
     """
-    names = [path.lower() for path in paths]
-    if names and all(name.removesuffix(".gz").endswith((".csv", ".tsv")) for name in names):
-        return Source(kind="csv", paths=paths)
-    if names and all(name.endswith((".parquet", ".pq")) for name in names):
-        return Source(kind="parquet", paths=paths)
-    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet"
+    if any(path.lower().endswith(DATABASES) for path in paths):
+        if len(paths) == 1 and table:
+            return Source(kind="duckdb", paths=paths, table=table)
+        remedy = "name one file, and its table by {table}"
+        raise InvalidParameter(
+            "a DuckDB file", problem="has many tables", remedy=remedy, table="visits"
+        )
+    if table is not None:
+        problem, remedy = "is for DuckDB files and connections", "leave it out"
+        raise InvalidParameter("table", problem=problem, remedy=remedy)
+    kinds = {_kind(path) for path in paths}
+    if len(kinds) == 1 and (kind := kinds.pop()) is not None:
+        return Source(kind=kind, paths=paths)
+    for path in paths:
+        for ending, remedy in _OTHERS.items():
+            if path.lower().endswith(ending):
+                problem = f"ends in {ending}, which is not read here"
+                raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+        if "://" in path:
+            problem, remedy = "is not a file here", "download it first, and name the file"
+            raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+        if os.path.isdir(path):
+            problem = "is a folder without Parquet and CSV files, or with both"
+            remedy = "name a folder of one kind, or the files: visits/*.parquet"
+            raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+    remedy = "name files that all end in .csv, .tsv or .csv.gz, or all in .parquet; or a folder"
     raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
+
+
+def _kind(path: str) -> Literal["csv", "parquet"] | None:
+    name = path.lower()
+    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
+        return "csv"
+    if name.endswith((".parquet", ".pq")):
+        return "parquet"
+    return kind_of_folder(path) if os.path.isdir(path) else None
+
+
+DATABASES = (".duckdb", ".ddb", ".db")
+_OTHERS: Mapping[str, str] = MappingProxyType(
+    {
+        ".xlsx": "save it as CSV; in Python, pass pandas.read_excel(...)",
+        ".xls": "save it as CSV; in Python, pass pandas.read_excel(...)",
+        ".json": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".jsonl": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".ndjson": "write it as Parquet; in Python, pass duckdb.read_json(...)",
+        ".feather": "write it as Parquet; in Python, pass pandas.read_feather(...)",
+        ".arrow": "write it as Parquet; in Python, pass polars.read_ipc(...)",
+        ".sqlite": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
+        ".sqlite3": "write the table as Parquet; in Python, pass pandas.read_sql(...)",
+        ".txt": "rename it to .csv if it is one",
+        ".zip": "unpack it first; .csv.gz is read as it is",
+    }
+)
 
 
 _SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public", "private")

@@ -6,15 +6,15 @@ here, for both. Nothing looks at the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import exact_text, probability, rational
+from lastbit.exact import Number, exact_text, probability, rational
 from lastbit.privacy import ADD_REMOVE, MomentFilter, Neighbours, moment_filter
 from lastbit.tables.limits import MOST_MATCHES
 from lastbit.tables.query.expression import ColumnType, Value
@@ -33,7 +33,7 @@ _KEYS: Mapping[str, tuple[type, str]] = MappingProxyType(
 """Types that keys can be of, and how a list of such keys is written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Column:
     """One column: its type, and what is publicly known of it.
 
@@ -46,19 +46,41 @@ class Column:
 
     name: str
     type: ColumnType
-    bounds: tuple[Fraction, Fraction] | None = None
-    step: Fraction | None = None
-    keys: tuple[Value, ...] | None = None
-    nullable: bool = True
+    bounds: tuple[Fraction, Fraction] | None
+    step: Fraction | None
+    keys: tuple[Value, ...] | None
+    nullable: bool
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        type: ColumnType,
+        bounds: tuple[Number, Number] | None = None,
+        step: Number | None = None,
+        keys: Iterable[Value] | None = None,
+        nullable: bool = True,
+    ) -> None:
+        fields: dict[str, Any] = {"name": name, "type": type, "bounds": bounds, "step": step}
+        if keys is not None and (isinstance(keys, str) or not isinstance(keys, Iterable)):
+            problem, remedy = "are not a list", 'write ["north", "south"]'
+            raise InvalidParameter(f"column {name}: keys", problem=problem, remedy=remedy)
+        fields |= {"keys": None if keys is None else tuple(keys), "nullable": nullable}
+        for field_name, value in fields.items():
+            object.__setattr__(self, field_name, value)
+        self._check()
+
+    def _check(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
         if self.type not in TYPES:
             raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
         number = self.type in ("integer", "number")
         if self.bounds is not None:
-            low, high = self.bounds
+            try:
+                low, high = self.bounds
+            except (TypeError, ValueError):
+                raise self._wrong("bounds", "are not two numbers", "write (low, high)") from None
             object.__setattr__(self, "bounds", (rational(low, "low"), rational(high, "high")))
             if not number:
                 raise self._wrong("bounds", "are for numbers", "drop them")
@@ -145,7 +167,8 @@ class PrivateTable:
         return _column_named(self.columns, name)
 
 
-_MEANT = MappingProxyType(
+Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter"]
+_MEANT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "pure": ("epsilon",),
         "approx": ("epsilon", "delta"),
@@ -155,31 +178,49 @@ _MEANT = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Budget:
     """What all answers together may cost: epsilon, epsilon and delta, or rho.
 
-    Plain sums are kept of the first three kinds. A budget of the kind "filter" is (epsilon, delta)
-    for answers of every price, kept by the moment filter (`privacy/filter.py`); `order` and
-    `delta_kept` are its c and delta', and None for those that suit epsilon and delta.
+    These decide the kind, which need not be named. Plain sums are kept of the first three kinds. A
+    budget of the kind "filter" is (epsilon, delta) for answers of every price, kept by the moment
+    filter (`privacy/filter.py`); `order` and `delta_kept` are its c and delta', and None for those
+    that suit epsilon and delta.
 
-    >>> Budget(kind="approx", epsilon=Fraction(3), delta=Fraction(1, 10**6)).kind
-    'approx'
+    >>> Budget(epsilon=3).kind, Budget(epsilon=3, delta="1e-6").kind, Budget(rho="0.5").kind
+    ('pure', 'approx', 'zcdp')
     >>> Budget(kind="filter", epsilon=Fraction(3), delta=Fraction(1, 10**6)).fixed().order
     Fraction(799, 100)
     """
 
-    kind: Literal["pure", "approx", "zcdp", "filter"]
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
-    order: Fraction | None = None
-    delta_kept: Fraction | None = None
+    kind: Kind
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction
+    order: Fraction | None
+    delta_kept: Fraction | None
 
-    def __post_init__(self) -> None:
-        for name in ("epsilon", "delta", "rho", "order", "delta_kept"):
-            if (value := getattr(self, name)) is not None:  # exact, however they were written
-                object.__setattr__(self, name, rational(value, name))
+    def __init__(
+        self,
+        *,
+        kind: Kind | None = None,
+        epsilon: Number = 0,
+        delta: Number = 0,
+        rho: Number = 0,
+        order: Number | None = None,
+        delta_kept: Number | None = None,
+    ) -> None:
+        numbers = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        fields: dict[str, Any] = {name: rational(n, name) for name, n in numbers.items()}
+        for name, number in (("order", order), ("delta_kept", delta_kept)):
+            fields[name] = None if number is None else rational(number, name)
+        if kind is None:
+            kind = "zcdp" if fields["rho"] else "approx" if fields["delta"] else "pure"
+        for name, value in {"kind": kind, **fields}.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
         if self.kind not in _MEANT:
             raise InvalidParameter(
                 "budget", problem="is of no known kind", remedy="declare epsilon, or rho"
@@ -258,6 +299,8 @@ class DataCard:
     max_rows: int
     columns: Mapping[str, Column]
     max_groups: int | None = None
+    max_groups_assumed: bool = False
+    """Whether nobody declared max_groups: then undeclared keys are looked for with fewer."""
     neighbours: Neighbours = ADD_REMOVE
     budget: Budget | None = None
     ledger: str | None = None

@@ -203,11 +203,23 @@ class _Spelling:
                 return met[0] if len(met) == 1 else self.steps.choice(sql, met[0].type, *met)
             case "to_integer" | "to_number" | "to_text" | "to_date" | "to_boolean":
                 return self._cast(function, values[0])
-            case "year" | "quarter" | "month" | "day" | "hour" | "weekday":
+            case "year" | "quarter" | "month" | "day" | "hour" | "weekday" | "minute" | "second":
                 name = "dayofweek" if function == "weekday" else function  # 0 is Sunday
                 (day,) = self._only(function, values, "timestamp", "date")
                 return self.steps.value(f"CAST({name}({day.sql}) AS BIGINT)", "integer", day)
-            case "start_of_month" | "days_between":
+            case "week" | "day_of_year" | "iso_weekday" | "iso_year":
+                (day,) = self._only(function, values, "timestamp", "date")
+                sql = f"CAST({_PARTS[function]}({day.sql}) AS BIGINT)"
+                return self.steps.value(sql, "integer", day)
+            case "start_of_hour" | "start_of_minute":
+                (time,) = self._only(function, values, "timestamp")
+                sql = f"CAST(date_trunc('{function[9:]}', {time.sql}) AS TIMESTAMP)"
+                return self.steps.value(sql, "timestamp", time)
+            case "strftime":
+                return self._formatted(values)
+            case "start_of_year" | "start_of_quarter" | "start_of_month" | "start_of_week":
+                return self._dates(function, self._only(function, values, "date", "timestamp"))
+            case "days_between":
                 return self._dates(function, self._only(function, values, "date", "timestamp"))
             case "substring":
                 first, *places = values
@@ -313,11 +325,19 @@ class _Spelling:
 
     def _dates(self, function: str, values: list[Typed]) -> Typed:
         days = [self._cast("to_date", day) for day in values]
-        if function == "start_of_month":
-            sql = f"CAST(date_trunc('month', {days[0].sql}) AS DATE)"
+        if function.startswith("start_of_"):
+            sql = f"CAST(date_trunc('{function[9:]}', {days[0].sql}) AS DATE)"
             return self.steps.value(sql, "date", *days)
         sql = f"CAST(date_diff('day', {days[0].sql}, {days[1].sql}) AS BIGINT)"
         return self.steps.value(sql, "integer", *days)
+
+    def _formatted(self, values: list[Typed]) -> Typed:
+        """A date or time as text: a few letters for each code of the format."""
+        (day,) = self._only("strftime", values[:1], "timestamp", "date")
+        assert values[1].constant  # `check_expression` saw to it, and to its codes
+        self.steps.of_texts = True
+        raw = self.steps.value(f"strftime({day.sql}, {values[1].sql})", "text", day)
+        return self.steps.value(checked(raw.sql, "text"), "text", raw)
 
     def _text(self, function: str, values: list[Typed]) -> Typed:
         """A function of texts (and, of substring, whole numbers)."""
@@ -356,6 +376,14 @@ class _Spelling:
         raise refused(function[:40], "is no function known here", "leave it out")
 
 
+_PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "week": "week",  # of ISO 8601
+        "day_of_year": "dayofyear",
+        "iso_weekday": "isodow",
+        "iso_year": "isoyear",
+    }
+)
 _WIDER: tuple[tuple[ColumnType, ColumnType], ...] = (("integer", "number"), ("date", "timestamp"))
 _CASTS: Mapping[str, tuple[ColumnType, tuple[ColumnType, ...]]] = MappingProxyType(
     {

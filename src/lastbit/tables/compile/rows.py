@@ -27,10 +27,10 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.expressions import cast_column, checked, spelled
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened, identifier, literal, string
 from lastbit.tables.limits import refused
-from lastbit.tables.query.derived import check_unit_join, derived_card
 from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
 from lastbit.tables.query.query import GroupKey, Join, Query
-from lastbit.tables.query.types import protected_column
+from lastbit.tables.query.sub_query import check_unit_join, derived_card
+from lastbit.tables.query.types import protected_column, starts_of_times
 from lastbit.tables.query.units import PerUnit, UnitJoin
 
 _FEW = 16
@@ -263,7 +263,8 @@ def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
     assert isinstance(rows.query, Query)
     kind = rows.keys[rows.query.keys.index(key)].type
-    if kind not in ("integer", "text", "boolean", "date"):
+    shared = kind == "timestamp" and starts_of_times(key.expression)
+    if kind not in ("integer", "text", "boolean", "date") and not shared:
         problem = "groups by values of which each row may have its own"
         remedy = "group by bin(x, 0, 10, 20), start_of_month(d), or whole numbers"
         raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
@@ -272,6 +273,7 @@ def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
             problem = f"has a declared key that is not of type {kind}"
             remedy = "declare keys of the column's own type"
             raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
+    assert kind is not None  # what is always missing was refused above
     return kind
 
 

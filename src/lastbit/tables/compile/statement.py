@@ -6,20 +6,28 @@
     l  l1, l2 ...: the values of expressions, row by row, an operation at a time; j1, j2 ... joins
     e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
-    k  (where a unit must choose its keys) the rows whose keys their unit has chosen
-    h  units with n > max_rows rows in r (or k): their weight floor(max_rows W / n)
-    s  rows with weights, W where the unit is not in h
-    then sums over s for every group, and for every group and bin; and units counted for every group
+    pairs, k  (where a unit must choose its keys) every unit and key of r, with the number of such
+       rows; and those of them that the unit has chosen. q: the same with the unit's shares
+    h  units with n > max_rows rows in r: their weight floor(max_rows W / n)
+    s  the rows of r with weights, W where the unit is not in h
+    then sums over s for every group, and for every group and bin; and units counted for every
+    group: those of k, or of r where no choice is made
+    y1, y2 ... the different values of a column that each unit names, and z1, z2 ... those that it
+       keeps: different values of z are counted for every group
+
+Measures are sums over all rows, of keys that were chosen or not: only the numbers of units, which
+decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
-         e and r work row by row, and rows meet in `h`, `many`, `own` and `bound` only if they have
-         the same u, by which these are grouped, partitioned or joined; so do rows of two private
-         tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
+         e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own` and `bound` only if
+         they have the same u, by which these are grouped, partitioned or joined; so do rows of two
+         private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
          Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
 Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
          two keys equal, fewer would be kept, never more
+         The same holds of the pairs of key and value that a unit keeps for a count of distinct ones
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
 
 Law      the integer of a row is, for values, the one nearest to (x - centre)/step, from lowest to
@@ -53,7 +61,13 @@ from lastbit.tables.compile.rows import CompiledRows, key_type, keyed_hash
 from lastbit.tables.compile.steps import Typed, double, least_double_from
 from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
-from lastbit.tables.plan.sensitivity import Measure, chosen_keys, weight_one
+from lastbit.tables.plan.sensitivity import (
+    Measure,
+    distinct_values,
+    selection_keys,
+    share_of,
+    weight_one,
+)
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.query import Query
 
@@ -76,13 +90,14 @@ class Statement:
     """The text, and what its columns are: block, keys, bin, n, then the sums in order.
 
     Block 0 has the sums. In the blocks that `bins` names, n is the weight of each bin; in the block
-    `UNITS`, it is the number of units.
+    `UNITS`, it is the number of units, and in those of `distinct` the number of different values.
     """
 
     sql: str = field(repr=False)  # holds the secret
     keys: tuple[ColumnType, ...]
     sums: tuple[str, ...]
     bins: Mapping[str, int]
+    distinct: Mapping[str, int]
 
 
 def compiled(
@@ -99,14 +114,15 @@ def statement(
     rows = CompiledRows(query, card, secret=secret)
     keys = tuple(key_type(key, rows) for key in query.keys)
     groups = query.groups
-    counted = groups is None or any(measure.kind == "units" for measure in measures)
-    chosen = chosen_keys(card, groups=groups, needs_choice=counted)
+    kinds = {measure.kind for measure in measures}
+    counted = groups is None or bool(kinds & {"units", "shares"})
+    chosen = selection_keys(card, measures, groups=groups)
     names = [f"g{number}" for number in range(1, len(keys) + 1)]
     blocks = _Blocks(rows, measures, weight=weight_one(card))
-    own = "r" if chosen is None else "k"
-    if chosen is not None and not secret:
+    choosing = chosen is not None or (blocks.distinct and card.unit is not None)
+    if choosing and not secret:
         raise InvalidParameter(
-            "secret", problem="is missing, and units must choose keys", remedy="draw one afresh"
+            "secret", problem="is missing, and units must choose", remedy="draw one afresh"
         )
     kept = "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
     parts = [
@@ -116,47 +132,77 @@ def statement(
         f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
         f"r AS {kept} (\n  {rows.integers(names, blocks.columns)})",
         *(() if chosen is None else _choice(names, chosen, secret or "")),
-        *_weights(own, card),
+        *(() if chosen is None or "shares" not in kinds else _shares(names, chosen)),
+        *_weights(card, paired=chosen is not None),
+        *_named_values(blocks, names, card, secret or ""),
     ]
-    final = _final(blocks, names, counted=counted, own=own)
+    weighed = "" if chosen is None else "q" if "shares" in kinds else "k"
+    final = _final(blocks, names, counted=counted, paired=weighed)
     columns = list(dict.fromkeys(blocks.bins.values()))
     return Statement(
         sql="WITH " + ",\n".join(parts) + "\n" + final,
         keys=keys,
         sums=tuple(blocks.sums),
         bins={name: columns.index(column) + 1 for name, column in blocks.bins.items()},
+        distinct={name: UNITS - place for place, name in enumerate(blocks.distinct, start=1)},
     )
 
 
-def _weights(own: str, card: DataCard) -> Iterator[str]:
+def _weights(card: DataCard, *, paired: bool) -> Iterator[str]:
+    """The weights of units with many rows, and all rows with theirs."""
     one = weight_one(card)
     if card.unit is None:
-        yield f"s AS NOT MATERIALIZED (\n  SELECT *, CAST({one} AS BIGINT) AS w FROM {own})"
+        yield f"s AS NOT MATERIALIZED (\n  SELECT *, CAST({one} AS BIGINT) AS w FROM r)"
         return
-    share = f"CAST({card.max_rows * one} AS BIGINT) // count(*)"
-    yield (
-        f"h AS (\n  SELECT u, {share} AS w FROM {own} GROUP BY u HAVING count(*) > {card.max_rows})"
-    )
+    source, number = ("pairs", "CAST(sum(n) AS BIGINT)") if paired else ("r", "count(*)")
+    share = f"CAST({card.max_rows * one} AS BIGINT) // {number}"
+    many = f"HAVING {number} > {card.max_rows}"
+    yield f"h AS (\n  SELECT u, {share} AS w FROM {source} GROUP BY u {many})"
     weight = f"coalesce(h.w, CAST({one} AS BIGINT)) AS w"
-    yield (
-        f"s AS NOT MATERIALIZED (\n  SELECT {own}.*, {weight}"
-        f" FROM {own} LEFT JOIN h ON {own}.u = h.u)"
-    )
+    yield f"s AS NOT MATERIALIZED (\n  SELECT r.*, {weight} FROM r LEFT JOIN h ON r.u = h.u)"
 
 
 def _choice(names: list[str], chosen: int, secret: str) -> Iterator[str]:
     """Units with more than `chosen` keys keep those of least hash."""
-    yield f"many AS (\n  SELECT u FROM r GROUP BY u HAVING count(*) > {chosen})"
-    keys = ", ".join(names)
-    yield f"own AS (\n  SELECT DISTINCT u, {keys} FROM r WHERE u IN (SELECT u FROM many))"
+    keys = ", ".join(["u", *names])
+    yield f"pairs AS MATERIALIZED (\n  SELECT {keys}, count(*) AS n FROM r GROUP BY {keys})"
+    yield f"many AS (\n  SELECT u FROM pairs GROUP BY u HAVING count(*) > {chosen})"
+    yield "own AS (\n  SELECT * FROM pairs WHERE u IN (SELECT u FROM many))"
     hashed = _hash("own", names, secret)
     ranked = "u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place"
     places = f"SELECT {ranked} FROM (SELECT u, {hashed} AS z FROM own)"
     yield f"bound AS (\n  SELECT u, z FROM ({places}) WHERE place = {chosen + 1})"
-    kept = f"CASE WHEN bound.z IS NULL THEN TRUE ELSE {_hash('r', names, secret)} < bound.z END"
-    yield (
-        f"k AS MATERIALIZED (\n  SELECT r.* FROM r LEFT JOIN bound ON r.u = bound.u WHERE {kept})"
-    )
+    kept = f"CASE WHEN bound.z IS NULL THEN TRUE ELSE {_hash('pairs', names, secret)} < bound.z END"
+    both = "pairs LEFT JOIN bound ON pairs.u = bound.u"
+    yield f"k AS (\n  SELECT pairs.* FROM {both} WHERE {kept})"
+
+
+def _shares(names: list[str], chosen: int) -> Iterator[str]:
+    """The chosen pairs, with the share that one of K of them has: floor(W/sqrt(K))."""
+    weights = ", ".join(str(share_of(number)) for number in range(1, chosen + 1))
+    own = f"least(count(*), {chosen})"
+    keys = f"SELECT u, CAST([{weights}][{own}] AS BIGINT) AS w FROM pairs GROUP BY u"
+    columns = ", ".join(f"k.{name}" for name in names)
+    yield f"q AS (\n  SELECT {columns}, z.w FROM k JOIN ({keys}) AS z ON k.u = z.u)"
+
+
+def _named_values(blocks: _Blocks, names: list[str], card: DataCard, secret: str) -> Iterator[str]:
+    """For each count of distinct values, the keys and values that units keep, each once a unit."""
+    most = distinct_values(card)
+    for place, column in enumerate(blocks.distinct.values(), start=1):
+        listed = ", ".join([*names, column])
+        if card.unit is None:
+            yield f"z{place} AS (\n  SELECT {listed} FROM r WHERE {column} IS NOT NULL)"
+            continue
+        rows = f"SELECT DISTINCT u, {listed} FROM r WHERE {column} IS NOT NULL"
+        hashed = _hash("d", [*names, column], f"{secret} {place}")
+        yield f"y{place} AS MATERIALIZED (\n  SELECT *, {hashed} AS z FROM ({rows}) AS d)"
+        ranked = f"u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place FROM y{place}"
+        bound = f"SELECT u, z FROM (SELECT {ranked}) WHERE place = {most + 1}"
+        yield (
+            f"z{place} AS (\n  SELECT y{place}.* FROM y{place} LEFT JOIN ({bound}) AS bound"
+            f" ON y{place}.u = bound.u WHERE bound.z IS NULL OR y{place}.z < bound.z)"
+        )
 
 
 def _hash(table: str, names: list[str], secret: str) -> str:
@@ -172,10 +218,13 @@ class _Blocks:
         self.columns: dict[str, str] = {}
         self.sums: dict[str, str] = {}
         self.bins: dict[str, str] = {}
+        self.distinct: dict[str, str] = {}
         for measure in measures:
             match measure.kind:
-                case "units":
+                case "units" | "shares":
                     pass
+                case "distinct":
+                    self.distinct[measure.name] = self._value(measure)
                 case "bins":
                     self.bins[measure.name] = self._integer(measure)
                 case "rows" if measure.expression is None:
@@ -193,6 +242,14 @@ class _Blocks:
         kind = product_type(measure, self.weight)
         return f"sum({' * '.join([f'CAST(w AS {kind})', *factors])})"
 
+    def _value(self, measure: Measure) -> str:
+        """The value itself, of a type in which equal is equal."""
+        assert measure.expression is not None
+        value = self.rows.value(measure.expression)
+        if value.type in ("number", None):
+            raise refused("COUNT(DISTINCT ...)", "is of numbers with fractions", "CAST to BIGINT")
+        return self.columns.setdefault(value.sql, f"v{len(self.columns) + 1}")
+
     def _integer(self, measure: Measure) -> str:
         assert measure.expression is not None
         value = self.rows.value(measure.expression)
@@ -207,18 +264,25 @@ class _Blocks:
         return self.columns.setdefault(sql, f"v{len(self.columns) + 1}")
 
 
-def _final(blocks: _Blocks, names: list[str], *, counted: bool, own: str) -> str:
+def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str) -> str:
     """Every block in the same columns: block, keys, bin, n, sums."""
     selects = [_sums(blocks, names)] if blocks.sums or blocks.bins else []
     if counted:
-        each = blocks.rows.unit is None
-        columns = [*names] if each else ["u", *names]
-        rows = (
-            f"SELECT {'' if each else 'DISTINCT '}{', '.join(columns) or 'NULL AS x0'} FROM {own}"
-        )
-        wanted = [f"{UNITS} AS block", *names, f"{_NOTHING} AS bin", "count(*) AS n"]
+        if paired:
+            rows = f"SELECT * FROM {paired}"
+        elif blocks.rows.unit is None:
+            rows = f"SELECT {', '.join(names) or 'NULL AS x0'} FROM r"
+        else:
+            rows = f"SELECT DISTINCT {', '.join(['u', *names])} FROM r"
+        number = "sum(w) AS n" if paired == "q" else "count(*) AS n"
+        wanted = [f"{UNITS} AS block", *names, f"{_NOTHING} AS bin", number]
         wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
         selects.append(f"SELECT {', '.join(wanted)} FROM ({rows}){_grouped(names)}")
+    for place, column in enumerate(blocks.distinct.values(), start=1):
+        pairs = f"SELECT DISTINCT {', '.join([*names, column])} FROM z{place}"
+        wanted = [f"{UNITS - place} AS block", *names, f"{_NOTHING} AS bin", "count(*) AS n"]
+        wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
+        selects.append(f"SELECT {', '.join(wanted)} FROM ({pairs}){_grouped(names)}")
     return "\nUNION ALL\n".join(selects)
 
 

@@ -27,8 +27,8 @@ from lastbit.tables.compile.rows import UNIT_ROWS, CompiledRows
 from lastbit.tables.compile.steps import Typed, double, identifier
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.sensitivity import Measure, grid_of
-from lastbit.tables.query.derived import derived_card
 from lastbit.tables.query.query import Query
+from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.units import UnitColumn
 
 OnGrid = Callable[[Measure, Typed], str]

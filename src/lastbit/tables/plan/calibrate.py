@@ -17,18 +17,15 @@ floats of the machine's own mathematics, so that a plan is the same everywhere.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from lastbit.errors import InvalidParameter
-from lastbit.exact import Number, arb_of, positive, root_below, upper, working_precision
-from lastbit.mechanisms import ThresholdedHistogram
-from lastbit.privacy import ZCDP, best_order_for_epsilon, delta_upper, least_noise
+from lastbit.exact import Number, positive, root_below
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, PartitionSelection, RankPart
+from lastbit.tables.plan.parts import GaussianPart, LaplacePart, Part, RankPart, TreePart
 from lastbit.tables.plan.ranks import (
     RankDraw,
     rank_accuracy,
@@ -40,16 +37,17 @@ from lastbit.tables.plan.sensitivity import (
     Measure,
     Recipe,
     Sensitivity,
-    chosen_keys,
     sensitivity_of,
     weight_one,
 )
+from lastbit.tables.plan.tree import tree_over, worst_reach
 from lastbit.tables.query.query import Aggregate
 
 Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
 
 _ROOT_TWO = Fraction(99, 70)
 _FINENESS = 64
+_KEYS_TO_REST = Fraction(2, 3)
 _ROOT_BITS = 43
 
 
@@ -65,10 +63,14 @@ class Demand:
     measure: Measure | None = None
     aggregate: Aggregate | None = None
     rank_sensitivity: int = 0
+    several: tuple[Demand, ...] = ()
+    """The demands of several quantiles of one measure, which are paid for as one."""
 
 
 def pure_error(demand: Demand) -> Fraction:
     """The error at epsilon = 1, in full rows, nearly."""
+    if demand.several:
+        return _several(demand, Fraction(1), concentrated=False)[1] / 2
     if demand.kind == "rank":
         return _rank_error(demand)
     return _ROOT_TWO * demand.sensitivity.l1 / demand.full
@@ -76,6 +78,8 @@ def pure_error(demand: Demand) -> Fraction:
 
 def concentrated_error(demand: Demand) -> Fraction:
     """The error at rho = 1, in full rows, nearly."""
+    if demand.several:
+        return _several(demand, Fraction(1), concentrated=True)[1] / 2
     if demand.kind == "rank":
         share = _draws(demand)[0].share  # buys epsilon * share, or sqrt(8 rho share)
         return _rank_error(demand) * root_below(share / 8, _ROOT_BITS)
@@ -96,14 +100,18 @@ def shares(
 ) -> tuple[Fraction, ...]:
     """What part of the price each demand gets; they add up to exactly 1.
 
-    Equal by default. By name, a demand has the greatest weight among those it is wanted by (1
-    unless given). Balanced: the worst error in full rows is least when all errors are equal;
+    Equal by default, but two fifths at least for the selection of partitions: a key that is not
+    shown has no numbers at all. By name, a demand has the greatest weight among those it is wanted
+    by (1 unless given). Balanced: the worst error in full rows is least when all errors are equal;
     errors fall like 1/epsilon and like 1/sqrt(rho), so shares are in proportion to `pure_error`,
     or to the square of `concentrated_error`. Partition selection always counts as an average one,
     since its error is not an error of a number.
     """
     if weights is None:
         raw = [Fraction(1)] * len(demands)
+        for place, demand in enumerate(demands):
+            if demand.kind == "keys":
+                raw[place] = max(raw[place], _KEYS_TO_REST * (len(demands) - 1))
     elif isinstance(weights, str):
         raw = _balanced(demands, weights, concentrated=concentrated)
     else:
@@ -141,54 +149,6 @@ def _balanced(demands: Sequence[Demand], weights: str, *, concentrated: bool) ->
     return [Fraction(-(weight * _FINENESS // -most)) for weight in raw]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
-    """A rho that implies (epsilon, delta), with the order that proves it.
-
-    Theorem  rho-zCDP bounds the divergence of order a by a rho, which implies delta =
-             exp((a-1)(a rho - epsilon))/(a-1) (1-1/a)**a, for every a > 1 (CKS20 Prop. 12)
-    """
-
-    rho: Fraction
-    epsilon: Fraction
-    delta: Fraction
-    order: Fraction
-
-    def to_json(self) -> dict[str, str]:
-        """Fractions as text."""
-        names = ("rho", "epsilon", "delta", "order")
-        return {name: str(getattr(self, name)) for name in names}
-
-
-def order_delta(rho: Fraction, epsilon: Fraction, order: Fraction) -> Fraction:
-    """The delta that the divergence of this order proves, rounded up."""
-    with working_precision(160):
-        logarithm = arb_of((order - 1) * (order * rho - epsilon))
-        logarithm -= arb_of(order) * (1 / arb_of(order - 1)).log1p()
-        return Fraction(upper(logarithm.exp() / arb_of(order - 1)))
-
-
-def conversion_to(epsilon: Fraction, delta: Fraction) -> Conversion:
-    """Nearly the greatest rho that implies (epsilon, delta); that it does was evaluated.
-
-    >>> found = conversion_to(Fraction(1), Fraction(1, 10**6))
-    >>> float(found.rho), order_delta(found.rho, found.epsilon, found.order) <= found.delta
-    (0.0243..., True)
-    """
-
-    def meets(noise: Fraction) -> bool:
-        return delta_upper(ZCDP(1 / (2 * noise**2)), epsilon) <= delta
-
-    start = Fraction(max(1.0, math.log(delta.denominator) - math.log(delta.numerator))) / epsilon
-    rho = 1 / (2 * least_noise(meets, start=start, bits=32) ** 2)
-    while True:
-        best = best_order_for_epsilon(rho, epsilon) - 1
-        order = 1 + max(best.limit_denominator(1 << 20), Fraction(1, 1 << 20))
-        if order_delta(rho, epsilon, order) <= delta:
-            return Conversion(rho=rho, epsilon=epsilon, delta=delta, order=order)
-        rho *= 1 - Fraction(1, 1 << 24)
-
-
 def demands_of(
     card: DataCard,
     measures: Sequence[Measure],
@@ -200,7 +160,7 @@ def demands_of(
     """What must be paid for, each once.
 
     Where keys are found privately, the noisy numbers of units that decide on them serve as the
-    counts of units too.
+    counts of units too, and as counts of rows where each row is a unit.
     """
     wanted: dict[str, list[str]] = {measure.name: [] for measure in measures}
     found: list[Demand] = []
@@ -210,21 +170,23 @@ def demands_of(
     ranked = [r for r in recipes if r.aggregate.function in ("quantile", "min", "max")]
     taken = {name for recipe in ranked for name in recipe.measures.values()}
     if groups is None:
-        units = next((m for m in measures if m.kind == "units"), None)
-        counted = () if units is None else tuple(wanted[units.name])
+        served = served_by_selection(card, measures)
+        counted = () if served is None else tuple(wanted[served.name])
+        taken |= set() if served is None else {served.name}
         found.append(
             Demand(
                 kind="keys",
                 wanted_by=(*keys, *counted),
-                sensitivity=sensitivity_of(Measure(name="", kind="units"), card, groups=None),
+                sensitivity=Sensitivity(l1=1, l2_squared=1, linf=1),  # `selection.py` has its own
                 full=1,
-                measure=units,
+                measure=served,
             )
         )
     for measure in measures:
-        if measure.name in taken or (measure.kind == "units" and groups is None):
+        if measure.name in taken:
             continue
-        full = 1 if measure.kind == "units" else weight_one(card) * measure.largest
+        alone = measure.kind in ("units", "distinct")
+        full = 1 if alone else weight_one(card) * measure.largest
         found.append(
             Demand(
                 kind="noise",
@@ -253,17 +215,96 @@ def demands_of(
                 ),
             )
         )
-    return found
+    return list(_merged(found, card, groups=groups))
 
 
-def basic_parts(
-    card: DataCard, demands: Sequence[Demand], prices: Sequence[Fraction], delta: Fraction
-) -> Iterator[Part]:
-    """Every demand at its epsilon: Laplace noise, exponential draws, and all delta to the keys."""
+def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Iterator[Demand]:
+    """The demands, several quantiles of one measure as one, in the place of the first."""
+    together: dict[str, list[Demand]] = {}
+    for demand in found:
+        if demand.aggregate is not None and demand.aggregate.function == "quantile":
+            assert demand.measure is not None
+            together.setdefault(demand.measure.name, []).append(demand)
+    for demand in found:
+        mates = [] if demand.measure is None else together.get(demand.measure.name, [])
+        if len(mates) < 2 or demand not in mates:
+            yield demand
+        elif demand == mates[0]:
+            assert demand.measure is not None
+            yield Demand(
+                kind="rank",
+                wanted_by=tuple(name for mate in mates for name in mate.wanted_by),
+                sensitivity=sensitivity_of(demand.measure, card, groups=groups),
+                full=demand.full,
+                measure=demand.measure,
+                several=tuple(mates),
+            )
+
+
+def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[list[Part], Fraction]:
+    """One noisy tree, or a draw for each quantile: whichever reaches less far; and how far.
+
+    Compared is what is certified before anything is read, in full rows: how far the rank of the
+    worst quantile is off in 95 % of releases, or the end of its interval where that is asked for.
+    """
+    assert demand.measure is not None
+    name, bins = demand.measure.name, len(demand.measure.edges) - 1
+    tree = tree_over(bins, gaussian=concentrated)
+    if concentrated:
+        part = TreePart.gaussian(name, tree, demand.sensitivity.l2_squared, price)
+    else:
+        part = TreePart.laplace(name, tree, demand.sensitivity.l1, price)
+    levels = {one.aggregate.level for one in demand.several if one.aggregate is not None}
+    reaches = [worst_reach(tree, part.law, level) for level in levels if level is not None]
+    apart = [price / len(demand.several)] * len(demand.several)
+    if concentrated:
+        draws = list(concentrated_parts(demand.several, apart))
+    else:
+        draws = list(_draws_at(demand.several, apart))
+    far = max(_draw_reach(draw) for draw in draws if isinstance(draw, RankPart)) / demand.full
+    known = [reach for reach in reaches if reach is not None]
+    if len(known) == len(reaches) and max(known) / demand.full < far:
+        return [part], max(known) / demand.full
+    return draws, far
+
+
+def _draw_reach(draw: RankPart) -> Fraction:
+    if draw.role != "value":
+        return Fraction(draw.ends[0])
+    far = rank_accuracy(
+        draw.distance_sensitivity,
+        draw.epsilon,
+        beta=Fraction(1, 20),
+        candidates=max(draw.candidates, 2),
+    )
+    return Fraction(far, draw.level.denominator)
+
+
+def _draws_at(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[RankPart]:
+    for demand, epsilon in zip(demands, prices, strict=True):
+        for draw in _draws(demand):
+            yield _rank_part(demand, draw, epsilon * draw.share, None)
+
+
+def served_by_selection(card: DataCard, measures: Sequence[Measure]) -> Measure | None:
+    """The measure whose noisy entries are those by which undeclared keys are selected.
+
+    Theorem  where each row is a unit, the number of rows of a key is its number of units: one
+             draw of noise serves both, and is paid for once
+    """
+    for measure in measures:
+        rows = measure.kind == "rows" and measure.expression is None and card.unit is None
+        if measure.kind == "units" or rows:
+            return measure
+    return None
+
+
+def basic_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
+    """Every demand but the keys at its epsilon: Laplace noise and exponential draws."""
     for demand, epsilon in zip(demands, prices, strict=True):
         match demand.kind:
             case "keys":
-                yield _partition_selection(card, demand, epsilon, delta)
+                raise AssertionError  # `selection.py` has its parts
             case "noise":
                 assert demand.measure is not None
                 yield LaplacePart(
@@ -272,9 +313,10 @@ def basic_parts(
                     scale=demand.sensitivity.l1 / epsilon,
                     epsilon=epsilon,
                 )
+            case "rank" if demand.several:
+                yield from _several(demand, epsilon, concentrated=False)[0]
             case "rank":
-                for draw in _draws(demand):
-                    yield _rank_part(demand, draw, epsilon * draw.share, None)
+                yield from _draws_at([demand], [epsilon])
 
 
 def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) -> Iterator[Part]:
@@ -289,7 +331,10 @@ def concentrated_parts(demands: Sequence[Demand], prices: Sequence[Fraction]) ->
                 rho=rho,
             )
             continue
-        assert demand.kind == "rank"  # the selection of partitions has no rho
+        assert demand.kind == "rank"  # `selection.py` has the keys
+        if demand.several:
+            yield from _several(demand, rho, concentrated=True)[0]
+            continue
         for draw in _draws(demand):
             epsilon = root_below(8 * rho * draw.share, _ROOT_BITS)
             yield _rank_part(demand, draw, epsilon, epsilon**2 / 8)
@@ -305,22 +350,4 @@ def _rank_part(demand: Demand, draw: RankDraw, epsilon: Fraction, rho: Fraction 
     moved = demand.rank_sensitivity
     return rank_part(
         demand.aggregate, demand.measure, draw, sensitivity=moved, epsilon=epsilon, rho=rho
-    )
-
-
-def _partition_selection(
-    card: DataCard, demand: Demand, epsilon: Fraction, delta: Fraction
-) -> PartitionSelection:
-    own = 1 if card.unit is None else chosen_keys(card, groups=None, needs_choice=True)
-    assert own is not None  # chosen_keys refuses where a unit could be in any number of groups
-    found = ThresholdedHistogram(
-        keys_per_person=own, epsilon=epsilon, delta=delta, neighbours=card.neighbours
-    )
-    return PartitionSelection(
-        measure=None if demand.measure is None else demand.measure.name,
-        keys_per_person=own,
-        scale=found.scale,
-        threshold=found.threshold,
-        epsilon=epsilon,
-        delta=delta,
     )

@@ -5,7 +5,9 @@
 | `LaplacePart` | discrete Laplace noise on a measure | in the L1 norm |
 | `GaussianPart` | discrete Gaussian noise on a measure | the square of that in the L2 norm |
 | `PartitionSelection` | thresholded histogram of units: which keys are shown | keys of a unit |
+| `GaussianSelection` | the same by Gaussian noise: `selection.py` | the square of that in L2 |
 | `RankPart` | exponential mechanism over bins: a quantile, min or max | `ranks.py` |
+| `TreePart` | noise on a tree of bins: several quantiles | `tree.py` |
 
 A part pays in epsilon (and delta), or in rho where the plan adds up concentrated privacy. The names
 in the JSON are those of certificates, and stay.
@@ -18,6 +20,8 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
+from lastbit.tables.plan.conversion import Conversion
+from lastbit.tables.plan.tree import Tree
 
 Role: TypeAlias = Literal["value", "low", "high"]
 
@@ -120,6 +124,56 @@ class PartitionSelection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianSelection:
+    """Which undeclared keys are shown, by Gaussian noise on the numbers, or shares, of units.
+
+    `threshold` is in parts of `weight_one`, which stands for a unit with one key. `tail` bounds the
+    probability that a key of one unit alone is shown. With a `conversion` the part is paid for in
+    epsilon, else its rho adds up with that of the others.
+    Theorem  `selection.py`: rho = squared_l2_sensitivity/(2 variance), delta = tail
+    """
+
+    measure: str | None
+    keys_per_person: int
+    weight_one: int
+    squared_l2_sensitivity: int
+    variance: Fraction
+    threshold: int
+    tail: Fraction
+    rho: Fraction
+    conversion: Conversion | None
+
+    @property
+    def law(self) -> DiscreteGaussian:
+        """The exact law of the noise on one number, shown or not."""
+        return DiscreteGaussian(self.variance)
+
+    @property
+    def delta(self) -> Fraction:
+        """What it adds to the delta of the answer."""
+        return self.tail + (0 if self.conversion is None else self.conversion.delta)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        converted = self.conversion
+        return {
+            "part": "keys",
+            "measure": self.measure,
+            "mechanism": "gaussian threshold",
+            "keys_per_person": self.keys_per_person,
+            "weight_one": self.weight_one,
+            "sensitivity": {"l2_squared": str(self.squared_l2_sensitivity)},
+            "variance": str(self.variance),
+            "threshold": self.threshold,
+            "tail": str(self.tail),
+            "epsilon": None if converted is None else str(converted.epsilon),
+            "rho": str(self.rho),
+            "order": None if converted is None else str(converted.order),
+            "delta": str(self.delta),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankPart:
     """One draw a group of the exponential mechanism over the bins of a measure; see `ranks.py`.
 
@@ -164,5 +218,48 @@ class RankPart:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreePart:
+    """Noise on every node of a tree over the bins of a measure; see `tree.py`.
+
+    `sensitivity` is that of all nodes: in the L1 norm where it is paid for in epsilon, squared in
+    the L2 norm where in rho.
+    """
+
+    measure: str
+    tree: Tree
+    sensitivity: int
+    noise: LaplacePart | GaussianPart
+
+    @classmethod
+    def laplace(cls, measure: str, tree: Tree, l1: int, epsilon: Fraction) -> TreePart:
+        """All nodes at this epsilon; `l1` is the sensitivity of the bins."""
+        moved = tree.levels * l1
+        noise = LaplacePart(
+            measure=measure, l1_sensitivity=moved, scale=moved / epsilon, epsilon=epsilon
+        )
+        return cls(measure=measure, tree=tree, sensitivity=moved, noise=noise)
+
+    @classmethod
+    def gaussian(cls, measure: str, tree: Tree, l2_squared: int, rho: Fraction) -> TreePart:
+        """All nodes at this rho; `l2_squared` is the squared sensitivity of the bins."""
+        moved = tree.levels * l2_squared
+        noise = GaussianPart(
+            measure=measure, squared_l2_sensitivity=moved, variance=moved / (2 * rho), rho=rho
+        )
+        return cls(measure=measure, tree=tree, sensitivity=moved, noise=noise)
+
+    @property
+    def law(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The exact law of the noise on one node."""
+        return self.noise.law
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        shape = {"branching": self.tree.branching, "levels": self.tree.levels}
+        return {**self.noise.to_json(), "part": "tree", **shape}
+
+
 NoisePart: TypeAlias = LaplacePart | GaussianPart
-Part: TypeAlias = NoisePart | PartitionSelection | RankPart
+Selection: TypeAlias = PartitionSelection | GaussianSelection
+Part: TypeAlias = NoisePart | Selection | RankPart | TreePart

@@ -5,9 +5,10 @@ single row is read, and `explain()` shows all of it. Every number in it is exact
 
 Theorem  the answer costs no more than `cost`. The parts run one after another on the same data:
          - *basic*: their epsilons add up to at most the epsilon asked, their deltas to the delta;
-         - *concentrated*: the rhos of noise and of ranks add up to at most rho. Where epsilon and
-           delta were asked, rho is such that rho-zCDP implies (epsilon', delta') by the order on
-           record (`calibrate.Conversion`), and partition selection adds its own epsilon and delta.
+         - *concentrated*: the rhos of noise, of ranks and of partition selection add up to at most
+           rho. Where epsilon and delta were asked, rho is such that rho-zCDP implies (epsilon,
+           delta') by the order on record (`conversion.py`), and delta' and the delta of partition
+           selection add up to delta (`selection.py`: approximate zCDP).
          Each part's price follows from its sensitivity (`sensitivity.py`, `ranks.py`). Measures of
          keys that are not shown are not released, and a part of a vector moves no further than the
          whole. What is done with noisy numbers afterwards is free
@@ -16,7 +17,8 @@ Source   basic composition: paper 003 Prop. 8; zCDP: Bun, Steinke 2016; to (epsi
 Checked  tests/tables/test_plan.py
 
 Which noise. Where rho is asked: Gaussian. Where delta is 0: Laplace. Otherwise both are computed
-in full, and the one is taken whose worst error in full rows (`calibrate.py`) is smaller.
+in full, and the one is taken whose worst error in full rows (`calibrate.py`) is smaller; if nothing
+but keys is paid for, the one that needs fewer units to show a key (`selection.py`).
 """
 
 from __future__ import annotations
@@ -28,17 +30,20 @@ from importlib import import_module
 from typing import Any, Literal
 
 from lastbit.canonical import digest_of
+from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, root_below
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
-from lastbit.tables.plan.calibrate import Conversion, Demand, Weights, shares
-from lastbit.tables.plan.parts import Part, PartitionSelection
+from lastbit.tables.plan.calibrate import Demand, Weights, shares
+from lastbit.tables.plan.conversion import Conversion, conversion_to
+from lastbit.tables.plan.parts import GaussianSelection, Part, PartitionSelection, Selection
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
+from lastbit.tables.plan.selection import Finder, Found
 from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
-from lastbit.tables.query.derived import counted_card
 from lastbit.tables.query.expression import columns_in, to_json
 from lastbit.tables.query.query import Query
+from lastbit.tables.query.sub_query import counted_card
 
 _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
@@ -63,12 +68,13 @@ class Plan:
     cost: Cost
 
     @property
-    def partition_selection(self) -> PartitionSelection | None:
+    def partition_selection(self) -> Selection | None:
         """The part that finds undeclared keys."""
-        return next((part for part in self.parts if isinstance(part, PartitionSelection)), None)
+        kinds = (PartitionSelection, GaussianSelection)
+        return next((part for part in self.parts if isinstance(part, kinds)), None)
 
     @property
-    def keys_part(self) -> PartitionSelection | None:
+    def keys_part(self) -> Selection | None:
         """The name that `partition_selection` had in 0.1."""
         return self.partition_selection
 
@@ -136,23 +142,28 @@ def planned(
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     groups = query.groups
     measures, recipes = measures_of(query)
-    if groups is None and asked.rho is not None:
-        problem = "has undeclared keys, and rho cannot pay for finding them"
-        remedy = "declare the keys, or use a table with a budget of epsilon and delta"
-        raise refused("GROUP BY", problem, remedy)
     _check(query, measures, groups=groups, delta=asked.delta)
+    if asked.rho is not None and groups is not None and asked.delta:
+        problem = "has no meaning beside rho, as no keys must be found"
+        raise InvalidParameter("delta", problem=problem, remedy="drop it")
     keys = tuple(key.name for key in query.keys)
     demands = calibrate.demands_of(card, measures, recipes, keys, groups=groups)
+    name = f"m{len(measures) + 1}"
+    finder = Finder(card=card, serves=calibrate.served_by_selection(card, measures), name=name)
     if asked.rho is not None:
-        prices = [asked.rho * share for share in shares(demands, weights, concentrated=True)]
-        parts, conversion = list(calibrate.concentrated_parts(demands, prices)), None
-        cost, concentrated = Cost(rho=asked.rho), True
+        split = shares(demands, weights, concentrated=True)
+        found, parts = _at_rho(demands, finder, asked.rho, split, asked.delta)
+        conversion, cost = None, Cost(rho=asked.rho, delta=asked.delta)
+        concentrated = True
     else:
-        parts, conversion = _by_epsilon(card, demands, asked, weights)
+        found, parts, conversion = _by_epsilon(demands, finder, asked, weights)
         concentrated = conversion is not None
         used = concentrated or groups is None
         assert asked.epsilon is not None
         cost = Cost(epsilon=asked.epsilon, delta=asked.delta if used else Fraction(0))
+    if found is not None:
+        parts = [found.part, *parts]
+        measures += () if found.extra is None else (found.extra,)
     return Plan(
         query=query,
         card=card,
@@ -190,7 +201,7 @@ def _check(
         problem = "has more than 2**25 bins in all groups together"
         raise refused("query", problem, "ask for fewer groups, or a coarser step")
     single = {part.name for part in query.aggregates if part.function != "histogram"}
-    single |= {key.name for key in query.keys}
+    single |= {key.name for key in query.keys} | {one.name for one in query.derived}
     mentioned = [order.name for order in query.order]
     if query.having is not None:
         mentioned += [column.name for column in columns_in(query.having)]
@@ -200,42 +211,50 @@ def _check(
             raise refused("HAVING or ORDER BY", problem, f"use {', '.join(sorted(single))}")
 
 
+_Made = tuple[Found | None, list[Part]]
+
+
+def _apart(demands: list[Demand]) -> tuple[list[int], list[int]]:
+    """The places of the selection, if there is one, and of all else."""
+    keys = [i for i, demand in enumerate(demands) if demand.kind == "keys"]
+    return keys, [i for i, demand in enumerate(demands) if demand.kind != "keys"]
+
+
 def _by_epsilon(
-    card: DataCard, demands: list[Demand], asked: PriceRequest, weights: Weights
-) -> tuple[list[Part], Conversion | None]:
+    demands: list[Demand], finder: Finder, asked: PriceRequest, weights: Weights
+) -> tuple[Found | None, list[Part], Conversion | None]:
     """Laplace throughout, or Gaussian through rho, whichever has the smaller worst error."""
     assert asked.epsilon is not None
-    split = shares(demands, weights, concentrated=False)
-    prices = [asked.epsilon * share for share in split]
-    others = [i for i, demand in enumerate(demands) if demand.kind != "keys"]
+    prices = [asked.epsilon * share for share in shares(demands, weights, concentrated=False)]
+    keys, others = _apart(demands)
+    found = finder.at_epsilon(prices[keys[0]], asked.delta) if keys else None
     if asked.delta and others:
         pure = max(calibrate.pure_error(demands[i]) / prices[i] for i in others)
-        parts, conversion, error = _concentrated(card, demands, asked, weights)
+        split = shares(demands, weights, concentrated=True)
+        tail = asked.delta / 2 if keys else Fraction(0)
+        conversion = conversion_to(asked.epsilon, asked.delta - tail)
+        rhos = {i: conversion.rho * split[i] for i in others}
+        error = max(
+            calibrate.concentrated_error(demands[i]) / root_below(rho) for i, rho in rhos.items()
+        )
         if error < pure:
-            return parts, conversion
-    return list(calibrate.basic_parts(card, demands, prices, asked.delta)), None
+            return *_at_rho(demands, finder, conversion.rho, split, tail), conversion
+    wanted, paid = [demands[i] for i in others], [prices[i] for i in others]
+    return found, list(calibrate.basic_parts(wanted, paid)), None
 
 
-def _concentrated(
-    card: DataCard, demands: list[Demand], asked: PriceRequest, weights: Weights
-) -> tuple[list[Part], Conversion, Fraction]:
-    """Partition selection at its share of epsilon and half of delta, all else by rho; the error."""
-    assert asked.epsilon is not None
-    split = shares(demands, weights, concentrated=True)
-    keys = [i for i, demand in enumerate(demands) if demand.kind == "keys"]
-    others = [i for i, demand in enumerate(demands) if demand.kind != "keys"]
-    rest = sum((split[i] for i in others), Fraction(0))
-    left = asked.delta / 2 if keys else asked.delta
-    conversion = calibrate.conversion_to(asked.epsilon * rest, left)
-    rhos = [conversion.rho * split[i] / rest for i in others]
-    wanted = [demands[i] for i in others]
-    selections = [demands[i] for i in keys]
-    prices = [asked.epsilon * split[i] for i in keys]
-    parts = list(calibrate.basic_parts(card, selections, prices, asked.delta - left))
-    parts += calibrate.concentrated_parts(wanted, rhos)
-    pairs = zip(wanted, rhos, strict=True)
-    error = max(calibrate.concentrated_error(one) / root_below(rho) for one, rho in pairs)
-    return parts, conversion, error
+def _at_rho(
+    demands: list[Demand],
+    finder: Finder,
+    rho: Fraction,
+    split: tuple[Fraction, ...],
+    tail: Fraction,
+) -> _Made:
+    """Every demand at its share of rho, and what undeclared keys show by chance within `tail`."""
+    keys, others = _apart(demands)
+    found = finder.at_rho(rho * split[keys[0]], tail) if keys else None
+    wanted, rhos = [demands[i] for i in others], [rho * split[i] for i in others]
+    return found, list(calibrate.concentrated_parts(wanted, rhos))
 
 
 def guarantee_of(card: DataCard, cost: Cost) -> str:
@@ -247,6 +266,7 @@ def guarantee_of(card: DataCard, cost: Cost) -> str:
     'epsilon = 1 differential privacy for one row more or less'
     """
     kind = "zero-concentrated differential privacy" if cost.rho else "differential privacy"
+    kind = f"approximate {kind}" if cost.rho and cost.delta else kind
     # by the column that the card names, and by nothing else: the checker writes the same
     unit = "row" if card.unit is None else unit_name(card.unit)
     return f"{str(cost).replace(chr(39), '')} {kind} for {card.neighbours.by(unit)}"

@@ -121,10 +121,11 @@ def check_budget(budget: Budget | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """An exact price: (epsilon, delta), or rho of concentrated privacy.
+    """An exact price: (epsilon, delta), or rho of concentrated privacy, perhaps with a delta.
 
-    Theorem  costs of one currency add up: basic composition of (epsilon, delta), of rho
-    Source   Dwork, Roth 2014, Theorem 3.16; Bun, Steinke 2016, Lemma 1.7
+    Theorem  costs of one currency add up: basic composition of (epsilon, delta), of rho, and of
+             approximate concentrated privacy (rho, delta)
+    Source   Dwork, Roth 2014, Theorem 3.16; Bun, Steinke 2016, Lemmas 1.7 and 8.2
 
     >>> Cost(epsilon=Fraction(1, 2)) + Cost(epsilon=Fraction(1), delta=Fraction(1, 10**9))
     Cost(epsilon=Fraction(3, 2), delta=Fraction(1, 1000000000), rho=Fraction(0, 1))
@@ -137,7 +138,7 @@ class Cost:
     def __post_init__(self) -> None:
         if min(self.epsilon, self.delta, self.rho) < 0:
             raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
-        if self.rho and (self.epsilon or self.delta):
+        if self.rho and self.epsilon:
             raise InvalidParameter(
                 "cost", problem="mixes two currencies", remedy="pass rho, or epsilon and delta"
             )
@@ -156,9 +157,7 @@ class Cost:
         )
 
     def __str__(self) -> str:
-        if self.rho:
-            return f"rho = {shown(self.rho)}"
-        text = f"epsilon = {shown(self.epsilon)}"
+        text = f"rho = {shown(self.rho)}" if self.rho else f"epsilon = {shown(self.epsilon)}"
         return f"{text}, delta = {shown(self.delta)}" if self.delta else text
 
     def to_json(self) -> dict[str, str]:
@@ -213,8 +212,6 @@ def asked_price(
             epsilon="",
             rho=None,
         )
-    if rho is not None and delta is not None:
-        raise InvalidParameter("delta", problem="has no meaning beside rho", remedy="drop it")
     named: Any = weights
     if not isinstance(weights, str) and weights is not None:
         if not isinstance(weights, Mapping):
@@ -239,6 +236,11 @@ def asked_price(
     if kind in ("pure", "approx") and asked.rho is not None:
         raise InvalidParameter(
             "rho", problem="is not what this table is paid in", remedy="pass {epsilon}", epsilon=""
+        )
+    if kind == "zcdp" and asked.delta:
+        remedy = "declare the keys, or keep the budget by the filter: epsilon, delta, accounting"
+        raise InvalidParameter(
+            "delta", problem="is more than a budget of rho allows", remedy=remedy
         )
     if kind == "pure" and asked.delta:
         raise InvalidParameter(

@@ -77,16 +77,19 @@ class RankDraw:
 
 
 def rank_draws(part: Aggregate) -> tuple[RankDraw, ...]:
-    """A quantile takes three draws, half of its price for the value; a minimum or maximum one."""
+    """A quantile takes three draws, two fifths of its price for the value; without its interval
+    one, as a minimum or maximum does.
+    """
     if part.function in ("min", "max"):
         level = Fraction(0 if part.function == "min" else 1)
         return (RankDraw(role="value", share=Fraction(1), level=level, beta=_BETA),)
     assert part.level is not None
-    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    if not part.intervals:
+        return (RankDraw(role="value", share=Fraction(1), level=part.level, beta=_BETA),)
     return (
-        RankDraw(role="value", share=half, level=part.level, beta=_BETA),
-        RankDraw(role="low", share=quarter, level=part.level, beta=_BETA / 2),
-        RankDraw(role="high", share=quarter, level=part.level, beta=_BETA / 2),
+        RankDraw(role="value", share=Fraction(2, 5), level=part.level, beta=_BETA),
+        RankDraw(role="low", share=Fraction(3, 10), level=part.level, beta=_BETA / 2),
+        RankDraw(role="high", share=Fraction(3, 10), level=part.level, beta=_BETA / 2),
     )
 
 

@@ -6,24 +6,28 @@ card makes an `Aggregate` of it (`aggregate_of`), by the same rules as SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, probability, rational, shown
+from lastbit.tables.query.derived import Arithmetic, Derived, DerivedSpec
+from lastbit.tables.query.expression import Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, Function
-from lastbit.tables.sql.aggregates import bounded, counted
+from lastbit.tables.sql.aggregates import bounded, counted, distinct, level_name
+from lastbit.tables.sql.derived import Parts
 from lastbit.tables.sql.rows import SelectedRows
 from lastbit.tables.sql.statement import expression_of
 
 Bounds = tuple[Fraction, Fraction]
 Limit: TypeAlias = Number | None
+Spec: TypeAlias = "AggregateSpec | DerivedSpec | PairSpec"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateSpec:
+class AggregateSpec(Arithmetic):
     """Something to release for every group; made by the functions of this file."""
 
     function: Function
@@ -32,10 +36,13 @@ class AggregateSpec:
     nullable: bool | None = None
     level: Fraction | None = None
     edges: tuple[Fraction, ...] | None = None
+    intervals: bool = True
+    levels: tuple[Fraction, ...] | None = None
+    """Of several quantiles; `agg` makes a column of each."""
 
     def __str__(self) -> str:
         """As it would be written: mean(cost, 0, 500)."""
-        numbers = (self.level, *(self.bounds or ()), *(self.edges or ()))
+        numbers = (self.level, *(self.levels or ()), *(self.bounds or ()), *(self.edges or ()))
         parts = [self.expression, *(shown(n) for n in numbers if n is not None)]
         return f"{self.function}({', '.join(part for part in parts if part is not None)})"
 
@@ -55,6 +62,15 @@ def count(expression: str | None = None) -> AggregateSpec:
 def count_units() -> AggregateSpec:
     """How many different units (patients, households) have a row."""
     return AggregateSpec(function="count_units")
+
+
+def count_distinct(expression: str) -> AggregateSpec:
+    """How many different values there are, where one unit names a limited number of its own.
+
+    >>> print(count_distinct("dest"))
+    count_distinct(dest)
+    """
+    return AggregateSpec(function="count_distinct", expression=expression)
 
 
 def sum(
@@ -89,20 +105,96 @@ def std(
     return _number("std", expression, low, high, nullable)
 
 
-def median(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
+def median(
+    expression: str, low: Limit = None, high: Limit = None, *, intervals: bool = True
+) -> AggregateSpec:
     """The value in the middle."""
-    return quantile(expression, "1/2", low, high)
+    return quantile(expression, "1/2", low, high, intervals=intervals)
 
 
 def quantile(
-    expression: str, level: Number, low: Limit = None, high: Limit = None
+    expression: str,
+    level: Number,
+    low: Limit = None,
+    high: Limit = None,
+    *,
+    intervals: bool = True,
 ) -> AggregateSpec:
-    """The value below which the share `level` of values lies."""
-    remedy = 'pass, say, "0.9"; or use min and max'
-    share = probability(level, "level", zero=False, one=False, remedy=remedy)
+    """The value below which the share `level` of values lies.
+
+    Its confidence interval takes more than half of the price; with intervals=False the value gets
+    all of it.
+    """
     return AggregateSpec(
-        function="quantile", expression=expression, bounds=_bounds(low, high), level=share
+        function="quantile",
+        expression=expression,
+        bounds=_bounds(low, high),
+        level=_level(level),
+        intervals=_truth(intervals, "intervals"),
     )
+
+
+def quantiles(
+    expression: str,
+    levels: Iterable[Number],
+    low: Limit = None,
+    high: Limit = None,
+    *,
+    intervals: bool = True,
+) -> AggregateSpec:
+    """Several quantiles at one price, in order: a column for each, named after its percentage.
+
+    >>> [name for name, _ in specs_of("age", quantiles("age", ["0.25", "0.5", "0.975"], 0, 100))]
+    ['age_25', 'age_50', 'age_97_5']
+    """
+    if isinstance(levels, str) or not isinstance(levels, Iterable):
+        remedy = 'pass, say, ["0.25", "0.5", "0.75"]'
+        raise WrongType("levels", problem="are not a list", remedy=remedy)
+    shares = tuple(_level(level) for level in levels)
+    if not shares or len(set(shares)) < len(shares):
+        raise InvalidParameter(
+            "levels", problem="are none, or one comes twice", remedy="name each level once"
+        )
+    return AggregateSpec(
+        function="quantile",
+        expression=expression,
+        bounds=_bounds(low, high),
+        levels=shares,
+        intervals=_truth(intervals, "intervals"),
+    )
+
+
+def specs_of(name: str, wanted: Spec) -> Iterator[tuple[str, Spec]]:
+    """One name and thing to release for every column: several for `quantiles`."""
+    if not isinstance(wanted, AggregateSpec) or wanted.levels is None:
+        yield name, wanted
+        return
+    for level in wanted.levels:
+        yield f"{name}_{level_name(level)}", replace(wanted, level=level, levels=None)
+
+
+def number_texts(wanted: Any) -> Iterator[str]:
+    """The expressions that a thing to release uses as numbers."""
+    match wanted:
+        case AggregateSpec(function=function, expression=str(text)):
+            if function not in ("count", "count_units", "count_distinct"):
+                yield text
+        case PairSpec(y=y, x=x):
+            yield from (y, x)
+        case DerivedSpec(arguments=parts):
+            for part in parts:
+                yield from number_texts(part)
+
+
+def _level(level: Number) -> Fraction:
+    remedy = 'pass, say, "0.9"; or use min and max'
+    return probability(level, "level", zero=False, one=False, remedy=remedy)
+
+
+def _truth(value: bool, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise WrongType(name, problem="is neither True nor False", remedy="pass one of them")
+    return value
 
 
 def min(expression: str, low: Limit = None, high: Limit = None) -> AggregateSpec:
@@ -130,6 +222,97 @@ def histogram(expression: str, edges: Iterable[Number]) -> AggregateSpec:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSpec(Arithmetic):
+    """A statistic of two columns, made of sums; by `correlation`, `slope` and their like."""
+
+    kind: str
+    y: str
+    x: str
+    y_bounds: Bounds | None = None
+    x_bounds: Bounds | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.y}, {self.x})"
+
+
+Interval: TypeAlias = tuple[Number, Number] | None
+
+
+def covariance(x: str, y: str, *, x_bounds: Interval = None, y_bounds: Interval = None) -> PairSpec:
+    """The covariance of two columns over the rows that have both (divided by n, not n - 1)."""
+    return _pair("covariance", x, y, x_bounds, y_bounds)
+
+
+def correlation(
+    x: str, y: str, *, x_bounds: Interval = None, y_bounds: Interval = None
+) -> PairSpec:
+    """Pearson's correlation of two columns, between -1 and 1.
+
+    >>> print(correlation("age", "income", x_bounds=(0, 100), y_bounds=(0, 10**6)))
+    correlation(age, income)
+    """
+    return _pair("correlation", x, y, x_bounds, y_bounds)
+
+
+def slope(y: str, x: str, *, y_bounds: Interval = None, x_bounds: Interval = None) -> PairSpec:
+    """By how much y grows with x, on the line of least squares."""
+    return _pair("slope", y, x, y_bounds, x_bounds)
+
+
+def intercept(y: str, x: str, *, y_bounds: Interval = None, x_bounds: Interval = None) -> PairSpec:
+    """Where the line of least squares is at x = 0."""
+    return _pair("intercept", y, x, y_bounds, x_bounds)
+
+
+def regression(
+    y: str, x: str, *, y_bounds: Interval = None, x_bounds: Interval = None
+) -> dict[str, PairSpec]:
+    """The line of least squares, for agg: `.agg(**lb.regression("delay", "distance"))`.
+
+    >>> list(regression("delay", "distance"))
+    ['slope', 'intercept', 'r_squared']
+    """
+    kinds = ("slope", "intercept", "r_squared")
+    return {kind: _pair(kind, y, x, y_bounds, x_bounds) for kind in kinds}
+
+
+def _pair(kind: str, first: str, second: str, one: Interval, other: Interval) -> PairSpec:
+    both = [None if pair is None else _bounds(*pair) for pair in (one, other)]
+    return PairSpec(kind=kind, y=first, x=second, y_bounds=both[0], x_bounds=both[1])
+
+
+def columns_asked(
+    asked: Iterable[tuple[str, AggregateSpec | DerivedSpec | PairSpec]], rows: SelectedRows
+) -> tuple[tuple[Aggregate, ...], tuple[Derived, ...], tuple[str, ...] | None]:
+    """What was asked by name: aggregates, formulas over them, and which of them are shown."""
+    wanted = list(asked)
+    parts = Parts(rows, [name for name, _ in wanted])
+    for name, one in wanted:
+        if not isinstance(one, DerivedSpec | PairSpec):
+            parts.aggregates.append(aggregate_of(name, one, rows))
+    for name, one in wanted:
+        if isinstance(one, DerivedSpec | PairSpec):
+            expression = parts.typed(_formula(one, parts))
+            parts.derived.append(Derived(name=name, expression=expression))
+    shown = parts.shown([name for name, _ in wanted])
+    return tuple(parts.aggregates), tuple(parts.derived), shown
+
+
+def _formula(spec: Any, parts: Parts) -> Expression:
+    match spec:
+        case AggregateSpec():
+            return parts.column(aggregate_of("part", spec, parts.rows))
+        case PairSpec():
+            first, second = (expression_of(text, parts.rows) for text in (spec.y, spec.x))
+            return parts.statistic(spec.kind, first, second, (spec.y_bounds, spec.x_bounds))
+        case DerivedSpec(function, arguments):
+            return call(function, *(_formula(part, parts) for part in arguments))
+        case int() | Fraction():
+            return Constant(spec)
+    raise WrongType("formula", problem="is malformed", remedy="combine aggregates and numbers")
+
+
 def aggregate_of(name: str, wanted: AggregateSpec, rows: SelectedRows) -> Aggregate:
     """What was asked, under this name, of the card's table."""
     card = rows.card
@@ -149,6 +332,8 @@ def aggregate_of(name: str, wanted: AggregateSpec, rows: SelectedRows) -> Aggreg
     expression = expression_of(wanted.expression, rows)
     if wanted.function == "count":
         return counted(name, expression, card)
+    if wanted.function == "count_distinct":
+        return distinct(name, expression, card)
     return bounded(
         name,
         wanted.function,
@@ -158,6 +343,7 @@ def aggregate_of(name: str, wanted: AggregateSpec, rows: SelectedRows) -> Aggreg
         nullable=wanted.nullable,
         level=wanted.level,
         edges=wanted.edges,
+        intervals=wanted.intervals,
     )
 
 

@@ -1,118 +1,166 @@
-"""The card of the rows that a question looks at: those of a sub-query have columns of their own.
+"""Columns made of released ones: SUM(a) / SUM(b), 100 * AVG(late), MAX(x) - MIN(x).
 
-Law      bounds of a column of a sub-query are those that its values have in a unit with at most
-         max_rows rows; a unit that has more is clamped to them. They are a default, as the bounds
-         on a card are: clamp(x, low, high) in the question comes before them
-Checked  tests/tables/test_units.py
+Law      a derived column is an expression over aggregates of the same query, evaluated on the
+         values released for a group (`release/derived.py`)
+Theorem  it is post-processing: it sees released numbers alone, so it costs nothing beyond its
+         parts. A part that is not selected itself is released all the same, and recorded
+Checked  tests/release/test_derived.py
+
+Only functions of `DERIVING` may be used: each is total on doubles, and takes a bounded time.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from typing import Any, TypeAlias
 
-from lastbit.tables.card.schema import Column, DataCard
+from lastbit.errors import WrongType
+from lastbit.exact import Number, rational, shown
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName
-from lastbit.tables.query.query import Query
-from lastbit.tables.query.types import card_types, known_of, known_values, type_of
-from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
+from lastbit.tables.query.expression import (
+    Call,
+    ColumnName,
+    Constant,
+    Expression,
+    columns_in,
+    to_json,
+)
+
+DERIVING = frozenset(
+    {"+", "-", "*", "/", "negate", "abs", "floor", "ceil", "round", "sqrt", "clamp"}
+    | {"least", "greatest", "coalesce", "case", "to_number", "to_integer", "total"}
+    | {"=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is_missing"}
+)
+"""What may be done with released numbers; `total` is the sum of a column over all rows."""
 
 
-def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
-    """The card with the columns of the sub-query in place of the table's; the unit stays."""
-    if per_unit is None:
-        return card
-    if card.unit is None:
-        problem = "groups by the unit, and each row is one"
-        raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
-    unit = card.column(card.unit)
-    found = [unit]
-    found += [_key(key, card) for key in per_unit.keys]
-    found += [_column(part, card) for part in per_unit.columns]
-    if len({column.name.lower() for column in found}) < len(found):
-        problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
-        raise refused("a sub-query", problem, "rename it with AS")
-    return replace(card, columns={column.name: column for column in found})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A column of the answer; its expression names aggregates of the query."""
+
+    name: str
+    expression: Expression
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"name": self.name, "expression": to_json(self.expression)}
 
 
-def counted_card(query: Query, card: DataCard) -> DataCard:
-    """The card with the contribution bounds of the question.
-
-    Law      where nothing is joined afterwards, max_rows for the rows of a sub-query is no more
-             than the number of values that its keys have, where all are declared: 1 without any;
-             else no more than max_groups, the number of groups that a unit is expected in
-    Theorem  any bound is private, since weights keep it whatever the rows are; this one leaves
-             rows at their full weight unless a unit has keys that are not declared, or more than
-             max_groups
-    """
-    inner = query.per_unit
-    if card.unit is None or inner is None or query.joins:
-        return card
-    values = [known_values(key.expression, card) for key in inner.keys]
-    known = prod(len(found) for found in values if found is not None)
-    most = card.max_groups if None in values else known
-    if most is None:
-        return card
-    rows = min(card.max_rows, most)
-    groups = card.max_groups if inner.keys else 1
-    return replace(card, max_rows=rows, max_groups=None if groups is None else min(groups, rows))
-
-
-def check_unit_join(join: UnitJoin, card: DataCard) -> None:
-    """That rows of two private tables meet only where their units are equal."""
-    other = card.private[join.table]
-    own = None if card.unit is None else ColumnName(card.column(card.unit).name)
-    if (own, ColumnName(other.column(other.unit).name, join.table)) not in join.on:
-        problem = "does not say that the units are equal, and would mix rows of many"
-        remedy = f"write JOIN {join.table} ON {card.unit} = {join.table}.{other.unit}, and more"
-        raise refused(f"JOIN {join.table}", problem, remedy)
+def check_derived(derived: Derived, released: Collection[str]) -> None:
+    """That it is made of released columns by functions that are known for them."""
+    for part in _parts(derived.expression):
+        match part:
+            case Call("total", (ColumnName(),)):
+                pass
+            case Call(function) if function not in DERIVING or function == "total":
+                raise refused(
+                    derived.name,
+                    f"uses {function[:40]} on released numbers",
+                    f"use {', '.join(sorted(DERIVING - {'total'}))}; see `lastbit help queries`",
+                )
+            case Constant(value) if not isinstance(value, int | Fraction | None):
+                raise refused(
+                    derived.name, "mixes released numbers with texts or dates", "leave them out"
+                )
+            case ColumnName(name, table) if table is not None or name not in released:
+                raise refused(
+                    derived.name, "is made of something that is not released", "aggregate it"
+                )
+    if not any(True for _ in columns_in(derived.expression)):
+        raise refused(derived.name, "is the same in every row", "leave it out")
 
 
-def _key(key: UnitKey, card: DataCard) -> Column:
-    kind = type_of(key.expression, card_types(card))
-    if kind in ("number", None):
-        problem = "is of type number, or always missing"
-        raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
-    known = known_of(key.expression, card)
-    values = known_values(key.expression, card)
-    plain = kind == "integer"
-    return Column(
-        name=key.name,
-        type=kind,
-        bounds=known.bounds if plain else None,
-        step=(known.step or Fraction(1)) if plain else None,
-        keys=values,
-        nullable=known.nullable,
-    )
+def _parts(expression: Expression) -> Iterator[Expression]:
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, Call):
+            waiting += part.arguments
 
 
-def _column(part: UnitColumn, card: DataCard) -> Column:
-    most, one = Fraction(card.max_rows), Fraction(1)
-    if part.function in ("count", "count_distinct"):
-        bounds = Fraction(0), most
-        return Column(name=part.name, type="integer", bounds=bounds, step=one, nullable=False)
-    assert part.expression is not None
-    kind = type_of(part.expression, card_types(card))
-    if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
-        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
-    limits, step = part.bounds, part.step
-    if part.function == "sum" and limits is not None and step not in (None, one):
-        kind = "number"  # whole, but on a grid that need not be
-    match part.function:
-        case "sum":
-            if limits is not None:
-                low, high = limits
-                limits = min(low, low * most), max(high, high * most)
-        case "mean":
-            kind, step = "number", None
-    whole = kind == "integer"
-    number = whole or kind == "number"
-    return Column(
-        name=part.name,
-        type=kind,
-        bounds=limits if number else None,
-        step=(step or one) if whole else step if number else None,
-        nullable=part.nullable,
-    )
+class Arithmetic:
+    """What the specifications of aggregates share: +, -, *, / and rounding make derived columns."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Operand) -> DerivedSpec:
+        return _spec("+", self, other)
+
+    def __radd__(self, other: Operand) -> DerivedSpec:
+        return _spec("+", other, self)
+
+    def __sub__(self, other: Operand) -> DerivedSpec:
+        return _spec("-", self, other)
+
+    def __rsub__(self, other: Operand) -> DerivedSpec:
+        return _spec("-", other, self)
+
+    def __mul__(self, other: Operand) -> DerivedSpec:
+        return _spec("*", self, other)
+
+    def __rmul__(self, other: Operand) -> DerivedSpec:
+        return _spec("*", other, self)
+
+    def __truediv__(self, other: Operand) -> DerivedSpec:
+        return _spec("/", self, other)
+
+    def __rtruediv__(self, other: Operand) -> DerivedSpec:
+        return _spec("/", other, self)
+
+    def __neg__(self) -> DerivedSpec:
+        return _spec("negate", self)
+
+    def __abs__(self) -> DerivedSpec:
+        return _spec("abs", self)
+
+    def __round__(self, digits: int = 0) -> DerivedSpec:
+        return _spec("round", self, digits)
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedSpec(Arithmetic):
+    """A formula over aggregates, as `100 * lb.sum("late", 0, 1) / lb.count()` gives it."""
+
+    function: str
+    arguments: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        if self.function in ("+", "-", "*", "/"):
+            return "(" + f" {self.function} ".join(map(_written, self.arguments)) + ")"
+        return f"{self.function}({', '.join(map(_written, self.arguments))})"
+
+
+Operand: TypeAlias = "Arithmetic | Number"
+
+
+def _written(part: Any) -> str:
+    return shown(Fraction(part)) if isinstance(part, int | Fraction) else str(part)
+
+
+def _spec(function: str, *arguments: Any) -> DerivedSpec:
+    parts: list[Any] = []
+    for part in arguments:
+        if isinstance(part, Arithmetic):
+            # a + b + c is one sum, as in SQL
+            chain = isinstance(part, DerivedSpec) and part.function == function and not parts
+            flat = chain and function in ("+", "*")
+            parts += part.arguments if flat else (part,)  # type: ignore[attr-defined]
+            continue
+        if isinstance(part, bool):
+            remedy = "combine aggregates and numbers"
+            raise WrongType("formula", problem="holds a truth value", remedy=remedy)
+        number = rational(part, "a number of the formula")
+        parts.append(int(number) if number.denominator == 1 else number)
+    return DerivedSpec(function, tuple(parts))
+
+
+def hidden_name(function: str, expression: Expression | None, used: Collection[str]) -> str:
+    """The name of a part that has none: its function and its first column, as in SELECT."""
+    column = next(iter(columns_in(expression)), None) if expression is not None else None
+    plain = function if column is None else f"{function}_{column.name}"
+    lowered = {name.lower() for name in used}
+    options = (plain, *(f"{plain}_{i}" for i in range(2, len(lowered) + 3)))
+    return next(option for option in options if option.lower() not in lowered)

@@ -116,6 +116,9 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
         **dict.fromkeys(("ln", "exp", "length", "lower", "upper", "trim"), (1, 1)),
         **dict.fromkeys(("to_integer", "to_number", "to_text", "to_date", "to_boolean"), (1, 1)),
         **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), (1, 1)),
+        **dict.fromkeys(("minute", "second", "week", "day_of_year", "iso_weekday"), (1, 1)),
+        **dict.fromkeys(("iso_year", "start_of_year", "start_of_quarter"), (1, 1)),
+        **dict.fromkeys(("start_of_week", "start_of_hour", "start_of_minute"), (1, 1)),
         **dict.fromkeys(("+", "*", "and", "or", "least", "greatest"), (2, None)),
         **dict.fromkeys(("coalesce", "concat"), (1, None)),
         "in": (2, None),  # the value, then the constants
@@ -125,6 +128,7 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
         "substring": (2, 3),
         "round": (1, 2),
         "start_of_month": (1, 1),
+        "strftime": (2, 2),  # a date or time, and a constant of the codes of DATE_CODES
     }
 )
 """Each function with the least and the greatest number of its arguments (None: any)."""
@@ -257,8 +261,34 @@ def _read(kind: str, value: Any) -> Value:
     return read
 
 
+DATE_CODES: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
+    {
+        **dict.fromkeys("YGyjV"),
+        "m": tuple(f"{month:02}" for month in range(1, 13)),
+        "d": tuple(f"{day:02}" for day in range(1, 32)),
+        "H": tuple(f"{hour:02}" for hour in range(24)),
+        "I": tuple(f"{hour:02}" for hour in range(1, 13)),
+        "M": tuple(f"{minute:02}" for minute in range(60)),
+        "S": tuple(f"{second:02}" for second in range(60)),
+        "p": ("AM", "PM"),
+        "w": tuple("0123456"),  # 0 is Sunday
+        "u": tuple("1234567"),  # 7 is Sunday
+        "A": ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"),
+        "B": (
+            *("January", "February", "March", "April", "May", "June", "July"),
+            *("August", "September", "October", "November", "December"),
+        ),
+        "a": ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"),
+        "b": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    }
+)
+"""What strftime may write, and all its values where they are few; %% is a plain %."""
+
 _PATTERNS = ("contains", "ilike", "like")
-_OF_TEXTS = (*_PATTERNS, "concat", "length", "lower", "starts_with", "substring", "trim", "upper")
+_OF_TEXTS = (
+    *_PATTERNS,
+    *("concat", "length", "lower", "starts_with", "strftime", "substring", "trim", "upper"),
+)
 _CASTS = ("to_boolean", "to_date", "to_integer", "to_number", "to_text")
 
 
@@ -267,6 +297,8 @@ def check_expression(expression: Expression) -> None:
     for part in _calls([expression]):
         if part.function in _PATTERNS:
             _check_pattern(part)
+        if part.function == "strftime":
+            _check_format(part)
 
 
 def check_parts(
@@ -316,6 +348,18 @@ def _calls(expressions: Iterable[Expression]) -> Iterator[Call]:
         if isinstance(part, Call):
             yield part
             waiting += part.arguments
+
+
+def _check_format(part: Call) -> None:
+    match part.arguments[1]:
+        case Constant(str(written)) if len(written) <= limits.LONGEST_PATTERN:
+            codes = written.replace("%%", "").split("%")[1:]
+            if all(code[:1] in DATE_CODES for code in codes):
+                return
+    listed = ", ".join(f"%{code}" for code in sorted(DATE_CODES))
+    raise refused(
+        "strftime", "has a format that is not known here", f"write a text in quotes with {listed}"
+    )
 
 
 def _check_pattern(part: Call) -> None:

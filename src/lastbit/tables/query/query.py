@@ -8,7 +8,7 @@ tables only. Equal questions are equal values with equal `digest`s.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
@@ -17,7 +17,10 @@ from typing import Any, Literal, TypeAlias
 from lastbit.canonical import digest_of
 from lastbit.errors import InvalidParameter
 from lastbit.exact import probability
+from lastbit.tables.limits import refused
+from lastbit.tables.query.derived import Derived, check_derived
 from lastbit.tables.query.expression import (
+    Call,
     ColumnName,
     Constant,
     Expression,
@@ -28,7 +31,17 @@ from lastbit.tables.query.expression import (
 from lastbit.tables.query.units import PerUnit, UnitJoin
 
 Function: TypeAlias = Literal[
-    "count", "count_units", "sum", "mean", "variance", "std", "quantile", "min", "max", "histogram"
+    "count",
+    "count_units",
+    "count_distinct",
+    "sum",
+    "mean",
+    "variance",
+    "std",
+    "quantile",
+    "min",
+    "max",
+    "histogram",
 ]
 
 
@@ -59,7 +72,8 @@ class Aggregate:
     `expression` is None for `count` of all rows and for `count_units`. `bounds` and `step` are
     those of the column or declared in the query; every function but the counts needs bounds.
     `nullable` False promises that the expression is never missing. `level` is a quantile's: the
-    median has 1/2. `edges` are the public bins of a histogram.
+    median has 1/2, and `intervals` says whether its confidence interval is paid for too. `edges`
+    are the public bins of a histogram.
     """
 
     name: str
@@ -70,10 +84,16 @@ class Aggregate:
     nullable: bool = True
     level: Fraction | None = None
     edges: tuple[Fraction, ...] | None = None
+    intervals: bool = True
 
     def __post_init__(self) -> None:
         bare = self.function in ("count", "count_units")
-        if not bare and self.function != "histogram" and self.bounds is None:
+        if (
+            self.function != "count_distinct"
+            and not bare
+            and self.function != "histogram"
+            and self.bounds is None
+        ):
             raise InvalidParameter(
                 self.name,
                 problem="has no bounds: one row could count for any amount",
@@ -95,9 +115,16 @@ class Aggregate:
             )
         if self.expression is None and not bare:
             raise InvalidParameter(self.name, problem="has no column", remedy="name one")
+        if not self.intervals and self.function != "quantile":
+            raise InvalidParameter(
+                f"{self.name}: intervals",
+                problem="cost nothing here",
+                remedy="leave them out of quantiles only",
+            )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON; fractions as text."""
+        """Plain JSON; fractions as text. `intervals` is written where it is not the default."""
+        bare = {} if self.intervals else {"intervals": False}
         return {
             "name": self.name,
             "function": self.function,
@@ -107,6 +134,7 @@ class Aggregate:
             "nullable": self.nullable,
             "level": None if self.level is None else str(self.level),
             "edges": None if self.edges is None else [str(edge) for edge in self.edges],
+            **bare,
         }
 
 
@@ -135,8 +163,10 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What was asked. `having`, `order` and `limit` see released values only.
+    """What was asked. `derived`, `having`, `order` and `limit` see released values only.
 
+    `shown` are the names of aggregates and derived columns in the order of SELECT; aggregates that
+    are not among them are parts of derived columns, or of HAVING and ORDER BY. None: all of them.
     With `per_unit` the question is about the rows of that sub-query, whose columns the other
     expressions name; without, about the rows of the table.
     """
@@ -149,16 +179,19 @@ class Query:
     having: Expression | None = None
     order: tuple[OrderBy, ...] = ()
     limit: int | None = None
+    derived: tuple[Derived, ...] = ()
+    shown: tuple[str, ...] | None = None
     per_unit: PerUnit | None = None
 
     def __post_init__(self) -> None:
-        names = [key.name for key in self.keys] + [part.name for part in self.aggregates]
+        released = [part.name for part in self.aggregates] + [one.name for one in self.derived]
+        names = [key.name for key in self.keys] + released
         inner = PerUnit() if self.per_unit is None else self.per_unit
         check_parts(
             keys=len(self.keys) + len(inner.keys),
             joins=len(self.all_joins),
             names=[*names, *inner.names],
-            aggregates=len(self.aggregates) + len(inner.columns),
+            aggregates=len(self.aggregates) + len(self.derived) + len(inner.columns),
             edges=[part.edges for part in self.aggregates if part.edges is not None],
             expressions=self.expressions(),
         )
@@ -177,6 +210,38 @@ class Query:
                 raise InvalidParameter("ORDER BY", problem=problem, remedy=remedy)
         if self.limit is not None and self.limit < 0:
             raise InvalidParameter("LIMIT", problem="is negative", remedy="pass 0 or more")
+        self._check_derived(released)
+
+    def _check_derived(self, released: list[str]) -> None:
+        single = {part.name for part in self.aggregates if part.function != "histogram"}
+        for one in self.derived:
+            check_derived(one, single)
+        totals = any(_has_total(one.expression) for one in self.derived)
+        if totals and (self.having is not None or self.limit is not None):
+            problem = "adds up all rows of the answer, and HAVING or LIMIT leaves some out"
+            raise refused("SUM(...) OVER ()", problem, "leave HAVING and LIMIT out")
+        if self.shown is None:
+            if self.derived:
+                raise InvalidParameter("shown", problem="is missing", remedy="list what is shown")
+            return
+        if not self.shown or len(set(self.shown)) < len(self.shown):
+            raise InvalidParameter(
+                "shown", problem="is empty, or lists a column twice", remedy="list each once"
+            )
+        if not set(self.shown) <= set(released):
+            raise InvalidParameter(
+                "shown", problem="lists what is not released", remedy=f"use {', '.join(released)}"
+            )
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """The names of the released columns that the answer shows, in order."""
+        return tuple(part.name for part in self.aggregates) if self.shown is None else self.shown
+
+    @property
+    def hidden(self) -> tuple[Aggregate, ...]:
+        """Aggregates that are released as parts of others, and not shown by themselves."""
+        return tuple(part for part in self.aggregates if part.name not in self.selected)
 
     @property
     def groups(self) -> int | None:
@@ -185,12 +250,21 @@ class Query:
             return None
         return prod(len(key.values or ()) for key in self.keys)
 
+    def without_intervals(self) -> Query:
+        """The same question, its quantiles without confidence intervals: all buys the values."""
+        parts = [
+            replace(part, intervals=False) if part.function == "quantile" else part
+            for part in self.aggregates
+        ]
+        return replace(self, aggregates=tuple(parts))
+
     def expressions(self) -> Iterator[Expression]:
         """Every expression in it."""
         yield from (key.expression for key in self.keys)
         yield from (part.expression for part in self.aggregates if part.expression is not None)
         yield from (own for join in self.joins for own, _ in join.on)
         yield from (part for part in (self.where, self.having) if part is not None)
+        yield from (one.expression for one in self.derived)
         yield from () if self.per_unit is None else self.per_unit.expressions()
 
     @property
@@ -200,6 +274,9 @@ class Query:
 
     def to_json(self) -> dict[str, Any]:
         """The query as plain JSON; equal queries give equal text when written with sorted keys."""
+        more: dict[str, Any] = {}
+        if self.shown is not None:
+            more = {"derived": [one.to_json() for one in self.derived], "shown": list(self.shown)}
         return {
             "table": self.table,
             "where": None if self.where is None else to_json(self.where),
@@ -209,6 +286,7 @@ class Query:
             "having": None if self.having is None else to_json(self.having),
             "order": [[order.name, order.descending] for order in self.order],
             "limit": self.limit,
+            **more,
             **({} if self.per_unit is None else {"per_unit": self.per_unit.to_json()}),
         }
 
@@ -216,3 +294,9 @@ class Query:
     def digest(self) -> str:
         """SHA-256 of the canonical text."""
         return digest_of(self.to_json())
+
+
+def _has_total(expression: Expression) -> bool:
+    if not isinstance(expression, Call):
+        return False
+    return expression.function == "total" or any(map(_has_total, expression.arguments))

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from math import ceil, floor
 from types import MappingProxyType
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.card.schema import Column, DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
+    DATE_CODES,
     Call,
     ColumnName,
     ColumnType,
@@ -35,8 +37,14 @@ _RESULTS: Mapping[str, ColumnType] = MappingProxyType(
         **dict.fromkeys((*_COMPARISONS, "and", "or", "not", "is_missing"), "boolean"),
         **dict.fromkeys(("like", "ilike", "starts_with", "contains", "to_boolean"), "boolean"),
         **dict.fromkeys(("/", "sqrt", "ln", "exp", "power", "round", "to_number"), "number"),
+        "total": "number",  # of a released column over the answer: never of a row
         **dict.fromkeys(("length", "to_integer", "days_between"), "integer"),
         **dict.fromkeys(("year", "quarter", "month", "day", "hour", "weekday"), "integer"),
+        **dict.fromkeys(("minute", "second", "week", "day_of_year"), "integer"),
+        **dict.fromkeys(("iso_weekday", "iso_year"), "integer"),
+        **dict.fromkeys(("start_of_year", "start_of_quarter", "start_of_week"), "date"),
+        **dict.fromkeys(("start_of_hour", "start_of_minute"), "timestamp"),
+        "strftime": "text",
         **dict.fromkeys(("lower", "upper", "trim", "substring", "concat", "to_text"), "text"),
         **dict.fromkeys(("to_date", "start_of_month"), "date"),
     }
@@ -50,7 +58,10 @@ _WANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("lower", "upper", "trim", "length", "concat"), ("text",)),
         **dict.fromkeys(("year", "quarter", "month", "day", "weekday"), _DAYS),
         **dict.fromkeys(("start_of_month", "days_between"), _DAYS),
-        "hour": ("timestamp",),
+        **dict.fromkeys(("week", "day_of_year", "iso_weekday", "iso_year"), _DAYS),
+        **dict.fromkeys(("start_of_year", "start_of_quarter", "start_of_week"), _DAYS),
+        **dict.fromkeys(("hour", "minute", "second"), ("timestamp",)),
+        **dict.fromkeys(("start_of_hour", "start_of_minute"), ("timestamp",)),
         "to_integer": (*_NUMBERS, "text", "boolean"),
         "to_number": (*_NUMBERS, "text", "boolean"),
         "to_date": ("text", *_DAYS),
@@ -170,6 +181,9 @@ def _called(function: str, types: list[ColumnType | None]) -> ColumnType | None:
         case "substring":
             if types[0] not in ("text", None) or any(t != "integer" for t in types[1:]):
                 raise _ill_typed("substring", "takes a text and one or two whole numbers")
+        case "strftime":
+            if types[0] not in (*_DAYS, None) or types[1] != "text":
+                raise _ill_typed("strftime", "takes a date or time and a format in quotes")
         case "bin":
             return "integer" if "number" not in types[1:] else "number"
     return _RESULTS[function]
@@ -193,7 +207,11 @@ def _ill_typed(function: str, problem: str) -> QueryRefused:
     return refused(function, problem, remedy)
 
 
-_PARTS = (("month", 1, 12), ("quarter", 1, 4), ("day", 1, 31), ("hour", 0, 23), ("weekday", 0, 6))
+_PARTS = (
+    *(("month", 1, 12), ("quarter", 1, 4), ("day", 1, 31), ("hour", 0, 23), ("weekday", 0, 6)),
+    *(("minute", 0, 59), ("second", 0, 59), ("week", 1, 53), ("day_of_year", 1, 366)),
+    ("iso_weekday", 1, 7),
+)
 _LARGEST = Fraction(10**300)
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "starts_with", "contains")
 _TRUTHS = (*_COMPARED, "and", "or", "not", "is_missing", "to_boolean")
@@ -264,10 +282,10 @@ def _with_constant(expression: Call) -> tuple[Expression, Value] | None:
 def _range(expression: Expression, card: DataCard) -> Bounds | None:
     """Bounds that the expression has by itself: constants of a CASE, parts of a date, 0 and 1."""
     match expression:
-        case Call("case"):
-            branches = known_values(expression, card) or ()
-            values = [Fraction(v) for v in branches if _number(v)]  # type: ignore[arg-type]
-            return (min(values), max(values)) if len(set(values)) > 1 else None
+        case Call("case" | "coalesce" | "least" | "greatest" | "round" | "to_integer"):
+            return _proper(_reach(expression, card))
+        case Call("+" | "-" | "*" | "/" | "negate" | "abs" | "floor" | "ceil"):
+            return _proper(_reach(expression, card))
         case Call("to_integer" | "to_number", (inner,)):
             truth = type_of(inner, card_types(card)) == "boolean"
             return (Fraction(0), Fraction(1)) if truth else None
@@ -275,6 +293,91 @@ def _range(expression: Expression, card: DataCard) -> Bounds | None:
             for part, first, last in _PARTS:
                 if part == function:
                     return Fraction(first), Fraction(last)
+    return None
+
+
+def _proper(bounds: Bounds | None) -> Bounds | None:
+    """Bounds of which one is below the other: a single value is set against 0."""
+    if bounds is None or bounds[0] < bounds[1]:
+        return bounds
+    value = bounds[0]
+    return (min(value, Fraction(0)), max(value, Fraction(0))) if value else None
+
+
+def _reach(expression: Expression, card: DataCard) -> Bounds | None:
+    """Where the values of an expression lie, if those of its columns are within their bounds.
+
+    They need not be: whatever is aggregated is clamped to the bounds that are found here. So these
+    decide what the answer is, never what it costs beyond its price.
+    """
+    match expression:
+        case Constant(value):
+            return (Fraction(value), Fraction(value)) if _number(value) else None  # type: ignore[arg-type]
+        case ColumnName(_, None):
+            return known_of(expression, card).bounds
+        case Call("clamp", (_, Constant(low), Constant(high))):
+            return _ordered(low, high)
+        case Call("case", arguments):
+            pairs = len(arguments) // 2 * 2
+            branches = [*arguments[1:pairs:2], *arguments[pairs:]]
+            return _hull(branches, card)
+        case Call("coalesce", arguments):
+            return _hull(list(arguments), card)
+        case Call("to_integer" | "to_number", (inner,)):
+            if type_of(inner, card_types(card)) == "boolean":
+                return Fraction(0), Fraction(1)
+            return _rounded_reach(_reach(inner, card))
+        case Call(function, arguments):
+            for part, first, last in _PARTS:
+                if part == function:
+                    return Fraction(first), Fraction(last)
+            return _computed_reach(function, [_reach(part, card) for part in arguments])
+    return None
+
+
+def _hull(branches: list[Expression], card: DataCard) -> Bounds | None:
+    known = [part for part in branches if part != Constant(None)]
+    found = [_reach(part, card) for part in known]
+    ends = [end for pair in found if pair is not None for end in pair]
+    return (min(ends), max(ends)) if ends and None not in found else None
+
+
+def _rounded_reach(bounds: Bounds | None) -> Bounds | None:
+    return None if bounds is None else (Fraction(floor(bounds[0])), Fraction(ceil(bounds[1])))
+
+
+def _computed_reach(function: str, given: list[Bounds | None]) -> Bounds | None:
+    if not given or None in given:
+        return None
+    parts = [pair for pair in given if pair is not None]
+    found = parts[0]
+    match function:
+        case "+" | "*" | "-" | "/":
+            for low, high in parts[1:]:
+                if function in ("+", "-"):
+                    ends = (low, high) if function == "+" else (-high, -low)
+                    found = found[0] + ends[0], found[1] + ends[1]
+                    continue
+                if function == "/" and low <= 0 <= high:
+                    return None
+                ends = (low, high) if function == "*" else (1 / high, 1 / low)
+                products = [a * b for a in found for b in ends]
+                found = min(products), max(products)
+            return found
+        case "negate":
+            return -found[1], -found[0]
+        case "abs":
+            far = max(abs(found[0]), abs(found[1]))
+            near = Fraction(0) if found[0] <= 0 <= found[1] else min(abs(found[0]), abs(found[1]))
+            return near, far
+        case "floor" | "ceil":
+            return tuple(Fraction((floor if function == "floor" else ceil)(end)) for end in found)  # type: ignore[return-value]
+        case "round" if len(parts) == 1:
+            return _rounded_reach(found)
+        case "least":
+            return min(low for low, _ in parts), min(high for _, high in parts)
+        case "greatest":
+            return max(low for low, _ in parts), max(high for _, high in parts)
     return None
 
 
@@ -300,19 +403,31 @@ def _number(value: Value) -> bool:
 def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
     """The values that a key can have, where the card or the expression says so; else None.
 
-    Rows with another value, a missing one included, then belong to no group.
+    Rows with another value, a missing one included, then belong to no group. Whole numbers between
+    bounds are such values, if they are few; of public tables `sql/statement.py` knows them.
     """
     match expression:
         case ColumnName():
             column = protected_column(card, expression)
             if column is not None and column.type == "boolean" and column.keys is None:
                 return (False, True)
-            return None if column is None else column.keys
+            if column is None or column.keys is not None:
+                return None if column is None else column.keys
+            if column.type == "integer" and column.bounds is not None:
+                return _whole_numbers(*column.bounds)
+            return None
+        case Call("clamp", (inner, Constant(low), Constant(high))):
+            whole = type_of(inner, card_types(card)) == "integer"
+            return _whole_numbers(*_ordered(low, high)) if whole else None
         case Call("case", arguments):
             pairs = len(arguments) // 2 * 2
             branches = [*arguments[1:pairs:2], *(arguments[pairs:] or (Constant(None),))]
             values = [part.value for part in branches if isinstance(part, Constant)]
             return tuple(dict.fromkeys(values)) if len(values) == len(branches) else None
+        case Call("strftime", (_, Constant(str(written)))) if len(written) == 2:
+            return DATE_CODES.get(written[1]) if written[0] == "%" else None
+        case Call("to_integer", (inner,)) if is_whole(inner):
+            return _multiples(inner, card)
         case Call("bin", (_, *edges)):
             lower = [edge.value for edge in edges[:-1] if isinstance(edge, Constant)]
             return tuple(lower) if len(lower) == len(edges) - 1 else None
@@ -323,3 +438,52 @@ def known_values(expression: Expression, card: DataCard) -> tuple[Value, ...] | 
                 if part == function:
                     return tuple(range(first, last + 1))
     return None
+
+
+_MOST_MULTIPLES = 1_000
+
+
+def is_whole(expression: Expression) -> bool:
+    """Whether a number is whole by the way it is made, as FLOOR(x / 250) * 250 is."""
+    match expression:
+        case Call("floor" | "ceil" | "to_integer", _) | Call("round", (_,)):
+            return True
+        case Call("+" | "-" | "*" | "negate", arguments):
+            return all(map(is_whole, arguments))
+        case Constant(value):
+            return type(value) is int
+    return False
+
+
+def _multiples(expression: Expression, card: DataCard) -> tuple[Value, ...] | None:
+    """The values of FLOOR(x / 250) * 250, where x has bounds and they are not too many."""
+    match expression:
+        case Call("*", (Call("floor"), Constant(int(width)))):
+            pass
+        case Call("*", (Constant(int(width)), Call("floor"))):
+            pass
+        case Call("floor"):
+            width = 1
+        case _:
+            return None
+    reach = _reach(expression, card)
+    if reach is None or width < 1 or (reach[1] - reach[0]) / width >= _MOST_MULTIPLES:
+        return None
+    return tuple(range(int(reach[0]), int(reach[1]) + 1, width))
+
+
+def starts_of_times(expression: Expression) -> bool:
+    """Whether these are times that many rows share, such as date_trunc('hour', t)."""
+    return isinstance(expression, Call) and expression.function in (
+        "start_of_hour",
+        "start_of_minute",
+    )
+
+
+_FEW_NUMBERS = 256
+
+
+def _whole_numbers(low: Fraction, high: Fraction) -> tuple[Value, ...] | None:
+    """All whole numbers between the bounds, if they are few."""
+    first, last = ceil(low), floor(high)
+    return tuple(range(first, last + 1)) if 0 <= last - first < _FEW_NUMBERS else None

@@ -9,12 +9,13 @@ from math import ceil, floor
 from types import MappingProxyType
 from typing import Any, cast
 
+from lastbit.exact import exact_text
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, Function
 from lastbit.tables.query.types import Known, card_types, check_bounds, known_of, type_of, typed
-from lastbit.tables.sql.expressions import Resolve, quoted, translated
+from lastbit.tables.sql.expressions import Resolve, translated
 from lastbit.tables.sql.parse import kind_of, number_of, taken
 
 _PLAIN: Mapping[str, Function] = MappingProxyType(
@@ -30,14 +31,16 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
 _LEVELS: Mapping[str, str] = MappingProxyType(
     {"Quantile": "quantile", "PercentileCont": "expression", "PercentileDisc": "expression"}
 )
-_OTHERS = ("Count", "CountIf", "Filter", "Median", "WithinGroup")
+_OTHERS = ("ApproxDistinct", "Count", "CountIf", "Filter", "Median", "WithinGroup")
+_OF_TRUTHS = ("sum", "mean", "variance", "std")
 _MOST_WHOLE = 1 << 40
+_LONGEST_PERCENT = 8
 
 
 def is_aggregate(node: Any) -> bool:
     """Whether this node is an aggregate; what is inside does not matter."""
     kind = kind_of(node)
-    return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or _is_histogram(node)
+    return kind in _PLAIN or kind in _LEVELS or kind in _OTHERS or is_histogram(node)
 
 
 def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
@@ -58,14 +61,36 @@ def aggregate_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> Ag
         return _filtered(aggregate_from(inner, name, card, resolve), only)
     if kind == "Count":
         return _count(node, name, card, resolve)
+    if kind == "ApproxDistinct":
+        (value,) = taken(node, "this")
+        return distinct(name, translated(value, resolve), card)
     if kind == "CountIf":
         only = condition(translated(taken(node, "this")[0], resolve), card, "COUNT_IF")
         return _filtered(Aggregate(name=name, function="count", nullable=False), only)
     if kind == "WithinGroup":
         return _within_group(node, name, card, resolve)
-    if _is_histogram(node):
+    if is_histogram(node):
         return _histogram(node, name, card, resolve)
     raise refused(kind.upper(), "is no aggregate known here", "use COUNT, SUM, AVG, MEDIAN ...")
+
+
+def aggregates_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> list[Aggregate]:
+    """The aggregates under this name: several where a quantile has a list of levels."""
+    inner = node.this if kind_of(node) == "Filter" else node
+    key = _LEVELS.get(kind_of(inner))
+    levels = None if key is None else inner.args.get(key)
+    if levels is None or kind_of(levels) != "Array":
+        return [aggregate_from(node, name, card, resolve)]
+    (listed,) = taken(levels, "expressions", ignored=("bracket_notation",))
+    found = []
+    for level in listed:
+        one = node.copy()
+        (one.this if one is not inner and kind_of(one) == "Filter" else one).set(key, level.copy())
+        share = _level(number_of(level))
+        found.append(aggregate_from(one, f"{name}_{level_name(share)}", card, resolve))
+    if not found or len({part.name for part in found}) < len(found):
+        raise refused(name, "lists no level, or one twice", "write QUANTILE_CONT(x, [0.25, 0.75])")
+    return found
 
 
 def bounded(
@@ -78,12 +103,17 @@ def bounded(
     nullable: bool | None = None,
     level: Fraction | None = None,
     edges: tuple[Fraction, ...] | None = None,
+    intervals: bool = True,
 ) -> Aggregate:
     """An aggregate of numbers, its bounds taken from the query or from the card."""
     lookup = card_types(card)
     asked = typed(expression, lookup)
     known = known_of(asked, card)
     kind = type_of(known.expression, lookup)
+    if kind == "boolean" and function in _OF_TRUTHS:  # the mean of a condition is its share
+        known = replace(known, expression=call("to_integer", known.expression))
+        known, kind = replace(known, bounds=(Fraction(0), Fraction(1))), "integer"
+        asked = known.expression
     if kind not in ("integer", "number"):
         raise refused(name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
     if function == "histogram":
@@ -95,7 +125,7 @@ def bounded(
         known = Known(expression=asked, step=known.step, nullable=known.nullable)
     limits = known.bounds if bounds is None else bounds
     if limits is None:
-        raise _unbounded(name, function, known.expression)
+        raise unbounded(name, function, known.expression)
     check_bounds(name, limits)
     return Aggregate(
         name=name,
@@ -105,7 +135,19 @@ def bounded(
         step=known.step or (_whole_step(limits) if kind == "integer" else None),
         nullable=known.nullable if nullable is None else nullable,
         level=level,
+        intervals=intervals,
     )
+
+
+def level_name(level: Fraction) -> str:
+    """A level in the name of a column: 25, 97_5, 1_3 of 3.
+
+    >>> level_name(Fraction(1, 4)), level_name(Fraction("0.975")), level_name(Fraction(1, 3))
+    ('25', '97_5', '1_of_3')
+    """
+    percent = exact_text(100 * level)
+    short = percent.replace(".", "", 1).isdigit() and len(percent) <= _LONGEST_PERCENT
+    return percent.replace(".", "_") if short else f"{level.numerator}_of_{level.denominator}"
 
 
 def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:
@@ -114,7 +156,8 @@ def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:
     return Fraction(1) if low < high and max(-low, high) <= _MOST_WHOLE else None
 
 
-def _unbounded(name: str, function: str, expression: Expression) -> Exception:
+def unbounded(name: str, function: str, expression: Expression) -> Exception:
+    """A refusal of what one row could make any amount."""
     what = f"column {expression.name}" if isinstance(expression, ColumnName) else "expression"
     inside = expression.name if isinstance(expression, ColumnName) else "..."
     remedy = f"declare bounds on the card, or ask for the {function} of clamp({inside}, low, high)"
@@ -154,16 +197,24 @@ def _count(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
     if kind_of(what) != "Distinct":
         return counted(name, translated(what, resolve), card)
     (columns,) = taken(what, "expressions")
-    found = translated(columns[0], resolve) if len(columns) == 1 else None
-    if card.unit is None or found != resolve_unit(card):
+    if len(columns) != 1 or kind_of(columns[0]) == "Tuple":
+        raise refused("COUNT(DISTINCT ...)", "counts one column", "join them: a || '-' || b")
+    return distinct(name, translated(columns[0], resolve), card)
+
+
+def distinct(name: str, expression: Expression, card: DataCard) -> Aggregate:
+    """The number of different values; of the unit's own column, that of the units."""
+    found = typed(expression, card_types(card))
+    if card.unit is not None and found == resolve_unit(card):
+        return Aggregate(name=name, function="count_units")
+    kind = type_of(found, card_types(card))
+    if kind in ("number", None):
         raise refused(
             "COUNT(DISTINCT ...)",
-            "is private for the unit alone: one unit could have any number of other values",
-            "use COUNT(*)"
-            if card.unit is None
-            else f"write COUNT(DISTINCT {quoted(card.unit)}), or GROUP BY the column",
+            "is known for whole numbers, texts, dates and truth values",
+            "write COUNT(DISTINCT CAST(x AS BIGINT)), or of bin(x, 0, 10, 20)",
         )
-    return Aggregate(name=name, function="count_units")
+    return Aggregate(name=name, function="count_distinct", expression=found)
 
 
 def _within_group(node: Any, name: str, card: DataCard, resolve: Resolve) -> Aggregate:
@@ -205,5 +256,6 @@ def _filtered(part: Aggregate, only: Expression) -> Aggregate:
     return replace(part, expression=call("case", only, value), nullable=True)
 
 
-def _is_histogram(node: Any) -> bool:
+def is_histogram(node: Any) -> bool:
+    """Whether this node is our HISTOGRAM, which the parser does not know."""
     return kind_of(node) == "Anonymous" and str(node.this).lower() == "histogram"

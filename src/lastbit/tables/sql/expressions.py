@@ -23,8 +23,8 @@ Resolve = Callable[[Any], Expression]
 """What a column node, or an aggregate in HAVING, stands for."""
 
 KNOWN_FUNCTIONS = (
-    "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX or HISTOGRAM of columns, "
-    "arithmetic, comparisons, CASE; docs/queries.md has them all"
+    "COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE_CONT, MIN, MAX, CORR or HISTOGRAM of "
+    "columns, arithmetic, comparisons, CASE; `lastbit help queries` lists them all"
 )
 """What a refusal of another function recommends."""
 
@@ -34,7 +34,8 @@ _CHAINS = MappingProxyType({"Add": "+", "Mul": "*", "And": "and", "Or": "or"})
 _UNARY = (
     "Neg:negate Not:not Abs:abs Floor:floor Ceil:ceil Sqrt:sqrt Ln:ln Exp:exp Length:length "
     "Lower:lower Upper:upper Trim:trim Year:year Quarter:quarter Month:month Day:day "
-    "DayOfMonth:day Hour:hour DayOfWeek:weekday"
+    "DayOfMonth:day Hour:hour DayOfWeek:weekday Minute:minute Second:second Week:week "
+    "WeekOfYear:week DayOfYear:day_of_year DayOfWeekIso:iso_weekday Date:to_date"
 )
 _BINARY = (
     "Sub:- Div:/ Mod:% Pow:power EQ:= NEQ:<> LT:< LTE:<= GT:> GTE:>= Like:like ILike:ilike "
@@ -62,8 +63,28 @@ _CALLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = MappingProx
 )
 """Our function, the parts of the node that are its arguments, and parts that mean nothing here."""
 
-_PARTS = ("year", "quarter", "month", "day", "hour", "weekday")
-_OURS = ("bin", "clamp", "days_between", "start_of_month", "weekday")
+_PARTS = (
+    *("year", "quarter", "month", "week", "day", "hour", "minute", "second", "dow", "isodow"),
+    *("doy", "isoyear", "decade"),
+)
+_WORDS = MappingProxyType(
+    {
+        **dict.fromkeys(("dow", "dayofweek", "weekday"), "weekday"),
+        **dict.fromkeys(("doy", "dayofyear"), "day_of_year"),
+        **dict.fromkeys(("week", "weekofyear"), "week"),
+        **dict.fromkeys(("day", "dayofmonth"), "day"),
+        "isodow": "iso_weekday",
+        "isoyear": "iso_year",
+        **{part: part for part in ("year", "quarter", "month", "hour", "minute", "second")},
+    }
+)
+"""The parts of dates and times as SQL calls them, and our functions."""
+
+_STARTS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+_OURS = (
+    *("bin", "clamp", "days_between", "weekday", "day_of_year", "iso_weekday", "iso_year"),
+    *(f"start_of_{part}" for part in _STARTS if part != "day"),
+)
 _CASTS = MappingProxyType(
     {
         **dict.fromkeys(("INT", "BIGINT"), "to_integer"),
@@ -234,11 +255,15 @@ def _extract(node: Any, resolve: Resolve) -> Expression:
 
 def _part(part: Any, value: Any, resolve: Resolve) -> Expression:
     """A part of a date, as in EXTRACT(year FROM d)."""
-    word = _word(part)
-    name = {"dow": "weekday", "dayofweek": "weekday", "dayofmonth": "day"}.get(word, word)
-    if name not in _PARTS:
-        raise refused(f"EXTRACT({name})", "is not known here", f"use one of {', '.join(_PARTS)}")
-    return call(name, translated(value, resolve))
+    return _part_of(_word(part), translated(value, resolve))
+
+
+def _part_of(word: str, value: Expression) -> Expression:
+    if word == "decade":
+        return call("to_integer", call("floor", call("/", call("year", value), Constant(10))))
+    if word not in _WORDS:
+        raise refused(f"EXTRACT({word})", "is not known here", f"use one of {', '.join(_PARTS)}")
+    return call(_WORDS[word], value)
 
 
 def _word(node: Any) -> str:
@@ -250,9 +275,53 @@ def _word(node: Any) -> str:
 
 def _truncated(node: Any, resolve: Resolve) -> Expression:
     value, part = taken(node, "this", "unit")
-    if _word(part) != "month":
-        raise refused("DATE_TRUNC", "is known for months only", "use year(d), or start_of_month(d)")
-    return call("start_of_month", translated(value, resolve))
+    word = _word(part)
+    if word not in _STARTS:
+        raise refused("DATE_TRUNC", "is not known for this part", f"use {', '.join(_STARTS)}")
+    # the start of a day is its date
+    return call("to_date" if word == "day" else f"start_of_{word}", translated(value, resolve))
+
+
+def _formatted(node: Any, resolve: Resolve) -> Expression:
+    value, written = taken(node, "this", "format")
+    return call("strftime", translated(value, resolve), translated(written, resolve))
+
+
+def _spelled_out(code: str) -> Callable[[Any, Resolve], Expression]:
+    """The name of a month or of a day."""
+
+    def written(node: Any, resolve: Resolve) -> Expression:
+        (value,) = taken(node, "this")
+        return call("strftime", translated(value, resolve), Constant(code))
+
+    return written
+
+
+_MOST_BUCKETS = 400
+
+
+def _bucket(node: Any, resolve: Resolve) -> Expression:
+    """WIDTH_BUCKET(x, low, high, n): from 1 to n, 0 below and n + 1 from `high` on."""
+    inner, *written = taken(node, "this", "min_value", "max_value", "num_buckets")
+    low, high, count = (None if part is None else number_of(part) for part in written)
+    if low is None or high is None or count is None or not low < high:
+        raise refused("WIDTH_BUCKET", "needs numbers", "write WIDTH_BUCKET(age, 0, 100, 10)")
+    if count.denominator != 1 or not 1 <= count <= _MOST_BUCKETS:
+        problem = f"needs a whole number of buckets, {_MOST_BUCKETS} at most"
+        raise refused("WIDTH_BUCKET", problem, "write WIDTH_BUCKET(age, 0, 100, 10)")
+    value, buckets = translated(inner, resolve), int(count)
+    parts: list[Expression] = [call("is_missing", value), Constant(None)]
+    for place in range(buckets + 1):
+        edge = low + (high - low) * place / buckets
+        parts += [call("<", value, _constant(edge)), Constant(place)]
+    return call("case", *parts, Constant(buckets + 1))
+
+
+def _whole_quotient(node: Any, resolve: Resolve) -> Expression:
+    """A // b of whole numbers, without its fraction."""
+    first, second = (translated(n, resolve) for n in taken(node, "this", "expression"))
+    rest = call("%", first, second)
+    return call("to_integer", call("/", call("-", first, rest), second))
 
 
 def _days(node: Any, resolve: Resolve) -> Expression:
@@ -269,6 +338,8 @@ def _named(node: Any, resolve: Resolve) -> Expression:
     function = name.lower() if isinstance(name, str) else ""
     if function in ("date_part", "datepart") and len(nodes or []) == 2:
         return _part(nodes[0], nodes[1], resolve)
+    if function in ("isoyear", "decade") and len(nodes or []) == 1:
+        return _part_of(function, translated(nodes[0], resolve))
     if function not in _OURS:
         shown = f"{str(name)[:30]}(...)"
         raise refused(shown, "is not a function known here", f"use {KNOWN_FUNCTIONS}")
@@ -306,12 +377,16 @@ _HANDLERS: Mapping[str, Callable[[Any, Resolve], Expression]] = MappingProxyType
         "Extract": _extract,
         "TimestampTrunc": _truncated,
         "DateTrunc": _truncated,
+        "TimeToStr": _formatted,
+        "Monthname": _spelled_out("%B"),
+        "Dayname": _spelled_out("%A"),
+        "WidthBucket": _bucket,
+        "IntDiv": _whole_quotient,
         "DateDiff": _days,
         "Anonymous": _named,
         "Subquery": _never("a sub-query", "join with a public table, or ask two questions"),
         "Select": _never("a sub-query", "join with a public table, or ask two questions"),
         "Exists": _never("EXISTS", "join with a public table"),
-        "Window": _never("a window function", "group instead"),
         "Rand": _never("random()", "ask about the rows as they are"),
         "Star": _never("SELECT *", "rows cannot be shown; ask for COUNT(*), AVG(column) ..."),
     }

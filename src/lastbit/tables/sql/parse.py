@@ -26,6 +26,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from lastbit.errors import QueryRefused, WrongType
 from lastbit.tables import limits
 from lastbit.tables.limits import refused
+from lastbit.tables.sql.words import written
 
 _A_FEW_STEPS = 200
 _CHAINS = ("Add", "And", "DPipe", "Mul", "Or")
@@ -168,7 +169,7 @@ def taken(node: Any, *wanted: str, ignored: tuple[str, ...] = ()) -> list[Any]:
     for name, value in node.args.items():
         empty = value is None or value is False or value == "" or value == []
         if not empty and name not in wanted and name not in ignored:
-            problem = f"has no meaning here (in {kind_of(node).upper()})"
+            problem = f"has no meaning here (in {written(node)})"
             remedy = _NEAREST.get(name, "leave it out")
             raise refused(name.strip("_").upper().replace("_", " "), problem, remedy)
     return [node.args.get(name) for name in wanted]

@@ -14,15 +14,16 @@ from typing import Any
 
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable
 from lastbit.tables.limits import refused
-from lastbit.tables.query.derived import check_unit_join, derived_card
 from lastbit.tables.query.expression import Call, ColumnName, Expression, call, columns_in
 from lastbit.tables.query.query import Join, PublicJoin
+from lastbit.tables.query.sub_query import check_unit_join, derived_card
 from lastbit.tables.query.types import card_types, type_of, typed
 from lastbit.tables.query.units import PerUnit, UnitJoin
 from lastbit.tables.sql.aggregates import condition, is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
 from lastbit.tables.sql.parse import kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
+from lastbit.tables.sql.words import written
 
 OtherTable = PublicTable | PrivateTable
 
@@ -53,11 +54,13 @@ class SelectedRows:
     def resolve(self, node: Any) -> Expression:
         """What a column node stands for."""
         if kind_of(node) != "Column":
+            if kind_of(node) == "Window":
+                raise refused("a window function", "has no private answer here", "group instead")
             if is_aggregate(node):
                 problem = "stands inside an expression over one row"
-                remedy = "select it by itself (AVG instead of SUM / COUNT); test it in HAVING"
-                raise refused(kind_of(node).upper(), problem, remedy)
-            raise refused(kind_of(node).upper(), "is not known here", f"use {KNOWN_FUNCTIONS}")
+                remedy = "aggregate the whole expression, or test it in HAVING"
+                raise refused(written(node), problem, remedy)
+            raise refused(written(node), "is not known here", f"use {KNOWN_FUNCTIONS}")
         what, table = taken(node, "this", "table")
         if kind_of(what) == "Star":
             raise refused("SELECT *", "would show rows", "ask for COUNT(*), AVG(column) ...")

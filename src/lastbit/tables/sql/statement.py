@@ -1,26 +1,50 @@
 """The SQL front end: one SELECT over the card's table becomes a `Query`, or is refused.
 
-What has a private answer: SELECT keys and aggregates FROM the table [JOIN tables of the card]
-[WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM or WITH that work row by row,
-which are written out, or that are grouped by the unit. Everything else is refused with the reason
-and what comes nearest. The parser is sqlglot's; nothing that it understood is overlooked
-(`parse.py`). HAVING and ORDER BY name what is released, and nothing else (`Released`).
+What has a private answer: SELECT keys, aggregates and formulas over them (`derived.py`) FROM the
+table [JOIN tables of the card] [WHERE] [GROUP BY] [HAVING] [ORDER BY] [LIMIT]; sub-queries in FROM
+or WITH that work row by row, which are written out, or that are grouped by the unit. Everything
+else is refused with the reason and what comes nearest. The parser is sqlglot's; nothing that it
+understood is overlooked (`parse.py`). HAVING and ORDER BY see what is released, and nothing else
+(`Released`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 
 from sqlglot import exp
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
-from lastbit.tables.query.expression import ColumnName, ColumnType, Constant, Expression, all_of
+from lastbit.tables.query.derived import Derived
+from lastbit.tables.query.expression import (
+    ColumnName,
+    ColumnType,
+    Constant,
+    Expression,
+    all_of,
+    call,
+)
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
-from lastbit.tables.query.types import card_types, known_values, type_of, typed
-from lastbit.tables.sql.aggregates import aggregate_from, condition, is_aggregate, resolve_unit
+from lastbit.tables.query.types import (
+    card_types,
+    is_whole,
+    known_values,
+    starts_of_times,
+    type_of,
+    typed,
+)
+from lastbit.tables.sql.aggregates import (
+    aggregate_from,
+    aggregates_from,
+    condition,
+    is_aggregate,
+    resolve_unit,
+)
+from lastbit.tables.sql.derived import COUNTS, Parts, has_aggregate
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import (
     expression_tree,
@@ -37,11 +61,15 @@ from lastbit.tables.sql.rows import SelectedRows, item_of, rows_from
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The columns of an answer. `selected` are their names in the order of SELECT."""
+    """The columns of an answer. `selected` are their names in the order of SELECT.
+
+    With `parts`, an aggregate that is not selected is released as well, unseen.
+    """
 
     query: Query
     rows: SelectedRows
     selected: tuple[str, ...] = ()
+    parts: Parts | None = None
 
     def condition(self, node: Any) -> Expression:
         """A condition over the columns of the answer."""
@@ -56,6 +84,8 @@ class Released:
         if first:
             raise refused("NULLS FIRST", "is not known here: they come last", "leave it out")
         place = place_of(node)
+        if place is None and self.parts is not None and _is_formula(node):
+            return OrderBy(name=self._formula(node).name, descending=bool(descending))
         if place is None:
             return OrderBy(name=self._one(self._found(node)), descending=bool(descending))
         if not 1 <= place <= len(self.selected):
@@ -73,15 +103,27 @@ class Released:
         for output in self._outputs():
             if output.name == column.name:
                 break
+        if isinstance(output, Derived):
+            return "number"
         if isinstance(output, Aggregate):
-            return "integer" if output.function in ("count", "count_units") else "number"
+            return "integer" if output.function in COUNTS else "number"
         kind = type_of(output.expression, card_types(self.rows.card))
         return "text" if kind is None else kind
 
-    def _outputs(self) -> list[GroupKey | Aggregate]:
-        return [*self.query.keys, *self.query.aggregates]
+    def _outputs(self) -> list[Output]:
+        made = self.query if self.parts is None else self.parts
+        return [*self.query.keys, *made.aggregates, *made.derived]
 
-    def _found(self, node: Any) -> GroupKey | Aggregate:
+    def _formula(self, node: Any) -> Derived:
+        """The column that this expression over aggregates is, unseen if it is not selected."""
+        assert self.parts is not None
+        expression = self.parts.expression(node)
+        for known in self.parts.derived:
+            if known.expression == expression:
+                return known
+        return self.parts.named(expression)
+
+    def _found(self, node: Any) -> Output:
         """The column of the answer that this node means: by its name, or by what it is."""
         if kind_of(node) == "Column":
             what, table = taken(node, "this", "table")
@@ -96,12 +138,17 @@ class Released:
                     return key
         elif is_aggregate(node):
             asked = aggregate_from(node, "asked", self.rows.card, self.rows.resolve)
-            for part in self.query.aggregates:
-                if replace(part, name="asked") == asked:
+            for part in self._outputs():
+                if isinstance(part, Aggregate) and replace(part, name="asked") == asked:
                     return part
+            if self.parts is not None:
+                name = self.parts.column(asked).name
+                return next(part for part in self.parts.aggregates if part.name == name)
+        elif self.parts is not None and has_aggregate(node):
+            return self._formula(node)
         raise self._unknown()
 
-    def _one(self, output: GroupKey | Aggregate) -> str:
+    def _one(self, output: Output) -> str:
         if isinstance(output, Aggregate) and output.function == "histogram":
             raise refused(
                 output.name, "is many columns", "sort and choose by another column of the answer"
@@ -112,6 +159,13 @@ class Released:
         known = ", ".join(output.name for output in self._outputs())
         remedy = f"select it and name it; released are {known}"
         return refused("HAVING or ORDER BY", "looks at something that is not released", remedy)
+
+
+Output: TypeAlias = GroupKey | Aggregate | Derived
+
+
+def _is_formula(node: Any) -> bool:
+    return kind_of(node) != "Column" and not is_aggregate(node) and has_aggregate(node)
 
 
 Read = TypeVar("Read")
@@ -153,12 +207,20 @@ def _within_the_stack(read: Callable[[], Read]) -> Read:
     raise too_deep()
 
 
+def _as_key(expression: Expression, card: DataCard) -> Expression:
+    """A number that is whole by the way it is made, as a whole number."""
+    if type_of(expression, card_types(card)) == "number" and is_whole(expression):
+        return call("to_integer", expression)
+    return expression
+
+
 def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
     """A key: its type must have exact equality, and its values are public where they are known."""
+    expression = _as_key(expression, card)
     kind = type_of(expression, card_types(card))
     if isinstance(expression, Constant):
         raise refused(name, "is the same in every row", "leave it out")
-    if kind in ("number", "timestamp"):
+    if kind in ("number", "timestamp") and not starts_of_times(expression):
         raise refused(
             f"GROUP BY {name}",
             f"is of type {kind}, and nearly every row would be a group of its own",
@@ -169,43 +231,102 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
         raise refused(
             f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
-    return GroupKey(name=name, expression=expression, values=known_values(expression, card))
+    values = known_values(expression, card)
+    if isinstance(expression, ColumnName) and expression.table is not None:
+        # late: the engine is slow to load, and other keys do not need it
+        from lastbit.tables.backends.duckdb.engine import public_values
+
+        values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
+    return GroupKey(name=name, expression=expression, values=values)
+
+
+_MOST_PUBLIC = 1 << 12
+"""A column of a public table with more values is looked for in the data."""
 
 
 def _query(select: Any, rows: SelectedRows) -> Query:
-    parts = ("expressions", "group", "having", "order", "limit")
+    clauses = ("expressions", "group", "having", "order", "limit")
     items, group, having, order, limit = taken(
-        select, *parts, ignored=("from_", "joins", "where", "with_")
+        select, *clauses, ignored=("from_", "joins", "where", "with_")
     )
     named = _names(items)
+    if any(kind_of(part) == "Mode" for _, node in named for part in node.walk()):
+        return _mode(named, rows, alone=not any((group, having, order, limit)))
     keys: list[GroupKey] = []
-    aggregates: list[Aggregate] = []
+    parts = Parts(rows, [name for name, _ in named])
     for name, node in named:
         if group is None and kind_of(node) == "Column" and kind_of(node.this) != "Star":
             raise refused(name, "is selected row by row", "add GROUP BY, or aggregate it")
+    columns: list[str] = []
     for name, node in named:
         if is_aggregate(node):
-            aggregates.append(aggregate_from(node, name, rows.card, rows.resolve))
-        else:
+            found = aggregates_from(node, name, rows.card, rows.resolve)
+            parts.aggregates += found
+            columns += [part.name for part in found]
+            continue
+        columns.append(name)
+    for name, node in named:
+        if not has_aggregate(node) and not parts.names_released(node):
             expression = typed(translated(node, rows.resolve), card_types(rows.card))
             keys.append(grouped_by(name, expression, rows.card))
+    for name, node in named:
+        if not is_aggregate(node) and (has_aggregate(node) or parts.names_released(node)):
+            parts.derived.append(Derived(name=name, expression=parts.expression(node)))
     _check_group(group, named, keys, rows)
     most = None if limit is None else integer_of(taken(limit, "expression")[0])
     if limit is not None and (most is None or most < 0):
         raise refused("LIMIT", "is no whole number", "write, say, LIMIT 10")
-    query = Query(
+    plain = Query(
         table=rows.card.name,
         where=all_of(rows.where),
         joins=rows.joins,
         keys=tuple(keys),
-        aggregates=tuple(aggregates),
-        limit=most,
+        aggregates=tuple(parts.aggregates),
         per_unit=rows.per_unit,
     )
-    released = Released(query, rows, tuple(name for name, _ in named))
+    released = Released(plain, rows, tuple(name for name, _ in named), parts)
     test = None if having is None else released.condition(taken(having, "this")[0])
     sorts = [] if order is None else taken(order, "expressions")[0]
-    return replace(query, having=test, order=tuple(released.sorted_by(item) for item in sorts))
+    sorted_by = tuple(released.sorted_by(item) for item in sorts)
+    shown = parts.shown(columns)
+    return replace(
+        plain,
+        aggregates=tuple(parts.aggregates),
+        derived=tuple(parts.derived),
+        shown=shown,
+        having=test,
+        order=sorted_by,
+        limit=most,
+    )
+
+
+def _mode(named: list[tuple[str, Any]], rows: SelectedRows, *, alone: bool) -> Query:
+    """MODE(x): the first of SELECT x, COUNT(*) ... GROUP BY x, sorted by the count.
+
+    Theorem  each row is in one group, so that the counts of all groups together move no further
+             than one count (`plan/sensitivity.py`): to choose the greatest of them after the noise
+             is post-processing, and costs what a count costs
+    Differs  it is the noisy maximum over declared keys, or over those that are found privately
+    """
+    if not alone or len(named) != 1 or kind_of(named[0][1]) != "Mode":
+        remedy = "write SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 1"
+        raise refused("MODE", "stands by itself here: SELECT MODE(x) FROM ...", remedy)
+    name, node = named[0]
+    (value,) = taken(node, "this", ignored=("deterministic",))
+    expression = typed(translated(value, rows.resolve), card_types(rows.card))
+    key = grouped_by(name, expression, rows.card)
+    count = "n" if name.lower() != "n" else "n_2"
+    there = call("not", call("is_missing", expression))
+    return Query(
+        table=rows.card.name,
+        where=all_of((*rows.where, there)),
+        joins=rows.joins,
+        keys=(key,),
+        aggregates=(Aggregate(name=count, function="count", nullable=False),),
+        order=(OrderBy(name=count, descending=True),),
+        limit=1,
+        per_unit=rows.per_unit,
+    )
 
 
 def _names(items: list[Any]) -> list[tuple[str, Any]]:
@@ -213,8 +334,10 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
     pairs = [item_of(item) for item in items]
     used = {name.lower() for name, _ in pairs if name is not None}
     found: list[tuple[str, Any]] = []
-    for given, value in pairs:
-        name = given
+    for given, item in pairs:
+        name, value = given, item
+        while kind_of(value) == "Paren":
+            (value,) = taken(value, "this")
         if name is None:
             plain = _plain_name(value)
             options = (plain, *(f"{plain}_{i}" for i in range(2, len(items) + 2)))
@@ -224,15 +347,30 @@ def _names(items: list[Any]) -> list[tuple[str, Any]]:
     return found
 
 
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("percentilecont", "percentiledisc", "order"), "quantile"),
+        "covarpop": "covar_pop",
+        "covarsamp": "covar_samp",
+        "regrslope": "slope",
+        "regrintercept": "intercept",
+        "regrr2": "r2",
+        "timetostr": "strftime",
+        "div": "quotient",
+        "sub": "difference",
+        "add": "sum",
+        "mul": "product",
+    }
+)
+
+
 def _plain_name(value: Any) -> str:
     while kind_of(value) in ("Filter", "Paren"):
         value = value.this
     if kind_of(value) == "WithinGroup":
         value = value.expression
     what = str(value.this) if kind_of(value) == "Anonymous" else kind_of(value)
-    what = {"percentilecont": "quantile", "percentiledisc": "quantile", "order": "quantile"}.get(
-        what.lower(), what.lower()
-    )
+    what = _NAMES.get(what.lower(), what.lower())
     column = next(iter(value.find_all(exp.Column)), None)
     return what if column is None else f"{what}_{column.name}"
 
@@ -286,4 +424,4 @@ def _group_key(
             problem = "is a column, and what is selected under its name is another thing"
             remedy = "select that under a name of its own"
             raise refused(f"GROUP BY {alias[0].name}", problem, remedy)
-    return typed(translated(node, rows.resolve), card_types(rows.card))
+    return _as_key(typed(translated(node, rows.resolve), card_types(rows.card)), rows.card)

@@ -32,13 +32,14 @@ from lastbit.tables.backends.aggregated import Aggregates, assembled
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.compile.expressions import cast_column, checked
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import matches
-from lastbit.tables.limits import MOST_MATCHES, refused, sealed
+from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
 from lastbit.tables.plan.sensitivity import Measure
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import ColumnType, Value
 from lastbit.tables.query.query import Query
 
 _NO_SECRET = "0" * 64
@@ -168,6 +169,44 @@ def columns_of(source: Source) -> dict[str, ColumnType]:
             return shown(connection, there, relation())
 
     return _guarded(run)
+
+
+def public_values(
+    card: DataCard, table: str, column: str, *, most: int
+) -> tuple[Value, ...] | None:
+    """The different values of a public table's column, in order.
+
+    None if there are more than `most`, or some that no query can name, or the table cannot be read:
+    then it is refused where the question is rehearsed.
+
+    Theorem  they are a function of a public table, which is another file than the protected one
+             (`check_apart`): a query that names them as its keys has not looked at the data
+    """
+    public = card.public[table]
+    name, kind = next((n, k) for n, k in public.columns.items() if n.lower() == column.lower())
+
+    def run(connection: Any) -> tuple[Value, ...] | None:
+        with ExitStack() as held:
+            there = _opened_all(card, [table], held)[1][1]
+            place = f"{_CHECKED} {table}"
+            shown(connection, there, place, {name: kind})
+            cast = f"SELECT {cast_column(identifier(name), kind)} AS c1 FROM {identifier(place)}"
+            values = f"SELECT DISTINCT {checked('c1', kind)} AS c1 FROM ({cast})"
+            sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
+            found = tuple(row[0] for row in connection.execute(sql).fetchall())
+            long = any(_unnameable(value) for value in found)
+            return found if 0 < len(found) <= most and not long else None
+
+    try:
+        return _guarded(run)
+    except LastbitError:
+        return None
+
+
+def _unnameable(value: Value) -> bool:
+    return isinstance(value, str) and (
+        "\0" in value or len(value.encode(errors="surrogatepass")) > LONGEST_CONSTANT
+    )
 
 
 def fingerprint(card: DataCard) -> bytes:

@@ -11,6 +11,16 @@ Differs  two copies of a file are two files, and nothing here sees that they say
          from their inodes and times
 Checked  tests/tables/backends/test_duckdb_files.py
 
+Folders. A folder stands for the data files below it, whatever their depth; names that begin with
+. or _ are notes of the programs that wrote them.
+
+Law      of a file that a folder or pattern found, `year=2024` on its way there is a column: text,
+         with %20 for a blank, missing if __HIVE_DEFAULT_PARTITION__. A column of that name that
+         the file itself has goes before it
+Theorem  what a row reads there depends on where its file is, and on no other row
+Refused  files whose ways name different columns
+Checked  tests/tables/backends/test_folders.py
+
 Frames as DuckDB can read them, each value by itself.
 
 Law      a column of a pandas frame that holds Python objects is text: of a text itself, of numbers,
@@ -28,21 +38,34 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import unquote
 from uuid import UUID
 
 import numpy as np
 
 from lastbit.errors import InvalidParameter
+from lastbit.tables.backends.duckdb.snapshot import Snapshot
 from lastbit.tables.card.schema import Source
 
 _MOST_HELD = 256
+_MOST_PARTITIONS = 1_000
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_WILD = re.compile(r"[*?\[]")
+_ENDINGS = MappingProxyType(
+    {"csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"), "parquet": (".parquet", ".pq")}
+)
 _DESCRIPTORS = "/proc/self/fd"
+
+Partition: TypeAlias = tuple[tuple[str, str | None], ...]
+Seen: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, ...], ...], tuple[Partition, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +76,23 @@ class Opened:
     paths: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     stamps: tuple[tuple[int, ...], ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    """Of each file, the columns that its way there says."""
 
     @property
-    def seen(self) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+    def seen(self) -> Seen:
         """The files as they were when they were opened."""
-        return self.paths, self.stamps
+        return self.paths, self.stamps, self.partitions
 
     @property
-    def now(self) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]] | None:
+    def now(self) -> Seen | None:
         """The same by now; None if they are gone."""
         if self.source.kind == "frame":
             return self.seen
         try:
-            paths = tuple(map(os.path.realpath, files_of(self.source)))
-            return paths, _stamps(self.source, paths, paths)
+            found = _found(self.source)
+            paths = tuple(os.path.realpath(path) for path, _ in found)
+            return paths, _stamps(self.source, paths, paths), _partitions(found)
         except (InvalidParameter, OSError):
             return None
 
@@ -77,7 +103,8 @@ def opened(source: Source) -> Iterator[Opened]:
     if source.kind == "frame":
         yield Opened(source)
         return
-    paths = tuple(map(os.path.realpath, files_of(source)))
+    found = _found(source)
+    paths = tuple(os.path.realpath(path) for path, _ in found)
     with ExitStack() as held:
         names = paths
         if source.kind == "parquet" and len(paths) <= _MOST_HELD and os.path.isdir(_DESCRIPTORS):
@@ -89,7 +116,7 @@ def opened(source: Source) -> Iterator[Opened]:
                 problem = "is the same file under two names"
                 remedy = "name each file once; a pattern, a link or .. may name it again"
                 raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
-        yield Opened(source, paths, names, stamps)
+        yield Opened(source, paths, names, stamps, _partitions(found))
 
 
 def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
@@ -106,22 +133,80 @@ def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
 
 
 def files_of(source: Source) -> list[str]:
-    """The files, patterns written out; refuses what is not there."""
-    found: list[str] = []
+    """The files, patterns and folders written out; refuses what is not there."""
+    return [file for file, _ in _found(source)]
+
+
+def kind_of_folder(folder: str) -> Literal["csv", "parquet"] | None:
+    """What the data files of a folder are; None if there are none, or of both kinds."""
+    kinds = [kind for kind in _ENDINGS if _below(folder, kind)]
+    return cast(Any, kinds[0]) if len(kinds) == 1 else None
+
+
+def _found(source: Source) -> list[tuple[str, str]]:
+    """The files, each with the fixed beginning of its path: what follows, a search has found."""
+    found: list[tuple[str, str]] = []
     for path in source.paths:
         if "://" in path:
             raise InvalidParameter(
                 f"source {path}", problem="is not a file here", remedy="download it first"
             )
-        matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        if source.kind in _ENDINGS and os.path.isdir(path):
+            matches, root = _below(path, source.kind), path
+        elif os.path.exists(path):
+            matches, root = [path], path
+        else:
+            matches = sorted(glob.glob(path, recursive=True))
+            root = os.path.dirname(_WILD.split(path, maxsplit=1)[0])
         if not matches or not all(map(os.path.isfile, matches)):
             raise InvalidParameter(
                 f"source {path}", problem="is no file that is there", remedy="check the path"
             )
-        found += map(os.path.abspath, matches)
+        start = os.path.abspath(root)
+        found += ((os.path.abspath(match), start) for match in matches)
     if not found:
         raise InvalidParameter("source", problem="names no file", remedy="name one")
     return found
+
+
+def _below(folder: str, kind: str) -> list[str]:
+    """The data files in a folder and in those below it, in order."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        names = (name for name in files if not name.startswith((".", "_")))
+        found += [os.path.join(place, n) for n in names if n.lower().endswith(_ENDINGS[kind])]
+    return sorted(found)
+
+
+def _partitions(files: Iterable[tuple[str, str]]) -> tuple[Partition, ...]:
+    """Of each file, the columns that its way from the searched folder says; () if none says any."""
+    ways = (os.path.relpath(file, root).split(os.sep)[:-1] for file, root in files)
+    found = [tuple(_column(part) for part in way if "=" in part) for way in ways]
+    names = {tuple(name.lower() for name, _ in partition) for partition in found}
+    if names == {()}:
+        return ()
+    (first, *others) = names
+    if others or len(set(first)) < len(first):
+        problem = "has files whose folders name different columns (as in year=2024)"
+        remedy = "name the files of one kind, or move the others"
+        raise InvalidParameter("source", problem=problem, remedy=remedy)
+    if len(set(found)) > _MOST_PARTITIONS:
+        problem = f"has more than {_MOST_PARTITIONS:,} folders with values of their own"
+        remedy = "write it as fewer: by month instead of by day"
+        raise InvalidParameter("source", problem=problem, remedy=remedy)
+    return tuple(found)
+
+
+def _column(part: str) -> tuple[str, str | None]:
+    """Name and value that a folder's name says.
+
+    >>> _column("city=New%20York"), _column("year=__HIVE_DEFAULT_PARTITION__")
+    (('city', 'New York'), ('year', None))
+    """
+    name, _, value = part.partition("=")
+    read = unquote(value)
+    return unquote(name), None if value == _NO_VALUE else read if "\0" not in read else value
 
 
 def stamp(source: Source) -> tuple[tuple[str, int, int, int], ...]:
@@ -173,7 +258,7 @@ def plain_frame(frame: Any) -> tuple[Any, bool]:
                 "source", problem="is one column, not a table", remedy="pass series.to_frame()"
             )
         return _pandas(frame), False
-    if kind.__module__.startswith("polars"):
+    if kind.__module__.startswith("polars") or isinstance(frame, Snapshot):
         return frame, False
     if kind.__module__.startswith("pyarrow") and hasattr(frame, "validate"):
         _check_buffers(frame)

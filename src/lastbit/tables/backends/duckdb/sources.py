@@ -36,7 +36,7 @@ from typing import IO, Any
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
-from lastbit.tables.backends.duckdb.files import Opened, plain_frame
+from lastbit.tables.backends.duckdb.files import Opened, Partition, plain_frame
 from lastbit.tables.compile.expressions import cast_column
 from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
@@ -173,17 +173,42 @@ def _list(paths: Iterable[str]) -> str:
 def _parquet(
     connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None
 ) -> dict[str, str]:
-    schemas: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for path in there.names if len(there.names) > 1 else ():
+    schemas: dict[tuple[tuple[str, str], ...], list[tuple[str, Partition]]] = {}
+    partitions = there.partitions or ((),) * len(there.names)
+    pairs = list(zip(there.names, partitions, strict=True))
+    for path, partition in pairs if len(there.names) > 1 or there.partitions else ():
         kinds = _described(connection, f"SELECT * FROM {_read_parquet([path])}")
-        schemas.setdefault(tuple(kinds.items()), []).append(path)
-    if len(schemas) < 2:
+        schemas.setdefault(tuple(kinds.items()), []).append((path, partition))
+    if not schemas:
         return _view(connection, name, f"SELECT * FROM {_read_parquet(there.names)}")
-    parts = [
-        f"SELECT {_cast(dict(schema), wanted)} FROM {_read_parquet(paths)}"
-        for schema, paths in schemas.items()
-    ]
+    parts = []
+    for schema, files in schemas.items():
+        columns = "*" if len(schemas) < 2 else _cast(dict(schema), wanted)
+        for partition, paths in _by_partition(files).items():
+            known = [*dict(schema)]
+            parts.append(f"SELECT {columns}{_said(partition, known)} FROM {_read_parquet(paths)}")
     return _view(connection, name, " UNION ALL BY NAME ".join(parts))
+
+
+def _by_partition(files: Iterable[tuple[str, Partition]]) -> dict[Partition, list[str]]:
+    found: dict[Partition, list[str]] = {}
+    for path, partition in files:
+        found.setdefault(partition, []).append(path)
+    return found
+
+
+def _said(partition: Partition, known: Iterable[str]) -> str:
+    """Further columns that the way to a file says; not those that the file has itself.
+
+    >>> _said((("year", "2024"), ("City", None)), ["x", "YEAR"])
+    ', CAST(NULL AS VARCHAR) AS "City"'
+    """
+    own = {column.lower() for column in known}
+    return "".join(
+        f", CAST({'NULL' if value is None else string(value)} AS VARCHAR) AS {identifier(column)}"
+        for column, value in partition
+        if column.lower() not in own
+    )
 
 
 def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) -> str:
@@ -208,7 +233,10 @@ def csv_columns(
     there: Opened, wanted: Mapping[str, ColumnType] | None = None
 ) -> dict[str, ColumnType]:
     """The columns of CSV files, which are all text; nothing below a header is looked at."""
-    found: dict[str, ColumnType] = dict.fromkeys(_header(there).names, "text")
+    names = _header(there).names
+    own = {column.lower() for column in names}
+    said = (column for column, _ in (there.partitions or ((),))[0] if column.lower() not in own)
+    found: dict[str, ColumnType] = dict.fromkeys((*names, *said), "text")
     _check_columns(found, {}, wanted or ())
     return found
 
@@ -232,15 +260,21 @@ def check_csv(there: Opened) -> None:
 def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
     """A view of private copies of the files, which have one line a record and no quotes."""
     (folder,) = connection.execute("SELECT current_setting('temp_directory')").fetchone()
-    copies: list[str] = []
+    copies: list[tuple[str, Partition]] = []
+    partitions = there.partitions or ((),) * len(there.paths)
     for path, stamp in zip(there.paths, there.stamps, strict=True):
         with _unpacked(path, stamp) as file:
             header = _same_header(file, path, there)
             descriptor, copy = mkstemp(prefix=COPY, dir=folder)
             with open(descriptor, "wb") as out:
                 csv_records.write_plain(file, header, path, out)
-            copies.append(copy)
-    return _view(connection, name, _plain(_header(there), copies))
+            copies.append((copy, partitions[len(copies)]))
+    header = _header(there)
+    parts = []
+    for partition, paths in _by_partition(copies).items():
+        further, plain = _said(partition, header.names), _plain(header, paths)
+        parts.append(f"SELECT *{further} FROM ({plain})" if further else plain)
+    return _view(connection, name, " UNION ALL ".join(parts))
 
 
 def _same_header(file: IO[bytes], path: str, there: Opened) -> Header:

@@ -1,0 +1,74 @@
+"""Upper bounds of the tail of a discrete Gaussian law, with nothing but fractions and exp.
+
+P[X >= m], m >= 1, is the sum of f(k) over k >= m, f(k) = exp(-k**2/(2v)), divided by Z, the sum
+over all integers.
+
+Few terms (v < 2**16): the terms are added up, each rounded up. From the term f(k) on, successive
+ratios are at most r = f(k+1)/f(k), so what is left is at most f(k)/(1 - r). Z is at least
+sqrt(2 pi v) (Poisson summation: all terms are positive), and at least any of its partial sums.
+
+Many terms: f is convex for t >= sqrt(v), so f(k) is at most its integral over [k - 1/2, k + 1/2].
+With x = (m - 1/2)/sqrt(v) >= 1 the tail is at most Q(x) = exp(-x**2/2)/sqrt(2 pi) R(x), where
+R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...)))) (Laplace), and stopping at x after an even number is not
+below it. Q falls, so x may be rounded down.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from .numbers import exp_bounds, require, sqrt_bounds
+
+_FEW = 1 << 16
+_BITS = 256
+_LEVELS = 64
+_FARTHEST = Fraction(10**5)
+_PI = Fraction(314159265358979323846264338327950288419, 10**38)  # not above pi
+
+
+def gaussian_tail(variance: Fraction, distance: int) -> Fraction:
+    """Not below P[X >= distance].
+
+    >>> float(gaussian_tail(Fraction(100), 50)), float(gaussian_tail(Fraction(10**8), 50000))
+    (3.67159594...e-07, 2.86725917...e-07)
+    """
+    require(distance >= 1, "a tail starts below 1")
+    if Fraction(distance**2) / (2 * variance) > _FARTHEST:
+        return exp_bounds(-_FARTHEST)[1]
+    return _by_terms(variance, distance) if variance < _FEW else _by_integral(variance, distance)
+
+
+def _by_terms(variance: Fraction, start: int) -> Fraction:
+    one = 1 << _BITS
+    first = exp_bounds(-(start**2) / (2 * variance))[1]
+    ratio = _up(exp_bounds(-min((2 * start + 1) / (2 * variance), _FARTHEST))[1])
+    shrink = _up(exp_bounds(-min(1 / variance, _FARTHEST))[1])
+    term, total = one, 0  # in parts of the first
+    while term > 1 << (_BITS - 120) and ratio:
+        total += term
+        term = (term * ratio >> _BITS) + 1
+        ratio = min((ratio * shrink >> _BITS) + 1, one - 1)
+    total += term * one // (one - ratio) + 1
+    return first * Fraction(total, one) / _whole(variance)
+
+
+def _whole(variance: Fraction) -> Fraction:
+    """Not above the sum over all integers."""
+    few = 1 + 2 * sum(
+        (exp_bounds(-min(k * k / (2 * variance), _FARTHEST))[0] for k in range(1, 9)), Fraction(0)
+    )
+    return max(few, sqrt_bounds(2 * _PI * variance)[0])
+
+
+def _up(number: Fraction) -> int:
+    return min(-(-(number.numerator << _BITS) // number.denominator), (1 << _BITS) - 1)
+
+
+def _by_integral(variance: Fraction, start: int) -> Fraction:
+    exact = (start - Fraction(1, 2)) / sqrt_bounds(variance)[1]
+    x = Fraction(int(exact * (1 << 64)), 1 << 64)
+    require(x >= 1, "a threshold is so low that its tail is not bounded here")
+    quotient = x
+    for level in range(_LEVELS, 0, -1):
+        quotient = x + level / quotient
+    return exp_bounds(-x * x / 2)[1] / quotient / sqrt_bounds(2 * _PI)[0]

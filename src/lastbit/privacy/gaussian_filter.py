@@ -1,0 +1,252 @@
+"""The Gaussian filter: when to stop, if every answer has a proved Gaussian privacy mu_i.
+
+Law      delta' < delta and mu are fixed before the first answer, with delta_mu(epsilon) <=
+         delta - delta', delta_mu the profile of N(0, 1) against N(mu, 1). A step is paid for by
+         the square of its mu and by its additive delta d:
+         - mu-GDP:                    mu**2
+         - discrete Gaussian noise:   D x, x (1 - x/12) >= 1/v, for variance v and an L2 distance
+                                      squared D, in steps (accounting/gaussian_pair.py)
+         - pure epsilon e:            4 t**2, t the normal quantile at exp(e)/(1 + exp(e))
+         - (e, d):                    the same, and d
+         An answer is given as long as afterwards, its own price included, sum mu_i**2 <= mu**2 and
+         sum d_i <= delta'
+Theorem  all answers together are (epsilon, delta)-private, though every mechanism and every price
+         is chosen from the earlier answers, as is the moment to stop
+Proof    As for the moment filter (`filter.py`, steps 1 and 2), an (e, d) step tosses a coin, with
+         the same odds on both neighbours; if it falls well its laws are those of a pure step, and
+         all bad coins together cost delta'. Left to show: steps that are mu_i-GDP, whatever was
+         answered before, with sum mu_i**2 <= mu**2 on every path, are together mu-GDP.
+
+         1. *One step.* A pair of laws is mu_i-GDP iff both come from one draw of N(0, 1) or
+         N(mu_i, 1) by one randomised rule (Blackwell 1953), which may depend on earlier answers.
+         2. *One path.* Let B be a Brownian motion with drift 0 on one neighbour and 1 on the other.
+         Its increment over a time s = mu_i**2, divided by mu_i, has the law N(0, 1) or N(mu_i, 1).
+         So give step i the next increment of length mu_i**2. Where it begins and how long it is
+         are functions of the past, and increments after such a time do not depend on it (strong
+         Markov property). All answers are thus made of B up to the time mu**2, and of coins.
+         3. *The end.* B up to the time mu**2 tells no more than its last value: given that value
+         the path has the same law with and without drift. It is N(0 or mu**2, mu**2), mu-GDP.
+         4. Pure steps: the worst is randomised response, whose best tests are linear between one
+         point, level 1/(1 + exp(e)) and power exp(e)/(1 + exp(e)), and the trivial ones. The power
+         of N(2t, 1) at that level, T(t), is T(-t), the same; being concave, it is above.  []
+Theorem  (budgets that change) as for the moment filter, while delta' stays; there is no order here
+Differs  prices are rounded up, and mu**2 down, to multiples of 2**-64; the profile of the limit was
+         evaluated at the very mu**2 that is used.
+         For Gaussian answers alone this allows about an eighth more than the moment filter; pure
+         answers cost half as much again as there. A zCDP guarantee has no price here: it bounds no
+         mu. The ledger's accounts are not kept this way: their prices in rho do not say whether
+         the noise was Gaussian, and ranks, by the exponential mechanism, are paid in rho as well
+Source   Smith, Thakurta 2022 and Koskela, Tobaben, Honkela 2023 (the filter); Dong, Roth, Su 2022
+Checked  tests/privacy/test_gaussian_filter.py: the worst adaptive adversary, by backward induction
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+
+from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
+from lastbit.exact import (
+    Number,
+    arb_of,
+    nonnegative,
+    positive,
+    probability,
+    root_above,
+    whole,
+    working_precision,
+)
+from lastbit.privacy.accounting.gaussian_pair import step_mu_squared
+from lastbit.privacy.accounting.losses import (
+    DiscreteGaussianLoss,
+    DiscreteGaussianVectorLoss,
+    GaussianLoss,
+    PrivacyLoss,
+)
+from lastbit.privacy.convert import least_noise
+from lastbit.privacy.guarantees import (
+    AS_DECLARED,
+    ApproxDP,
+    Guarantee,
+    Neighbours,
+    ProbabilisticDP,
+    PureDP,
+    check_neighbours,
+)
+
+_UNIT = Fraction(1, 1 << 64)
+_EXTREME = 10**6
+_PRECISION = 192
+_BITS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianCost:
+    """What one answer costs under a Gaussian filter, or several together: exact sums."""
+
+    mu_squared: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(amount, Fraction) for amount in (self.mu_squared, self.delta)):
+            remedy = "take it from GaussianFilter.price"
+            raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
+        if min(self.mu_squared, self.delta) < 0:
+            raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
+
+    def __add__(self, other: GaussianCost) -> GaussianCost:
+        return GaussianCost(
+            mu_squared=self.mu_squared + other.mu_squared, delta=self.delta + other.delta
+        )
+
+    def __mul__(self, times: int) -> GaussianCost:
+        whole(times, "times", least=0)
+        return GaussianCost(mu_squared=self.mu_squared * times, delta=self.delta * times)
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianFilter:
+    """A budget of (epsilon, delta) for answers with Gaussian noise, chosen along the way.
+
+    `delta_kept` is delta' of the theorem, for answers with a delta of their own.
+
+    >>> kept = GaussianFilter(epsilon=5, delta="1e-6")
+    >>> kept.answers_left(GaussianCost(), kept.price_of(DiscreteGaussianVectorLoss(100, 1)))
+    104
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    delta_kept: Fraction = Fraction(0)
+    neighbours: Neighbours = field(default=AS_DECLARED)
+
+    def __post_init__(self) -> None:
+        loss = positive(self.epsilon, "epsilon")
+        if loss >= _EXTREME:
+            problem = "is beyond 10**6"
+            raise InvalidParameter("epsilon", problem=problem, remedy="pass a smaller one")
+        level = probability(self.delta, "delta", zero=False, one=False, remedy="pass, say, 1e-6")
+        kept = probability(self.delta_kept, "delta_kept", one=False, remedy="pass delta/10, or 0")
+        if kept >= level:
+            raise InvalidParameter(
+                "delta_kept", problem="is not below delta", remedy="pass delta/10, or 0"
+            )
+        check_neighbours(self.neighbours)
+        for name, value in (("epsilon", loss), ("delta", level), ("delta_kept", kept)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def limit(self) -> Fraction:
+        """The mu**2 of the theorem, rounded down."""
+        return _limit(self.epsilon, self.delta - self.delta_kept)
+
+    def price(
+        self, *, mu_squared: Number = 0, epsilon: Number = 0, delta: Number = 0
+    ) -> GaussianCost:
+        """What an answer costs that is mu-GDP and (epsilon, delta)-private in its parts."""
+        spread, loss = nonnegative(mu_squared, "mu_squared"), nonnegative(epsilon, "epsilon")
+        if loss >= _EXTREME:
+            raise InvalidParameter("epsilon", problem="is beyond 10**6", remedy="ask for less")
+        return GaussianCost(
+            mu_squared=_ceiling(spread) + _pure_price(loss),
+            delta=probability(delta, "delta", remedy="pass, say, 1e-9"),
+        )
+
+    def price_of(self, promise: PrivacyLoss | Guarantee) -> GaussianCost:
+        """The price of a loss of Gaussian noise, or of a pure or approximate guarantee.
+
+        >>> kept = GaussianFilter(epsilon=5, delta="1e-6", delta_kept="1e-7")
+        >>> float(kept.price_of(PureDP("0.1")).mu_squared)
+        0.01570...
+        """
+        if getattr(promise, "neighbours", self.neighbours) != self.neighbours:
+            raise IncompatibleGuarantees(
+                f"the filter is about {self.neighbours}, the promise about "
+                f"{promise.neighbours}; state both for the same neighbours"
+            )
+        match promise:
+            case GaussianLoss(mu_squared=spread):
+                return self.price(mu_squared=spread)
+            case DiscreteGaussianLoss(variance=spread, distance=far):
+                return self.price(mu_squared=far**2 * step_mu_squared(spread) if far else 0)
+            case DiscreteGaussianVectorLoss(variance=spread, distance_squared=far):
+                return self.price(mu_squared=far * step_mu_squared(spread) if far else 0)
+            case PureDP(epsilon=Fraction() as epsilon):
+                return self.price(epsilon=epsilon)
+            case (ApproxDP() | ProbabilisticDP()) as both if isinstance(both.epsilon, Fraction):
+                return self.price(epsilon=both.epsilon, delta=both.delta)
+        raise IncompatibleGuarantees(
+            f"{type(promise).__name__} has no price here: no mu is proved of it; pass the loss of "
+            "Gaussian noise, or a PureDP or ApproxDP with finite parameters"
+        )
+
+    def within(self, spent: GaussianCost) -> bool:
+        """Whether this may be spent in all; exact."""
+        return spent.mu_squared <= self.limit and spent.delta <= self.delta_kept
+
+    def allows(self, spent: GaussianCost, price: GaussianCost) -> bool:
+        """Whether an answer of this price may be given after what was spent."""
+        return self.within(spent + price)
+
+    def answers_left(self, spent: GaussianCost, price: GaussianCost) -> int | None:
+        """How many answers of this price still fit; None if it costs nothing, and any number do."""
+        if not self.within(spent):
+            return 0
+        left = self.left(spent)
+        most = (
+            int(have / each)
+            for have, each in (
+                (left.mu_squared, price.mu_squared),
+                (left.delta, price.delta),
+            )
+            if each
+        )
+        return min(most, default=None)
+
+    def left(self, spent: GaussianCost) -> GaussianCost:
+        """What may still be spent; nothing if the filter was exceeded."""
+        if not self.within(spent):
+            return GaussianCost()
+        return GaussianCost(
+            mu_squared=self.limit - spent.mu_squared, delta=self.delta_kept - spent.delta
+        )
+
+
+@lru_cache(maxsize=64)
+def _limit(epsilon: Fraction, level: Fraction) -> Fraction:
+    """About the greatest mu**2, a multiple of 2**-64, whose profile is within the level."""
+
+    def meets(noise: Fraction) -> bool:
+        return Fraction(GaussianLoss(_floor(1 / noise)).profile.delta(epsilon)[1]) <= level
+
+    return _floor(1 / least_noise(meets, start=Fraction(1), bits=_BITS))
+
+
+@lru_cache(maxsize=1024)
+def _pure_price(epsilon: Fraction) -> Fraction:
+    """4 t**2, t the normal quantile at exp(e)/(1 + exp(e)), rounded up.
+
+    Theorem  T(t) <= exp(-t**2/2)/2 and 1/(1 + exp(e)) >= exp(-e)/2: t is at most sqrt(2e). The t
+             used was evaluated: its tail is at most 1/(1 + exp(e))
+    """
+    if epsilon == 0:
+        return Fraction(0)
+    low, high = Fraction(0), root_above(2 * epsilon)
+    with working_precision(_PRECISION):
+        level = 1 / (1 + arb_of(epsilon).exp())
+        for _ in range(_PRECISION // 2):
+            middle = (low + high) / 2
+            enough = (arb_of(middle) / arb_of(Fraction(2)).sqrt()).erfc() / 2 <= level
+            low, high = (low, middle) if enough else (middle, high)
+    return _ceiling(4 * high * high)
+
+
+def _ceiling(number: Fraction) -> Fraction:
+    return -(-number // _UNIT) * _UNIT
+
+
+def _floor(number: Fraction) -> Fraction:
+    return number // _UNIT * _UNIT

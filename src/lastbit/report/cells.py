@@ -1,0 +1,86 @@
+"""Released numbers and keys as text.
+
+Numbers have the digits that mean something: a value is rounded to two digits of the half width of
+its interval, and the ends of the interval are rounded outwards, so that what is shown holds at
+least as surely as what was released. Keys are text that a stranger may have written into the data:
+`key_words` makes them fit to be shown, and templates escape them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, TypeAlias
+
+from lastbit.report.page import printable
+
+Record: TypeAlias = Mapping[str, Any]
+
+_HUGE = 10**15
+_MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cell as text: the value, and how far off it may be (± 12, or 3 to 9)."""
+
+    value: str
+    interval: str
+
+
+def shown_cell(cell: Record) -> Shown:
+    """A released number for people.
+
+    >>> shown_cell({"value": 1234.56, "low": 1200.1, "high": 1269.02, "standard_error": 17})
+    Shown(value='1,235', interval='± 35')
+    >>> shown_cell({"value": 2.0, "low": 1.0, "high": 6.0, "standard_error": None})
+    Shown(value='2', interval='1 to 6')
+    >>> shown_cell({"value": None, "low": 0.0, "high": 9.5, "standard_error": None})
+    Shown(value='unknown', interval='0.0 to 9.5')
+    """
+    value, low, high = cell["value"], cell["low"], cell["high"]
+    if low is None or high is None:
+        if value is None:
+            return Shown("unknown", "unknown")
+        return Shown(_fixed(value, 3, ROUND_HALF_EVEN), "no interval")
+    places, half = 0, float(high - low) / 2
+    if any(number is not None and number != int(number) for number in (value, low, high)):
+        places = min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
+    ends = f"{_fixed(low, places, ROUND_FLOOR)} to {_fixed(high, places, ROUND_CEILING)}"
+    if value is None:
+        return Shown("unknown", ends)
+    below, above = (
+        _rounded(Decimal(a) - Decimal(b), places, ROUND_CEILING)
+        for a, b in ((value, low), (high, value))
+    )
+    near = abs(below - above) <= Decimal(1).scaleb(-places)
+    interval = f"± {_separated(max(below, above), places)}" if near else ends
+    return Shown(_fixed(value, places, ROUND_HALF_EVEN), interval)
+
+
+def _rounded(number: Decimal, places: int, rounding: str) -> Decimal:
+    return Context(prec=800, rounding=rounding).quantize(number, Decimal(1).scaleb(-places))
+
+
+def _fixed(number: float, places: int, rounding: str) -> str:
+    if abs(number) >= _HUGE:
+        return f"{Context(prec=6, rounding=rounding).plus(Decimal(number)):e}"
+    return _separated(_rounded(Decimal(number), places, rounding), places)
+
+
+def _separated(number: Decimal, places: int) -> str:
+    if abs(number) >= _HUGE:
+        return f"{Context(prec=3, rounding=ROUND_CEILING).plus(number):e}"
+    return f"{abs(number) if number == 0 else number:,.{places}f}"
+
+
+def key_words(key: Record, most: int = 200) -> str:
+    """One key of a row, as people read it."""
+    value = key["value"]
+    if value is None:
+        return "(missing)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return printable(value, most) if value != "" else "(empty text)"

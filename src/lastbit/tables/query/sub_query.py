@@ -1,0 +1,118 @@
+"""The card of the rows that a question looks at: those of a sub-query have columns of their own.
+
+Law      bounds of a column of a sub-query are those that its values have in a unit with at most
+         max_rows rows; a unit that has more is clamped to them. They are a default, as the bounds
+         on a card are: clamp(x, low, high) in the question comes before them
+Checked  tests/tables/test_units.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+
+from lastbit.tables.card.schema import Column, DataCard
+from lastbit.tables.limits import refused
+from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.query import Query
+from lastbit.tables.query.types import card_types, known_of, known_values, type_of
+from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
+
+
+def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
+    """The card with the columns of the sub-query in place of the table's; the unit stays."""
+    if per_unit is None:
+        return card
+    if card.unit is None:
+        problem = "groups by the unit, and each row is one"
+        raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
+    unit = card.column(card.unit)
+    found = [unit]
+    found += [_key(key, card) for key in per_unit.keys]
+    found += [_column(part, card) for part in per_unit.columns]
+    if len({column.name.lower() for column in found}) < len(found):
+        problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
+        raise refused("a sub-query", problem, "rename it with AS")
+    return replace(card, columns={column.name: column for column in found})
+
+
+def counted_card(query: Query, card: DataCard) -> DataCard:
+    """The card with the contribution bounds of the question.
+
+    Law      where nothing is joined afterwards, max_rows for the rows of a sub-query is no more
+             than the number of values that its keys have, where all are declared: 1 without any;
+             else no more than max_groups, the number of groups that a unit is expected in
+    Theorem  any bound is private, since weights keep it whatever the rows are; this one leaves
+             rows at their full weight unless a unit has keys that are not declared, or more than
+             max_groups
+    """
+    inner = query.per_unit
+    if card.unit is None or inner is None or query.joins:
+        return card
+    values = [known_values(key.expression, card) for key in inner.keys]
+    known = prod(len(found) for found in values if found is not None)
+    most = card.max_groups if None in values else known
+    if most is None:
+        return card
+    rows = min(card.max_rows, most)
+    groups = card.max_groups if inner.keys else 1
+    return replace(card, max_rows=rows, max_groups=None if groups is None else min(groups, rows))
+
+
+def check_unit_join(join: UnitJoin, card: DataCard) -> None:
+    """That rows of two private tables meet only where their units are equal."""
+    other = card.private[join.table]
+    own = None if card.unit is None else ColumnName(card.column(card.unit).name)
+    if (own, ColumnName(other.column(other.unit).name, join.table)) not in join.on:
+        problem = "does not say that the units are equal, and would mix rows of many"
+        remedy = f"write JOIN {join.table} ON {card.unit} = {join.table}.{other.unit}, and more"
+        raise refused(f"JOIN {join.table}", problem, remedy)
+
+
+def _key(key: UnitKey, card: DataCard) -> Column:
+    kind = type_of(key.expression, card_types(card))
+    if kind in ("number", None):
+        problem = "is of type number, or always missing"
+        raise refused(f"GROUP BY {key.name}", problem, "group by CAST(x AS BIGINT) or bin(...)")
+    known = known_of(key.expression, card)
+    values = known_values(key.expression, card)
+    plain = kind == "integer"
+    return Column(
+        name=key.name,
+        type=kind,
+        bounds=known.bounds if plain else None,
+        step=(known.step or Fraction(1)) if plain else None,
+        keys=values,
+        nullable=known.nullable,
+    )
+
+
+def _column(part: UnitColumn, card: DataCard) -> Column:
+    most, one = Fraction(card.max_rows), Fraction(1)
+    if part.function in ("count", "count_distinct"):
+        bounds = Fraction(0), most
+        return Column(name=part.name, type="integer", bounds=bounds, step=one, nullable=False)
+    assert part.expression is not None
+    kind = type_of(part.expression, card_types(card))
+    if kind is None or (kind not in ("integer", "number") and part.function in ("sum", "mean")):
+        raise refused(part.name, f"is made of {kind or 'nothing'}", "aggregate numbers, or count")
+    limits, step = part.bounds, part.step
+    if part.function == "sum" and limits is not None and step not in (None, one):
+        kind = "number"  # whole, but on a grid that need not be
+    match part.function:
+        case "sum":
+            if limits is not None:
+                low, high = limits
+                limits = min(low, low * most), max(high, high * most)
+        case "mean":
+            kind, step = "number", None
+    whole = kind == "integer"
+    number = whole or kind == "number"
+    return Column(
+        name=part.name,
+        type=kind,
+        bounds=limits if number else None,
+        step=(step or one) if whole else step if number else None,
+        nullable=part.nullable,
+    )

@@ -1,0 +1,48 @@
+"""The examples of the pages are typed as strictly as ours: what they call says what it gives.
+
+Functions that a page defines have no annotations, and one name may stand for several things in
+turn: pages are read from top to bottom. Pages that look into results that may be None (a refutation
+that was found, a bound that exists) do so without asking, as their text has just shown it.
+"""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+from mypy import api
+
+from tests.docs.pages import executable
+from tests.docs.test_pages import EXECUTED, ROOT
+
+SURE = {"README.md"} | {f"docs/{page}.md" for page in ("audit", "data-card", "ledger", "verify")}
+OPTIONS = ["--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-redefinition"]
+
+
+def module(page: str) -> str:
+    """What a page runs, as one module."""
+    parts: list[str] = []
+    for fence in executable(page):
+        if fence.language != "python":
+            continue
+        if re.search(r"^>>>", fence.text, re.M):
+            examples = doctest.DocTestParser().get_examples(fence.text)
+            parts += (example.source for example in examples)
+        else:
+            parts.append(fence.text)
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("sure", [False, True])
+def test_examples_are_strictly_typed(tmp_path: Path, sure: bool) -> None:
+    files = []
+    for page in EXECUTED:
+        name = str(page.relative_to(ROOT))
+        if (name in SURE) == sure and (text := module(page.read_text("utf-8"))):
+            file = tmp_path / f"page_{re.sub('[^a-z0-9]', '_', name.lower())}.py"
+            file.write_text(text, "utf-8")
+            files.append(str(file))
+    optional = ["--no-strict-optional"] * sure
+    cache = ["--cache-dir", str(ROOT / ".mypy_cache" / "pages"), "--config-file", ""]
+    told, problems, status = api.run([*OPTIONS, *optional, *cache, *files])
+    assert status == 0 and not problems, told

@@ -1,0 +1,102 @@
+"""Quantiles of a noisy tree: least squares, in order, and inside their intervals as promised."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from flint import fmpq, fmpq_mat
+from hypothesis import given, settings, strategies as st
+
+from lastbit.release.intervals import columns_of
+from lastbit.release.noise import noised
+from lastbit.release.trees import least_squares, ranked, running
+from lastbit.tables.plan.parts import TreePart
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.plan.tree import Tree, tree_reach
+from tests.laws.frequency import divergence
+from tests.release.pretend import RawNumbers, card_of, part, query_of, seed
+from tests.tables.test_tree import SHAPES, matrix
+
+SIZES = st.sampled_from([50, 1 << 40, 1 << 70])
+
+
+def drawn(data: st.DataObject, tree: Tree, groups: int = 2) -> list[list[list[int]]]:
+    size, count = data.draw(SIZES), groups * tree.nodes
+    flat = iter(data.draw(st.lists(st.integers(-size, size), min_size=count, max_size=count)))
+    return [
+        [[next(flat) for _ in range(tree.leaves // size)] for size in tree.sizes]
+        for _ in range(groups)
+    ]
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(SHAPES))
+def test_least_squares(data: st.DataObject, tree: Tree) -> None:
+    """Against the normal equations, in 64 bits and beyond."""
+    groups = drawn(data, tree)
+    leaves, scale = least_squares(tree, groups)
+    nodes = fmpq_mat([[fmpq(x) for x in row] for row in matrix(tree)])
+    (found,) = running(tree, groups)
+    for i, levels in enumerate(groups):
+        noisy = fmpq_mat([[fmpq(x)] for level in levels for x in level])
+        best = (nodes.transpose() * nodes).solve(nodes.transpose() * noisy).entries()
+        assert [fmpq(int(x), scale) for x in leaves[i]] == list(best)
+        assert fmpq(int(found.totals[i]), scale) == sum(best, fmpq(0))
+        assert fmpq(int(found.sums[i][-1]), scale) == sum(best[: tree.bins], fmpq(0))
+
+
+@settings(max_examples=100)
+@given(st.data(), st.sampled_from(SHAPES))
+def test_quantiles_are_in_order(data: st.DataObject, tree: Tree) -> None:
+    """Whatever the noise, also where the total is below 0."""
+    (found,) = running(tree, drawn(data, tree))
+    bins = []
+    for n in range(1, 10):
+        reach = [Fraction(3)] * (tree.bins + 1)
+        each = list(ranked(found, Fraction(n, 10), reach))
+        assert all(0 <= first <= value <= last < tree.bins for value, first, last in each)
+        bins.append([value for value, _, _ in each])
+    assert all(one[i] <= two[i] for one, two in pairwise(bins) for i in range(2))
+
+
+def test_without_noise_they_are_the_quantiles() -> None:
+    tree = Tree(bins=10, branching=4, levels=2)
+    weights = [5, 0, 0, 7, 8, 0, 30, 10, 39, 1]
+    (group,) = running(tree, [tree.sums(weights)])
+    reach = [Fraction(0)] * 11
+    found = [next(ranked(group, Fraction(n, 100), reach)) for n in (3, 10, 45, 60, 99)]
+    assert found == [(0, 0, 0), (3, 3, 3), (6, 6, 6), (7, 7, 8), (8, 8, 9)]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"epsilon": 1}, {"rho": "0.02"}, {"epsilon": 1, "delta": "1e-9"}], ids=str
+)
+def test_intervals_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]) -> None:
+    """1200 releases of three quantiles from one tree: at most 5 % miss, up to Chernoff at 2**-40.
+
+    The data are spread, so that the bin of the quantile is not all that an interval can hold.
+    """
+    seed(monkeypatch, 23)
+    groups, levels = 1200, [Fraction(1, 10), Fraction(1, 2), Fraction(3, 4)]
+    weights = [3] * 64
+    keys = [("region", tuple(range(groups)))]
+    parts = [
+        part("quantile", f"q{i}", level=q, bounds=(Fraction(0), Fraction(64)))
+        for i, q in enumerate(levels)
+    ]
+    plan = planned(query_of(*parts, keys=keys), card_of(), **asked)
+    assert isinstance(plan.parts[0], TreePart)
+    raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [weights] * groups})
+    for column, level in zip(columns_of(plan, noised(plan, raw)), levels, strict=True):
+        target = level * 192
+        home = next(j for j in range(64) if 3 * (j + 1) >= target)
+        missed = sum(not c.low <= home <= c.high for c in column.cells)  # type: ignore[operator]
+        share = missed / groups
+        assert share <= 0.05 or groups * divergence(share, 0.05) < math.log(2**40)
+        width = sum(c.high - c.low for c in column.cells) / groups  # type: ignore[operator, misc]
+        reach = tree_reach(plan.parts[0].tree, plan.parts[0].law, level)
+        assert reach is not None and width <= 2 * float(max(reach)) / 3 + 6

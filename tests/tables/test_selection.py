@@ -1,0 +1,205 @@
+"""Gaussian partition selection: its exact law, on small tables, against what it claims.
+
+The law of a whole release is a product over keys; here it is written out in full, for all tables in
+which one unit comes, goes or changes, and both directions. Claims must hold for every pair; a
+threshold that is one too low, and noise that is a little too small, must be seen.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cache, reduce
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lastbit.checker.tail import gaussian_tail
+from lastbit.exact import upper, working_precision
+from lastbit.laws.discrete import DiscreteGaussian
+from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
+from lastbit.tables.card.schema import Column, DataCard, Source
+from lastbit.tables.plan.conversion import conversion_to, order_delta
+from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection
+from lastbit.tables.plan.selection import (
+    FEW_KEYS,
+    Finder,
+    least_threshold,
+    shares_of,
+    shown_alone,
+)
+from lastbit.tables.plan.sensitivity import WEIGHT_ONE, Measure, sensitivity_of
+
+ONE = 4
+WEIGHTS = {keys: math.isqrt(ONE * ONE // keys) for keys in (1, 2, 3)}
+"""What the real weights are for W = 2**20, for a W at which all outputs can be written out."""
+VARIANCE = Fraction(30)
+TAIL = Fraction(1, 50)
+RHO = Fraction(ONE * ONE) / (2 * VARIANCE)
+THRESHOLD = least_threshold(VARIANCE, WEIGHTS, TAIL)
+BASES = (0, 2, 4, 13)
+"""What other units have added to a key."""
+
+Law = NDArray[np.float64]
+
+
+@cache
+def weights(variance: Fraction) -> dict[int, float]:
+    reach = range(-90, 91)
+    raw = [math.exp(-k * k / (2 * float(variance))) for k in reach]
+    return dict(zip(reach, (one / math.fsum(raw) for one in raw), strict=True))
+
+
+@cache
+def key_law(total: int, threshold: int, variance: Fraction) -> Law:
+    """Not shown, then shown with each number from the threshold up."""
+    noise = weights(variance)
+    shown = [noise.get(value - total, 0.0) if total else 0.0 for value in range(threshold, 90)]
+    return np.array([1 - math.fsum(shown), *shown])
+
+
+def whole_law(totals: tuple[int, ...], threshold: int, variance: Fraction) -> Law:
+    laws = [key_law(total, threshold, variance) for total in totals]
+    return reduce(lambda a, b: np.multiply.outer(a, b).ravel(), laws)
+
+
+def pairs(relation: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Sums of two keys without and with a unit, or with it before and after."""
+    found = []
+    added = [
+        tuple(WEIGHTS[sum(mask)] * bit for bit in mask)
+        for mask in product((0, 1), repeat=2)
+        if sum(mask)
+    ]
+    firsts = [(0, 0)] if relation == "add-remove" else added
+    for bases in product(BASES, repeat=2):
+        for before, after in product(firsts, added):
+            x, y = (tuple(map(sum, zip(bases, own, strict=True))) for own in (before, after))
+            found += [(x, y), (y, x)]
+    return found
+
+
+def hockey_stick(here: Law, there: Law, epsilon: float) -> float:
+    return float(np.maximum(here - math.exp(epsilon) * there, 0).sum())
+
+
+def worst(relation: str, epsilon: float, *, threshold: int = THRESHOLD) -> float:
+    return max(
+        hockey_stick(*(whole_law(t, threshold, VARIANCE) for t in pair), epsilon)
+        for pair in pairs(relation)
+    )
+
+
+@pytest.mark.parametrize(("relation", "people"), [("add-remove", 1), ("change-one", 2)])
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(5, 2)])
+def test_the_whole_release_is_as_private_as_it_says(
+    relation: str, people: int, epsilon: Fraction
+) -> None:
+    best = min(order_delta(people * RHO, epsilon, 1 + Fraction(a, 8)) for a in range(1, 200))
+    assert worst(relation, float(epsilon)) <= TAIL + best
+
+
+def test_a_key_of_one_unit_alone_is_shown_as_rarely_as_it_says() -> None:
+    """At an epsilon beyond all losses only keys of one unit tell anything: exactly the tail."""
+
+    def alone(threshold: int) -> float:
+        empty = whole_law((0, 0, 0), threshold, VARIANCE)
+        return max(
+            hockey_stick(
+                whole_law((WEIGHTS[n],) * n + (0,) * (3 - n), threshold, VARIANCE), empty, 50
+            )
+            for n in WEIGHTS
+        )
+
+    assert alone(THRESHOLD) <= TAIL < alone(THRESHOLD - 1)
+
+
+def test_given_that_no_such_key_is_shown_the_rest_is_concentrated() -> None:
+    """Divergences of keys that both tables have, thresholds and all, at several orders."""
+    for order in (1.25, 2.0, 5.0):
+        reached = 0.0
+        for n, moved in product(range(1, 30), range(1, ONE + 1)):
+            p, q = (key_law(total, THRESHOLD, VARIANCE) for total in (n, n + moved))
+            for a, b in ((p, q), (q, p)):
+                both = (a > 1e-200) & (b > 1e-200)
+                divergence = math.log(float((a[both] ** order * b[both] ** (1 - order)).sum()))
+                divergence /= order - 1
+                bound = order * moved**2 / (2 * float(VARIANCE))
+                assert divergence <= bound * (1 + 1e-9)
+                reached = max(reached, divergence / bound)
+        assert reached > 0.99  # with less noise it would be more
+
+
+def test_shares_and_their_sensitivity() -> None:
+    columns = {"who": Column(name="who", type="integer")}
+    for relation, times in ((ADD_REMOVE, 1), (CHANGE_ONE, 2)):
+        card = DataCard(
+            name="t",
+            source=Source(kind="frame"),
+            unit="who",
+            max_rows=9,
+            columns=columns,
+            neighbours=relation,
+        )
+        for own in (1, 2, 7, 60):
+            found = sensitivity_of(Measure(name="m", kind="shares", highest=own), card, groups=None)
+            moved = [(k, w) for k, w in shares_of(own).items()]
+            assert max(k * w * w for k, w in moved) * times <= found.l2_squared
+            assert max(k * w for k, w in moved) * times <= found.l1
+            assert found.linf == WEIGHT_ONE == moved[0][1]
+
+
+VARIANCES = [*map(Fraction, (7, 100, 65535, 65537)), Fraction(1, 3), Fraction(10**15, 7)]
+
+
+@pytest.mark.parametrize("variance", VARIANCES, ids=str)
+def test_both_programs_bound_the_same_tail(variance: Fraction) -> None:
+    deviation = math.sqrt(variance)
+    for far in (1.2, 3, 5.5, 9):
+        start = math.ceil(far * deviation) + 1
+        with working_precision(128):
+            exact = upper(DiscreteGaussian(variance).cumulative(-start))
+            ours = upper(shown_alone(variance, start))
+        theirs = gaussian_tail(variance, start)
+        assert exact <= ours * (1 + 1e-12) and Fraction(exact) <= theirs * (1 + Fraction(1, 10**12))
+        assert float(theirs) == pytest.approx(ours, rel=1e-6)
+        assert ours == pytest.approx(exact, rel=1e-3)
+
+
+def finder(**values: object) -> Finder:
+    columns = {"who": Column(name="who", type="integer")}
+    given = {"unit": "who", "max_rows": 50} | values
+    card = DataCard(name="t", source=Source(kind="frame"), columns=columns, **given)  # type: ignore[arg-type]
+    return Finder(card=card, serves=None, name="m2")
+
+
+def test_the_selection_that_needs_fewer_units_is_taken() -> None:
+    price = Fraction(1, 2), Fraction(1, 10**7)
+    one, many = (finder(max_groups=number).at_epsilon(*price) for number in (1, 40))
+    assert isinstance(one.part, PartitionSelection) and one.extra is None
+    assert isinstance(many.part, GaussianSelection)
+    assert many.extra == Measure(name="m2", kind="shares", highest=40)
+    laplace = finder(max_groups=40)._laplace(40, *price)
+    assert laplace.part.threshold > 20 * many.part.threshold / WEIGHT_ONE
+    rows = finder(unit=None, max_rows=1).at_epsilon(*price)
+    assert isinstance(rows.part, PartitionSelection) and rows.part.threshold == one.part.threshold
+
+
+def test_where_max_groups_is_not_declared_few_keys_are_chosen() -> None:
+    found = finder()
+    assert found.limits == (1, FEW_KEYS)
+    assert finder(max_rows=3).limits == (1, 3) and finder(max_rows=1).limits == (1,)
+    assert finder(max_groups=5).limits == (5,)
+    assert finder(max_groups=50, max_groups_assumed=True).limits == (1, FEW_KEYS)
+    chosen = found.at_rho(Fraction(1, 100), Fraction(1, 10**7)).part
+    assert chosen.keys_per_person in found.limits
+
+
+def test_the_conversion_of_a_selection_is_within_its_delta() -> None:
+    part = finder(max_groups=40).at_epsilon(Fraction(1, 2), Fraction(1, 10**7)).part
+    assert isinstance(part, GaussianSelection) and part.conversion is not None
+    proved = order_delta(part.rho, part.conversion.epsilon, part.conversion.order)
+    assert part.tail + proved <= part.delta == Fraction(1, 10**7)
+    assert part.conversion == conversion_to(Fraction(1, 2), Fraction(1, 2 * 10**7))
