@@ -148,8 +148,9 @@ def unit_columns(draw, card, name, joined):
     if function == "count" and draw(st.booleans()):
         return UnitColumn(name=name, function="count", nullable=False)
     numeric = lab_numbers if joined else numbers
-    whole = st.just(column("num"))  # with values whose sums need more than 53 bits
-    expression = draw(st.one_of(whole, numeric(draw(st.sampled_from([0, 0, 1])))))
+    # values whose sums need more than 53 bits, and many that are missing
+    plain = st.sampled_from([column("num"), column("junk")])
+    expression = draw(st.one_of(plain, numeric(draw(st.sampled_from([0, 0, 1])))))
     kind = type_of(expression, card_types(card))
     assume(kind is not None)
     bounds, step = None, None
