@@ -451,7 +451,7 @@ def _answer(record: Record) -> dict[str, Any]:
 def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
     if account["budget"] is None:
         return {"rows": None, "spent": price(account["spent"])}
-    if account.get("kind") == "filter":
+    if "filter" in account:
         return {"rows": [_filter_row(account)], "notes": _filter_notes(account)}
     rows = []
     for name, letter in CURRENCIES:

@@ -9,8 +9,10 @@ from lastbit.tables.backends.duckdb.engine import (
     aggregates as aggregates,
     columns_of as columns_of,
     fingerprint as fingerprint,
+    marginal_counts as marginal_counts,
     one_database as one_database,
     rehearse as rehearse,
+    rehearse_marginals as rehearse_marginals,
 )
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,
@@ -35,6 +37,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    FILTERS as FILTERS,
     TYPES as TYPES,
     Budget as Budget,
     Column as Column,
@@ -46,6 +49,14 @@ from lastbit.tables.card.schema import (
 )
 from lastbit.tables.limits import (
     sealed as sealed,
+)
+from lastbit.tables.plan.marginals import (
+    MarginalsPlan as MarginalsPlan,
+    component_precision as component_precision,
+    consistent_variances as consistent_variances,
+    marginals_query as marginals_query,
+    planned_marginals as planned_marginals,
+    subsets as subsets,
 )
 from lastbit.tables.plan.parts import (
     GaussianPart as GaussianPart,
