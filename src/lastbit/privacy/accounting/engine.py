@@ -7,6 +7,7 @@
 | few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
 | two releases, one at least about a sample | an integral of a closed form, `pair.py` |
 | few releases about samples, Laplace noise | polynomials in cells, `splines.py` |
+| few atoms beside samples | the sum over the atoms |
 | few releases about samples, the rest | connected dots, `dots.py` |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | all others | the line sum, `contour.py` |
@@ -27,7 +28,7 @@ from flint import acb, arb
 
 from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
-from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
+from lastbit.privacy.accounting.component import Component, DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import (
     TooManyTerms,
@@ -184,7 +185,8 @@ def _atoms_apart(composition: Composition, x: float) -> Excess | None:
 
     An atom at an irrational place is taken between two rational ones.
     """
-    atoms, rest = [], []
+    atoms: list[tuple[Component, int]] = []
+    rest: list[tuple[Component, int]] = []
     for part, count in composition.parts:
         found = None if composition.is_sampled(part) else part.pieces()
         finite = found is not None and not any(piece.poles for piece in found)
