@@ -350,6 +350,7 @@ def _solved(
     with working_precision(_PRECISION):
         least, greatest = excess(x)
         wide = float(((greatest - least) / greatest).mid()) if greatest > 0 else 0.0
+        wide = wide if math.isfinite(wide) else 1.0
     # what the engine cannot tell apart, in parts of x
     blur = min(max(2 * wide / (order * max(nearest(x), 1e-300)), 2.0**-52), 0.5)
 
