@@ -304,6 +304,16 @@ def test_rows_without_a_unit_meet_nothing():
     assert weights(asked) == {"m1": 0}
 
 
+def test_keys_of_a_private_table_are_not_read():
+    """Those of a public one are: its column says which keys there can be."""
+    rows, others = "SELECT 1 AS u, 2 AS x", "SELECT 1 AS u, 'secret' AS code"
+    private = tables(rows, others, max_rows=2).join("labs").group_by("code")
+    assert private.keys[0].values is None
+    table = lb.table(frame(rows), unit="u", max_rows=2, name="t", public={"labs": frame(others)})
+    public = table.join("labs", on="u").group_by("code")
+    assert public.keys[0].values == ("secret",)
+
+
 def test_too_many_rows_of_one_are_refused():
     table = tables("SELECT 1 AS u", "SELECT 1 AS u", most=100, max_rows=2)
     more = lb.table(frame("SELECT 1 AS u"), unit="u", max_rows=11, name="more")
