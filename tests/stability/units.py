@@ -203,6 +203,11 @@ def outer_keys(draw, inner):
     )
 
 
+NAMED_OF_A_UNIT = st.sampled_from(
+    [Call("to_integer", (column("v1"),)), Call(">", (column("v1"), Constant(1)))]
+)
+
+
 @st.composite
 def unit_questions(draw, card, joined):
     inner = draw(sub_queries(card, joined))
@@ -223,7 +228,9 @@ def unit_questions(draw, card, joined):
     ]
     return Query(
         table="t",
-        aggregates=tuple(draw(aggregates(i, expression)) for i in range(draw(st.integers(1, 3)))),
+        aggregates=tuple(
+            draw(aggregates(i, expression, NAMED_OF_A_UNIT)) for i in range(draw(st.integers(1, 3)))
+        ),
         keys=draw(outer_keys(inner)),
         where=draw(st.one_of(st.none(), st.none(), st.sampled_from(tests))),
         joins=outer,

@@ -75,6 +75,14 @@ def test_a_join_on_the_unit(text):
     assert query.to_json()["joins"][0]["private"] is True
 
 
+def test_keys_of_a_private_table_are_found_privately_and_never_read_off_it():
+    text = (
+        "SELECT l.day, COUNT(*) AS n FROM visits v JOIN labs l ON v.pid = l.patient GROUP BY l.day"
+    )
+    assert asked(text).keys[0].expression == ColumnName("day", "labs")
+    assert asked(text).keys[0].values is None
+
+
 def test_further_conditions_and_tables():
     query = asked(
         "SELECT COUNT(*) AS n FROM visits JOIN labs ON pid = labs.patient AND visits.day = labs.day"

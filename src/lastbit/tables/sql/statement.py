@@ -232,13 +232,15 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
             f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
     values = known_values(expression, card)
-    # of public tables only: the values of a private one are what is protected
-    table = expression.table if isinstance(expression, ColumnName) else None
-    if isinstance(expression, ColumnName) and table is not None and table in card.public:
+    if (
+        isinstance(expression, ColumnName)
+        and expression.table is not None
+        and expression.table in card.public  # and not a private one
+    ):
         # late: the engine is slow to load, and other keys do not need it
         from lastbit.tables.backends.duckdb.engine import public_values
 
-        values = public_values(card, table, expression.name, most=_MOST_PUBLIC)
+        values = public_values(card, expression.table, expression.name, most=_MOST_PUBLIC)
     return GroupKey(name=name, expression=expression, values=values)
 
 
