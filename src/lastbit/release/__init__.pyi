@@ -2,6 +2,15 @@ from lastbit.release.answer import (
     Answer as Answer,
     Row as Row,
 )
+from lastbit.release.marginal_answer import (
+    MarginalCell as MarginalCell,
+    Marginals as Marginals,
+    MarginalTable as MarginalTable,
+)
+from lastbit.release.marginals import (
+    MarginalsQuestion as MarginalsQuestion,
+    released_marginals as released_marginals,
+)
 from lastbit.release.private_table import (
     Table as Table,
     table as table,
@@ -16,6 +25,7 @@ from lastbit.release.within import (
 
 __all__ = [
     "Answer",
+    "Marginals",
     "Row",
     "Table",
     "released",

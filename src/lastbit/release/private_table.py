@@ -17,6 +17,7 @@ from lastbit.exact import Number, whole
 from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
+from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.release import released
 from lastbit.release.within import Within, planned_within, price_rows, price_words
 from lastbit.tables import (
@@ -54,6 +55,7 @@ from lastbit.tables import (
     is_lazy,
     is_relation,
     joined_with,
+    marginals_query,
     number_texts,
     numbers_in,
     numbers_in_statement,
@@ -444,6 +446,39 @@ class Table:
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(found, asked=asked)
 
+    def marginals(
+        self,
+        columns: Iterable[str] | Mapping[str, str],
+        *,
+        up_to: int = 2,
+        pairs: int | None = None,
+    ) -> MarginalsQuestion:
+        """All tables of one and of two of these columns, at one price.
+
+        A mapping gives expressions by name. Keys must be declared or public; numbers go into bins:
+        {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}. `pairs` is how many two-way tables there
+        are to be; if there are more, those are chosen privately, as part of the price.
+        """
+        self._open("marginals")
+        if self.keys or self.asked or self.rows.per_unit is not None:
+            raise QueryRefused(
+                "marginals", problem="comes after group_by or agg", remedy="ask for tables alone"
+            )
+        names = [columns] if isinstance(columns, str) else columns
+        if not isinstance(names, Iterable):
+            raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
+        given = names.items() if isinstance(names, Mapping) else ((name, name) for name in names)
+        found = list(given)
+        if not all(isinstance(text, str) for pair in found for text in pair):
+            raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
+        if len(dict(found)) < len(found):
+            raise QueryRefused("marginals", problem="have one column twice", remedy="name it once")
+        asked = self.group_by(**dict(found))
+        query = marginals_query(
+            asked.card, asked.keys, where=all_of(asked.rows.where), joins=asked.rows.joins
+        )
+        return MarginalsQuestion(query=query, card=asked.card, up_to=up_to, pairs=pairs)
+
     def having(self, condition: str) -> Table:
         """Only the released rows for which the condition is true."""
         self._open("having")
@@ -523,7 +558,8 @@ class Table:
         query = self.query
         text = self._plan(query, within, asked).explain()
         rows = price_rows(query, self.card, delta=delta, weights=weights)
-        return f"{text}\n{price_words(rows)}" if rows else text
+        above, last = text.rsplit("\n", 1)  # the last line says that nothing was read
+        return f"{above}\n{price_words(rows)}\n{last}" if rows else text
 
     def _plan(self, query: Query, within: Within | None, asked: dict[str, Any]) -> Plan:
         if within is None:

@@ -36,6 +36,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lastbit.canonical import digest_of
@@ -64,6 +65,7 @@ from lastbit.tables import (
     Constant,
     DataCard,
     GaussianSelection,
+    MarginalsPlan,
     Plan,
     Query,
     aggregates,
@@ -82,7 +84,7 @@ from lastbit.verify import certificate, digest
 
 
 def certificate_of(
-    plan: Plan,
+    plan: Plan | MarginalsPlan,
     *,
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Mapping[str, Any]],
@@ -115,7 +117,8 @@ def certificate_of(
         },
         "ledger": head,
     }
-    return certificate("release", claim, beliefs("release", claim), body)
+    kind = "marginals" if isinstance(plan, MarginalsPlan) else "release"
+    return certificate(kind, claim, beliefs(kind, claim), body)
 
 
 _NOT_MADE = "the answer could not be made; nothing was released"
@@ -129,8 +132,20 @@ _UNKNOWN = (
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotCertified)
 
 
-@one_connection()
-@one_database()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What differs from one kind of question to another; the order in which it is done does not."""
+
+    question: Callable[[Any, str | None], str]
+    """Digest of all that the answer depends on but the noise, given the plan and the data's."""
+    columns: Callable[[Any], object]
+    """Raises if the answer could not be made whatever the rows are."""
+    runnable: Callable[[Any], None]
+    """The same for its certificate and its statement, without a row."""
+    made: Callable[..., dict[str, Any]]
+    """The record; reads the rows and adds the noise."""
+
+
 def released(
     query: Query,
     card: DataCard,
@@ -152,36 +167,56 @@ def released(
         raise InvalidParameter(
             "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"
         )
-    person = _user()
-    if card.users is not None and person not in card.users:
-        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
-    _check_columns(plan)
-    books = _opened(ledger, card)
-    if books is not None:
-        label = person if who is None or who == person else f"{who} (as {person})"
-        answer = _recorded(plan, books, who=label, fresh=fresh, sql=sql)
-    elif card.budget is not None and not plan.cost.within(card.budget):
-        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
-    else:
-        note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
-        said: Any = {"question": _question(plan, None), "sql": sql, "notes": (note,)}
-        made = sealed(lambda: _made(plan, **said), words=_NOT_MADE)
-        answer = Answer(made, spared_by(card))
+    steps = Steps(question=_question, columns=_check_columns, runnable=_check_runnable, made=_made)
+    answer = paid_for(plan, steps, ledger=ledger, who=who, fresh=fresh, sql=sql)
     return answer.consistent() if consistent else answer
 
 
-def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | None) -> Answer:
+@one_connection()
+@one_database()
+def paid_for(
+    plan: Any,
+    steps: Steps,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None,
+    who: str | None,
+    fresh: bool,
+    sql: str | None,
+) -> Answer:
+    """The record of an answer, in the safe order; the plan has a card, a query and a cost."""
+    card = plan.card
+    person = _user()
+    if card.users is not None and person not in card.users:
+        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
+    steps.columns(plan)
+    books = _opened(ledger, card)
+    if books is not None:
+        label = person if who is None or who == person else f"{who} (as {person})"
+        return _recorded(plan, steps, books, who=label, fresh=fresh, sql=sql)
+    if card.budget is not None and not plan.cost.within(card.budget):
+        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
+    note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
+    said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
+    made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
+    return Answer(made, spared_by(card))
+
+
+def _recorded(
+    plan: Any, steps: Steps, books: Ledger, *, who: str, fresh: bool, sql: str | None
+) -> Answer:
     card = plan.card
     books.account(card.name, card.budget)
     data = _fingerprint(books, card)
-    question = _question(plan, data)
+    question = steps.question(plan, data)
     spared = spared_by(card, books.path)
     known = None if fresh else books.recorded(card.name, question)
     if known is not None:
         return Answer(known, spared, charged=False)
-    if not fresh and (found := _served(plan, books, data, sql=sql)) is not None:
-        return Answer(found[0], spared, charged=False, shown=found[1])
-    _check_runnable(plan)
+    if isinstance(plan, Plan) and not fresh:
+        served = _served(plan, books, data, sql=sql)
+        if served is not None:
+            return Answer(served[0], spared, charged=False, shown=served[1])
+    steps.runnable(plan)
     paid = books.reserve(
         card.name,
         plan.cost,
@@ -192,12 +227,13 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         words=sql,
         query=plan.query.digest,
         fresh=fresh,
+        gaussian_noise=plan.gaussian_noise,
     )
     if paid.record is not None:  # another process was quicker
         return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
-        record = _made(plan, question=question, sql=sql, head=paid.hash)
+        record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
         return books.settle(paid, record, who=who, plan_digest=plan.digest)
@@ -276,7 +312,7 @@ def _opened(ledger: Any, card: DataCard) -> Ledger | None:
     return books
 
 
-def _question(plan: Plan, data: str | None) -> str:
+def _question(plan: Any, data: str | None) -> str:
     """Digest of everything the answer depends on except the noise: query, price, card, data."""
     query = plan.query.digest
     return _digest(query, plan.asked.to_json(), _types(plan.query, plan.card), plan.card, data)
@@ -361,13 +397,17 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
 
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
-    empty = certificate_of(plan, columns=_check_columns(plan), rows=[])
+    check_certified(certificate_of(plan, columns=_check_columns(plan), rows=[]))
+    rehearse(plan.query, plan.card, plan.measures)
+
+
+def check_certified(empty: Mapping[str, Any]) -> None:
+    """Refuse a plan whose certificate, without rows, the checker rejects."""
     if problem_of(empty) is not None:
         raise NotCertified(
             "the checker rejects the plan of this answer; nothing was charged; ask at another "
             "price, or with other weights"
         )
-    rehearse(plan.query, plan.card, plan.measures)
 
 
 def _noisy(plan: Plan) -> Noisy:
