@@ -95,6 +95,7 @@ from lastbit.sensitivity import (
 from lastbit.tables import (
     Budget as Budget,
     Column as Column,
+    cdf as cdf,
     correlation as correlation,
     count as count,
     count_distinct as count_distinct,
@@ -166,6 +167,7 @@ __all__ = [
     "bernoulli_exp",
     "best_composition",
     "calibrated",
+    "cdf",
     "choice",
     "choice_exp",
     "compositions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,24 @@ def test_a_card_can_be_used(card: str, tables: Path) -> None:
     assert result.exit_code == 0 and "can be used" in result.stdout
 
 
+PLANNED_OTHERWISE = {"found-keys", "join-found-keys"}
+"""Undeclared keys are found in another way since; the question, and its recorded answer, stay."""
+PUBLIC_SINCE = {"join-found-keys"}
+"""Keys of public tables were found privately in 0.1, and are public now."""
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_a_question_has_the_query_and_the_plan_that_it_had(name: str) -> None:
     """Their digests stand in ledgers and certificates: an answer is found again by them."""
     kept = PLANS[name]
     card = read_card(KEPT / "tables" / f"{kept['card']}.toml")
     query = parsed(kept["sql"], card)
+    if name in PUBLIC_SINCE:
+        assert query.groups is not None
+        query = replace(query, keys=tuple(replace(key, values=None) for key in query.keys))
+    if name in PLANNED_OTHERWISE:
+        assert query.digest == kept["query_digest"]
+        return
     plan = planned(query, card, **kept["price"])
     if kept["query"] is not None:
         assert query.to_json() == kept["query"]

@@ -117,6 +117,8 @@ def aggregate(part: Aggregate) -> str:
             return f"COUNT({inside})"
         case "count_units":
             return "COUNT(DISTINCT pid)"
+        case "count_distinct":
+            return f"COUNT(DISTINCT {inside})"
         case "quantile":
             assert part.level is not None
             return f"QUANTILE_CONT({inside}, {number(part.level)})"

@@ -345,7 +345,6 @@ def _notes(card: DataCard) -> Iterator[str]:
     keyless = [c.name for c in others if c.type in ("integer", "text", "date") and c.keys is None]
     if keyless:
         lacks = [] if card.budget is not None and card.budget.delta else ["a delta in the budget"]
-        lacks += ["max_groups"] if card.unit is not None and card.max_groups is None else []
         how = f"needs {' and '.join(lacks)}" if lacks else "finds them privately, for a delta"
         yield f"No keys: {_names(keyless)}. Grouping by these {how}."
     if card.budget is not None:

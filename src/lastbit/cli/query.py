@@ -168,11 +168,13 @@ def query(
         click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
         raise
     account = account_of(table)[1]
+    part = answer.shown if isinstance(answer, Answer) else None
     if as_json:
+        shown = {} if part is None else {"shown": part}
         state = account_json(account)
-        show_json({"charged": answer.charged, "answer": answer.record, "account": state})
+        show_json({"charged": answer.charged, "answer": answer.record, **shown, "account": state})
     else:
-        show(*_answer_page(answer.record, account, charged=answer.charged))
+        show(*_answer_page(part or answer.record, account, charged=answer.charged))
     _write(answer, account, out=out, report=report, title=title)
 
 
@@ -223,7 +225,7 @@ def _show_plan(
 ) -> None:
     account = account_of(plan.card)[1]
     # refuses a price that the budget does not allow
-    after = account if explain else account.charged(plan.cost)
+    after = account if explain else account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
     if as_json:
         state = account_json(account, plan.cost)
         show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
@@ -264,13 +266,21 @@ def _write(
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            made = marginals_page if isinstance(answer, Marginals) else reports.page
-            state = account_json(account)
-            written_over(report, made(answer.record, title=title, account=state))
+            state = account_json(account, _paid(answer.record))
+            if isinstance(answer, Marginals):
+                page = marginals_page(answer.record, title=title, account=state)
+            else:
+                page = reports.page(answer.shown or answer.record, title=title, account=state)
+            written_over(report, page)
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         remedy = "ask the same again: the answer is recorded, and that costs nothing"
         raise refusal(option, f"could not be written ({reason})", remedy) from None
+
+
+def _paid(record: Mapping[str, Any]) -> Cost:
+    """What an answer cost: the price to count further answers with."""
+    return Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
 
 
 def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
@@ -294,8 +304,7 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    cost = Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
-    parts.append(Facts([*facts, *budget_rows(account, cost)]))
+    parts.append(Facts([*facts, *budget_rows(account, _paid(record))]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in notes_of(record)

@@ -558,7 +558,8 @@ class Table:
         query = self.query
         text = self._plan(query, within, asked).explain()
         rows = price_rows(query, self.card, delta=delta, weights=weights)
-        return f"{text}\n{price_words(rows)}" if rows else text
+        above, last = text.rsplit("\n", 1)  # the last line says that nothing was read
+        return f"{above}\n{price_words(rows)}\n{last}" if rows else text
 
     def _plan(self, query: Query, within: Within | None, asked: dict[str, Any]) -> Plan:
         if within is None:

@@ -391,7 +391,7 @@ def _tree_error(
         Fraction(one["level"])
         for one in record["asked"]["query"]["aggregates"]
         if one["function"] == "quantile" and made[one["name"]]["bins"] == part["measure"]
-    }
+    } or {Fraction(1, 2)}
     law: DiscreteLaplace | DiscreteGaussian
     if part["mechanism"] == "laplace":
         law = DiscreteLaplace(Fraction(part["scale"]))

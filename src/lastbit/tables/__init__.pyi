@@ -37,6 +37,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    FILTERS as FILTERS,
     TYPES as TYPES,
     Budget as Budget,
     Column as Column,
@@ -88,7 +89,9 @@ from lastbit.tables.plan.sensitivity import (
     weight_one as weight_one,
 )
 from lastbit.tables.plan.tree import (
+    ShareReach as ShareReach,
     Tree as Tree,
+    share_reach as share_reach,
     tree_reach as tree_reach,
     worst_reach as worst_reach,
 )
@@ -97,6 +100,7 @@ from lastbit.tables.query.aggregates import (
     PairSpec as PairSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
+    cdf as cdf,
     columns_asked as columns_asked,
     correlation as correlation,
     count as count,
@@ -184,6 +188,7 @@ __all__ = [
     "Query",
     "Source",
     "Wanted",
+    "cdf",
     "correlation",
     "count",
     "count_distinct",

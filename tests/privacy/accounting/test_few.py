@@ -1,9 +1,10 @@
 """Few releases about samples: polynomials, integrals, dots and closed forms against each other."""
 
+import math
 from fractions import Fraction
 
 import pytest
-from flint import arb
+from flint import acb, arb
 
 from lastbit.exact import arb_of, working_precision
 from lastbit.privacy import (
@@ -22,7 +23,12 @@ from lastbit.privacy.accounting.dots import connected
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.splines import splines
-from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
+from lastbit.privacy.accounting.subsampling import (
+    SampledLaplace,
+    SampledNormal,
+    _next,
+    by_parts,
+)
 
 LAPLACE = [
     SampledLaplace(Fraction(rate), removed, Fraction(loss))
@@ -97,6 +103,10 @@ def test_the_dots_hold_the_integral(component):
             assert dots is not None
             assert_agree((low, high), dots.bounds(x))
             assert_narrow(low, high, 1e-9)
+            if component.removed and component.rate > 0.01 and size > -20:
+                assert_narrow(*dots.bounds(x), 0.02)
+                # what the chords add is no lower bound
+                assert dots.listed.bounds(x)[0] > high
 
 
 def test_an_integral_of_gaussian_noise_alone_is_the_closed_form():
@@ -126,9 +136,48 @@ def test_three_releases_by_an_integral_of_two():
     assert_agree(few.bounds(Fraction(7, 10)), (low.lower(), high.upper()))
 
 
+@pytest.mark.parametrize("component", NORMAL[:4], ids=repr)
+def test_moments_decay_as_proved(component):
+    with working_precision(128):
+        for order in (0.5, 4, 30):
+            constants = by_parts(component, arb(order))
+            assert list(constants) == [2, 4, 6, 9, 12]
+            for time in (1, 5, 20, 80):
+                size = component.moment(acb(order, time)).abs_lower()
+                assert all(size <= most / arb(time) ** k for k, most in constants.items())
+
+
+def test_integrals_by_parts_are_those_of_the_polynomials():
+    """h_1 and h_2 by the derivative itself, in floats."""
+    component, order, s, q = NORMAL[0], 2.5, 1.0, 0.2
+
+    def weight(x):
+        b = 1 - q + q * math.exp((2 * x - 1) / (2 * s * s))
+        return math.exp(-x * x / (2 * s * s)) * b ** (order + 1)
+
+    def slope(x):  # of ln b
+        raised = q * math.exp((2 * x - 1) / (2 * s * s))
+        return raised / (1 - q + raised) / (s * s)
+
+    def value(h, x):
+        e = (1 - q) / q * math.exp((1 - 2 * x) / (2 * s * s))
+        return sum(float(c) * x**n * e**m for (n, m), c in h.items())
+
+    h = {(0, 0): arb(1)}
+    for _ in range(2):
+        after = _next(h, component.power(arb(order)), arb(s * s))
+        for x in (-1.3, 0.2, 2.0):
+            step = 1e-5
+            up, down = (weight(at) * value(h, at) / slope(at) for at in (x + step, x - step))
+            assert (up - down) / (2 * step) == pytest.approx(weight(x) * value(after, x), rel=1e-6)
+        h = after
+
+
 @pytest.mark.parametrize(
     ("profile", "width"),
     [
+        (3 * SubsampledGaussianLoss("0.5", 1), 1e-9),
+        (4 * SubsampledGaussianLoss("0.2", 1), 1e-9),
         (2 * SubsampledLaplaceLoss("0.5", "1.231"), 1e-12),
         (4 * SubsampledLaplaceLoss("0.5", "1.231"), 1e-12),
         (2 * SubsampledGaussianLoss("0.2", 1), 1e-9),

@@ -52,6 +52,7 @@ FINE = 1 << 12
 _PRECISION = 192
 FEW_SAMPLES = 8
 _GREATEST_SAMPLED_ORDER = 1e5
+_SOON = 200.0
 _OVERFLOW = 700.0
 _WIDE = Fraction(1, 10**12)
 _HIGHEST_PRECISION = 1 << 14
@@ -159,7 +160,7 @@ def _line(composition: Composition, order: float, x: float, size: float) -> Exce
         few = pair(composition, size) or splines(composition, order, x)
         if few is not None:
             return few.bounds
-    if not composition.only_samples or composition.releases > FEW_SAMPLES:
+    if composition.releases > FEW_SAMPLES or not composition.only_rough_samples:
         try:
             return contour(composition, order, x, size).bounds
         except TooManyTerms:
@@ -224,6 +225,19 @@ def epsilon_bounds(composition: Composition, delta: Fraction) -> tuple[float, fl
     greatest = composition.greatest()
     most = math.inf if greatest is None else upper(greatest)
     return below[0], min(_epsilon(high, rest)[1], most)
+
+
+def epsilon_at_most(composition: Composition, delta: Fraction) -> float:
+    """An upper bound of the same at once: the greatest loss, or the moment bound of one order."""
+    with working_precision(_PRECISION):
+        rest = arb_of(delta) - composition.infinite()
+        if not composition.parts or not rest > 0:
+            return math.inf
+        ceiling = composition.ceiling()
+        most = math.inf if ceiling is None else upper(ceiling)
+        order = min(composition.guide.for_delta(_logarithm(rest))[0], _SOON)
+        bound = moment_epsilon(composition, _capped(composition, order), rest)
+        return min(most, max(upper(bound), 0.0)) if bound.is_finite() else most
 
 
 def _at_nothing(composition: Composition) -> tuple[float, float]:

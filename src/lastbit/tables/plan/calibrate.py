@@ -167,7 +167,7 @@ def demands_of(
     for recipe in recipes:
         for name in recipe.measures.values():
             wanted[name].append(recipe.aggregate.name)
-    ranked = [r for r in recipes if r.aggregate.function in ("quantile", "min", "max")]
+    ranked = [r for r in recipes if r.aggregate.function in ("quantile", "cdf", "min", "max")]
     taken = {name for recipe in ranked for name in recipe.measures.values()}
     if groups is None:
         served = served_by_selection(card, measures)
@@ -222,12 +222,13 @@ def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Itera
     """The demands, several quantiles of one measure as one, in the place of the first."""
     together: dict[str, list[Demand]] = {}
     for demand in found:
-        if demand.aggregate is not None and demand.aggregate.function == "quantile":
+        if demand.aggregate is not None and demand.aggregate.function in ("quantile", "cdf"):
             assert demand.measure is not None
             together.setdefault(demand.measure.name, []).append(demand)
     for demand in found:
         mates = [] if demand.measure is None else together.get(demand.measure.name, [])
-        if len(mates) < 2 or demand not in mates:
+        shares = any(mate.aggregate and mate.aggregate.function == "cdf" for mate in mates)
+        if demand not in mates or (len(mates) < 2 and not shares):
             yield demand
         elif demand == mates[0]:
             assert demand.measure is not None
@@ -244,6 +245,7 @@ def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Itera
 def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[list[Part], Fraction]:
     """One noisy tree, or a draw for each quantile: whichever reaches less far; and how far.
 
+    Where shares up to a point are asked for there is a tree: they are not drawn.
     Compared is what is certified before anything is read, in full rows: how far the rank of the
     worst quantile is off in 95 % of releases, or the end of its interval where that is asked for.
     """
@@ -254,8 +256,13 @@ def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[li
         part = TreePart.gaussian(name, tree, demand.sensitivity.l2_squared, price)
     else:
         part = TreePart.laplace(name, tree, demand.sensitivity.l1, price)
-    levels = {one.aggregate.level for one in demand.several if one.aggregate is not None}
-    reaches = [worst_reach(tree, part.law, level) for level in levels if level is not None]
+    asked = [one.aggregate for one in demand.several if one.aggregate is not None]
+    levels = {one.level for one in asked if one.level is not None} or {Fraction(1, 2)}
+    reaches = [worst_reach(tree, part.law, level) for level in levels]
+    if any(one.function == "cdf" for one in asked):
+        # where noise is too coarse for its reach, shares have no interval but 0 to 1
+        far = max((reach for reach in reaches if reach is not None), default=Fraction(1))
+        return [part], far / demand.full
     apart = [price / len(demand.several)] * len(demand.several)
     if concentrated:
         draws = list(concentrated_parts(demand.several, apart))

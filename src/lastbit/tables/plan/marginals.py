@@ -170,6 +170,11 @@ class MarginalsPlan:
         return self.base.cost
 
     @property
+    def gaussian_noise(self) -> bool:
+        """Whether all that is paid for is discrete Gaussian noise."""
+        return self.selection is None and self.base.gaussian_noise
+
+    @property
     def guarantee(self) -> str:
         """What is promised, in words."""
         return self.base.guarantee

@@ -232,7 +232,11 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
             f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
     values = known_values(expression, card)
-    if isinstance(expression, ColumnName) and expression.table is not None:
+    if (
+        isinstance(expression, ColumnName)
+        and expression.table is not None
+        and expression.table in card.public  # and not a private one
+    ):
         # late: the engine is slow to load, and other keys do not need it
         from lastbit.tables.backends.duckdb.engine import public_values
 
