@@ -69,6 +69,7 @@ from lastbit.privacy import (
     posterior_bounds as posterior_bounds,
 )
 from lastbit.release import (
+    synthetic as synthetic,
     table as table,
 )
 from lastbit.sampling import (
@@ -94,6 +95,7 @@ from lastbit.sensitivity import (
 from lastbit.tables import (
     Budget as Budget,
     Column as Column,
+    cdf as cdf,
     correlation as correlation,
     count as count,
     count_distinct as count_distinct,
@@ -165,6 +167,7 @@ __all__ = [
     "bernoulli_exp",
     "best_composition",
     "calibrated",
+    "cdf",
     "choice",
     "choice_exp",
     "compositions",
@@ -212,6 +215,7 @@ __all__ = [
     "std",
     "stream",
     "sum",
+    "synthetic",
     "table",
     "tables",
     "uniform_below",

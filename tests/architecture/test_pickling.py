@@ -51,6 +51,7 @@ VALUES = [
     lb.Budget(epsilon=3),
     lb.Column(name="cost", type="number", bounds=(0, 9)),
     lb.DiscreteGaussianLoss(4),
+    lb.DiscreteGaussianVectorLoss(4),
     lb.DiscreteLaplaceLoss(2),
     lb.Exponential(**PAIR),
     lb.ExponentialQuantile("1/2", **ENDS),

@@ -258,6 +258,35 @@ def test_questions_in_python_are_told_in_the_books():
         assert "(Python) n by region" in page
 
 
+def test_under_the_gaussian_filter_rho_pays_for_gaussian_noise_alone(folder):
+    card = CARD.replace("delta = 1e-6\n", 'delta = 1e-6\naccounting = "gaussian"\n')
+    Path("visits.toml").write_text(card, "utf-8")
+    asked = ("query", "visits.toml", BY_REGION, "--rho", "0.001")
+    assert "It can be asked" in succeeded(*asked, "--dry-run")
+    page = succeeded(*asked, "--out", "a.json", "--report", "page.html")
+    assert "; Gaussian" in page and "plain sum  ρ 0.001" in page
+    assert "ACCEPTED" in succeeded("check", "a.json")
+    assert "Odometer" in Path("page.html").read_text("utf-8")
+    ranks = ("query", "visits.toml", "SELECT MEDIAN(cost) AS m FROM visits")
+    for more in ((), ("--dry-run",), ("--explain",)):
+        told = " ".join(refused(*ranks, "--rho", "0.001", *more).split())
+        assert "pays for Gaussian noise alone" in told
+    mixed = "SELECT COUNT(*) AS n, MEDIAN(cost) AS m FROM visits"
+    assert "pays for Gaussian noise alone" in " ".join(
+        refused("query", "visits.toml", mixed, "--rho", "0.001").split()
+    )
+    succeeded(*ranks, "--epsilon", "0.1")
+    ledger = Ledger.existing("visits.ledger")
+    spent, kept = ledger.spent("visits"), ledger.accounts()[0].filter
+    assert spent == kept.price(rho="0.001") + kept.price(epsilon="0.1")
+    assert ledger.problems() == []
+    state = read("budget", "visits.toml")["accounts"][0]
+    assert state["kind"] == "gaussian" and "order" not in state["filter"]
+    assert "by the Gaussian filter" in " ".join(succeeded("ledger", "log", "visits.ledger").split())
+    told = " ".join(refused("query", "visits.toml", BY_REGION, "--rho", "0.5").split())
+    assert "the filter of visits leaves at most epsilon = " in told and "or rho = " in told
+
+
 def test_under_the_filter_every_kind_of_price_is_paid_from_one_account(folder):
     card = CARD.replace("delta = 1e-6\n", 'delta = 1e-6\naccounting = "filter"\n')
     Path("visits.toml").write_text(card, "utf-8")

@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 import lastbit as lb
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.laws.ideal import StudentT
+from lastbit.mechanisms.admissible_noise import evenly_spread
 from lastbit.mechanisms.smooth_noise import (
     SmoothStatistic,
     private_median,
@@ -24,6 +25,7 @@ from lastbit.mechanisms.smooth_noise import (
     quantile_mechanism,
 )
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
+from lastbit.sensitivity.smooth import smooth_sensitivity
 from lastbit.sensitivity.statistics import Quantile, Statistic, TrimmedMean, Variance
 from tests.laws.oracle import decimals
 from tests.mechanisms.divergence import mass
@@ -221,3 +223,25 @@ def test_the_ends_are_not_left_to_the_exponential_mechanism(level, epsilon):
     """All points beyond the last record are equally good to it, whatever is paid."""
     chosen = lb.quantile_mechanism(level, epsilon=epsilon, lower=0, upper=500)
     assert isinstance(chosen, SmoothStatistic)
+
+
+@pytest.mark.parametrize("relation", [CHANGE_ONE, ADD_REMOVE], ids=str)
+@pytest.mark.parametrize("level", ["1/4", "1/2", "9/10"])
+def test_what_the_choice_takes_for_granted_of_evenly_spread_records(
+    level: str, relation: Neighbours
+) -> None:
+    """The bound of evenly spread records is what `quantile_mechanism` reckons with."""
+    rows = list(range(1000))
+    for beta in (Fraction(1, 20), Fraction(1, 4), Fraction(3, 4)):
+        bound = smooth_sensitivity(
+            Quantile(level), rows, beta=beta, lower=0, upper=999, neighbours=relation
+        ).bound
+        reckoned = float(evenly_spread(beta).mid())
+        assert 0.95 * reckoned < float(bound) <= reckoned * (1 + 1e-8)
+
+
+def test_the_choice_is_a_mechanism_with_a_name_and_a_promise() -> None:
+    for epsilon in ("0.1", 1, 4):
+        chosen = lb.quantile_mechanism("1/2", epsilon=epsilon, lower=0, upper=500)
+        assert type(chosen).__name__ in repr(chosen)
+        assert chosen.guarantee == lb.PureDP(epsilon, neighbours=CHANGE_ONE)

@@ -112,6 +112,17 @@ def test_several_quantiles_are_a_column_each():
         lb.median("age", intervals=1)  # type: ignore[arg-type]
 
 
+def test_shares_up_to_points_are_a_column_each():
+    parts = VISITS.agg(s=lb.cdf("age", [18, "65.5"], 0, 100)).query.aggregates
+    assert [(part.name, part.function) for part in parts] == [("s_18", "cdf"), ("s_65_5", "cdf")]
+    assert [part.edges for part in parts] == [(Fraction(18),), (Fraction(131, 2),)]
+    for points in ("18", [], [18, 18], 5):
+        with pytest.raises(InvalidParameter):
+            lb.cdf("age", points)
+    with pytest.raises(InvalidParameter, match="outside of the bounds"):
+        VISITS.agg(s=lb.cdf("age", [101], 0, 100))
+
+
 # ---------------------------------------------------------------- steps
 
 

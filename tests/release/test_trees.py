@@ -11,12 +11,13 @@ import pytest
 from flint import fmpq, fmpq_mat
 from hypothesis import given, settings, strategies as st
 
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.release.intervals import columns_of
-from lastbit.release.noise import noised
-from lastbit.release.trees import least_squares, ranked, running
+from lastbit.release.noise import Noisy, noised
+from lastbit.release.trees import least_squares, ranked, running, shares
 from lastbit.tables.plan.parts import TreePart
 from lastbit.tables.plan.plan import planned
-from lastbit.tables.plan.tree import Tree, tree_reach
+from lastbit.tables.plan.tree import Tree, share_reach, tree_reach
 from tests.laws.frequency import divergence
 from tests.release.pretend import RawNumbers, card_of, part, query_of, seed
 from tests.tables.test_tree import SHAPES, matrix
@@ -100,3 +101,77 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any])
         width = sum(c.high - c.low for c in column.cells) / groups  # type: ignore[operator, misc]
         reach = tree_reach(plan.parts[0].tree, plan.parts[0].law, level)
         assert reach is not None and width <= 2 * float(max(reach)) / 3 + 6
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(SHAPES), st.booleans())
+def test_shares_never_fall(data: st.DataObject, tree: Tree, gaussian: bool) -> None:
+    """From 0 to 1, within their intervals, whatever the noise."""
+    law = DiscreteGaussian(9) if gaussian else DiscreteLaplace(3)
+    (found,) = running(tree, drawn(data, tree))
+    before = [Fraction(0)] * 2
+    for place in range(tree.bins):
+        reaches = share_reach(tree, law, place), share_reach(tree, law, place + 1)
+        for i, (value, low, high) in enumerate(shares(found, (place, place + 1), reaches)):
+            assert low >= 0 and high <= 1
+            if value is not None:
+                assert low <= value <= high and value >= before[i]
+                before[i] = value
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(SHAPES), st.booleans())
+def test_no_possible_share_is_excluded(data: st.DataObject, tree: Tree, gaussian: bool) -> None:
+    """Every share of a fine grid that the test at its level keeps lies within."""
+    law = DiscreteGaussian(9) if gaussian else DiscreteLaplace(3)
+    (found,) = running(tree, drawn(data, tree, groups=1))
+    place = data.draw(st.integers(0, tree.bins))
+    reach = share_reach(tree, law, place)
+    ((_, low, high),) = shares(found, (place, place), (reach, reach))
+    total, part_ = (Fraction(int(x), found.scale) for x in (found.totals[0], found.sums[0][place]))
+    for n in range(65):
+        share = Fraction(n, 64)
+        exact = tree_reach(tree, law, share) if 0 < n < 64 else None
+        if exact is not None and abs(part_ - share * total) <= exact[place]:
+            assert low <= share <= high
+
+
+@pytest.mark.parametrize("asked", [{"epsilon": 1}, {"rho": "0.02"}], ids=str)
+def test_intervals_of_shares_cover(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]) -> None:
+    """1000 releases from the tree of a quantile: at most 5 % miss, up to Chernoff at 2**-40."""
+    seed(monkeypatch, 24)
+    groups, wide = 1000, (Fraction(0), Fraction(64))
+    keys = [("region", tuple(range(groups)))]
+    points = (5, 31)
+    parts = [part("cdf", f"c{p}", edges=(Fraction(p),), bounds=wide) for p in points]
+    query = query_of(*parts, part("quantile", "q", bounds=wide), keys=keys)
+    plan = planned(query, card_of(), **asked)
+    (tree,) = plan.parts
+    assert isinstance(tree, TreePart)
+    raw = RawNumbers(keys=[(k,) for k in range(groups)], bins={"m1": [[3] * 64] * groups})
+    columns = columns_of(plan, noised(plan, raw))
+    for column, point in zip(columns, points, strict=False):
+        truth = (point + 1) / 64
+        missed = sum(not c.low <= truth <= c.high for c in column.cells)  # type: ignore[operator]
+        share = missed / groups
+        assert share <= 0.05 or groups * divergence(share, 0.05) < math.log(2**40)
+        if "rho" in asked:
+            assert share > 0.015
+
+
+def test_a_share_at_a_point_between_bins() -> None:
+    """Of numbers the bin of the point counts on one side only; of steps it belongs to the point."""
+    wide = (Fraction(0), Fraction(4096))
+    for step, ends in (
+        (None, (Fraction(1, 4), Fraction(1, 2))),
+        (Fraction(4), (Fraction(1, 2),) * 2),
+    ):
+        query = query_of(part("cdf", "c", edges=(Fraction(6),), bounds=wide, step=step))
+        plan = planned(query, card_of(), epsilon=10**6)
+        weights = [10**6] * 4 + [0] * 1020
+        (tree,) = plan.parts
+        assert isinstance(tree, TreePart)
+        noisy = Noisy(keys=[()], trees={"m1": [tree.tree.sums(weights)]})
+        cell = columns_of(plan, noisy)[0].cells[0]
+        assert cell.low is not None and cell.high is not None
+        assert abs(cell.low - ends[0]) < 1e-3 and abs(cell.high - ends[1]) < 1e-3

@@ -202,12 +202,12 @@ NAMED = st.sampled_from(
 
 
 @st.composite
-def aggregates(draw, number, expression):
+def aggregates(draw, number, expression, named=NAMED):
     name = f"a{number}"
     kinds = ("count", "some", "units", "sum", "mean", "variance", "quantile", "histogram")
     kind = draw(st.sampled_from((*kinds, "distinct")))
     if kind == "distinct":
-        return Aggregate(name=name, function="count_distinct", expression=draw(NAMED))
+        return Aggregate(name=name, function="count_distinct", expression=draw(named))
     if kind in ("count", "units"):
         return Aggregate(name=name, function="count" if kind == "count" else "count_units")
     if kind == "some":

@@ -148,8 +148,9 @@ def unit_columns(draw, card, name, joined):
     if function == "count" and draw(st.booleans()):
         return UnitColumn(name=name, function="count", nullable=False)
     numeric = lab_numbers if joined else numbers
-    whole = st.just(column("num"))  # with values whose sums need more than 53 bits
-    expression = draw(st.one_of(whole, numeric(draw(st.sampled_from([0, 0, 1])))))
+    # values whose sums need more than 53 bits, and many that are missing
+    plain = st.sampled_from([column("num"), column("junk")])
+    expression = draw(st.one_of(plain, numeric(draw(st.sampled_from([0, 0, 1])))))
     kind = type_of(expression, card_types(card))
     assume(kind is not None)
     bounds, step = None, None
@@ -202,6 +203,11 @@ def outer_keys(draw, inner):
     )
 
 
+NAMED_OF_A_UNIT = st.sampled_from(
+    [Call("to_integer", (column("v1"),)), Call(">", (column("v1"), Constant(1)))]
+)
+
+
 @st.composite
 def unit_questions(draw, card, joined):
     inner = draw(sub_queries(card, joined))
@@ -222,7 +228,9 @@ def unit_questions(draw, card, joined):
     ]
     return Query(
         table="t",
-        aggregates=tuple(draw(aggregates(i, expression)) for i in range(draw(st.integers(1, 3)))),
+        aggregates=tuple(
+            draw(aggregates(i, expression, NAMED_OF_A_UNIT)) for i in range(draw(st.integers(1, 3)))
+        ),
         keys=draw(outer_keys(inner)),
         where=draw(st.one_of(st.none(), st.none(), st.sampled_from(tests))),
         joins=outer,
@@ -241,12 +249,12 @@ def unit_cases(draw, kind):
         derived_card(card, query.per_unit)
     except InvalidParameter:
         assume(False)
-    units = [(i, TEXTS[i]) for i in range(draw(st.integers(1, 4)))] + [(None, None)]
+    units = [(i, TEXTS[i]) for i in range(draw(st.integers(2, 4)))] + [(None, None)]
     rows = {unit: owned(unit, draw(LINES)) for unit in units}
     labs = {unit: owned(unit, draw(LAB_LINES)) for unit in units}
     whole = card.neighbours.relation == "change-one"
     others, other_labs = [], []
-    for unit in (*units[:2], units[-1]):
+    for unit in (*units[:-1][:3], units[-1]):
         one, two = ({u: v for u, v in table.items() if u != unit} for table in (rows, labs))
         if whole:
             new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit

@@ -66,7 +66,22 @@ def numbers(depth: int) -> Made:
         calls("days_between", columns("day"), columns("seen")),
         st.builds(
             lambda f: Call(f, (ColumnName("seen"),)),
-            st.sampled_from(("year", "quarter", "month", "day", "hour", "weekday")),
+            st.sampled_from(
+                [
+                    "year",
+                    "quarter",
+                    "month",
+                    "day",
+                    "hour",
+                    "weekday",
+                    "minute",
+                    "second",
+                    "week",
+                    "day_of_year",
+                    "iso_weekday",
+                    "iso_year",
+                ]
+            ),
         ),
         st.builds(lambda a, e: Call("bin", (a, *map(Constant, e))), inner, edges),
         calls("case", truths(depth - 1), inner, truths(depth - 1), inner),
@@ -109,7 +124,9 @@ def texts(depth: int) -> Made:
 @cache
 def days(depth: int) -> Made:
     leaf = columns("day") | constants(st.dates(date(1900, 1, 1)))
-    return leaf | calls("start_of_month", columns("day", "seen")) if depth else leaf
+    starts = ("start_of_year", "start_of_quarter", "start_of_month", "start_of_week")
+    cut = (calls(start, columns("day", "seen")) for start in starts)
+    return st.one_of(leaf, *cut) if depth else leaf
 
 
 @cache
@@ -153,6 +170,9 @@ def aggregates(draw: st.DrawFn, name: str) -> Aggregate:
     function = draw(st.sampled_from(get_args(Function)))
     if function == "count_units":
         return Aggregate(name=name, function="count_units")
+    if function == "count_distinct":
+        value = draw(columns("Ward", "age", "day", "seen", "ok", "region") | days(1))
+        return Aggregate(name=name, function="count_distinct", expression=value)
     if function == "count" and draw(st.booleans()):
         return Aggregate(name=name, function="count", nullable=False)
     made = numbers(1).filter(
@@ -196,6 +216,8 @@ def queries(draw: st.DrawFn) -> Query:
         columns("region", "Ward", "age", "ok", "day"),
         truths(1).filter(lambda e: isinstance(e, Call)),
         calls("start_of_month", columns("day")),
+        calls("start_of_hour", columns("seen")),
+        calls("strftime", columns("day"), constants(st.sampled_from(("%Y-%m", "%A")))),
         calls("bin", columns("age"), *(st.just(Constant(e)) for e in (0, 18, 65))),
         calls("lower", columns("Ward")),
         *([st.just(ColumnName("zone", "regions"))] if joined else []),

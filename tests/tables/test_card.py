@@ -285,6 +285,12 @@ def test_the_page_shows_a_card_that_is_read():
         ("delta = 1e-6", "delta = 1", "line 14: budget.delta is not between 0 and 1"),
         ("delta = 1e-6", "rho = 1", "line 13: budget.epsilon does not suit"),
         ("delta = 1e-6", 'accounting = "filter"', "budget.delta does not suit"),
+        ("delta = 1e-6", 'accounting = "gaussian"', "budget.delta does not suit"),
+        (
+            "delta = 1e-6",
+            'delta = 1e-6\naccounting = "gaussian"\norder = 3',
+            "budget.order is not for the Gaussian filter",
+        ),
         ("delta = 1e-6", 'accounting = "moments"', "line 14: budget.accounting is of no known"),
         ("delta = 1e-6", "accounting = 1.5", "line 14: budget.accounting is of no known kind"),
         ("delta = 1e-6", "order = 2", "line 14: budget.order is for accounts kept by the filter"),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import duckdb
 import pytest
+import sqlglot
+from sqlglot import exp
 
 import lastbit as lb
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
@@ -21,8 +24,10 @@ from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.sub_query import counted_card, derived_card
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitJoin, UnitKey
-from lastbit.tables.sql.statement import parsed
+from lastbit.tables.sql.rows import rows_from
+from lastbit.tables.sql.statement import _query, parsed
 from tests.tables.asked import card_with, column
+from tests.tables.test_sql_tree import IMPLIED, MEANINGLESS
 
 LABS = PrivateTable(
     name="labs",
@@ -68,6 +73,14 @@ def test_a_join_on_the_unit(text):
     assert query.aggregates[0].bounds == (0, 100)  # of the private table's column
     assert query.keys[0].values == ("sugar", "iron")
     assert query.to_json()["joins"][0]["private"] is True
+
+
+def test_keys_of_a_private_table_are_found_privately_and_never_read_off_it():
+    text = (
+        "SELECT l.day, COUNT(*) AS n FROM visits v JOIN labs l ON v.pid = l.patient GROUP BY l.day"
+    )
+    assert asked(text).keys[0].expression == ColumnName("day", "labs")
+    assert asked(text).keys[0].values is None
 
 
 def test_further_conditions_and_tables():
@@ -141,7 +154,25 @@ def test_a_sub_query_grouped_by_the_unit():
     assert query.where == Call(">", (ColumnName("visits"), Constant(1)))
     assert query.aggregates[0].bounds == (0, 10)  # max_rows of the card
     assert query.keys[0].values == ("north", "south")
-    assert counted_card(query, CARD) == CARD
+    counted = counted_card(query, CARD)
+    assert (counted.max_rows, counted.max_groups) == (2, 2)  # as many as the region has values
+    assert counted_card(query, counted) == counted
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "groups"),
+    [("region", 2, 2), ("region, ok", 4, 3), ("ward", 3, 3), ("ward, region", 3, 3)],
+)
+def test_a_unit_has_as_many_rows_as_keys(keys, rows, groups):
+    """All values declared: that many rows; else as many as the card expects groups."""
+    inner = f"SELECT pid, {keys}, COUNT(*) AS n FROM visits GROUP BY pid, {keys}"
+    query = asked(f"SELECT AVG(n) AS m FROM ({inner})")
+    counted = counted_card(query, CARD)
+    assert (counted.max_rows, counted.max_groups) == (rows, groups)
+    narrow = replace(CARD, max_rows=1)
+    assert counted_card(query, narrow).max_rows == 1
+    if "ward" in keys:
+        assert counted_card(query, replace(CARD, max_groups=None)).max_rows == 10
 
 
 def test_a_unit_with_one_row_counts_once():
@@ -279,6 +310,41 @@ def test_rows_without_a_unit_meet_nothing():
     table = tables("SELECT NULL::INT AS u", "SELECT NULL::INT AS u FROM range(2)", max_rows=2)
     asked = table.sql("SELECT COUNT(*) AS n FROM t JOIN labs USING (u)")
     assert weights(asked) == {"m1": 0}
+
+
+def test_keys_of_a_private_table_are_not_read():
+    """Those of a public one are: its column says which keys there can be."""
+    rows, others = "SELECT 1 AS u, 2 AS x", "SELECT 1 AS u, 'secret' AS code"
+    private = tables(rows, others, max_rows=2).join("labs").group_by("code")
+    assert private.keys[0].values is None
+    table = lb.table(frame(rows), unit="u", max_rows=2, name="t", public={"labs": frame(others)})
+    public = table.join("labs", on="u").group_by("code")
+    assert public.keys[0].values == ("secret",)
+
+
+def test_a_public_table_is_not_a_private_one(tmp_path):
+    """Its values would be shown as they are: refused whether the private one is joined or not."""
+    duckdb.sql(f"COPY (SELECT 1 AS u, 'a' AS code) TO '{tmp_path / 'labs.parquet'}'")
+    labs = lb.table(tmp_path / "labs.parquet", unit="u", max_rows=1)
+    table = lb.table(
+        frame("SELECT 1 AS u, 2 AS x"),
+        unit="u",
+        max_rows=2,
+        name="t",
+        public={"open": tmp_path / "labs.parquet"},
+        private={"labs": labs},
+    )
+    asked = table.join("open", on="u").group_by("code")
+    assert asked.keys[0].values is None
+    with pytest.raises(InvalidParameter, match="is the table itself"):
+        table.join("open", on="u").agg(n=lb.count()).release(epsilon=1)
+
+
+def test_different_values_of_a_unit():
+    rows = "SELECT 1 AS u, unnest([1, 1, 2, NULL]) AS x"
+    table = lb.table(frame(rows), unit="u", max_rows=9, name="t")
+    asked = table.per_unit(n=lb.count_distinct("x")).agg(s=lb.sum("n"))
+    assert weights(asked) == {"m1": 2 * WEIGHT_ONE}
 
 
 def test_too_many_rows_of_one_are_refused():
@@ -463,3 +529,47 @@ def test_a_private_table_is_not_public_too(tmp_path):
     public = '[public.open]\nsource = "labs.parquet"\ncolumns = {value = "number"}\n'
     with pytest.raises(CardRefused, match="public table too"):
         card_from(TOML + public, folder=tmp_path)
+
+
+# ---------------------------------------------------------------- nothing is overlooked
+
+PARSED = (
+    "SELECT r, AVG(clamp(n + d, 0, 9)) AS m FROM (SELECT v.pid AS p, v.region AS r, COUNT(*) AS n,"
+    " SUM(v.age) FILTER (WHERE v.ok) AS s, COUNT(DISTINCT labs.day) AS d, COUNT_IF(v.ok) AS c,"
+    " MAX(labs.value) AS x, COUNT(v.ward) / MIN(v.age) AS a FROM visits AS v JOIN labs"
+    " ON v.pid = labs.patient AND v.day = labs.day WHERE v.age > 3 GROUP BY v.pid, v.region"
+    " HAVING COUNT(*) > 1 AND s > 2) WHERE x > 3 AND c > 0 AND a > 0 AND p > 0 GROUP BY r"
+)
+
+
+def read(tree: Any) -> Query:
+    return _query(tree, rows_from(tree, CARD, {}))
+
+
+def noticed(tree: Any, original: Query) -> bool:
+    try:
+        return read(tree) != original
+    except Exception:
+        return True
+
+
+def test_no_part_of_a_sub_query_is_overlooked():
+    """Every part that the parser could set, set, or taken away: refused, or another question."""
+    tree = sqlglot.parse_one(PARSED, read="duckdb")
+    original = read(tree)
+    known = MEANINGLESS | IMPLIED | {("Subquery", "alias")}  # a name that nothing uses
+    for node in list(tree.walk(bfs=False)):
+        kind = type(node).__name__
+        for name in node.arg_types:
+            before, given = node.args.get(name), name in node.args
+            for strange in (not before,) if isinstance(before, bool) else (exp.column("odd"), True):
+                node.args[name] = strange
+                assert noticed(tree, original) or (kind, name) in known, (kind, name)
+            node.args[name] = None
+            there = before not in (None, False, [])
+            assert not there or noticed(tree, original) or (kind, name) in known, (kind, name)
+            if given:
+                node.args[name] = before
+            else:
+                del node.args[name]
+    assert read(tree) == original

@@ -90,6 +90,7 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         query_of(
             *(part("quantile", f"q{n}", level=Fraction(n, 9)) for n in (1, 5, 8)),
             part("max", "most"),
+            part("cdf", "share", edges=(Fraction(5),)),
             part("count", "n"),
             keys=KEYS,
         ),

@@ -11,6 +11,7 @@
 | rows | as many keys and cells as there are columns; declared keys; no more than the limit |
 | derived columns | the formulas over the other columns of the row (`derived.py`) |
 | columns and rows | of the digest that the certificate names |
+| rows of contingency tables | every cell once; agreeing, as `marginals.py` says |
 | rows made consistent | the nearest whole counts, worked out again from the rows before |
 
 Of the digest of the question and the ledger's entry only the form is checked; of the SQL text and
@@ -35,6 +36,7 @@ from math import isfinite
 from typing import Any
 
 from .derived import check_values
+from .marginals import check_tables
 from .numbers import Json, Rejected, digest, number, require
 from .query import Question, constant_of, question_of
 from .release import HASH, same
@@ -45,6 +47,11 @@ _INTERVALS = (
     "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
     "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
 )
+_BELONGS = (
+    "An interval belongs to the noisy count of its cell; the consistent count has the standard "
+    "error beside it. Whole tables agree as well, and are not below 0."
+)
+_DECLARED = "Rows count if each of the columns has one of its declared keys there."
 _VARIANCES = "Variances are those of the rows themselves (divided by n, not n - 1)."
 _QUANTILES = (
     "Quantiles are chosen among bins between the bounds, and shown as the middle of the "
@@ -74,13 +81,19 @@ def guarantee_of(plan: Json) -> str:
 def notes_of(plan: Json) -> list[str]:
     """What a reader must know, in the order in which answers say it."""
     functions = {recipe["function"] for recipe in plan["recipes"]}
-    notes = [_INTERVALS]
+    notes = [_INTERVALS, *((_BELONGS, _DECLARED) if "marginals" in plan else ())]
     if plan["unit"] is not None:
         notes.append(
             f"Each {named(plan['unit'])} counts for at most {plan['max_rows']} rows: where there "
             "are more, all of them count for less."
         )
     notes += [_shown(part) for part in plan["parts"] if part["part"] == "keys"]
+    notes += [
+        f"{part['picks']} of {len(part['candidates'])} two-way tables were chosen privately: pairs "
+        "of columns that look least independent are likelier."
+        for part in plan["parts"]
+        if part["part"] == "choice"
+    ]
     notes += [_VARIANCES] if functions & {"variance", "std"} else []
     notes += [_QUANTILES] if functions & {"quantile", "min", "max"} else []
     if "count_distinct" in functions and plan["unit"] is not None:
@@ -147,7 +160,8 @@ _CELL = frozenset({"value", "standard_error", "low", "high"})
 
 def check_answer(record: Json, certificate: Json) -> None:
     """Raise `Rejected` unless the answer is what a certificate, accepted already, certifies."""
-    require(certificate["kind"] == "release", "the certificate is not of a release")
+    tables = certificate["kind"] == "marginals"
+    require(tables or certificate["kind"] == "release", "the certificate is not of a release")
     require(set(record) >= _PARTS, "the answer lacks a part")
     require(set(record) <= _PARTS | {"before", "totals"}, "the answer has a part too many")
     claim, body = certificate["claim"], certificate["body"]
@@ -170,6 +184,12 @@ def check_answer(record: Json, certificate: Json) -> None:
             case _:
                 raise Rejected("the entry of the ledger is malformed")
     _check_columns(record["columns"], question)
+    if tables:
+        require(set(record) == _PARTS, "the answer has a part too many")
+        check_tables(record["rows"], body)
+        sealed = {"columns": record["columns"], "rows": record["rows"]}
+        require(digest(sealed) == claim["rows"], "the rows are not those that were released")
+        return
     before = record.get("before", record["rows"])
     for rows in (before, record["rows"]):
         _check_rows(rows, record["columns"], question)

@@ -83,7 +83,7 @@ _MOST_RELEASES = 10**15
 _MOST_OUTCOMES = 10**4
 _FINEST = 10**120
 _LONGEST = 10**5  # bits of a sum
-_MOST_TERMS = 2000  # of the moment of a sample
+_MOST_TERMS = 1001  # of the moment of a sample
 _SAMPLED: Mapping[str, frozenset[str]] = MappingProxyType({
     "SubsampledGaussianLoss": frozenset({"rate", "mu_squared"}),
     "SubsampledLaplaceLoss": frozenset({"rate", "epsilon"}),

@@ -19,6 +19,7 @@ from .answer import check_answer
 from .composition import check_composition, taken_on_trust as _trusts
 from .error_bound import check_error_bound
 from .law import check_law, check_refutation
+from .marginals import check_marginals
 from .numbers import Json, Rejected, digest, require
 from .release import check_release
 from .rounding import check_rounding, check_rounding_steps
@@ -26,8 +27,8 @@ from .snapping import check_snapping
 
 _CHECKED: Mapping[str, Callable[[Json, Json], None]] = MappingProxyType({
     "composition": check_composition, "error-bound": check_error_bound, "law": check_law,
-    "refutation": check_refutation, "release": check_release, "rounding": check_rounding,
-    "snapping": check_snapping,
+    "marginals": check_marginals, "refutation": check_refutation, "release": check_release,
+    "rounding": check_rounding, "snapping": check_snapping,
 })  # fmt: skip
 KINDS = tuple(_CHECKED)
 
@@ -145,6 +146,7 @@ _TIGHT_ON_TRUST = (
 
 _BELIEFS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "error-bound": _ERROR_BOUND, "law": _LAW, "refutation": _REFUTATION, "snapping": _SNAPPING,
+    "marginals": _RELEASE,
 })  # fmt: skip
 
 

@@ -49,7 +49,7 @@ _OF_A_UNIT = ("count", "count_distinct", "sum", "mean", "min", "max")
 _COUNTS = ("count", "count_units")
 _DISTINCT = "count_distinct"
 _RANKED = ("quantile", "min", "max")
-_NUMERIC = ("sum", "mean", "variance", "std", *_RANKED)
+_NUMERIC = ("sum", "mean", "variance", "std", "cdf", *_RANKED)
 _KEYS = ("integer", "text", "boolean", "date", "missing")
 # function: the least and the greatest number of its arguments
 _FUNCTIONS: Mapping[str, tuple[int, int]] = MappingProxyType({
@@ -290,6 +290,8 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     if function == "quantile":
         require(level is not None and 0 < level < 1, "a quantile has no level")
     edges = () if part["edges"] is None else tuple(map(number, _list(part["edges"])))
+    if function == "cdf":
+        require(len(edges) == 1, "a share has no point, or several")
     if function == "histogram":
         require(len(edges) > 1 and all(a < b for a, b in pairwise(edges)), "bins do not rise")
     return Asked(
@@ -569,7 +571,7 @@ def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:
         case "histogram":
             edges = part.edges
             yield Measured(kind="bins", expression=part.expression, edges=edges, clamped=False)
-        case "quantile" | "min" | "max":
+        case "quantile" | "cdf" | "min" | "max":
             yield Measured(kind="bins", expression=part.expression, edges=part.candidates)
         case _:
             yield _values(part, "values", centred=True)

@@ -95,7 +95,7 @@ class _Proof:
         drawn: list[tuple[str, ...]] = []
         for part, recipe in zip(self.question.aggregates, self.recipes, strict=True):
             name = recipe["measures"].get("bins")
-            if part.function == "quantile" and name in self.trees:
+            if part.function == "cdf" or (part.function == "quantile" and name in self.trees):
                 planted.add(name)
             elif part.ranked:
                 three = part.function == "quantile" and part.intervals

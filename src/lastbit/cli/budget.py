@@ -28,7 +28,7 @@ from lastbit.tables import budgets_agree, read_card
 LAST = 5
 REOPENING = """\
 That reopens the account under the filter, for good. Decide on it for reasons of
-your own, not because of what was answered: the proof needs an order that the
+your own, not because of what was answered: the proof needs a filter that the
 answers had no say in."""
 
 

@@ -33,7 +33,7 @@ from lastbit.cli.output import (
 )
 from lastbit.files import exists
 from lastbit.ledger import Account, Entry, Ledger, exported, restored
-from lastbit.privacy import MomentCost, MomentFilter
+from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
 from lastbit.report import amount, title_of
 from lastbit.tables import Budget, Cost, DataCard
 
@@ -57,7 +57,9 @@ HAPPENED: Mapping[str, str] = MappingProxyType(
 )
 TENTH = Fraction(1, 10)
 """Of the budget: the price to count with where nothing was asked yet."""
-REOPENED = re.compile(r"kept by the moment filter from here on; charges before it: (\d{1,18})")
+REOPENED = re.compile(
+    r"kept by the (?:moment|Gaussian) filter from here on; charges before it: (\d{1,18})"
+)
 OLDER_COPY = """\
 Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
@@ -244,7 +246,7 @@ def account_heading(account: Account) -> Heading:
     """Its name, and what is left."""
     left = account.remaining
     verdict = "no limit" if left is None else f"{money(left, account.budget)} left"
-    if isinstance(left, MomentCost):
+    if isinstance(left, MomentCost | GaussianCost):
         verdict = f"an answer of up to {money(left, account.budget)}"
     return Heading(printable(account.name, 40), verdict)
 
@@ -278,18 +280,20 @@ def _drawn(spent: Fraction, whole: Fraction) -> str:
     return f"{drawn}  {_amount(spent, up=True)} spent, {left} left of {of}"
 
 
-def _filter_rows(account: Account, kept: MomentFilter, next_: Cost) -> list[tuple[str, str]]:
-    spent = account.spent
-    assert isinstance(spent, MomentCost)  # under a filter
+def _filter_rows(account: Account, kept: Any, next_: Cost) -> list[tuple[str, str]]:
+    spent: Any = account.spent
     rows = [("ε", _drawn(kept.epsilon_spent(spent), kept.epsilon))]
     if kept.delta_kept:
         rows.append(("δ", _drawn(spent.delta, kept.delta_kept)))
     share = f"{_amount(kept.delta_kept, up=False)} of it for answers with a δ of their own"
-    order, odometer = _amount(kept.order, up=True), _amount(kept.odometer(spent), up=True)
+    odometer = _amount(kept.odometer(spent), up=True)
+    which = "Gaussian"
+    if isinstance(kept, MomentFilter):
+        which = f"order {_amount(kept.order, up=True)}"
     surely = f"except with probability {_amount(kept.delta, up=True)}"
     return [
         *rows,
-        ("filter", f"δ {_amount(kept.delta, up=True)}, {share}; order {order}"),
+        ("filter", f"δ {_amount(kept.delta, up=True)}, {share}; {which}"),
         ("plain sum", money(spent)),
         ("odometer", f"no loss above ε {odometer} so far, {surely}"),
         ("next", _next_words(account, next_)),
@@ -305,9 +309,8 @@ def _next_words(account: Account, price: Cost) -> str:
 
 def answers_left(account: Account, price: Cost) -> int:
     """How many answers of this price the filter of an account still allows."""
-    kept, spent = account.filter, account.spent
-    assert kept is not None and isinstance(spent, MomentCost)
-    return kept.answers_left(spent, _priced(kept, price)) or 0
+    kept: Any = account.filter
+    return kept.answers_left(account.spent, _priced(kept, price)) or 0
 
 
 def epsilon_taken(account: Account, price: Cost) -> Fraction | None:
@@ -315,13 +318,13 @@ def epsilon_taken(account: Account, price: Cost) -> Fraction | None:
 
     The first rho may take much: from then on plain sums no longer hold.
     """
-    kept, spent = account.filter, account.spent
-    assert kept is not None and isinstance(spent, MomentCost)
+    kept: Any = account.filter
+    spent: Any = account.spent
     after = spent + _priced(kept, price)
     return kept.epsilon_spent(after) - kept.epsilon_spent(spent) if kept.within(after) else None
 
 
-def _priced(kept: MomentFilter, price: Cost) -> MomentCost:
+def _priced(kept: Any, price: Cost) -> Any:
     return kept.price(epsilon=price.epsilon, delta=price.delta, rho=price.rho)
 
 
@@ -331,7 +334,9 @@ def typical_price(account: Account, entries: Sequence[Entry]) -> Cost:
     costs = [entry.cost for entry in entries if entry.cost is not None]
     if kept is None or not costs:
         return Cost(epsilon=TENTH * (budget.epsilon if budget is not None else 1))
-    return sorted(costs, key=lambda cost: _priced(kept, cost).moment)[(len(costs) - 1) // 2]
+    name = "moment" if isinstance(kept, MomentFilter) else "mu_squared"
+    ordered = sorted(costs, key=lambda cost: getattr(_priced(kept, cost), name))
+    return ordered[(len(costs) - 1) // 2]
 
 
 def reopened_after(entries: Sequence[Entry]) -> int:
@@ -349,11 +354,11 @@ def reopened_words(answers: int) -> str:
     return (
         f"Caution: {what} given by plain sums before the filter took over. Its promise\n"
         "covers them too if they had no say in whether and how the account was\n"
-        "reopened: its order was chosen after them."
+        "reopened: the filter was chosen after them."
     )
 
 
-def money(paid: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
+def money(paid: Cost | MomentCost | GaussianCost | Budget, like: Budget | None = None) -> str:
     """A price or a budget in short; with a budget, in its currencies, also where there is none.
 
     >>> money(Cost(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
@@ -370,7 +375,8 @@ def money(paid: Cost | MomentCost | Budget, like: Budget | None = None) -> str:
 
 def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:
     """Exact fractions as text; "left" under a filter is what a single answer may cost."""
-    left, kept, filter_ = account.remaining, account.budget, account.filter
+    left, kept = account.remaining, account.budget
+    filter_: Any = account.filter
     found: dict[str, Any] = {
         "account": account.name,
         "kind": None if kept is None else kept.kind,
@@ -378,11 +384,11 @@ def account_json(account: Account, next_: Cost | None = None) -> dict[str, Any]:
         "spent": account.spent.to_json(),
         "left": None if left is None else left.to_json(),
     }
-    if filter_ is not None and isinstance(account.spent, MomentCost):
+    if filter_ is not None:
         price = next_ or typical_price(account, ())
         took = epsilon_taken(account, price)
         found["filter"] = {
-            "order": str(filter_.order),
+            **({"order": str(filter_.order)} if isinstance(filter_, MomentFilter) else {}),
             "delta_kept": str(filter_.delta_kept),
             "limit": str(filter_.limit),
             "epsilon_spent": str(filter_.epsilon_spent(account.spent)),
@@ -459,7 +465,10 @@ def _new_budget(budget: Budget | None, words: str | None) -> str:
 
 def budget_words(budget: Budget) -> str:
     """A budget in short, and how it is kept."""
-    return money(budget) + (", by the filter" if budget.kind == "filter" else "")
+    return money(budget) + {
+        "filter": ", by the filter",
+        "gaussian": ", by the Gaussian filter",
+    }.get(budget.kind, "")
 
 
 def _when(entry: Entry) -> str:

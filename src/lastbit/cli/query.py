@@ -13,6 +13,7 @@ import click
 
 from lastbit import report as reports
 from lastbit.cli.ledger import account_json, account_of, budget_rows
+from lastbit.cli.marginals import marginals_parts, marginals_plan
 from lastbit.cli.options import (
     PATH,
     command,
@@ -36,10 +37,18 @@ from lastbit.cli.output import (
 from lastbit.errors import InvalidParameter
 from lastbit.files import same_place, written_over
 from lastbit.ledger import Account, check_output, one_connection, spared_by
-from lastbit.release import Answer, planned_within, price_rows, released
+from lastbit.release import (
+    Answer,
+    Marginals,
+    planned_within,
+    price_rows,
+    released,
+    released_marginals,
+)
 from lastbit.report import (
     EMPTY,
     UNTOUCHED,
+    marginals_page,
     notes_of,
     plan_words,
     price as price_words,
@@ -47,7 +56,7 @@ from lastbit.report import (
     title_of,
     totals_of,
 )
-from lastbit.tables import Cost, Plan, parsed, planned, read_card
+from lastbit.tables import Cost, MarginalsPlan, Plan, parsed, planned, read_card
 
 KINDS = (".csv", ".parquet", ".json")
 MOST_ROWS = 60
@@ -56,7 +65,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 
 @command('query visits.toml "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" --epsilon 1')
 @click.argument("card", type=PATH)
-@click.argument("sql")
+@click.argument("sql", required=False)
 @option("--epsilon", "The price of the whole answer: 1, 0.5, 1/3 ...")
 @option("--delta", "For undeclared keys, and Gaussian noise: 1e-9.")
 @option("--rho", "The price, where the table is paid in concentrated privacy.")
@@ -70,6 +79,11 @@ ROOM = 76  # a table is set in by two blanks on either side
     "Instead of a price: the least that keeps the ± of counts and sums within this.",
     "NUMBER|NAME=NUMBER,...",
 )
+@option(
+    "--marginals",
+    "Instead of SQL: all one- and two-way tables of these columns, at one price.",
+    "NAME,...",
+)
 @option("--out", "Write .csv, .parquet, or .json for lastbit check.", PATH)
 @option("--report", "Write an HTML page with charts.", PATH)
 @option("--title", "What the page is called; else by the question.", "TEXT")
@@ -82,9 +96,10 @@ ROOM = 76  # a table is set in by two blanks on either side
 @one_connection()
 def query(
     card: Path,
-    sql: str,
+    sql: str | None,
     weights: str | None,
     within: str | None,
+    marginals: str | None,
     out: Path | None,
     report: Path | None,
     title: str | None,
@@ -104,8 +119,15 @@ def query(
     is answered again at no charge. What is refused charges nothing; what fails or is interrupted
     while the data are read stays charged, and to ask the same again is free.
 
+    With --marginals the answer is all tables of one and of two of these columns, which agree: rows
+    and columns of two-way tables add up to one-way tables. Their keys must be declared or public;
+    numbers go into bins, band=bin(age, 0, 18, 65).
+
     With --explain or --dry-run nothing is read from the table and nothing is charged.
     """
+    if (sql is None) == (marginals is None):
+        remedy = "pass one SELECT, or --marginals region,old"
+        raise refusal("SQL", "or --marginals, exactly one, is needed", remedy)
     statement = sys.stdin.read() if sql == "-" else sql
     table = read_card(card)
     if out is not None and out.suffix.lower() not in KINDS:
@@ -119,34 +141,57 @@ def query(
         raise refusal("--title", "is for a page", "name the page by --report, and write a title")
     if out is not None and report is not None and same_place(out, report):
         raise refusal("--out", "names a file that is named twice", "name several")
-    question = parsed(statement, table)
-    if no_intervals:
-        question = question.without_intervals()
     asked: dict[str, Any] = {"weights": _weights(weights), **price}
-    if within is None:
-        plan = planned(question, table, **asked)
+    plan: Plan | MarginalsPlan
+    prices: list[tuple[str, ...]] = []
+    if statement is None:
+        _check_for_marginals(out, within=within, no_intervals=no_intervals)
+        plan = marginals_plan(table, marginals or "", **asked)
     else:
-        plan = planned_within(question, table, _within(within), **asked)
+        question = parsed(statement, table)
+        if no_intervals:
+            question = question.without_intervals()
+        if within is None:
+            plan = planned(question, table, **asked)
+        else:
+            plan = planned_within(question, table, _within(within), **asked)
+        if explain or dry_run:
+            prices = price_rows(question, table, delta=price["delta"], weights=asked["weights"])
     if explain or dry_run:
-        rows = price_rows(question, table, delta=price["delta"], weights=asked["weights"])
-        _show_plan(plan, rows, explain=explain, as_json=as_json)
+        _show_plan(plan, prices, explain=explain, as_json=as_json)
         return
     try:
         with waiting("asking"):
-            answer = released(
-                plan.query, plan.card, plan, fresh=fresh, consistent=consistent, sql=statement
-            )
+            answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
     except KeyboardInterrupt:
         words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
         click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
         raise
     account = account_of(table)[1]
+    part = answer.shown if isinstance(answer, Answer) else None
     if as_json:
+        shown = {} if part is None else {"shown": part}
         state = account_json(account)
-        show_json({"charged": answer.charged, "answer": answer.record, "account": state})
+        show_json({"charged": answer.charged, "answer": answer.record, **shown, "account": state})
     else:
-        show(*_answer_page(answer.record, account, charged=answer.charged))
+        show(*_answer_page(part or answer.record, account, charged=answer.charged))
     _write(answer, account, out=out, report=report, title=title)
+
+
+def _check_for_marginals(out: Path | None, *, within: str | None, no_intervals: bool) -> None:
+    if within is not None or no_intervals:
+        option = "--within" if within is not None else "--no-intervals"
+        raise refusal(option, "does not go with --marginals", "leave it out")
+    if out is not None and out.suffix.lower() == ".parquet":
+        raise refusal("--out", "cannot hold several tables", "end it in .csv or .json")
+
+
+def _released(
+    plan: Plan | MarginalsPlan, *, fresh: bool, consistent: bool, sql: str | None
+) -> Answer | Marginals:
+    if isinstance(plan, MarginalsPlan):  # its tables agree, whether --consistent is given or not
+        return released_marginals(plan, fresh=fresh)
+    return released(plan.query, plan.card, plan, fresh=fresh, consistent=consistent, sql=sql)
 
 
 def _weights(text: str | None) -> dict[str, Fraction] | Literal["balanced"] | None:
@@ -175,10 +220,12 @@ def _by_name(text: str, option: str, remedy: str) -> dict[str, Fraction]:
     return found
 
 
-def _show_plan(plan: Plan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool) -> None:
+def _show_plan(
+    plan: Plan | MarginalsPlan, prices: list[tuple[str, ...]], *, explain: bool, as_json: bool
+) -> None:
     account = account_of(plan.card)[1]
     # refuses a price that the budget does not allow
-    after = account if explain else account.charged(plan.cost)
+    after = account if explain else account.charged(plan.cost, gaussian_noise=plan.gaussian_noise)
     if as_json:
         state = account_json(account, plan.cost)
         show_json({"plan": plan.to_json(), "digest": plan.digest, "account": state})
@@ -192,7 +239,9 @@ def _show_plan(plan: Plan, prices: list[tuple[str, ...]], *, explain: bool, as_j
         )
 
 
-def _plan_page(plan: Plan, prices: Sequence[tuple[str, ...]] = ()) -> tuple[Part, ...]:
+def _plan_page(
+    plan: Plan | MarginalsPlan, prices: Sequence[tuple[str, ...]] = ()
+) -> tuple[Part, ...]:
     """What will be done, at which price and with which error."""
     words, verdict = plan_words(plan), "not yet paid"
     heading = Heading(printable(words.title, WIDTH - 2 - len(verdict)), verdict)
@@ -202,7 +251,12 @@ def _plan_page(plan: Plan, prices: Sequence[tuple[str, ...]] = ()) -> tuple[Part
 
 
 def _write(
-    answer: Answer, account: Account, *, out: Path | None, report: Path | None, title: str | None
+    answer: Answer | Marginals,
+    account: Account,
+    *,
+    out: Path | None,
+    report: Path | None,
+    title: str | None,
 ) -> None:
     """Write what was asked for; the answer is paid and kept, whatever happens here."""
     option = "--out"
@@ -212,12 +266,21 @@ def _write(
             getattr(answer, f"to_{kind}")(out)  # the ending is one of KINDS
         option = "--report"
         if report is not None:
-            state = account_json(account)
-            written_over(report, reports.page(answer.record, title=title, account=state))
+            state = account_json(account, _paid(answer.record))
+            if isinstance(answer, Marginals):
+                page = marginals_page(answer.record, title=title, account=state)
+            else:
+                page = reports.page(answer.shown or answer.record, title=title, account=state)
+            written_over(report, page)
     except (OSError, InvalidParameter) as error:
         reason = getattr(error, "strerror", None) or "the disk or the folder refuses it"
         remedy = "ask the same again: the answer is recorded, and that costs nothing"
         raise refusal(option, f"could not be written ({reason})", remedy) from None
+
+
+def _paid(record: Mapping[str, Any]) -> Cost:
+    """What an answer cost: the price to count further answers with."""
+    return Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
 
 
 def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) -> list[Part]:
@@ -225,7 +288,9 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
     paid = price_words(record["cost"])
     verdict = paid if charged else "recorded, no charge"
     parts: list[Part] = [Heading(printable(title_of(record), WIDTH - 2 - len(verdict)), verdict)]
-    if record["rows"]:
+    if "marginals" in record["plan"]:
+        parts += marginals_parts(record, width=ROOM)
+    elif record["rows"]:
         table = table_of(record, width=ROOM, most=MOST_ROWS)
         parts.append(Columns(table.headings, table.rows, numbers=table.numbers))
         if table.left_out:
@@ -239,8 +304,7 @@ def _answer_page(record: Mapping[str, Any], account: Account, *, charged: bool) 
         facts.append(("paid", f"{paid}, when it was first asked"))
     if record.get("entry") is not None:
         facts.append(("ledger", f"entry {record['entry']['sequence']}"))
-    cost = Cost(**{name: Fraction(amount) for name, amount in record["cost"].items()})
-    parts.append(Facts([*facts, *budget_rows(account, cost)]))
+    parts.append(Facts([*facts, *budget_rows(account, _paid(record))]))
     notes = [
         textwrap.fill(printable(note, 1000), ROOM, initial_indent="- ", subsequent_indent="  ")
         for note in notes_of(record)

@@ -51,7 +51,9 @@ _ALL = (
     "(SELECT max(seq) FROM sqlite_sequence WHERE name = 'entries') "
     "FROM entries NOT INDEXED ORDER BY sequence"
 )
-_KIND = re.compile(rb'"format":"lastbit ledger [123]","kind":"([a-z]+)"')  # a budget has a kind too
+_KIND = re.compile(
+    rb'"format":"lastbit ledger [1234]","kind":"([a-z]+)"'
+)  # a budget has a kind too
 _NAMED = re.compile(rb'"reservation":"([0-9a-f]{64})"')
 _AFTER_ACCOUNT = b',"budget":'
 

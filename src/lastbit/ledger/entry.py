@@ -21,15 +21,16 @@ Theorem  if every entry follows the rules of `Account`, then at every entry what
 Proof    by induction over the entries: `charged` adds the price, moves the sum up to the grid of
          `tables/plan/price.py` (which holds every sum of prices that are on it), and refuses one
          outside of the budget; `with_budget` keeps the sum and refuses a budget it is not within
-Theorem  (accounts under the moment filter) if every entry follows the rules and the filter has kept
+Theorem  (accounts under a filter) if every entry follows the rules and the filter has kept
          the account from its first charge on, all answers together are (epsilon, delta)-private,
          though prices, kinds of price and budgets are chosen from earlier answers; epsilon and
          delta are the greatest to which the budget may come to be set
-Proof    `privacy/filter.py`: what is spent is the exact sum of the filter's prices, which are a
-         function of the charges and of the order; `charged` refuses what the filter does; order
-         and delta_kept never change. `reopened` counts the charges of plain sums again: the same
-         theorem holds if the answers until then had no say in whether and how the account was
-         reopened
+Proof    `privacy/filter.py`, or `privacy/gaussian_filter.py` for accounts of the kind "gaussian",
+         whose prices in rho are those of Gaussian noise, as the caller says: what is spent is the
+         exact sum of the filter's prices, which are a function of the charges and of the order;
+         `charged` refuses what the filter does; kind, order and delta_kept never change.
+         `reopened` counts the charges of plain sums again: the same theorem holds if the answers
+         until then had no say in whether and how the account was reopened
 Differs  sums are exact fractions: three answers at 1/3 fit a budget of 1, and nothing more does.
          Prices off the grid are refused; ledgers that were written before there was one may hold
          some, and their sums, however long, are moved up at the next charge
@@ -43,28 +44,38 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
 from lastbit.canonical import canonical_json, sha256
 from lastbit.errors import BudgetExceeded, InvalidParameter
 from lastbit.exact import exact_text, rounded_down, rounded_up
-from lastbit.privacy import NOTHING_SPENT, MomentCost, MomentFilter
-from lastbit.tables import Budget, Cost, on_grid, rounded_up as next_price, suggested
+from lastbit.privacy import (
+    NOTHING_SPENT,
+    GaussianCost,
+    GaussianFilter,
+    MomentCost,
+    MomentFilter,
+)
+from lastbit.tables import FILTERS, Budget, Cost, on_grid, rounded_up as next_price, suggested
 
 Kind: TypeAlias = Literal["opened", "budget", "charge", "note", "reserved", "settled", "voided"]
 
 FIRST = "0" * 64
 """What the first entry has in place of the hash of the one before."""
 
-_FORMATS = ("lastbit ledger 1", "lastbit ledger 2", "lastbit ledger 3")
+_FORMATS = ("lastbit ledger 1", "lastbit ledger 2", "lastbit ledger 3", "lastbit ledger 4")
 _RESERVATIONS = ("reserved", "settled", "voided")
 _KINDS = ("opened", "budget", "charge", "note", *_RESERVATIONS)
 _EXACT = re.compile(r"\d{1,4100}(/\d{1,4100})?", re.ASCII)
 _CURRENCIES = ("epsilon", "delta", "rho")
-_KEPT = (*_CURRENCIES, "order", "delta_kept")
-_SPENT = (*_CURRENCIES, "moment")
+_FIXED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"filter": ("order", "delta_kept"), "gaussian": ("delta_kept",)}
+)
 _TEXTS = ("account", "who", "words", "query", "question", "plan", "fingerprint", "result", "secret")
 _NOTHING = Cost()
+_FILTERED = (MomentCost, GaussianCost)
+FilterCost: TypeAlias = MomentCost | GaussianCost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,44 +94,48 @@ class Account:
 
     name: str
     budget: Budget | None
-    spent: Cost | MomentCost = _NOTHING
+    spent: Cost | FilterCost = _NOTHING
 
     def __post_init__(self) -> None:
-        filtered = self.budget is not None and self.budget.kind == "filter"
         if self.budget is not None:
             object.__setattr__(self, "budget", self.budget.fixed())
-        if filtered and self.spent == _NOTHING:
-            object.__setattr__(self, "spent", NOTHING_SPENT)
-        if filtered != isinstance(self.spent, MomentCost):
+        if self.spent == _NOTHING:
+            object.__setattr__(self, "spent", _counted_by(self.budget)())
+        if not isinstance(self.spent, _counted_by(self.budget)):
             problem, remedy = "is counted in another way than the budget", "call reopened"
             raise InvalidParameter("spent", problem=problem, remedy=remedy)
 
     @property
-    def filter(self) -> MomentFilter | None:
+    def filter(self) -> MomentFilter | GaussianFilter | None:
         """The filter that keeps the account; None of plain sums."""
-        return self.budget.filter() if self.budget and isinstance(self.spent, MomentCost) else None
+        return self.budget.filter() if self.budget and isinstance(self.spent, _FILTERED) else None
 
     @property
     def unused(self) -> bool:
         """Whether nothing has been spent."""
-        return self.spent in (_NOTHING, NOTHING_SPENT)
+        return self.spent in (_NOTHING, NOTHING_SPENT, GaussianCost())
 
     @property
-    def remaining(self) -> Cost | MomentCost | None:
+    def remaining(self) -> Cost | FilterCost | None:
         """What may still be spent; None where there is no limit.
 
         Under a filter: what a single further answer may cost, if it is paid in epsilon or in rho.
         """
         if self.budget is None:
             return None
-        if isinstance(self.spent, MomentCost):
-            return self.budget.filter().left(self.spent)
+        if isinstance(self.spent, _FILTERED):
+            kept: Any = self.budget.filter()
+            left: FilterCost = kept.left(self.spent)
+            return left
         return Cost(
             **{name: getattr(self.budget, name) - getattr(self.spent, name) for name in _CURRENCIES}
         )
 
-    def charged(self, cost: Cost) -> Account:
-        """The account after this charge; refused if the budget does not allow it."""
+    def charged(self, cost: Cost, *, gaussian_noise: bool = False) -> Account:
+        """The account after this charge; refused if the budget does not allow it.
+
+        Under the Gaussian filter a price in rho must be that of Gaussian noise, and be said so.
+        """
         if cost == _NOTHING:
             raise InvalidParameter("cost", problem="is zero", remedy="pass the price of the plan")
         self._check_currency(cost)
@@ -131,7 +146,10 @@ class Account:
                     problem="is not on the grid of prices, and its sums would grow without end",
                     remedy=f"ask at a price of few digits, such as {suggested(price)}",
                 )
-        if isinstance(self.spent, MomentCost):
+        if isinstance(self.spent, GaussianCost) and cost.rho and not gaussian_noise:
+            problem = f"is in rho, and the account of {self.name} takes that of Gaussian noise only"
+            raise InvalidParameter("cost", problem=problem, remedy="ask with epsilon")
+        if isinstance(self.spent, _FILTERED):
             return self._filtered(self.spent, cost)
         spent = _moved_up(self.spent + cost)
         if self.budget is not None and not spent.within(self.budget):
@@ -146,10 +164,10 @@ class Account:
             )
         return replace(self, spent=spent)
 
-    def _filtered(self, before: MomentCost, cost: Cost) -> Account:
+    def _filtered(self, before: Any, cost: Cost) -> Account:
         """The account after a charge that its filter allows."""
         assert self.budget is not None  # only a budget has a filter
-        kept = self.budget.filter()
+        kept: Any = self.budget.filter()
         spent = before + _price(kept, cost)
         if kept.within(spent):
             return replace(self, spent=spent)
@@ -171,7 +189,7 @@ class Account:
         """
         try:
             self._check_currency(cost)
-            if isinstance(self.spent, MomentCost):
+            if isinstance(self.spent, _FILTERED):
                 return after == self._filtered(self.spent, cost) and cost != _NOTHING
         except (InvalidParameter, BudgetExceeded):
             return False
@@ -190,7 +208,7 @@ class Account:
         Under a filter, order and delta_kept stay as they are, whatever else changes: the proof
         needs them fixed before the first answer.
         """
-        if isinstance(self.spent, MomentCost):
+        if isinstance(self.spent, _FILTERED):
             return self._with_filter(self.spent, budget)
         if budget is not None and self.opens_filter(budget):
             if not self.unused:
@@ -204,41 +222,53 @@ class Account:
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return replace(self, budget=budget)
 
-    def _with_filter(self, spent: MomentCost, budget: Budget | None) -> Account:
-        if budget is None or budget.kind != "filter":
+    def _with_filter(self, spent: FilterCost, budget: Budget | None) -> Account:
+        kept = self.budget
+        assert kept is not None and kept.delta_kept is not None
+        if budget is None or budget.kind not in FILTERS:
             problem = f"is of plain sums, and the account of {self.name} is kept by the filter"
-            remedy = 'declare epsilon, delta and accounting = "filter"'
+            remedy = f'declare epsilon, delta and accounting = "{kept.kind}"'
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
-        fixed, kept = budget.fixed(self.budget), self.budget
-        assert kept is not None and kept.order is not None and kept.delta_kept is not None
-        if (fixed.order, fixed.delta_kept) != (kept.order, kept.delta_kept):
+        fixed = budget.fixed(kept)
+        if any(
+            getattr(fixed, name) != getattr(kept, name) for name in ("kind", "order", "delta_kept")
+        ):
             problem = f"changes the filter of {self.name}, which was fixed before its first answer"
-            numbers = f"{exact_text(kept.order)} and {exact_text(kept.delta_kept)}"
-            remedy = f"leave order and delta_kept out, or keep {numbers}"
+            numbers = [exact_text(getattr(kept, name)) for name in _FIXED[kept.kind]]
+            remedy = f"leave {' and '.join(_FIXED[kept.kind])} out, or keep {' and '.join(numbers)}"
+            if budget.kind != kept.kind:
+                remedy = f'declare accounting = "{kept.kind}"'
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
         return self._covered(fixed, spent)
 
     def opens_filter(self, budget: Budget) -> bool:
         """Whether this budget brings an account of plain sums under the filter."""
-        return budget.kind == "filter" and not isinstance(self.spent, MomentCost)
+        return budget.kind in FILTERS and not isinstance(self.spent, _FILTERED)
 
     def reopened(self, budget: Budget, charges: Iterable[Cost]) -> Account:
         """The account under the filter; `charges`, all of its own so far, are counted again."""
-        fixed, spent = budget.fixed(), NOTHING_SPENT
-        kept = fixed.filter()
+        fixed: Budget = budget.fixed()
+        kept: Any = fixed.filter()
+        spent: Any = _counted_by(fixed)()
         for cost in charges:
+            if fixed.kind == "gaussian" and cost.rho:
+                problem = f"is kept by the Gaussian filter, and {self.name} has spent some rho"
+                remedy = (
+                    'declare accounting = "filter"; whether it was for Gaussian noise is unknown'
+                )
+                raise InvalidParameter("budget", problem=problem, remedy=remedy)
             spent += _price(kept, _moved_up(cost))
         return self._covered(fixed, spent)
 
-    def _covered(self, budget: Budget, spent: MomentCost) -> Account:
+    def _covered(self, budget: Budget, spent: FilterCost) -> Account:
         """Under a filter that allows what was spent; refused otherwise."""
-        kept = budget.filter()
+        kept: Any = budget.filter()
         if not kept.within(spent):
             least = rounded_up(kept.epsilon_spent(spent))
             problem = f"is less than what {self.name} has spent by this filter"
             # at this order: another one, which a larger epsilon would choose, may need still more
-            order = exact_text(kept.order)
-            remedy = f"declare epsilon = {least} or more and order = {order}; spent stays spent"
+            order = "" if budget.order is None else f" and order = {exact_text(budget.order)}"
+            remedy = f"declare epsilon = {least} or more{order}; spent stays spent"
             if spent.delta > kept.delta_kept:
                 remedy = f"declare delta_kept = {exact_text(spent.delta, 16)} or more, and delta"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
@@ -246,7 +276,7 @@ class Account:
 
     def _check_currency(self, cost: Cost) -> None:
         """In rho, or in epsilon and delta: the two do not add up, but under a filter."""
-        if isinstance(self.spent, MomentCost):
+        if isinstance(self.spent, _FILTERED):
             return
         kept_in_rho = self.budget.rho > 0 if self.budget is not None else self.spent.rho > 0
         started = self.budget is not None or self.spent != _NOTHING
@@ -267,8 +297,19 @@ def _moved_up(amount: Cost) -> Cost:
     return Cost(**{name: next_price(getattr(amount, name)) for name in _CURRENCIES})
 
 
-def _price(kept: MomentFilter, cost: Cost) -> MomentCost:
-    return kept.price(epsilon=cost.epsilon, delta=cost.delta, rho=cost.rho)
+def _price(kept: Any, cost: Cost) -> FilterCost:
+    price: FilterCost = kept.price(epsilon=cost.epsilon, delta=cost.delta, rho=cost.rho)
+    return price
+
+
+def _counted_by(budget: Budget | None) -> type[Cost | FilterCost]:
+    """In what the charges to an account with this budget are counted."""
+    match None if budget is None else budget.kind:
+        case "filter":
+            return MomentCost
+        case "gaussian":
+            return GaussianCost
+    return Cost
 
 
 class Malformed(ValueError):
@@ -300,7 +341,7 @@ class Entry:
     plan: str | None = None
     fingerprint: str | None = None
     result: str | None = None
-    spent: Cost | MomentCost | None = None
+    spent: Cost | FilterCost | None = None
     budget: Budget | None = None
     secret: str | None = None
     """In the first entry: the digest of the ledger's secret, so that it cannot be exchanged."""
@@ -313,8 +354,8 @@ class Entry:
     @property
     def version(self) -> int:
         """The version of lastbit's ledgers that first had entries like this one."""
-        if isinstance(self.spent, MomentCost):
-            return 3
+        if isinstance(self.spent, _FILTERED):
+            return 3 if isinstance(self.spent, MomentCost) else 4
         return 2 if self.kind in _RESERVATIONS else 1
 
     @property
@@ -378,8 +419,9 @@ class Entry:
                 budget=_read_budget(data["budget"]),
                 **texts,
             )
-            filtered = entry.budget is not None and entry.budget.kind == "filter"
-            if filtered != isinstance(entry.spent, MomentCost):
+            if entry.spent is not None and not isinstance(entry.spent, _counted_by(entry.budget)):
+                raise ValueError
+            if entry.spent is None and entry.budget is not None and entry.budget.kind in FILTERS:
                 raise ValueError
         except (KeyError, TypeError, ValueError, ZeroDivisionError):  # LastbitErrors among them
             raise Malformed("has fields that no entry has") from None
@@ -388,14 +430,12 @@ class Entry:
         return entry
 
 
-def _amounts(amount: Cost | MomentCost | Budget | None) -> dict[str, str] | None:
-    match amount:
-        case None:
-            return None
-        case Budget(kind="filter"):
-            return {"kind": "filter", **{name: str(getattr(amount, name)) for name in _KEPT}}
-        case Budget():
-            return {"kind": amount.kind, **{n: str(getattr(amount, n)) for n in _CURRENCIES}}
+def _amounts(amount: Cost | FilterCost | Budget | None) -> dict[str, str] | None:
+    if amount is None:
+        return None
+    if isinstance(amount, Budget):
+        names = (*_CURRENCIES, *_FIXED.get(amount.kind, ()))
+        return {"kind": amount.kind, **{name: str(getattr(amount, name)) for name in names}}
     return amount.to_json()
 
 
@@ -409,14 +449,16 @@ def _read_cost(data: Any) -> Cost | None:
     return None if data is None else Cost(**_exact(data, _CURRENCIES))
 
 
-def _read_spent(data: Any) -> Cost | MomentCost | None:
-    if data is None or "moment" not in data:
-        return _read_cost(data)
-    return MomentCost(**_exact(data, _SPENT))
+def _read_spent(data: Any) -> Cost | FilterCost | None:
+    if data is not None and "moment" in data:
+        return MomentCost(**_exact(data, (*_CURRENCIES, "moment")))
+    if data is not None and "mu_squared" in data:
+        return GaussianCost(**_exact(data, (*_CURRENCIES, "mu_squared")))
+    return _read_cost(data)
 
 
 def _read_budget(data: Any) -> Budget | None:
     if data is None:
         return None
-    names = _KEPT if data["kind"] == "filter" else _CURRENCIES
+    names = (*_CURRENCIES, *_FIXED.get(data["kind"], ()))
     return Budget(kind=data["kind"], **_exact(data, names))

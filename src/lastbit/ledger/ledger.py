@@ -46,7 +46,7 @@ from lastbit.ledger.chain import (
 )
 from lastbit.ledger.entry import Account, Entry
 from lastbit.ledger.storage import connected, damaged, place_of, transaction
-from lastbit.privacy import MomentCost
+from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.sampling import secure_bits
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
@@ -112,7 +112,7 @@ class Ledger:
         """Give an account another budget, which must cover what is spent; this is recorded too.
 
         A budget of the kind "filter" reopens an account of plain sums: all its charges are counted
-        again, by the filter's prices.
+        again, by the filter's prices. One of the kind "gaussian" does so if none of them is in rho.
         """
         _check_texts(who=who)
         _check_name(name)
@@ -127,7 +127,8 @@ class Ledger:
                 charges = self._charges(connection, name)
                 after = account.reopened(budget, charges)
                 if charges:
-                    words = "kept by the moment filter from here on; charges before it: "
+                    which = "moment" if budget.kind == "filter" else "Gaussian"
+                    words = f"kept by the {which} filter from here on; charges before it: "
                     words += str(len(charges))
             else:
                 after = account.with_budget(budget)
@@ -140,12 +141,12 @@ class Ledger:
             found = self._chain(connection).accounts()
             return tuple(sorted(found, key=lambda account: account.name))
 
-    def spent(self, account: str) -> Cost | MomentCost:
+    def spent(self, account: str) -> Cost | MomentCost | GaussianCost:
         """What the account has spent, exactly; nothing if it was never opened."""
         found = self._account(account)
         return Cost() if found is None else found.spent
 
-    def remaining(self, account: str) -> Cost | MomentCost | None:
+    def remaining(self, account: str) -> Cost | MomentCost | GaussianCost | None:
         """What the account may still spend; None where there is no limit."""
         found = self._account(account)
         if found is None:
@@ -171,6 +172,7 @@ class Ledger:
         words: str | None = None,
         query: str | None = None,
         fresh: bool = False,
+        gaussian_noise: bool = False,
     ) -> Entry:
         """Charge an answer that is still to be made; or raise, and change nothing.
 
@@ -179,6 +181,9 @@ class Ledger:
           show that, nothing is charged;
         - else a reservation to `settle`: an open one of the same question and price, which was
           charged then and which nobody has seen an answer to, or a new one, charged now.
+
+        Say by `gaussian_noise` that all that is paid for is discrete Gaussian noise: an account
+        that is kept by the Gaussian filter takes a price in rho for nothing else.
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         draft = Entry(
@@ -192,7 +197,7 @@ class Ledger:
             words=words,
             query=query,
         )
-        return self._charge(draft, fresh=fresh)
+        return self._charge(draft, fresh=fresh, gaussian_noise=gaussian_noise)
 
     def settle(
         self,
@@ -279,13 +284,14 @@ class Ledger:
         fingerprint: str,
         record: Mapping[str, Any],
         fresh: bool = False,
+        gaussian_noise: bool = False,
     ) -> Entry:
         """Charge an answer that is already in hand, before anybody sees it; or raise.
 
         For what was made without a look at the data, or under a lock of the caller's: else
         `reserve` comes first. Show `record` of the entry that comes back: if another process asked
         the same in the meantime, it is that one's answer, and this one is neither charged nor to
-        be shown. With `fresh` the same question is charged anew.
+        be shown. With `fresh` the same question is charged again; `gaussian_noise` as in `reserve`.
         """
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         if not isinstance(record, Mapping):
@@ -305,9 +311,11 @@ class Ledger:
             words=told["sql"] if isinstance(told.get("sql"), str) else None,
             query=None if told.get("query") is None else digest_of(told["query"]),
         )
-        return self._charge(draft, written, fresh=fresh)
+        return self._charge(draft, written, fresh=fresh, gaussian_noise=gaussian_noise)
 
-    def _charge(self, draft: Entry, written: str | None = None, *, fresh: bool) -> Entry:
+    def _charge(
+        self, draft: Entry, written: str | None = None, *, fresh: bool, gaussian_noise: bool
+    ) -> Entry:
         """Append a reservation, or a charge with its answer; or what answers the same already."""
         assert draft.account is not None and draft.cost is not None
         with self._connected() as connection, transaction(connection):
@@ -323,7 +331,7 @@ class Ledger:
             found = chain.account(draft.account)
             if found is None:
                 raise _not_open(draft.account)
-            after = found.charged(draft.cost)
+            after = found.charged(draft.cost, gaussian_noise=gaussian_noise)
             paid = replace(draft, spent=after.spent, budget=after.budget)
             entry = chain.append(connection, paid, written)
         return entry if written is None else entry.with_record(json.loads(written))

@@ -38,9 +38,9 @@ from typing import TypeAlias
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
 
 APPLICATION = 0x6C62_6C67  # "lblg"
-VERSION, NEWEST = 2, 3
-"""1 had no reservations, 2 no accounts under the filter. The tables are the same, and a file
-becomes 2 or 3 with the first of them; a new one begins as 2."""
+VERSION, NEWEST = 2, 4
+"""1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter. The
+tables are the same, and a file becomes 2, 3 or 4 with the first of them; a new one begins as 2."""
 
 _SQLITE = b"SQLite format 3\0"
 _MAKING = ".lastbit-ledger-"

@@ -31,6 +31,7 @@ from lastbit.privacy.convert import (
 )
 from lastbit.privacy.filter import (
     NOTHING_SPENT as NOTHING_SPENT,
+    SHARE_KEPT as SHARE_KEPT,
     MomentCost as MomentCost,
     MomentFilter as MomentFilter,
     moment_filter as moment_filter,

@@ -6,6 +6,7 @@ Law      delta' < delta and mu are fixed before the first answer, with delta_mu(
          - mu-GDP:                    mu**2
          - discrete Gaussian noise:   D x, x (1 - x/12) >= 1/v, for variance v and an L2 distance
                                       squared D, in steps (accounting/gaussian_pair.py)
+         - of which rho is known:     x, x (1 - x/12) >= 2 rho
          - pure epsilon e:            4 t**2, t the normal quantile at exp(e)/(1 + exp(e))
          - (e, d):                    the same, and d
          An answer is given as long as afterwards, its own price included, sum mu_i**2 <= mu**2 and
@@ -28,32 +29,41 @@ Proof    As for the moment filter (`filter.py`, steps 1 and 2), an (e, d) step t
          the path has the same law with and without drift. It is N(0 or mu**2, mu**2), mu-GDP.
          4. Pure steps: the worst is randomised response, whose best tests are linear between one
          point, level 1/(1 + exp(e)) and power exp(e)/(1 + exp(e)), and the trivial ones. The power
-         of N(2t, 1) at that level, T(t), is T(-t), the same; being concave, it is above.  []
+         of N(2t, 1) at that level, T(t), is T(-t), the same; being concave, it is above.
+         5. Discrete Gaussian noise by its rho = D/(2v), or the sum of several: inputs differ by
+         whole steps, so D >= 1 or nothing moves. The least x is a convex function X(1/v) with
+         X(0) = 0, so D X(2 rho/D) <= X(2 rho), and several X add up to at most X of the sum.  []
 Theorem  (budgets that change) as for the moment filter, while delta' stays; there is no order here
 Differs  prices are rounded up, and mu**2 down, to multiples of 2**-64; the profile of the limit was
          evaluated at the very mu**2 that is used.
          For Gaussian answers alone this allows about an eighth more than the moment filter; pure
          answers cost half as much again as there. A zCDP guarantee has no price here: it bounds no
-         mu. The ledger's accounts are not kept this way: their prices in rho do not say whether
-         the noise was Gaussian, and ranks, by the exponential mechanism, are paid in rho as well
+         mu. So the ledger takes a price in rho only if it is told that all noise was Gaussian;
+         ranks, by the exponential mechanism, are paid in rho as well, and are refused
 Source   Smith, Thakurta 2022 and Koskela, Tobaben, Honkela 2023 (the filter); Dong, Roth, Su 2022
 Checked  tests/privacy/test_gaussian_filter.py: the worst adaptive adversary, by backward induction
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import lru_cache
+
+from flint import arb
 
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, WrongType
 from lastbit.exact import (
     Number,
     arb_of,
+    ends,
+    lower,
     nonnegative,
     positive,
     probability,
     root_above,
+    upper,
     whole,
     working_precision,
 )
@@ -77,34 +87,45 @@ from lastbit.privacy.guarantees import (
 
 _UNIT = Fraction(1, 1 << 64)
 _EXTREME = 10**6
+_MOST_RHO = Fraction(3, 2)
 _PRECISION = 192
 _BITS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianCost:
-    """What one answer costs under a Gaussian filter, or several together: exact sums."""
+    """What one answer costs under a Gaussian filter, or several together: exact sums.
+
+    `epsilon` and `rho` are the plain sums, for people; mu_squared and delta are what counts.
+    """
 
     mu_squared: Fraction = Fraction(0)
+    epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if not all(isinstance(amount, Fraction) for amount in (self.mu_squared, self.delta)):
+        amounts = [getattr(self, f.name) for f in fields(self)]
+        if not all(isinstance(amount, Fraction) for amount in amounts):
             remedy = "take it from GaussianFilter.price"
             raise WrongType("cost", problem="is not in exact fractions", remedy=remedy)
-        if min(self.mu_squared, self.delta) < 0:
+        if min(amounts) < 0:
             raise InvalidParameter("cost", problem="is negative", remedy="pass numbers from 0 up")
 
     def __add__(self, other: GaussianCost) -> GaussianCost:
         return GaussianCost(
-            mu_squared=self.mu_squared + other.mu_squared, delta=self.delta + other.delta
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
         )
 
     def __mul__(self, times: int) -> GaussianCost:
         whole(times, "times", least=0)
-        return GaussianCost(mu_squared=self.mu_squared * times, delta=self.delta * times)
+        return GaussianCost(**{f.name: getattr(self, f.name) * times for f in fields(self)})
 
     __rmul__ = __mul__
+
+    def to_json(self) -> dict[str, str]:
+        """Exact fractions as text."""
+        return {f.name: str(getattr(self, f.name)) for f in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,15 +165,27 @@ class GaussianFilter:
         return _limit(self.epsilon, self.delta - self.delta_kept)
 
     def price(
-        self, *, mu_squared: Number = 0, epsilon: Number = 0, delta: Number = 0
+        self, *, mu_squared: Number = 0, epsilon: Number = 0, delta: Number = 0, rho: Number = 0
     ) -> GaussianCost:
-        """What an answer costs that is mu-GDP and (epsilon, delta)-private in its parts."""
+        """What an answer costs that is mu-GDP and (epsilon, delta)-private in its parts.
+
+        `rho` is that of discrete Gaussian noise, and of nothing else: a zCDP guarantee bounds no
+        mu.
+        """
         spread, loss = nonnegative(mu_squared, "mu_squared"), nonnegative(epsilon, "epsilon")
+        density = nonnegative(rho, "rho")
         if loss >= _EXTREME:
             raise InvalidParameter("epsilon", problem="is beyond 10**6", remedy="ask for less")
+        if density > _MOST_RHO:
+            problem = "is above 3/2, where no Gaussian pair is proved"
+            raise InvalidParameter("rho", problem=problem, remedy="ask for less")
+        if density:
+            spread += step_mu_squared(1 / (2 * density))
         return GaussianCost(
             mu_squared=_ceiling(spread) + _pure_price(loss),
+            epsilon=loss,
             delta=probability(delta, "delta", remedy="pass, say, 1e-9"),
+            rho=density,
         )
 
     def price_of(self, promise: PrivacyLoss | Guarantee) -> GaussianCost:
@@ -195,24 +228,54 @@ class GaussianFilter:
         """How many answers of this price still fit; None if it costs nothing, and any number do."""
         if not self.within(spent):
             return 0
-        left = self.left(spent)
-        most = (
-            int(have / each)
-            for have, each in (
-                (left.mu_squared, price.mu_squared),
-                (left.delta, price.delta),
-            )
-            if each
+        ways = (
+            (self.limit - spent.mu_squared, price.mu_squared),
+            (self.delta_kept - spent.delta, price.delta),
         )
-        return min(most, default=None)
+        return min((int(room / each) for room, each in ways if each), default=None)
 
     def left(self, spent: GaussianCost) -> GaussianCost:
-        """What may still be spent; nothing if the filter was exceeded."""
+        """The most that a single further answer may cost, for each way to pay by itself.
+
+        `epsilon` is what a pure answer may cost, 6 digits rounded down, `rho` one with Gaussian
+        noise, a multiple of 2**-64; `delta` is what is left of delta_kept.
+        """
         if not self.within(spent):
             return GaussianCost()
+        room = self.limit - spent.mu_squared
         return GaussianCost(
-            mu_squared=self.limit - spent.mu_squared, delta=self.delta_kept - spent.delta
+            mu_squared=room,
+            epsilon=_epsilon_below(room),
+            delta=self.delta_kept - spent.delta,
+            rho=_rho_below(room),
         )
+
+    def epsilon_spent(self, spent: GaussianCost) -> Fraction:
+        """The least epsilon of a filter, else like this one, that allows what was spent.
+
+        For people, as `MomentFilter.epsilon_spent`.
+        """
+        if not spent.mu_squared:
+            return Fraction(0)
+        level = self.delta - self.delta_kept
+        found = Fraction(GaussianLoss(spent.mu_squared).profile.epsilon(level)[1])
+        return min(found, self.epsilon) if self.within(spent) else found
+
+    def odometer(self, spent: GaussianCost) -> Fraction:
+        """A loss that was not exceeded at any time so far, except with probability delta.
+
+        Theorem  for any c > 0 fixed beforehand exp(c L_t - c (c+1) sum mu_i**2/2) is a
+                 supermartingale under P of mean at most 1, for each factor is at most that of the
+                 Gaussian pair: by Ville's inequality L_t <= (c+1)/2 sum mu_i**2 + ln(1/d)/c at all
+                 times with probability 1 - d. Here c is a function of the limit alone
+        """
+        level = self.delta - self.delta_kept
+        with working_precision(_PRECISION):
+            far = -arb_of(level).log()
+            best = (2 * far / arb_of(self.limit)).sqrt() if self.limit else arb(1)
+            order = Fraction(upper(best)).limit_denominator(1000) or Fraction(1)
+            loss = arb_of((order + 1) / 2 * spent.mu_squared) + far / arb_of(order)
+            return _ceiling(ends(loss)[1])
 
 
 @lru_cache(maxsize=64)
@@ -242,6 +305,26 @@ def _pure_price(epsilon: Fraction) -> Fraction:
             enough = (arb_of(middle) / arb_of(Fraction(2)).sqrt()).erfc() / 2 <= level
             low, high = (low, middle) if enough else (middle, high)
     return _ceiling(4 * high * high)
+
+
+def _epsilon_below(room: Fraction) -> Fraction:
+    """About the largest epsilon whose price is within the room: 6 digits, rounded down."""
+    with working_precision(_PRECISION):
+        half = (arb_of(room) / 8).sqrt()
+        loss = Fraction(max(lower(((-half).erfc() / half.erfc()).log()), 0.0))
+    if loss == 0:
+        return loss
+    unit = Fraction(10) ** (math.floor(math.log10(loss)) - 5)
+    found = min(loss, Fraction(_EXTREME - 1)) // unit * unit
+    return found if _pure_price(found) <= room else max(found - unit, Fraction(0))
+
+
+def _rho_below(room: Fraction) -> Fraction:
+    """About the largest rho of Gaussian noise within the room: x (1 - x/12)/2, up to x = 6."""
+    x = min(room, Fraction(6)) * (1 - Fraction(1, 1 << 60))
+    found = _floor(x * (1 - x / 12) / 2)
+    fits = not found or _ceiling(step_mu_squared(1 / (2 * found))) <= room
+    return found if fits else Fraction(0)
 
 
 def _ceiling(number: Fraction) -> Fraction:

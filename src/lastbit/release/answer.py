@@ -24,7 +24,7 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -200,20 +200,26 @@ class Answer:
     """Files that no export may replace: the ledger, the card, the source."""
     charged: bool = field(default=True, repr=False, compare=False)
     """Whether its price was charged when it was asked for, and not by an earlier question."""
+    shown: dict[str, Any] | None = field(default=None, repr=False)
+    """What is shown of the record, where a question asked for a part of it; None: all of it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict) or "rows" not in self.record:
             raise WrongType("record", problem="is not an answer's", remedy="pass what save() wrote")
 
     @property
+    def _seen(self) -> dict[str, Any]:
+        return self.record if self.shown is None else self.shown
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The names of the columns grouped by."""
-        return tuple(c["name"] for c in self.record["columns"] if c["role"] == "key")
+        return tuple(c["name"] for c in self._seen["columns"] if c["role"] == "key")
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the released columns."""
-        return tuple(c["name"] for c in self.record["columns"] if c["role"] == "value")
+        return tuple(c["name"] for c in self._seen["columns"] if c["role"] == "value")
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -222,11 +228,11 @@ class Answer:
 
     def __iter__(self) -> Iterator[Row]:
         names = self.keys + self.columns
-        for row in self.record["rows"]:
+        for row in self._seen["rows"]:
             yield _row(row, names)
 
     def __len__(self) -> int:
-        return len(self.record["rows"])
+        return len(self._seen["rows"])
 
     @overload
     def __getitem__(self, which: int) -> Row: ...
@@ -241,8 +247,8 @@ class Answer:
             name = names[_place(which, names)]
             return [row[name] for row in self]
         if isinstance(which, slice):
-            return tuple(_row(row, names) for row in self.record["rows"][which])
-        return _row(self.record["rows"][which], names)  # out of range as a list says it
+            return tuple(_row(row, names) for row in self._seen["rows"][which])
+        return _row(self._seen["rows"][which], names)  # out of range as a list says it
 
     @property
     def value(self) -> Any:
@@ -259,12 +265,12 @@ class Answer:
     @property
     def guarantee(self) -> str:
         """What is promised, in words."""
-        return str(self.record["guarantee"])
+        return str(self._seen["guarantee"])
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know when reading the numbers."""
-        return tuple(notes_of(self.record))
+        return tuple(notes_of(self._seen))
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -274,23 +280,25 @@ class Answer:
     @property
     def totals(self) -> dict[str, int] | None:
         """The totals of counts, where consistent ones were asked for."""
-        if self.record.get("totals") is None:
+        if self._seen.get("totals") is None:
             return None
-        pairs = zip(self.columns, self.record["totals"], strict=True)
+        pairs = zip(self.columns, self._seen["totals"], strict=True)
         return {name: total for name, total in pairs if total is not None}
 
     def consistent(self) -> Answer:
         """The same with whole counts from 0 up that agree with their total; costs nothing."""
-        return Answer(consistent(self.record), self.spared, self.charged)
+        if self.shown is not None:
+            return replace(self, shown=consistent(self.shown))
+        return replace(self, record=consistent(self.record))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict a row, with the columns of the exports."""
-        names, rows = columns_for_export(self.record)
+        names, rows = columns_for_export(self._seen)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow stream that pandas, Polars, pyarrow and DuckDB read; needs none of them."""
-        return duckdb_relation(self.record).__arrow_c_stream__(requested_schema)
+        return duckdb_relation(self._seen).__arrow_c_stream__(requested_schema)
 
     def to_polars(self) -> Any:
         """A Polars DataFrame."""
@@ -300,7 +308,7 @@ class Answer:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame."""
-        return duckdb_relation(self.record).df()
+        return duckdb_relation(self._seen).df()
 
     def to_arrow(self) -> Any:
         """A pyarrow Table."""
@@ -310,7 +318,7 @@ class Answer:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Comma-separated text, also written to a file if one is named."""
-        return self._written(csv_lines(self.record), path)
+        return self._written(csv_lines(self._seen), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole record with its certificate as JSON text."""
@@ -322,7 +330,7 @@ class Answer:
         check_output("path", path, self.spared)
         with _told(), replaced(path) as new:
             new.write_bytes(b"")  # where that fails, it says so better than the engine
-            duckdb_relation(self.record).write_parquet(str(new))
+            duckdb_relation(self._seen).write_parquet(str(new))
 
     def save(self, path: str | Path) -> None:
         """Keep the answer: the record with its certificate, which `load` reads back."""
@@ -342,7 +350,7 @@ class Answer:
         """A page with charts: one HTML file that needs nothing else."""
         if title is not None and (not isinstance(title, str) or not title.strip()):
             raise WrongType("title", problem="is not text", remedy='pass, say, "Visits in 2026"')
-        self._written(page(self.record, title=title), path)
+        self._written(page(self._seen, title=title), path)
 
     def _written(self, text: str, path: str | Path | None) -> str:
         if path is not None:
@@ -352,14 +360,14 @@ class Answer:
         return text
 
     def __str__(self) -> str:
-        return answer_in_terminal(self.record)
+        return answer_in_terminal(self._seen)
 
     def __repr__(self) -> str:
         rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
         return f"<Answer: {rows} of {', '.join(self.keys + self.columns)}; {self.guarantee}>"
 
     def _repr_html_(self) -> str:
-        return answer_in_notebook(self.record)
+        return answer_in_notebook(self._seen)
 
 
 @contextmanager

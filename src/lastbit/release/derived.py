@@ -466,7 +466,17 @@ def _minus(a: Interval, b: Interval) -> Interval:
 
 def _times(a: Interval, b: Interval) -> Interval:
     ends = [x * y for x in a for y in b]
-    return _outwards(min(ends), max(ends))
+    return _signed(_outwards(min(ends), max(ends)), a, b)
+
+
+def _signed(found: Interval, a: Interval, b: Interval) -> Interval:
+    """A product or quotient of two that are not below 0 is not, whatever the rounding."""
+    low, high = found
+    if (a[0] >= 0 and b[0] >= 0) or (a[1] <= 0 and b[1] <= 0):
+        return max(low, 0.0), high
+    if (a[0] >= 0 and b[1] <= 0) or (a[1] <= 0 and b[0] >= 0):
+        return low, min(high, 0.0)
+    return found
 
 
 def _square(a: Interval) -> Interval:
@@ -479,7 +489,7 @@ def _square(a: Interval) -> Interval:
 def _divided(a: Interval, b: Interval) -> Interval:
     """The quotient; b does not hold 0."""
     ends = [x / y for x in a for y in b]
-    return _outwards(min(ends), max(ends))
+    return _signed(_outwards(min(ends), max(ends)), a, b)
 
 
 def _monotone(function: Callable[[float], float], a: Interval) -> Interval:
@@ -536,6 +546,8 @@ def _bounded(function: str, values: list[Enclosed]) -> Enclosed:
         case "is_missing":
             return None
     intervals = [value for value in values if isinstance(value, tuple)]
+    if function == "clamp" and values[0] is None and len(intervals) == 2:
+        return intervals[0][0], max(intervals[0][0], intervals[1][1])  # wherever the first one is
     if len(intervals) < len(values):
         return None
     return _combined(function, intervals)

@@ -24,6 +24,7 @@ Quotients are computed in fmpq, flint's rationals: as exact as Fractions, and qu
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -44,7 +45,7 @@ from lastbit.release.reach import (
     reach_of,
     variance_interval,
 )
-from lastbit.release.trees import Running, ranked, running
+from lastbit.release.trees import Running, ranked, running, shares
 from lastbit.tables import (
     Aggregate,
     Measure,
@@ -52,6 +53,7 @@ from lastbit.tables import (
     RankPart,
     Recipe,
     TreePart,
+    share_reach,
     tree_reach,
     weight_one,
 )
@@ -174,6 +176,8 @@ class _Maker:
                 return self._quotients(recipe)
             case "quantile":
                 return self._quantiles(recipe)
+            case "cdf":
+                return self._shares(recipe)
             case "min" | "max":
                 return self._extremes(recipe)
             case "histogram":
@@ -248,6 +252,29 @@ class _Maker:
                 continue
             ends = edges[first], edges[last + 1], points[value]
             yield Cell(point, None, lower(min(ends)), upper(max(ends)))
+
+    def _shares(self, recipe: Recipe) -> Iterator[Cell]:
+        """The share of values up to a point.
+
+        Where bins are steps of the grid, a value counts as the lower edge of its bin.
+        """
+        part, name = recipe.aggregate, recipe.measures["bins"]
+        tree, groups = self.trees[name], self.noisy.trees[name]
+        edges = self.measures[name].edges
+        (point,) = part.edges or ()
+        before = min(bisect_right(edges, point) - 1, len(edges) - 2)
+        pair = before, before + 1
+        if point == edges[-1] or (part.step is not None and edges[1] - edges[0] == part.step):
+            pair = before + 1, before + 1
+        if not groups:
+            return
+        if name not in self.running:
+            self.running[name] = list(running(tree.tree, groups))
+        first, last = (share_reach(tree.tree, tree.law, place) for place in pair)
+        for some in self.running[name]:
+            for value, low, high in shares(some, pair, (first, last)):
+                known = None if value is None else float(value)
+                yield Cell(known, None, lower(low), upper(high))
 
     def _extremes(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate

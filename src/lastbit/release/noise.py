@@ -104,19 +104,24 @@ def _shown(plan: Plan, part: Selection | None, raw: Aggregates) -> tuple[list[in
 def _add_noise(
     part: LaplacePart | GaussianPart, raw: Aggregates, shown: list[int], noisy: Noisy
 ) -> None:
+    if part.measure in raw.bins:
+        groups = [raw.bins[part.measure][i] for i in shown]
+        flat = [entry for group in groups for entry in group]
+        sums = iter(noisy_entries(part, flat))
+        noisy.bins[part.measure] = [[next(sums) for _ in group] for group in groups]
+    else:
+        exact = [raw.entries[part.measure][i] for i in shown]
+        noisy.entries[part.measure] = noisy_entries(part, exact)
+
+
+def noisy_entries(part: LaplacePart | GaussianPart, exact: list[int]) -> list[int]:
+    """The entries of one measure, each with noise of its own."""
     sampler: Any
     if isinstance(part, LaplacePart):
         sampler = laplace_sampler(part.scale)
     else:
         sampler = gaussian_sampler(part.variance)
-    if part.measure in raw.bins:
-        groups = [raw.bins[part.measure][i] for i in shown]
-        flat = [entry for group in groups for entry in group]
-        sums = iter(_sums(flat, sampler))
-        noisy.bins[part.measure] = [[next(sums) for _ in group] for group in groups]
-    else:
-        exact = [raw.entries[part.measure][i] for i in shown]
-        noisy.entries[part.measure] = _sums(exact, sampler)
+    return _sums(exact, sampler)
 
 
 def _noisy_trees(part: TreePart, trees: list[list[list[int]]]) -> list[list[list[int]]]:

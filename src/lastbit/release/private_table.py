@@ -17,6 +17,7 @@ from lastbit.exact import Number, whole
 from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
+from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.release import released
 from lastbit.release.within import Within, planned_within, price_rows, price_words
 from lastbit.tables import (
@@ -54,6 +55,7 @@ from lastbit.tables import (
     is_lazy,
     is_relation,
     joined_with,
+    marginals_query,
     number_texts,
     numbers_in,
     numbers_in_statement,
@@ -71,8 +73,16 @@ from lastbit.tables import (
     with_column,
 )
 
+_OF_ITS_ROWS = "use lb.count, count_distinct, sum, mean, min or max"
 _OF_A_UNIT: Mapping[str, UnitFunction] = MappingProxyType(
-    {"count": "count", "sum": "sum", "mean": "mean", "min": "min", "max": "max"}
+    {
+        "count": "count",
+        "count_distinct": "count_distinct",
+        "sum": "sum",
+        "mean": "mean",
+        "min": "min",
+        "max": "max",
+    }
 )
 Columns: TypeAlias = Mapping[str, Column | str] | Iterable[Column]
 """Declared columns: by `Column(...)`, or by name and type alone."""
@@ -275,7 +285,7 @@ def _retyped(rows: SelectedRows, numbers: Collection[str]) -> SelectedRows:
     card = rows.base
     columns = {
         name: replace(column, type="number") if name.lower() in numbers else column
-        for name, column in card.columns.items()
+        for name, column in rows.base.columns.items()
     }
     return replace(rows, base=replace(card, columns=columns))
 
@@ -414,8 +424,8 @@ class Table:
             found = found._with_numbers(text, aggregated=False)
             with found._typing(text):
                 expression = expression_of(text, found.rows)
-                _check_key(expression, found.card)
-                key = grouped_by(name, expression, found.card)
+                _check_key(expression, found.rows.card)
+                key = grouped_by(name, expression, found.rows.card)
             found = replace(found, keys=(*found.keys, key))
         keys = found.keys
         _check_names([key.name for key in keys] + [name for name, _ in self.asked])
@@ -443,6 +453,39 @@ class Table:
         asked = (*self.asked, *every)
         _check_names([key.name for key in self.keys] + [name for name, _ in asked])
         return replace(found, asked=asked)
+
+    def marginals(
+        self,
+        columns: Iterable[str] | Mapping[str, str],
+        *,
+        up_to: int = 2,
+        pairs: int | None = None,
+    ) -> MarginalsQuestion:
+        """All tables of one and of two of these columns, at one price.
+
+        A mapping gives expressions by name. Keys must be declared or public; numbers go into bins:
+        {"sex": "sex", "age": "bin(age, 0, 18, 65, 99)"}. `pairs` is how many two-way tables there
+        are to be; if there are more, those are chosen privately, as part of the price.
+        """
+        self._open("marginals")
+        if self.keys or self.asked or self.rows.per_unit is not None:
+            raise QueryRefused(
+                "marginals", problem="comes after group_by or agg", remedy="ask for tables alone"
+            )
+        names = [columns] if isinstance(columns, str) else columns
+        if not isinstance(names, Iterable):
+            raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
+        given = names.items() if isinstance(names, Mapping) else ((name, name) for name in names)
+        found = list(given)
+        if not all(isinstance(text, str) for pair in found for text in pair):
+            raise WrongType("marginals", problem="are not of names", remedy='pass ["age", "sex"]')
+        if len(dict(found)) < len(found):
+            raise QueryRefused("marginals", problem="have one column twice", remedy="name it once")
+        asked = self.group_by(**dict(found))
+        query = marginals_query(
+            asked.card, asked.keys, where=all_of(asked.rows.where), joins=asked.rows.joins
+        )
+        return MarginalsQuestion(query=query, card=asked.card, up_to=up_to, pairs=pairs)
 
     def having(self, condition: str) -> Table:
         """Only the released rows for which the condition is true."""
@@ -523,7 +566,8 @@ class Table:
         query = self.query
         text = self._plan(query, within, asked).explain()
         rows = price_rows(query, self.card, delta=delta, weights=weights)
-        return f"{text}\n{price_words(rows)}" if rows else text
+        above, last = text.rsplit("\n", 1)  # the last line says that nothing was read
+        return f"{above}\n{price_words(rows)}\n{last}" if rows else text
 
     def _plan(self, query: Query, within: Within | None, asked: dict[str, Any]) -> Plan:
         if within is None:
@@ -566,7 +610,9 @@ class Table:
 
     def _with_numbers(self, text: str, *, aggregated: bool) -> Table:
         """The table with those columns as numbers that this text uses so and nobody has typed."""
-        numbers = numbers_in(text, aggregated=aggregated) & self.untyped if self.untyped else None
+        if not self.untyped or self.rows.per_unit is not None:
+            return self
+        numbers = numbers_in(text, aggregated=aggregated) & self.untyped
         if not numbers:
             return self
         for name in numbers & _used(self.rows, self.keys):
@@ -711,7 +757,7 @@ def _as_private(other: Table) -> PrivateTable:
     if not isinstance(other, Table):
         raise WrongType("private", problem="is not a table", remedy="pass lb.table(...)")
     card = other.card
-    if other != Table(rows=rows_of(card)):
+    if other != Table(rows=rows_of(card), untyped=other.untyped):
         problem = "is asked something already"
         remedy = "join the table as it is, and filter afterwards"
         raise InvalidParameter(f"join {card.name}", problem=problem, remedy=remedy)
@@ -746,7 +792,7 @@ def _of_unit(name: str, wanted: AggregateSpec, rows: SelectedRows) -> UnitColumn
     """A function of one unit's rows, under this name."""
     if not isinstance(wanted, AggregateSpec) or wanted.function not in _OF_A_UNIT:
         problem = "is nothing that a unit's rows can be asked for"
-        raise InvalidParameter(name, problem=problem, remedy="use lb.count, sum, mean, min or max")
+        raise InvalidParameter(name, problem=problem, remedy=_OF_ITS_ROWS)
     if wanted.expression is None:
         return UnitColumn(name=name, function="count", nullable=False)
     expression = expression_of(wanted.expression, rows)

@@ -36,6 +36,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lastbit.canonical import digest_of
@@ -57,12 +58,14 @@ from lastbit.release.derived import derived_columns
 from lastbit.release.having import kept
 from lastbit.release.intervals import Column, columns_of
 from lastbit.release.noise import Noisy, noised
+from lastbit.release.recorded import columns_named, served
 from lastbit.sampling import secure_bits
 from lastbit.tables import (
     ColumnName,
     Constant,
     DataCard,
     GaussianSelection,
+    MarginalsPlan,
     Plan,
     Query,
     aggregates,
@@ -81,7 +84,7 @@ from lastbit.verify import certificate, digest
 
 
 def certificate_of(
-    plan: Plan,
+    plan: Plan | MarginalsPlan,
     *,
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Mapping[str, Any]],
@@ -114,7 +117,8 @@ def certificate_of(
         },
         "ledger": head,
     }
-    return certificate("release", claim, beliefs("release", claim), body)
+    kind = "marginals" if isinstance(plan, MarginalsPlan) else "release"
+    return certificate(kind, claim, beliefs(kind, claim), body)
 
 
 _NOT_MADE = "the answer could not be made; nothing was released"
@@ -128,8 +132,20 @@ _UNKNOWN = (
 _WORDED = (EngineFailed, EntropyUnavailable, LedgerDamaged, NotCertified)
 
 
-@one_connection()
-@one_database()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What differs from one kind of question to another; the order in which it is done does not."""
+
+    question: Callable[[Any, str | None], str]
+    """Digest of all that the answer depends on but the noise, given the plan and the data's."""
+    columns: Callable[[Any], object]
+    """Raises if the answer could not be made whatever the rows are."""
+    runnable: Callable[[Any], None]
+    """The same for its certificate and its statement, without a row."""
+    made: Callable[..., dict[str, Any]]
+    """The record; reads the rows and adds the noise."""
+
+
 def released(
     query: Query,
     card: DataCard,
@@ -151,34 +167,56 @@ def released(
         raise InvalidParameter(
             "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"
         )
-    person = _user()
-    if card.users is not None and person not in card.users:
-        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
-    _check_columns(plan)
-    books = _opened(ledger, card)
-    if books is not None:
-        label = person if who is None or who == person else f"{who} (as {person})"
-        answer = _recorded(plan, books, who=label, fresh=fresh, sql=sql)
-    elif card.budget is not None and not plan.cost.within(card.budget):
-        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
-    else:
-        note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
-        said: Any = {"question": _question(plan, None), "sql": sql, "notes": (note,)}
-        made = sealed(lambda: _made(plan, **said), words=_NOT_MADE)
-        answer = Answer(made, spared_by(card))
+    steps = Steps(question=_question, columns=_check_columns, runnable=_check_runnable, made=_made)
+    answer = paid_for(plan, steps, ledger=ledger, who=who, fresh=fresh, sql=sql)
     return answer.consistent() if consistent else answer
 
 
-def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | None) -> Answer:
+@one_connection()
+@one_database()
+def paid_for(
+    plan: Any,
+    steps: Steps,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None,
+    who: str | None,
+    fresh: bool,
+    sql: str | None,
+) -> Answer:
+    """The record of an answer, in the safe order; the plan has a card, a query and a cost."""
+    card = plan.card
+    person = _user()
+    if card.users is not None and person not in card.users:
+        raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
+    steps.columns(plan)
+    books = _opened(ledger, card)
+    if books is not None:
+        label = person if who is None or who == person else f"{who} (as {person})"
+        return _recorded(plan, steps, books, who=label, fresh=fresh, sql=sql)
+    if card.budget is not None and not plan.cost.within(card.budget):
+        raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
+    note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
+    said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
+    made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
+    return Answer(made, spared_by(card))
+
+
+def _recorded(
+    plan: Any, steps: Steps, books: Ledger, *, who: str, fresh: bool, sql: str | None
+) -> Answer:
     card = plan.card
     books.account(card.name, card.budget)
     data = _fingerprint(books, card)
-    question = _question(plan, data)
+    question = steps.question(plan, data)
     spared = spared_by(card, books.path)
     known = None if fresh else books.recorded(card.name, question)
     if known is not None:
         return Answer(known, spared, charged=False)
-    _check_runnable(plan)
+    if isinstance(plan, Plan) and not fresh:
+        served = _served(plan, books, data, sql=sql)
+        if served is not None:
+            return Answer(served[0], spared, charged=False, shown=served[1])
+    steps.runnable(plan)
     paid = books.reserve(
         card.name,
         plan.cost,
@@ -189,12 +227,13 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
         words=sql,
         query=plan.query.digest,
         fresh=fresh,
+        gaussian_noise=plan.gaussian_noise,
     )
     if paid.record is not None:  # another process was quicker
         return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
-        record = _made(plan, question=question, sql=sql, head=paid.hash)
+        record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
         return books.settle(paid, record, who=who, plan_digest=plan.digest)
@@ -202,6 +241,28 @@ def _recorded(plan: Plan, books: Ledger, *, who: str, fresh: bool, sql: str | No
     # sealed: its frames hold an answer that is not settled yet
     entry = _charged(settled, lambda: books.holds(paid))
     return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
+
+
+_MOST_LOOKED_AT = 200
+
+
+def _served(
+    plan: Plan, books: Ledger, data: str, *, sql: str | None
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The newest record that answers the question too, and what of it the question asks for."""
+    card = plan.card
+    for entry in reversed(books.entries(card.name, last=_MOST_LOOKED_AT)):
+        if entry.result is None:
+            continue
+        record = books.entry(entry.sequence).record or {}
+        try:
+            same = record["question"] == _question_of(record["asked"], card, data)
+            shown = served(record, plan, sql=sql) if same else None
+        except (KeyError, TypeError, ValueError, StopIteration):  # written by another program
+            continue
+        if shown is not None:
+            return dict(record), shown
+    return None
 
 
 def _charged(work: Callable[[], Entry], held: Callable[[], bool]) -> Entry:
@@ -251,14 +312,28 @@ def _opened(ledger: Any, card: DataCard) -> Ledger | None:
     return books
 
 
-def _question(plan: Plan, data: str | None) -> str:
+def _question(plan: Any, data: str | None) -> str:
     """Digest of everything the answer depends on except the noise: query, price, card, data."""
-    card = plan.card
+    query = plan.query.digest
+    return _digest(query, plan.asked.to_json(), _types(plan.query, plan.card), plan.card, data)
+
+
+def _question_of(asked: Mapping[str, Any], card: DataCard, data: str) -> str | None:
+    """The same of a recorded answer, by what it says was asked; None if that cannot be told."""
+    query = asked["query"]
+    price = {name: value for name, value in asked.items() if name not in ("sql", "query")}
+    columns = {ColumnName(name, table) for name, table in columns_named(query)}
+    return _digest(digest_of(query), price, _types_of(columns, card), card, data)
+
+
+def _digest(
+    query: str, asked: Mapping[str, Any], types: list[list[str]], card: DataCard, data: str | None
+) -> str:
     public = [card.public[name].source for name in sorted(card.public)]
     return digest_of(
         {
-            "query": plan.query.digest,
-            "asked": plan.asked.to_json(),
+            "query": query,
+            "asked": asked,
             "card": [
                 card.name,
                 card.unit,
@@ -266,7 +341,7 @@ def _question(plan: Plan, data: str | None) -> str:
                 card.max_groups,
                 card.neighbours.relation,
             ],
-            "types": _types(plan.query, card),
+            "types": types,
             "tables": [source.table for source in (card.source, *public)],
             "data": data,
             **({"private": _private(card)} if card.private else {}),
@@ -289,9 +364,12 @@ def _types(query: Query, card: DataCard) -> list[list[str]]:
     parts += [part.expression for part in query.aggregates]
     parts += [] if query.per_unit is None else query.per_unit.expressions()
     parts += [side for join in query.all_joins for pair in join.on for side in pair]
-    mentioned = {column for part in parts if part is not None for column in columns_in(part)}
+    return _types_of({c for part in parts if part is not None for c in columns_in(part)}, card)
+
+
+def _types_of(mentioned: set[ColumnName], card: DataCard) -> list[list[str]]:
     if card.unit is not None:
-        mentioned.add(ColumnName(card.unit))
+        mentioned = mentioned | {ColumnName(card.unit)}
     tables: dict[str | None, Mapping[str, str]] = {
         name: {column.lower(): kind for column, kind in public.columns.items()}
         for name, public in card.public.items()
@@ -319,13 +397,17 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
 
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
-    empty = certificate_of(plan, columns=_check_columns(plan), rows=[])
+    check_certified(certificate_of(plan, columns=_check_columns(plan), rows=[]))
+    rehearse(plan.query, plan.card, plan.measures)
+
+
+def check_certified(empty: Mapping[str, Any]) -> None:
+    """Refuse a plan whose certificate, without rows, the checker rejects."""
     if problem_of(empty) is not None:
         raise NotCertified(
             "the checker rejects the plan of this answer; nothing was charged; ask at another "
             "price, or with other weights"
         )
-    rehearse(plan.query, plan.card, plan.measures)
 
 
 def _noisy(plan: Plan) -> Noisy:

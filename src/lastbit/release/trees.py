@@ -12,7 +12,7 @@ Theorem  M + m never falls, and q F_all rises with q, so quantiles are in order.
 Differs  all in whole numbers, counted in 1/scale, scale = f**(L-1) times the product of
          f**(l+1) - 1 over l = 1 ... L-1: each division above is exact. For all groups at once, in
          64 bits where that is enough and in Python's integers elsewhere
-Theorem  intervals: `tables/plan/tree.py`, Theorem 5
+Theorem  intervals: `tables/plan/tree.py`, Theorems 5 and 6
 Checked  tests/release/test_trees.py
 """
 
@@ -25,12 +25,14 @@ from math import ceil, prod
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import NDArray
 
-from lastbit.tables import Tree
+from lastbit.tables import ShareReach, Tree
 
 _WIDE = 1 << 60
 _GROUPS = 256
+_FINENESS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +108,49 @@ def ranked(
         places = np.flatnonzero(held)
         first, last = (int(places[0]), int(places[-1])) if places.size else (value, value)
         yield value, min(first, value), max(last, value)
+
+
+def shares(
+    groups: Running,
+    places: tuple[int, int],
+    reaches: tuple[ShareReach | None, ShareReach | None],
+) -> Iterator[tuple[Fraction | None, Fraction, Fraction]]:
+    """For each group the share up to a point that lies between two places, and its interval.
+
+    The value is the average at both places of what never falls, over the total; missing where the
+    total is not above 0.
+    """
+    high = np.maximum.accumulate(groups.sums, axis=1)
+    low = np.minimum.accumulate(groups.sums[:, ::-1], axis=1)[:, ::-1]
+    first_reach, last_reach = reaches
+    behind = None if last_reach is None else last_reach.mirrored()
+    for i, whole in enumerate(groups.totals.tolist()):
+        value = None
+        if whole > 0:
+            found = sum(int(high[i, p]) + int(low[i, p]) for p in places)
+            value = min(max(Fraction(found, 4 * whole), Fraction(0)), Fraction(1))
+        total = fmpq(whole, groups.scale)
+        below, above = (fmpq(int(groups.sums[i, p]), groups.scale) for p in places)
+        first = _least_share(below, total, first_reach)
+        last = 1 - _least_share(total - above, total, behind)
+        yield (
+            value,
+            first if value is None else min(first, value),
+            last if value is None else max(last, value),
+        )
+
+
+def _least_share(part: fmpq, total: fmpq, reach: ShareReach | None) -> Fraction:
+    """The least share that is not excluded, or a trace less."""
+
+    def excluded(place: int) -> bool:
+        share = fmpq(place, _FINENESS)
+        return reach is not None and reach.exceeded(part - share * total, share)
+
+    if not excluded(0):
+        return Fraction(0)
+    low, high = 0, _FINENESS + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if excluded(middle) else (low, middle)
+    return Fraction(low, _FINENESS)

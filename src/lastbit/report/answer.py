@@ -246,6 +246,9 @@ def measure_words(aggregate: Record, *, unit: str) -> str:
         half = level == Fraction(1, 2)
         name = "median" if half else f"{amount(100 * level, up=True)} % quantile"
         words = f"the {name} of {what}"
+    elif function == "cdf":
+        (point,) = (amount(Fraction(edge), up=True) for edge in aggregate["edges"])
+        words = f"the share of values of {what} up to {point}"
     else:
         words = _NOUNS[function].format(what)
     low, high = (grouped(amount(Fraction(end), up=True)) for end in aggregate["bounds"])
@@ -448,7 +451,7 @@ def _answer(record: Record) -> dict[str, Any]:
 def _budget(account: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
     if account["budget"] is None:
         return {"rows": None, "spent": price(account["spent"])}
-    if account.get("kind") == "filter":
+    if "filter" in account:
         return {"rows": [_filter_row(account)], "notes": _filter_notes(account)}
     rows = []
     for name, letter in CURRENCIES:

@@ -66,6 +66,7 @@ def claim_of(certificate: Json) -> Claim:
         "snapping": _snapping,
         "rounding": _rounding,
         "release": _release,
+        "marginals": _release,
         "composition": _composition,
     }
     try:

@@ -21,7 +21,7 @@ from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
 from lastbit.report.page import amount, grouped, price, printable
-from lastbit.tables import Plan, Tree, worst_reach
+from lastbit.tables import MarginalsPlan, Plan, Tree, worst_reach
 
 _TAIL = Fraction(1, 20)
 _DIGITS = 4
@@ -96,7 +96,7 @@ class PlanWords:
         return "\n".join([*lines, UNTOUCHED])
 
 
-def plan_words(plan: Plan) -> PlanWords:
+def plan_words(plan: Plan | MarginalsPlan) -> PlanWords:
     """The words for a plan that was just made."""
     return record_words(
         {
@@ -111,7 +111,9 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
     """The words for the plan in the record of an answer."""
     plan = record["plan"]
     title = f"{title_of(record)}, from {printable(plan['table'], 60)}"
-    if record["asked"]["query"]["keys"]:
+    if "marginals" in plan:
+        title += f" ({_many(plan['groups'], 'cell')})"
+    elif record["asked"]["query"]["keys"]:
         keys = plan["groups"]
         title += f" ({'keys found privately' if keys is None else _many(keys, 'declared key')})"
     return PlanWords(
@@ -131,6 +133,11 @@ def title_of(record: Mapping[str, Any]) -> str:
     shown = query.get("shown") or [part["name"] for part in query["aggregates"]]
     names = ", ".join(printable(name, 60) for name in shown)
     keys = ", ".join(printable(key["name"], 60) for key in query["keys"])
+    if "marginals" in record.get("plan", {}):
+        ways = {len(columns) for columns in record["plan"]["marginals"]}
+        ways |= {2 for part in record["plan"]["parts"] if part["part"] == "choice"}
+        kinds = [word for number, word in ((1, "one-way"), (2, "two-way")) if number in ways]
+        return f"{' and '.join(kinds)} tables of {keys}"
     return f"{names} by {keys}" if keys else names
 
 
@@ -282,6 +289,11 @@ def plan_rows(
                 name = f"tree of {shape.bins:,} ranges ({users[part['measure']]})"
                 unit = Fraction(1, one)
                 words = (name, *_noise(part, unit)[:2], _tree_error(record, part, shape, unit))
+            case "choice":
+                many = f"{part['picks']} of {len(part['candidates'])}"
+                moved = Fraction(part["sensitivity"]["distance"]) / one
+                noise = f"exponential, {len(part['candidates']):,} candidates"
+                words = (f"which pairs are measured ({many})", f"{_up(moved)} rows", noise, "-")
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
                 words = (name, *_rank(part, one))
@@ -379,7 +391,7 @@ def _tree_error(
         Fraction(one["level"])
         for one in record["asked"]["query"]["aggregates"]
         if one["function"] == "quantile" and made[one["name"]]["bins"] == part["measure"]
-    }
+    } or {Fraction(1, 2)}
     law: DiscreteLaplace | DiscreteGaussian
     if part["mechanism"] == "laplace":
         law = DiscreteLaplace(Fraction(part["scale"]))

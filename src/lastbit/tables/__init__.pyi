@@ -9,8 +9,10 @@ from lastbit.tables.backends.duckdb.engine import (
     aggregates as aggregates,
     columns_of as columns_of,
     fingerprint as fingerprint,
+    marginal_counts as marginal_counts,
     one_database as one_database,
     rehearse as rehearse,
+    rehearse_marginals as rehearse_marginals,
 )
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,
@@ -35,6 +37,7 @@ from lastbit.tables.card.read import (
     source_of as source_of,
 )
 from lastbit.tables.card.schema import (
+    FILTERS as FILTERS,
     TYPES as TYPES,
     Budget as Budget,
     Column as Column,
@@ -46,6 +49,14 @@ from lastbit.tables.card.schema import (
 )
 from lastbit.tables.limits import (
     sealed as sealed,
+)
+from lastbit.tables.plan.marginals import (
+    MarginalsPlan as MarginalsPlan,
+    component_precision as component_precision,
+    consistent_variances as consistent_variances,
+    marginals_query as marginals_query,
+    planned_marginals as planned_marginals,
+    subsets as subsets,
 )
 from lastbit.tables.plan.parts import (
     GaussianPart as GaussianPart,
@@ -78,7 +89,9 @@ from lastbit.tables.plan.sensitivity import (
     weight_one as weight_one,
 )
 from lastbit.tables.plan.tree import (
+    ShareReach as ShareReach,
     Tree as Tree,
+    share_reach as share_reach,
     tree_reach as tree_reach,
     worst_reach as worst_reach,
 )
@@ -87,6 +100,7 @@ from lastbit.tables.query.aggregates import (
     PairSpec as PairSpec,
     Wanted as Wanted,
     aggregate_of as aggregate_of,
+    cdf as cdf,
     columns_asked as columns_asked,
     correlation as correlation,
     count as count,
@@ -174,6 +188,7 @@ __all__ = [
     "Query",
     "Source",
     "Wanted",
+    "cdf",
     "correlation",
     "count",
     "count_distinct",

@@ -1,9 +1,10 @@
 """Few releases about samples: polynomials, integrals, dots and closed forms against each other."""
 
+import math
 from fractions import Fraction
 
 import pytest
-from flint import arb
+from flint import acb, arb
 
 from lastbit.exact import arb_of, working_precision
 from lastbit.privacy import (
@@ -16,13 +17,19 @@ from lastbit.privacy import (
     SubsampledLaplaceLoss,
 )
 from lastbit.privacy.accounting import pair as pairs, splines as cells
-from lastbit.privacy.accounting.component import DoubleExponential, Normal, Response
+from lastbit.privacy.accounting.component import Atoms, DoubleExponential, Normal, Response
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.dots import connected
+from lastbit.privacy.accounting.engine import _atoms_apart
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.splines import splines
-from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
+from lastbit.privacy.accounting.subsampling import (
+    SampledLaplace,
+    SampledNormal,
+    _next,
+    by_parts,
+)
 
 LAPLACE = [
     SampledLaplace(Fraction(rate), removed, Fraction(loss))
@@ -97,6 +104,10 @@ def test_the_dots_hold_the_integral(component):
             assert dots is not None
             assert_agree((low, high), dots.bounds(x))
             assert_narrow(low, high, 1e-9)
+            if component.removed and component.rate > 0.01 and size > -20:
+                assert_narrow(*dots.bounds(x), 0.02)
+                # what the chords add is no lower bound
+                assert dots.listed.bounds(x)[0] > high
 
 
 def test_an_integral_of_gaussian_noise_alone_is_the_closed_form():
@@ -126,9 +137,48 @@ def test_three_releases_by_an_integral_of_two():
     assert_agree(few.bounds(Fraction(7, 10)), (low.lower(), high.upper()))
 
 
+@pytest.mark.parametrize("component", NORMAL[:4], ids=repr)
+def test_moments_decay_as_proved(component):
+    with working_precision(128):
+        for order in (0.5, 4, 30):
+            constants = by_parts(component, arb(order))
+            assert list(constants) == [2, 4, 6, 9, 12]
+            for time in (1, 5, 20, 80):
+                size = component.moment(acb(order, time)).abs_lower()
+                assert all(size <= most / arb(time) ** k for k, most in constants.items())
+
+
+def test_integrals_by_parts_are_those_of_the_polynomials():
+    """h_1 and h_2 by the derivative itself, in floats."""
+    component, order, s, q = NORMAL[0], 2.5, 1.0, 0.2
+
+    def weight(x):
+        b = 1 - q + q * math.exp((2 * x - 1) / (2 * s * s))
+        return math.exp(-x * x / (2 * s * s)) * b ** (order + 1)
+
+    def slope(x):  # of ln b
+        raised = q * math.exp((2 * x - 1) / (2 * s * s))
+        return raised / (1 - q + raised) / (s * s)
+
+    def value(h, x):
+        e = (1 - q) / q * math.exp((1 - 2 * x) / (2 * s * s))
+        return sum(float(c) * x**n * e**m for (n, m), c in h.items())
+
+    h = {(0, 0): arb(1)}
+    for _ in range(2):
+        after = _next(h, component.power(arb(order)), arb(s * s))
+        for x in (-1.3, 0.2, 2.0):
+            step = 1e-5
+            up, down = (weight(at) * value(h, at) / slope(at) for at in (x + step, x - step))
+            assert (up - down) / (2 * step) == pytest.approx(weight(x) * value(after, x), rel=1e-6)
+        h = after
+
+
 @pytest.mark.parametrize(
     ("profile", "width"),
     [
+        (3 * SubsampledGaussianLoss("0.5", 1), 1e-9),
+        (4 * SubsampledGaussianLoss("0.2", 1), 1e-9),
         (2 * SubsampledLaplaceLoss("0.5", "1.231"), 1e-12),
         (4 * SubsampledLaplaceLoss("0.5", "1.231"), 1e-12),
         (2 * SubsampledGaussianLoss("0.2", 1), 1e-9),
@@ -177,3 +227,29 @@ def test_what_is_left_out_counts(monkeypatch):
     assert low < exact[0] <= exact[1] < high
     with working_precision(64):
         assert high - low > high * arb(1e-8)
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_atoms_apart_are_the_composition(removed):
+    """Randomised response, and a finite law with irrational losses, beside one and two samples."""
+    finite = Atoms(((Fraction(1, 3), Fraction(1, 2)), (Fraction(2, 3), Fraction(1, 2))))
+    laplace = SampledLaplace(Fraction(1, 2), removed, Fraction(1))
+    for atoms in (Response(Fraction(1, 3)), finite):
+        for count in (1, 2):
+            composition = Composition.of([(laplace, count), (atoms, 1)])
+            for x, order, _ in places(composition):
+                apart = _atoms_apart(composition, float(x))
+                few = splines(composition, order, float(x))
+                assert apart is not None and few is not None
+                assert_agree(apart(x), few.bounds(x))
+                assert_narrow(*apart(x), 1e-9)
+
+
+def test_samples_beside_continuous_laplace_noise_by_dots():
+    composition = (
+        SubsampledGaussianLoss("0.1", 1) + LaplaceLoss("1/3", neighbours=ADD_REMOVE)
+    )._directions()[0]
+    dots, both = connected(composition, 4.0, 1e-4), pair(composition, -9.0)
+    for x in (Fraction(1, 4), Fraction(1)):
+        assert_agree(dots.bounds(x), both.bounds(x))
+        assert_narrow(*dots.bounds(x), 1e-3)

@@ -64,10 +64,15 @@ class Composition:
         """Whether moments are known to any precision, not by floats."""
         return not any(isinstance(part, _SAMPLED) for part, _ in self.parts)
 
+    @staticmethod
+    def is_sampled(part: Component) -> bool:
+        """Whether a component is about a sample."""
+        return isinstance(part, _SAMPLED)
+
     @property
-    def only_samples(self) -> bool:
-        """Whether all components are about samples."""
-        return all(isinstance(part, _SAMPLED) for part, _ in self.parts)
+    def only_rough_samples(self) -> bool:
+        """Whether all components are samples with Laplace noise, whose moments hardly decay."""
+        return all(isinstance(part, SampledLaplace) for part, _ in self.parts)
 
     def furthest(self, order: float) -> float:
         """The largest time at which moments can be worked out in reasonable time."""

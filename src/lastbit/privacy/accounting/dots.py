@@ -9,6 +9,17 @@ Theorem  the lines lie above H, so the pair they belong to dominates: its losses
 Theorem  if the first dot is not above the least loss, the lines at x + h are not above delta(x):
          there is a dot between x and x + h, where both agree, or both are at most 1 - exp(x). So n
          releases have at least the D(x + nh) of the finite losses of their dots
+Theorem  (closer) let t_i be P[L = oo] of the dots of release i, and T_i >= P[L_i > its last dot].
+         With U at least the probability that the finite sum of the dots is within (n+1)h of x,
+             D_dots(x) - D(x) <= sum of t_i + n (exp(h) - 1)/4 (U + sum of T_i)
+         Proof: replace one release after the other by its dots. Each time D grows by E[e(x - R)],
+         R the sum of the others, e the chord less H. In the cell from x_j to x_(j+1) a chord of a
+         convex function is above it by at most a quarter of the cell, y_j (exp(h) - 1), times the
+         growth of the slope, Q[x_j < L < x_(j+1)] <= P[...]/y_j; beyond the last dot e is at most
+         t_i, before the first it is 0. So E[e(x - R)] is at most t_i + (exp(h) - 1)/4 P[abs(L + R -
+         x) < h].
+         The dots take every loss to one of the two ends of its cell, so that each loss moves by at
+         most h, unless it is above the last dot. P[L > last] <= H(last - h)/(1 - exp(-h))
 Source   Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022
 Differs  exact values in balls, rounded outward
 Checked  tests/privacy/accounting/test_subsampling.py
@@ -27,12 +38,13 @@ from lastbit.exact import arb_of, working_precision
 from lastbit.privacy.accounting.component import Component, Grid
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.lattice import MOST_CELLS, PRECISION, Lattice, lattice
+from lastbit.privacy.accounting.pair import as_sampled
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
 
 # Second differences of neighbouring values cancel.
-_DOT_PRECISION = 512
-_MOST_DOTS = 1 << 13
+_DOT_PRECISION = 256
+_MOST_DOTS = 1 << 14
 MOST_SAMPLES = 200
 
 
@@ -64,8 +76,8 @@ class Dots(Component):
 
 
 @lru_cache(maxsize=8)
-def _masses(dots: Dots) -> tuple[list[arb], arb]:
-    """The masses of the dots, and what is told."""
+def _masses(dots: Dots) -> tuple[list[arb], arb, arb]:
+    """The masses of the dots, what is told, and at most P[L > last dot]."""
     with working_precision(_DOT_PRECISION):
         places = [n * dots.spacing for n in range(dots.first, dots.last + 1)]
         heights = [arb(1)]
@@ -82,7 +94,8 @@ def _masses(dots: Dots) -> tuple[list[arb], arb]:
             points[j + 1] * (slopes[j + 1] - slopes[j]).nonnegative_part()
             for j in range(len(places))
         ]
-        return found_masses, heights[-1].upper()
+        beyond = heights[-2] / -(-arb_of(dots.spacing)).expm1()
+        return found_masses, heights[-1].upper(), beyond.upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +105,25 @@ class Connected:
     listed: Lattice
     told: arb
     shift: Fraction | None
+    beyond: tuple[arb, arb]
 
     def bounds(self, x: Fraction) -> tuple[arb, arb]:
         """D(x) from below and from above."""
-        low = arb(0) if self.shift is None else self.listed.bounds(x + self.shift)[0]
+        below, above = self.listed.bounds(x)
         with working_precision(PRECISION):
-            return low, (self.listed.bounds(x)[1] + self.told).upper()
+            high = (above + self.told).upper()
+            if self.shift is None:
+                return arb(0), high
+            low = self.listed.bounds(x + self.shift)[0]
+            return low.max((below - self._above(x)).lower()), high
+
+    def _above(self, x: Fraction) -> arb:
+        """By how much D(x) of the dots is too large, at most: the last theorem."""
+        assert self.shift is not None
+        step = self.listed.grid.spacing
+        near = self.listed.window(x - self.shift - step, x + self.shift + step)
+        releases = arb_of(self.shift / step)
+        return self.beyond[0] + releases * arb_of(step).expm1() / 4 * (near + self.beyond[1])
 
 
 def connected(composition: Composition, order: float, chance: float) -> Connected | None:
@@ -106,8 +132,9 @@ def connected(composition: Composition, order: float, chance: float) -> Connecte
     if composition.told or releases > MOST_SAMPLES:
         return None
     sampled = []
-    for part, count in composition.parts:
-        if not isinstance(part, SampledNormal | SampledLaplace):
+    for given, count in composition.parts:
+        part = as_sampled(given)
+        if part is None:
             return None
         sampled.append((part, count, *_range(part, chance / releases)))
     wide = max(high - low for _, _, low, high in sampled)
@@ -124,7 +151,9 @@ def connected(composition: Composition, order: float, chance: float) -> Connecte
     with working_precision(PRECISION):
         bounded = all(_starts_below(dots) for dots, _ in parts)
         shift = releases * spacing if bounded else None
-        return Connected(listed, replaced.infinite().upper(), shift)
+        told = sum((n * _masses(dots)[1] for dots, n in parts), arb(0))
+        beyond = sum((n * _masses(dots)[2] for dots, n in parts), arb(0))
+        return Connected(listed, replaced.infinite().upper(), shift, (told, beyond))
 
 
 def _starts_below(dots: Dots) -> bool:
@@ -136,15 +165,15 @@ def _starts_below(dots: Dots) -> bool:
 def _range(part: SampledNormal | SampledLaplace, chance: float) -> tuple[float, float]:
     """Dots from the least loss, or where delta is nearly 1 - exp(x), to where it is nothing."""
     with working_precision(128):
-        high, low = 0.25, -0.25
+        high, low = 2.0**-30, -(2.0**-30)
         goal = arb(chance) * arb(2) ** -40
         while high < 1e4 and not _height(part, high).upper() < goal:
-            high *= 1.25
+            high *= 1.25 if high > 0.01 else 2
         least = part.least()
         if least is not None:
-            return float(least.mid()) - 0.001, high
+            return float(least.mid()) * (1 + 1e-12), high
         while low > -40.0 and not (_height(part, low) + arb(low).expm1()).upper() < arb(2) ** -30:
-            low *= 1.25
+            low *= 1.25 if low < -0.01 else 2
     return low, high
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from lastbit.errors import IncompatibleGuarantees, InvalidParameter, LastbitError, WrongType
 from lastbit.exact import Number, lower, nonnegative, probability, upper, whole
 from lastbit.privacy.accounting.composition import Composition
-from lastbit.privacy.accounting.engine import delta_bounds, epsilon_bounds
+from lastbit.privacy.accounting.engine import delta_bounds, epsilon_at_most, epsilon_bounds
 from lastbit.privacy.accounting.losses import (
     MOST_RELEASES,
     ApproxLoss,
@@ -136,8 +136,13 @@ class Profile:
         At delta = 0 it is the greatest loss there is, infinite for Gaussian noise.
         """
         level = probability(delta, "delta", one=False, remedy="pass, say, 1e-9")
-        found = [epsilon_bounds(direction, level) for direction in self._directions()]
-        return max(low for low, _ in found), max(high for _, high in found)
+        first, *others = self._directions()
+        low, high = epsilon_bounds(first, level)
+        for other in others:
+            if epsilon_at_most(other, level) > low:
+                below, above = epsilon_bounds(other, level)
+                low, high = max(low, below), max(high, above)
+        return low, high
 
     def to(self, kind: type[ApproxDP], **parameters: Any) -> ApproxDP:
         """What all releases promise together, rounded up: ApproxDP, with delta= or epsilon=."""

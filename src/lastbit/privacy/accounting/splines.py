@@ -38,7 +38,7 @@ from lastbit.privacy.accounting.contour import kappa
 from lastbit.privacy.accounting.subsampling import SampledLaplace
 
 DEGREE = 32
-MOST_PRODUCTS = 120_000
+MOST_PRODUCTS = 300_000
 _MOST_CELLS = 80
 _FIXED = 200  # places are multiples of 2**-_FIXED
 _LIFT = Fraction(2) ** (1 - _FIXED)

@@ -9,6 +9,7 @@ from typing import Any
 
 from lastbit.errors import EngineFailed
 from lastbit.tables.compile.statement import UNITS, Statement
+from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import Value
 from lastbit.tables.query.query import Query
@@ -122,3 +123,27 @@ def assembled(
 
 def _missing_first(key: tuple[Value, ...]) -> tuple[Any, ...]:
     return tuple((value is not None, value if value is not None else 0) for value in key)
+
+
+def assembled_marginals(
+    query: Query, marginals: Sequence[Marginal], rows: Iterable[tuple[Any, ...]]
+) -> Aggregates:
+    """By the names m1, m2 ..., the entries of every marginal; what no row speaks of is 0.
+
+    The entries of a marginal are in the order of declaration; its last column changes fastest.
+    """
+    values = [key.values or () for key in query.keys]
+    places = [
+        {key: at for at, key in enumerate(product(*(values[place] for place in one)))}
+        for one in marginals
+    ]
+    entries = [[0] * len(found) for found in places]
+    for block, *keys, weight in rows:
+        if block is None or not 0 <= block < len(places):
+            raise EngineFailed("the database gave a marginal that was not asked for")
+        at = places[block].get(tuple(keys[place] for place in marginals[block]))
+        if at is None:
+            raise EngineFailed("the database gave a key that was not asked for")
+        entries[block][at] = int(weight or 0)
+    named = {f"m{number}": found for number, found in enumerate(entries, start=1)}
+    return Aggregates(keys=[], entries=named, bins={}, units=[])

@@ -28,6 +28,7 @@ from lastbit.files import content_of
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.backends.duckdb.files import kind_of_folder
 from lastbit.tables.card.schema import (
+    FILTERS,
     TYPES,
     Budget,
     Column,
@@ -444,13 +445,13 @@ class _Reader:
         if "budget" in self.data and not names:
             self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
         accounting = fields.get("accounting", "sums")
-        if accounting not in ("sums", "filter"):
-            remedy = 'write "filter", or "sums" (which leaving it out means)'
+        if accounting not in ("sums", *FILTERS):
+            remedy = 'write "filter", "gaussian" or "sums" (which leaving it out means)'
             self.wrong(("budget", "accounting"), "is of no known kind", remedy)
             return None
         kind: Any = "zcdp" if "rho" in names else "approx" if "delta" in names else "pure"
-        if accounting == "filter":
-            kind, names = "filter", [*names, *(name for name in own if name in fields)]
+        if accounting in FILTERS:
+            kind, names = accounting, [*names, *(name for name in own if name in fields)]
         else:
             for name in own:
                 if name in fields:

@@ -15,7 +15,14 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, exact_text, probability, rational
-from lastbit.privacy import ADD_REMOVE, MomentFilter, Neighbours, moment_filter
+from lastbit.privacy import (
+    ADD_REMOVE,
+    SHARE_KEPT,
+    GaussianFilter,
+    MomentFilter,
+    Neighbours,
+    moment_filter,
+)
 from lastbit.tables.limits import MOST_MATCHES
 from lastbit.tables.query.expression import ColumnType, Value
 
@@ -167,15 +174,18 @@ class PrivateTable:
         return _column_named(self.columns, name)
 
 
-Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter"]
+Kind: TypeAlias = Literal["pure", "approx", "zcdp", "filter", "gaussian"]
 _MEANT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "pure": ("epsilon",),
         "approx": ("epsilon", "delta"),
         "zcdp": ("rho",),
         "filter": ("epsilon", "delta"),
+        "gaussian": ("epsilon", "delta"),
     }
 )
+FILTERS = ("filter", "gaussian")
+"""Kinds of budget that are kept by a filter: prices may be chosen along the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -185,7 +195,9 @@ class Budget:
     These decide the kind, which need not be named. Plain sums are kept of the first three kinds. A
     budget of the kind "filter" is (epsilon, delta) for answers of every price, kept by the moment
     filter (`privacy/filter.py`); `order` and `delta_kept` are its c and delta', and None for those
-    that suit epsilon and delta.
+    that suit epsilon and delta. One of the kind "gaussian" is kept by the Gaussian filter
+    (`privacy/gaussian_filter.py`), which has no order; a price in rho is then that of Gaussian
+    noise.
 
     >>> Budget(epsilon=3).kind, Budget(epsilon=3, delta="1e-6").kind, Budget(rho="0.5").kind
     ('pure', 'approx', 'zcdp')
@@ -232,7 +244,10 @@ class Budget:
                 remedy = f"declare {' and '.join(_MEANT[self.kind])}, above 0, and nothing else"
                 raise InvalidParameter(f"budget: {name}", problem=problem, remedy=remedy)
         probability(self.delta, "budget: delta", one=False, remedy="declare, say, 1e-6")
-        if self.kind == "filter":
+        if self.kind == "gaussian" and self.order is not None:
+            problem, remedy = "is not for the Gaussian filter", "leave it out"
+            raise InvalidParameter("budget: order", problem=problem, remedy=remedy)
+        if self.kind in FILTERS:
             try:
                 self.filter()
             except InvalidParameter as error:
@@ -242,8 +257,11 @@ class Budget:
             problem, remedy = "is not kept by the filter", "leave order and delta_kept out"
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
 
-    def filter(self) -> MomentFilter:
+    def filter(self) -> MomentFilter | GaussianFilter:
         """The filter that keeps a budget of this kind; no other has one."""
+        if self.kind == "gaussian":
+            kept = self.delta * SHARE_KEPT if self.delta_kept is None else self.delta_kept
+            return GaussianFilter(epsilon=self.epsilon, delta=self.delta, delta_kept=kept)
         if self.kind != "filter":
             problem, remedy = "is kept by plain sums", 'declare accounting = "filter"'
             raise InvalidParameter("budget", problem=problem, remedy=remedy)
@@ -254,9 +272,9 @@ class Budget:
 
         They are fixed when an account comes under the filter, and stay when its budget changes.
         """
-        if self.kind != "filter":
+        if self.kind not in FILTERS:
             return self
-        like = self.filter() if kept is None or kept.kind != "filter" else kept
+        like: Any = self.filter() if kept is None or kept.kind != self.kind else kept
         share = like.delta_kept
         if self.delta_kept is None and share is not None and share >= self.delta:
             problem = "is not above the share that the account keeps for answers with a delta"
@@ -264,7 +282,7 @@ class Budget:
             raise InvalidParameter("budget: delta", problem=problem, remedy=remedy)
         return replace(
             self,
-            order=like.order if self.order is None else self.order,
+            order=getattr(like, "order", None) if self.order is None else self.order,
             delta_kept=like.delta_kept if self.delta_kept is None else self.delta_kept,
         )
 

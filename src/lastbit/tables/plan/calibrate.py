@@ -49,6 +49,8 @@ _ROOT_TWO = Fraction(99, 70)
 _FINENESS = 64
 _KEYS_TO_REST = Fraction(2, 3)
 _ROOT_BITS = 43
+_FOR_ONE = Fraction(3, 4)
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +169,7 @@ def demands_of(
     for recipe in recipes:
         for name in recipe.measures.values():
             wanted[name].append(recipe.aggregate.name)
-    ranked = [r for r in recipes if r.aggregate.function in ("quantile", "min", "max")]
+    ranked = [r for r in recipes if r.aggregate.function in ("quantile", "cdf", "min", "max")]
     taken = {name for recipe in ranked for name in recipe.measures.values()}
     if groups is None:
         served = served_by_selection(card, measures)
@@ -222,12 +224,12 @@ def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Itera
     """The demands, several quantiles of one measure as one, in the place of the first."""
     together: dict[str, list[Demand]] = {}
     for demand in found:
-        if demand.aggregate is not None and demand.aggregate.function == "quantile":
+        if demand.aggregate is not None and demand.aggregate.function in ("quantile", "cdf"):
             assert demand.measure is not None
             together.setdefault(demand.measure.name, []).append(demand)
     for demand in found:
         mates = [] if demand.measure is None else together.get(demand.measure.name, [])
-        if len(mates) < 2 or demand not in mates:
+        if demand not in mates or (len(mates) == 1 and _drawn_alone(mates[0])):
             yield demand
         elif demand == mates[0]:
             assert demand.measure is not None
@@ -241,9 +243,21 @@ def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Itera
             )
 
 
+def _drawn_alone(demand: Demand) -> bool:
+    """Whether one quantile is drawn in any case: without an interval, or from few ranges.
+
+    Its value is mostly much nearer than its reach, and of few ranges mostly the right one.
+    """
+    assert demand.measure is not None and demand.aggregate is not None
+    if demand.aggregate.function == "cdf":
+        return False
+    return not demand.aggregate.intervals or len(demand.measure.edges) <= _FEW
+
+
 def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[list[Part], Fraction]:
     """One noisy tree, or a draw for each quantile: whichever reaches less far; and how far.
 
+    Where shares up to a point are asked for there is a tree: they are not drawn.
     Compared is what is certified before anything is read, in full rows: how far the rank of the
     worst quantile is off in 95 % of releases, or the end of its interval where that is asked for.
     """
@@ -254,8 +268,13 @@ def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[li
         part = TreePart.gaussian(name, tree, demand.sensitivity.l2_squared, price)
     else:
         part = TreePart.laplace(name, tree, demand.sensitivity.l1, price)
-    levels = {one.aggregate.level for one in demand.several if one.aggregate is not None}
-    reaches = [worst_reach(tree, part.law, level) for level in levels if level is not None]
+    asked = [one.aggregate for one in demand.several if one.aggregate is not None]
+    levels = {one.level for one in asked if one.level is not None} or {Fraction(1, 2)}
+    reaches = [worst_reach(tree, part.law, level) for level in levels]
+    if any(one.function == "cdf" for one in asked):
+        # where noise is too coarse for its reach, shares have no interval but 0 to 1
+        far = max((reach for reach in reaches if reach is not None), default=Fraction(1))
+        return [part], far / demand.full
     apart = [price / len(demand.several)] * len(demand.several)
     if concentrated:
         draws = list(concentrated_parts(demand.several, apart))
@@ -263,7 +282,8 @@ def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[li
         draws = list(_draws_at(demand.several, apart))
     far = max(_draw_reach(draw) for draw in draws if isinstance(draw, RankPart)) / demand.full
     known = [reach for reach in reaches if reach is not None]
-    if len(known) == len(reaches) and max(known) / demand.full < far:
+    most = far if len(demand.several) > 1 else far * _FOR_ONE
+    if len(known) == len(reaches) and max(known) / demand.full < most:
         return [part], max(known) / demand.full
     return draws, far
 

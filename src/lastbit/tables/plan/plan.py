@@ -39,7 +39,13 @@ from lastbit.tables.limits import refused
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Demand, Weights, shares
 from lastbit.tables.plan.conversion import Conversion, conversion_to
-from lastbit.tables.plan.parts import GaussianSelection, Part, PartitionSelection, Selection
+from lastbit.tables.plan.parts import (
+    GaussianPart,
+    GaussianSelection,
+    Part,
+    PartitionSelection,
+    Selection,
+)
 from lastbit.tables.plan.price import Cost, PriceRequest, asked_price
 from lastbit.tables.plan.selection import Finder, Found
 from lastbit.tables.plan.sensitivity import Measure, Recipe, equal_edges, measures_of, weight_one
@@ -79,6 +85,11 @@ class Plan:
     def keys_part(self) -> Selection | None:
         """The name that `partition_selection` had in 0.1."""
         return self.partition_selection
+
+    @property
+    def gaussian_noise(self) -> bool:
+        """Whether all that is paid for is discrete Gaussian noise."""
+        return all(isinstance(part, GaussianPart) for part in self.parts)
 
     @property
     def guarantee(self) -> str:
@@ -166,7 +177,7 @@ def planned(
     if found is not None:
         parts = [found.part, *parts]
         measures += () if found.extra is None else (found.extra,)
-    return Plan(
+    plan = Plan(
         query=query,
         card=card,
         asked=asked,
@@ -178,6 +189,11 @@ def planned(
         conversion=conversion,
         cost=cost,
     )
+    kept = None if card.budget is None else card.budget.kind
+    if kept == "gaussian" and cost.rho and not plan.gaussian_noise:
+        problem = "pays for Gaussian noise alone in this account, and ranks are found without it"
+        raise refused("rho", problem, "pass {epsilon}", epsilon="")
+    return plan
 
 
 def _check(

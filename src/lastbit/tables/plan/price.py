@@ -26,7 +26,7 @@ from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, probability, shown
-from lastbit.tables.card.schema import Budget, DataCard
+from lastbit.tables.card.schema import FILTERS, Budget, DataCard
 from lastbit.tables.plan.calibrate import Weights
 
 _DIGITS = 12
@@ -149,9 +149,10 @@ class Cost:
 
     def within(self, budget: Budget) -> bool:
         """Whether it may be spent in all; exact, and False for another currency."""
-        if budget.kind == "filter":
-            kept = budget.filter()
-            return kept.within(kept.price(epsilon=self.epsilon, delta=self.delta, rho=self.rho))
+        if budget.kind in FILTERS:
+            kept: Any = budget.filter()
+            price = kept.price(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+            return bool(kept.within(price))
         return (
             self.epsilon <= budget.epsilon and self.delta <= budget.delta and self.rho <= budget.rho
         )

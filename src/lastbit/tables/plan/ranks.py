@@ -83,6 +83,8 @@ def rank_draws(part: Aggregate) -> tuple[RankDraw, ...]:
     if part.function in ("min", "max"):
         level = Fraction(0 if part.function == "min" else 1)
         return (RankDraw(role="value", share=Fraction(1), level=level, beta=_BETA),)
+    if part.function == "cdf":
+        return (RankDraw(role="value", share=Fraction(1), level=Fraction(1, 2), beta=_BETA),)
     assert part.level is not None
     if not part.intervals:
         return (RankDraw(role="value", share=Fraction(1), level=part.level, beta=_BETA),)

@@ -198,7 +198,7 @@ def _needed(part: Aggregate, *, shared: bool) -> Iterable[Measure]:
             yield _rows(part)
             if part.function != "mean":
                 yield replace(_values(part, centred=True), kind="squares")
-        case "quantile" | "min" | "max":
+        case "quantile" | "cdf" | "min" | "max":
             yield _bins(part, _candidates(part), clamped=True)
         case "histogram":
             assert part.edges is not None

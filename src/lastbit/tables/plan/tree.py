@@ -44,6 +44,13 @@ at most q N, that of the first j+1 at least q N. So in all but 1/20 of releases 
 and F_(j+1) - q F_all >= -t_(j+1): each fails on its own side in 1/40, as S is symmetric. All bins
 for which both hold, and those between them, hold v
 
+Theorem 6 (shares). Let m = F/N be the true share of the first p bins. All m of [0, 1] with F_p - m
+F_all <= t(m), where t(m) is that of Theorem 4 for the level m, hold it in all but 1/40 of releases,
+and likewise on the other side. v(a) is a quadratic in the level that is nowhere negative, so its
+root is convex, and so is t (for Laplace nodes with one x for all m): those that are excluded form
+an interval, as in `release/reach.py`. Values up to a point lie in the bins before it and in its
+own, so the share up to it is between those of two running sums
+
 Source   hierarchies and consistency: Hay, Rastogi, Miklau, Suciu 2010; Honaker 2015
 Differs  error and intervals are exact or certified, for any level; the shape is chosen by them
 Checked  tests/tables/test_tree.py
@@ -177,6 +184,52 @@ def worst_reach(
         return law.scale * _laplace_reach(worst)
     factor = _gaussian_factor(tree, law.variance)
     return None if factor is None else factor * root_above(worst, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareReach:
+    """The t(m) of Theorem 6 for the first p bins: how far F_p - m F_all may be off.
+
+    In fmpq. `factor` is the square of what the root of v is multiplied by, or None for a line in v.
+    """
+
+    quadratic: tuple[fmpq, fmpq, fmpq]
+    factor: fmpq | None
+    line: tuple[fmpq, fmpq]
+
+    def exceeded(self, gap: fmpq, share: fmpq) -> bool:
+        """Whether the gap is beyond t(share), exactly."""
+        if gap <= 0:
+            return False
+        a, b, c = self.quadratic
+        variance = a + share * (b + share * c)
+        if self.factor is not None:
+            return bool(gap * gap > self.factor * variance)
+        return bool(gap > self.line[0] + self.line[1] * variance)
+
+    def mirrored(self) -> ShareReach:
+        """That of the bins behind: m becomes 1 - m."""
+        a, b, c = self.quadratic
+        return ShareReach((a + b + c, -b - 2 * c, c), self.factor, self.line)
+
+
+def share_reach(
+    tree: Tree, law: DiscreteGaussian | DiscreteLaplace, first: int
+) -> ShareReach | None:
+    """That of the first bins; None where noise is too coarse for it."""
+    found = (tree.variance(first, Fraction(n, 2)) for n in range(3))
+    low, middle, high = (fmpq(v.numerator, v.denominator) for v in found)
+    square = 2 * (low + high) - 4 * middle
+    quadratic = (low, high - low - square, square)
+    if isinstance(law, DiscreteGaussian):
+        factor = _gaussian_factor(tree, law.variance)
+        if factor is None:
+            return None
+        squared = factor**2
+        return ShareReach(quadratic, fmpq(squared.numerator, squared.denominator), (fmpq(0),) * 2)
+    scale = fmpq(law.scale.numerator, law.scale.denominator)
+    start, slope = min(_chernoff_lines(), key=lambda line: line[0] + middle * line[1])
+    return ShareReach(quadratic, None, (scale * start, scale * slope))
 
 
 def _gaussian_factor(tree: Tree, variance: Fraction) -> Fraction | None:

@@ -16,7 +16,7 @@ from lastbit.exact import Number, probability, rational, shown
 from lastbit.tables.query.derived import Arithmetic, Derived, DerivedSpec
 from lastbit.tables.query.expression import Constant, Expression, call
 from lastbit.tables.query.query import Aggregate, Function
-from lastbit.tables.sql.aggregates import bounded, counted, distinct, level_name
+from lastbit.tables.sql.aggregates import bounded, counted, distinct, level_name, point_name
 from lastbit.tables.sql.derived import Parts
 from lastbit.tables.sql.rows import SelectedRows
 from lastbit.tables.sql.statement import expression_of
@@ -164,8 +164,34 @@ def quantiles(
     )
 
 
+def cdf(
+    expression: str, points: Iterable[Number], low: Limit = None, high: Limit = None
+) -> AggregateSpec:
+    """The share of values up to each point, never falling: a column for each, named after it.
+
+    Read off the noisy tree of ranges that quantiles of the same expression and bounds share.
+
+    >>> [name for name, _ in specs_of("wait", cdf("wait", [10, "22.5", -1], -9, 240))]
+    ['wait_10', 'wait_22_5', 'wait_minus_1']
+    """
+    if isinstance(points, str) or not isinstance(points, Iterable):
+        raise WrongType("points", problem="are not a list", remedy="pass, say, [10, 30, 60]")
+    edges = tuple(rational(point, "points") for point in points)
+    if not edges or len(set(edges)) < len(edges):
+        raise InvalidParameter(
+            "points", problem="are none, or one comes twice", remedy="name each point once"
+        )
+    return AggregateSpec(
+        function="cdf", expression=expression, bounds=_bounds(low, high), edges=edges
+    )
+
+
 def specs_of(name: str, wanted: Spec) -> Iterator[tuple[str, Spec]]:
-    """One name and thing to release for every column: several for `quantiles`."""
+    """One name and thing to release for every column: several for `quantiles` and `cdf`."""
+    if isinstance(wanted, AggregateSpec) and wanted.function == "cdf":
+        for point in wanted.edges or ():
+            yield f"{name}_{point_name(point)}", replace(wanted, edges=(point,))
+        return
     if not isinstance(wanted, AggregateSpec) or wanted.levels is None:
         yield name, wanted
         return

@@ -39,6 +39,7 @@ Function: TypeAlias = Literal[
     "variance",
     "std",
     "quantile",
+    "cdf",
     "min",
     "max",
     "histogram",
@@ -73,7 +74,7 @@ class Aggregate:
     those of the column or declared in the query; every function but the counts needs bounds.
     `nullable` False promises that the expression is never missing. `level` is a quantile's: the
     median has 1/2, and `intervals` says whether its confidence interval is paid for too. `edges`
-    are the public bins of a histogram.
+    are the public bins of a histogram, and the one point of a cdf: the share of values up to it.
     """
 
     name: str
@@ -112,6 +113,12 @@ class Aggregate:
         if self.function == "histogram" and not rising:
             raise InvalidParameter(
                 f"{self.name}: bins", problem="do not rise", remedy="pass two or more rising edges"
+            )
+        if self.function == "cdf" and not (
+            len(edges) == 1 and self.bounds and self.bounds[0] <= edges[0] <= self.bounds[1]
+        ):
+            raise InvalidParameter(
+                f"{self.name}: point", problem="is outside of the bounds", remedy="pass one within"
             )
         if self.expression is None and not bare:
             raise InvalidParameter(self.name, problem="has no column", remedy="name one")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
 from lastbit.tables.card.schema import Column, DataCard
 from lastbit.tables.limits import refused
@@ -37,11 +38,26 @@ def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
 
 
 def counted_card(query: Query, card: DataCard) -> DataCard:
-    """The card with the contribution bounds of the question: 1 where a unit has one row."""
+    """The card with the contribution bounds of the question.
+
+    Law      where nothing is joined afterwards, max_rows for the rows of a sub-query is no more
+             than the number of values that its keys have, where all are declared: 1 without any;
+             else no more than max_groups, the number of groups that a unit is expected in
+    Theorem  any bound is private, since weights keep it whatever the rows are; this one leaves
+             rows at their full weight unless a unit has keys that are not declared, or more than
+             max_groups
+    """
     inner = query.per_unit
-    if card.unit is None or inner is None or inner.keys or query.joins:
+    if card.unit is None or inner is None or query.joins:
         return card
-    return replace(card, max_rows=1, max_groups=1)
+    values = [known_values(key.expression, card) for key in inner.keys]
+    known = prod(len(found) for found in values if found is not None)
+    most = card.max_groups if None in values else known
+    if most is None:
+        return card
+    rows = min(card.max_rows, most)
+    groups = card.max_groups if inner.keys else 1
+    return replace(card, max_rows=rows, max_groups=None if groups is None else min(groups, rows))
 
 
 def check_unit_join(join: UnitJoin, card: DataCard) -> None:

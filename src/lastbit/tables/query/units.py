@@ -19,7 +19,8 @@ Corollary  all of `plan/sensitivity.py` holds unchanged: it asks that what a uni
          them, by max_rows. A unit with n rows here and m there has n m joined rows, each of which
          counts for min(1, max_rows / (n m)): nothing is paid for that but bias
 Theorem  where the only key is the unit, and nothing is joined afterwards, a unit has one row. So
-         max_rows = 1 and max_groups = 1 leave every row at its full weight (`counted_card`)
+         max_rows = 1 and max_groups = 1 leave every row at its full weight (`counted_card`, which
+         also says what holds where there are further keys)
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_units.py
 
 Values. A sum is of integers: whole numbers themselves, or numbers clamped to bounds and put on a

@@ -135,6 +135,7 @@ def bounded(
         step=known.step or (_whole_step(limits) if kind == "integer" else None),
         nullable=known.nullable if nullable is None else nullable,
         level=level,
+        edges=edges,
         intervals=intervals,
     )
 
@@ -148,6 +149,18 @@ def level_name(level: Fraction) -> str:
     percent = exact_text(100 * level)
     short = percent.replace(".", "", 1).isdigit() and len(percent) <= _LONGEST_PERCENT
     return percent.replace(".", "_") if short else f"{level.numerator}_of_{level.denominator}"
+
+
+def point_name(point: Fraction) -> str:
+    """A point in the name of a column.
+
+    >>> point_name(Fraction(-5, 2)), point_name(Fraction(1, 3))
+    ('minus_2_5', '1_of_3')
+    """
+    sign, size = ("minus_" if point < 0 else ""), abs(point)
+    text = exact_text(size)
+    short = text.replace(".", "", 1).isdigit()
+    return sign + (text.replace(".", "_") if short else f"{size.numerator}_of_{size.denominator}")
 
 
 def _whole_step(bounds: tuple[Fraction, Fraction]) -> Fraction | None:

@@ -22,6 +22,9 @@ _AGGREGATES = frozenset(
         *("Variance", "VariancePop", "Stddev", "StddevPop", "StddevSamp"),
     }
 )
+_PAIRS = frozenset(
+    {"Corr", "CovarPop", "CovarSamp", "RegrSlope", "RegrIntercept", "RegrR2", "RegrAvgx"}
+)
 _BOUNDED = frozenset({"clamp", "bin", "histogram"})
 _THROUGH = frozenset(
     {
@@ -53,6 +56,9 @@ def _bounded(tree: Any) -> Iterator[str]:
         kind = kind_of(node)
         if kind in _AGGREGATES:
             yield from _reached(node.this)
+        elif kind in _PAIRS:
+            for child in node.iter_expressions():
+                yield from _reached(child)
         elif kind == "Anonymous" and str(node.this).lower() in _BOUNDED and node.expressions:
             yield from _reached(node.expressions[0])
         elif kind == "WithinGroup":  # PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)

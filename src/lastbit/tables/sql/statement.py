@@ -232,7 +232,11 @@ def grouped_by(name: str, expression: Expression, card: DataCard) -> GroupKey:
             f"GROUP BY {name}", "would show units one by one", "group by something that many share"
         )
     values = known_values(expression, card)
-    if isinstance(expression, ColumnName) and expression.table in card.public:
+    if (
+        isinstance(expression, ColumnName)
+        and expression.table is not None
+        and expression.table in card.public  # and not a private one
+    ):
         # late: the engine is slow to load, and other keys do not need it
         from lastbit.tables.backends.duckdb.engine import public_values
 
@@ -312,7 +316,7 @@ def _mode(named: list[tuple[str, Any]], rows: SelectedRows, *, alone: bool) -> Q
         remedy = "write SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 1"
         raise refused("MODE", "stands by itself here: SELECT MODE(x) FROM ...", remedy)
     name, node = named[0]
-    (value,) = taken(node, "this", ignored=("deterministic",))
+    (value,) = taken(node, "this")
     expression = typed(translated(value, rows.resolve), card_types(rows.card))
     key = grouped_by(name, expression, rows.card)
     count = "n" if name.lower() != "n" else "n_2"

@@ -18,7 +18,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
@@ -28,16 +28,18 @@ from typing import Any, TypeVar, cast
 import duckdb
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
-from lastbit.tables.backends.aggregated import Aggregates, assembled
+from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.expressions import cast_column, checked
+from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import matches
 from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
+from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
 from lastbit.tables.query.query import Query
@@ -47,12 +49,19 @@ _NO_SECRET = "0" * 64
 
 def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
     """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
-    wanted = statement(query, card, measures, secret=_NO_SECRET)
+    _rehearsed(query, card, statement(query, card, measures, secret=_NO_SECRET).sql)
 
+
+def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
+    """The same for all marginals of a question."""
+    _rehearsed(query, card, marginals_statement(query, card, marginals))
+
+
+def _rehearsed(query: Query, card: DataCard, sql: str) -> None:
     def run() -> None:
         with connected() as connection:
             prepared(connection, query, card)
-            connection.execute(wanted.sql).fetchall()
+            connection.execute(sql).fetchall()
 
     words = "the source could not be read, or the database cannot run this statement"
     sealed(run, words=f"{words}; check the source; nothing was charged")
@@ -78,7 +87,21 @@ def aggregates(
 ) -> Aggregates:
     """The measures of the query, raw. What fails, fails before anything is released."""
     wanted = statement(query, card, measures, secret=secret)
+    return _read(query, card, wanted.sql, lambda rows: assembled(query, measures, wanted, rows))
 
+
+def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
+    """The marginals of the query, raw, by the names m1, m2 ..."""
+    sql = marginals_statement(query, card, marginals)
+    return _read(query, card, sql, lambda rows: assembled_marginals(query, marginals, rows))
+
+
+def _read(
+    query: Query,
+    card: DataCard,
+    sql: str,
+    assemble: Callable[[list[tuple[Any, ...]]], Aggregates],
+) -> Aggregates:
     def run(connection: Any) -> Aggregates:
         with ExitStack() as held:
             asked = _asked(query, card, held)
@@ -86,8 +109,7 @@ def aggregates(
                 shown(connection, there, name, columns)
                 _check_whole(connection, name, there, columns)
             _check_matches(connection, query, card)
-            rows = _ran(connection, wanted.sql)
-            found = assembled(query, measures, wanted, rows)
+            found = assemble(_ran(connection, sql))
             if any(_stamp(there) != there.seen for _, there, _ in asked):
                 raise EngineFailed("a file of the source changed while it was read; ask again")
             return found
@@ -128,22 +150,25 @@ def _asked(
 def _opened_all(
     card: DataCard, names: Iterable[str], held: ExitStack
 ) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
-    """The table (None) and these others: files, held open, and columns."""
+    """The table (None) and these others: files, held open, and columns.
+
+    A public table that is the table itself, or a private one, is refused: joined or not, each
+    private one is looked at for that.
+    """
     own = {column.name: column.type for column in card.columns.values()}
     found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
     found.append((None, held.enter_context(opened(card.source)), own))
-    public, private = [], [found[0][1]]
+    public: list[tuple[str, Opened]] = []
+    private = {n: held.enter_context(opened(one.source)) for n, one in card.private.items()}
     for name in names:
-        if name in card.private:
-            table = card.private[name]
-            private.append(held.enter_context(opened(table.source)))
-            kinds = {column.name: column.type for column in table.columns.values()}
-            found.append((name, private[-1], kinds))
+        if name in private:
+            columns = card.private[name].columns.values()
+            found.append((name, private[name], {column.name: column.type for column in columns}))
         else:
             there = held.enter_context(opened(card.public[name].source))
             public.append((name, there))
             found.append((name, there, dict(card.public[name].columns)))
-    for protected in private:
+    for protected in (found[0][1], *private.values()):
         check_apart(protected, public)
     return found
 

@@ -1,0 +1,303 @@
+"""Contingency tables: a question for marginals, its answer, and the record in between.
+
+Law      the noisy tables are what the mechanisms of the plan gave, cell by cell. Beside each noisy
+         count stand the same cell of the tables made to agree (`projection.py`), as an exact number
+         of rows, and of the whole tables from 0 up
+Theorem  agreeing and whole tables are functions of the noisy ones and of the plan: post-processing,
+         so they cost nothing. The noisy tables stay in the record, so nothing is lost
+Intervals  an interval is that of the noisy count: it holds the count without noise in 95 % of all
+         releases, exactly by the law of the noise. It does not belong to the consistent value,
+         which has the standard error given beside it, never a larger one than the noisy count
+Checked  tests/release/test_marginals.py; the independent checker (`checker/marginals.py`) works
+         sensitivities, noise, price and agreement out again
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, Literal, TypeAlias
+
+from lastbit.canonical import digest_of
+from lastbit.errors import EngineFailed, EntropyUnavailable, NotCertified
+from lastbit.exact import Number
+from lastbit.ledger import Ledger
+from lastbit.release.intervals import Cell
+from lastbit.release.marginal_answer import Marginals
+from lastbit.release.noise import noisy_entries
+from lastbit.release.projection import agreeing, whole_tables
+from lastbit.release.reach import MeasureNoise
+from lastbit.release.release import (
+    Steps,
+    _question as _ordinary_question,
+    certificate_of,
+    check_certified,
+    paid_for,
+)
+from lastbit.sampling import choice_exp
+from lastbit.tables import (
+    Constant,
+    DataCard,
+    MarginalsPlan,
+    Query,
+    consistent_variances,
+    marginal_counts,
+    planned_marginals,
+    rehearse_marginals,
+    sealed,
+    to_json,
+    unit_name,
+    weight_one,
+)
+
+_BETA = Fraction(1, 20)
+_NOT_MADE = "the tables could not be made; nothing was released"
+INTERVALS = (
+    "Intervals hold the number without noise in 95 % of all releases. They do not cover what "
+    "limits on rows, bounds and rounding did to the data, and nobody may know if they did."
+)
+BELONGS = (
+    "An interval belongs to the noisy count of its cell; the consistent count has the standard "
+    "error beside it. Whole tables agree as well, and are not below 0."
+)
+DECLARED = "Rows count if each of the columns has one of its declared keys there."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MarginalsQuestion:
+    """All marginals of some columns, asked of a table; `Table.marginals` makes it."""
+
+    query: Query
+    card: DataCard
+    up_to: int = 2
+    pairs: int | None = None
+    """How many two-way tables are released; chosen privately if there are more."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(key.name for key in self.query.keys)
+        return f"<Marginals of {names} up to {self.up_to} columns, of {self.card.name}>"
+
+    def plan(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+    ) -> MarginalsPlan:
+        """The mechanisms and the price; nothing is read."""
+        return planned_marginals(
+            self.query,
+            self.card,
+            up_to=self.up_to,
+            pairs=self.pairs,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            weights=weights,
+        )
+
+    def explain(self, **price: Any) -> str:
+        """What the tables would cost and how far off their cells; takes what `plan` takes."""
+        return self.plan(**price).explain()
+
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Mapping[str, Number] | Literal["balanced"] | None = None,
+        ledger: str | os.PathLike[str] | Ledger | None = None,
+        who: str | None = None,
+        fresh: bool = False,
+    ) -> Marginals:
+        """All tables at one price, which is paid exactly once."""
+        plan = self.plan(epsilon=epsilon, delta=delta, rho=rho, weights=weights)
+        return released_marginals(plan, ledger=ledger, who=who, fresh=fresh)
+
+
+def released_marginals(
+    plan: MarginalsPlan,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    who: str | None = None,
+    fresh: bool = False,
+) -> Marginals:
+    """The tables as planned; charged to the ledger before a row is read (`release.py`)."""
+    steps = Steps(
+        question=_question, columns=marginal_columns, runnable=_check_runnable, made=_made
+    )
+    answer = paid_for(plan, steps, ledger=ledger, who=who, fresh=fresh, sql=None)
+    return Marginals(answer.record, answer.spared, answer.charged)
+
+
+def _question(plan: MarginalsPlan, data: str | None) -> str:
+    pairs = 0 if plan.selection is None else plan.selection.picks
+    asked = {"marginals": list(plan.names), "pairs": pairs}
+    return digest_of({"question": _ordinary_question(plan, data), **asked})
+
+
+def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
+    """What the record says of its columns: the keys, and the count."""
+    count = plan.query.aggregates[0].name
+    return [
+        *({"name": key.name, "role": "key", "function": None} for key in plan.query.keys),
+        {"name": count, "role": "value", "function": "count"},
+    ]
+
+
+def _check_runnable(plan: MarginalsPlan) -> None:
+    check_certified(certificate_of(plan, columns=marginal_columns(plan), rows=[]))
+    rehearse_marginals(plan.query, plan.card, plan.scanned)
+
+
+def _made(plan: MarginalsPlan, **said: Any) -> dict[str, Any]:
+    """The record of new tables; to be called sealed, since it is not settled yet."""
+    raw = marginal_counts(plan.query, plan.card, plan.scanned)
+
+    def noised() -> Tables:
+        exact = dict(zip(plan.scanned, map(list, raw.entries.values()), strict=True))
+        for one, entries in exact.items():
+            if len(entries) != math.prod(plan.sizes[at] for at in one):
+                raise EngineFailed("entries")
+        return noisy_tables(plan, exact)
+
+    words = "the noise could not be added; nothing was released"
+    noisy = sealed(noised, words=words, known=(EntropyUnavailable,))
+    return sealed(
+        lambda: marginals_record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,)
+    )
+
+
+Tables: TypeAlias = dict[tuple[int, ...], list[int]]
+
+
+def noisy_tables(plan: MarginalsPlan, exact: Tables) -> Tables:
+    """Every mechanism of the plan, run once: noise on tables, draws of pairs, noise on those."""
+    parts, fixed = iter(plan.parts), plan.marginals
+    noisy = {one: noisy_entries(next(parts), exact[one]) for one in fixed}
+    for one in () if plan.selection is None else drawn_pairs(plan, exact, noisy):
+        noisy[one] = noisy_entries(next(parts), exact[one])
+    return noisy
+
+
+def drawn_pairs(plan: MarginalsPlan, exact: Tables, noisy: Tables) -> list[tuple[int, ...]]:
+    """Which pairs are measured: draws of the exponential mechanism, without replacement.
+
+    Theorem  `tables/plan/marginals.py`: `expected` depends on released tables alone, so a score
+             moves by no more than its table
+    """
+    selection = plan.selection
+    assert selection is not None
+    scores = {
+        one: sum(abs(a - b) for a, b in zip(exact[one], table, strict=True))
+        - selection.penalty * len(table)
+        for one, table in expected(plan, noisy, selection.candidates).items()
+    }
+    left = list(selection.candidates)
+    found = []
+    for _ in range(selection.picks):
+        place = choice_exp([scores[one] for one in left], rate=selection.rate)
+        found.append(left.pop(int(place)))
+    return sorted(found)
+
+
+def expected(
+    plan: MarginalsPlan, noisy: Tables, pairs: Sequence[tuple[int, ...]]
+) -> dict[tuple[int, ...], list[int]]:
+    """What one-way tables say of pairs if columns are independent, in parts of the weight."""
+    one = weight_one(plan.card)
+    single: Tables = {s: table for s, table in noisy.items() if len(s) == 1}
+    spread = dict(zip(plan.marginals, plan.variances[: len(plan.marginals)], strict=True))
+    near = agreeing(single, plan.sizes, spread)
+    counts = whole_tables({s: [n / one for n in table] for s, table in near.items()}, plan.sizes)
+    total = max(sum(next(iter(counts.values()))), 1)
+    return {
+        (i, j): [a * b * one // total for a in counts[i,] for b in counts[j,]] for i, j in pairs
+    }
+
+
+def marginals_record(
+    plan: MarginalsPlan,
+    noisy: Mapping[tuple[int, ...], Sequence[int]],
+    *,
+    question: str,
+    sql: str | None = None,
+    notes: tuple[str, ...] = (),
+    head: str | None = None,
+) -> dict[str, Any]:
+    """The record of noisy tables, with those that agree beside them."""
+    import lastbit  # late: the package imports this room
+
+    columns, rows = marginal_columns(plan), list(marginal_rows(plan, noisy))
+    return {
+        "lastbit": lastbit.__version__,
+        "table": plan.card.name,
+        "question": question,
+        "asked": {"sql": sql, "query": plan.query.to_json(), **plan.asked.to_json()},
+        "columns": columns,
+        "rows": rows,
+        "cost": plan.cost.to_json(),
+        "guarantee": plan.guarantee,
+        "plan": plan.to_json(),
+        "notes": [*notes, *_notes(plan)],
+        # the checker has the last word, before anything is settled
+        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head),
+        "entry": None,
+    }
+
+
+def marginal_rows(
+    asked: MarginalsPlan, noisy: Mapping[tuple[int, ...], Sequence[int]]
+) -> Iterable[dict[str, Any]]:
+    """A row for every cell of every table: noisy, consistent and whole."""
+    fixed = len(asked.marginals)
+    plan = asked.with_pairs(tuple(noisy)[fixed:])
+    one, sets, tables = weight_one(plan.card), plan.marginals, dict(noisy)
+    spread = dict(zip(sets, plan.variances, strict=True))
+    near = agreeing(tables, plan.sizes, spread)
+    rows = {s: [number / one for number in found] for s, found in near.items()}
+    counts = whole_tables(rows, plan.sizes)
+    errors = consistent_variances(plan.sizes, sets, plan.variances)
+    for number, (columns, part) in enumerate(zip(sets, plan.parts, strict=True)):
+        noise = MeasureNoise(part.law)
+        half = noise.accuracy(_BETA)
+        told = math.sqrt(noise.variance) / one
+        less = min(math.sqrt(errors[number]) / one, told)
+        keys = product(*(plan.query.keys[place].values or () for place in columns))
+        cells = zip(keys, tables[columns], rows[columns], counts[columns], strict=True)
+        for key, entry, consistent, whole in cells:
+            ends = (entry - half) // one, -((-entry - half) // one)
+            cell = Cell(round(Fraction(entry, one)), told, *ends)
+            yield {
+                "marginal": number,
+                "keys": [to_json(Constant(value)) for value in key],
+                "noisy": str(entry),
+                "cells": [cell.to_json()],
+                "consistent": str(consistent),
+                "consistent_error": less,
+                "whole": whole,
+                **({"columns": list(plan.names[number])} if number >= fixed else {}),
+            }
+
+
+def _notes(plan: MarginalsPlan) -> list[str]:
+    """What a reader must know; public, and the same for all data. The checker knows these words."""
+    notes, card = [INTERVALS, BELONGS, DECLARED], plan.card
+    if card.unit is not None:
+        notes.append(
+            f"Each {unit_name(card.unit)} counts for at most {card.max_rows} rows: where there are "
+            "more, all of them count for less."
+        )
+    if plan.selection is not None:
+        picks, all_pairs = plan.selection.picks, len(plan.selection.candidates)
+        notes.append(
+            f"{picks} of {all_pairs} two-way tables were chosen privately: pairs of columns that "
+            "look least independent are likelier."
+        )
+    return notes

@@ -1,0 +1,284 @@
+"""Contingency tables for people: bars for each one-way table, a heat map for each two-way one.
+
+A heat map has its numbers in its cells, so that colour only repeats what is written; it has a name
+for screen readers, follows the light or dark scheme, and is drawn so that letters keep their size:
+one of up to five columns fits a phone (390 px), a wider one scrolls. The numbers shown in it are
+whole counts from 0 up, which agree with all other tables; the table below it has the noisy ones
+and their intervals too.
+
+Checked  tests/report/test_marginals.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+
+from lastbit.exact import rounded_up
+from lastbit.report.answer import (
+    _INTERVALS,
+    _MOST_JSON,
+    EMPTY,
+    MOST_ROWS,
+    AnswerTable,
+    _budget,
+    promise_sentences,
+    question_sentences,
+)
+from lastbit.report.cells import Record, _fixed, key_words, shown_cell
+from lastbit.report.charts import box, element, text
+from lastbit.report.page import grouped, price, printable, rendered
+from lastbit.report.plan import notes_of, record_words, title_of
+
+_LABELS, _CELL, _ROW, _TOP = 92, 51, 30, 64
+_MOST_CHARTS, _MOST_SIDE, _MOST_BARS = 40, 30, 40
+_STRONGEST = 0.55  # letters stand out from the strongest colour, on light and on dark paper
+_TERMINAL_TABLES, _WIDEST = 12, 100
+
+
+def marginal_tables(record: Record) -> list[tuple[list[str], list[list[Record]], list[Record]]]:
+    """Of every table: the names of its columns, their keys, and its rows in order."""
+    keys = {key["name"]: key["values"] for key in record["asked"]["query"]["keys"]}
+    named: dict[int, list[str]] = dict(enumerate(record["plan"]["marginals"]))
+    found: dict[int, list[Record]] = {}
+    for row in record["rows"]:
+        named.setdefault(row["marginal"], row.get("columns", []))  # of a pair that was drawn
+        found.setdefault(row["marginal"], []).append(row)
+    return [
+        (list(named[place]), [keys[name] for name in named[place]], rows)
+        for place, rows in sorted(found.items())
+    ]
+
+
+def _error(rows: Sequence[Record]) -> str:
+    """The standard error of the consistent counts of a table, rounded up."""
+    return grouped(rounded_up(Fraction(rows[0]["consistent_error"]), 3))
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def heat_map(
+    names: Sequence[str], keys: Sequence[Sequence[Record]], rows: Sequence[Record]
+) -> Markup:
+    """A two-way table: the column with fewer keys lies across, to make it narrow."""
+    wide = len(keys[1])
+    counts = [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+    down, across, labels = names[0], names[1], (keys[0], keys[1])
+    if len(keys[1]) > len(keys[0]):
+        counts = [list(column) for column in zip(*counts, strict=True)]
+        down, across, labels = across, down, (keys[1], keys[0])
+    most = max((n for line in counts for n in line), default=0) or 1
+    width = _LABELS + _CELL * len(labels[1])
+    lines = [
+        text(0, 16, "heading", f"{printable(down, 18)} by {printable(across, 18)}"),
+        text(0, 34, "small", f"rows; standard error {_error(rows)}"),
+    ]
+    for j, key in enumerate(labels[1]):
+        lines.append(_label(_LABELS + _CELL * (j + 0.5), _TOP - 8, "small middle", key, 7))
+    for i, (key, line) in enumerate(zip(labels[0], counts, strict=True)):
+        y = _TOP + _ROW * i
+        lines.append(_label(_LABELS - 8, y + _ROW / 2 + 4, "small end", key, 13))
+        for j, count in enumerate(line):
+            x = _LABELS + _CELL * j
+            share = _STRONGEST * count / most
+            lines.append(box("track", x + 1, y + 1, _CELL - 2, _ROW - 2))
+            lines.append(
+                element(
+                    "rect",
+                    "bar",
+                    x=x + 1,
+                    y=y + 1,
+                    width=_CELL - 2,
+                    height=_ROW - 2,
+                    fill_opacity=f"{share:.3f}",
+                )
+            )
+            lines.append(text(x + _CELL / 2, y + _ROW / 2 + 4, "middle", _short(count)))
+    words = (
+        f"{down} by {across}: the number of rows in each of {len(rows)} cells, as written in them"
+    )
+    return _heat(printable(words, 300), max(width, 220), _TOP + _ROW * len(counts) + 6, lines)
+
+
+def _label(x: float, y: float, kind: str, key: Record, most: int) -> Markup:
+    """A key, cut where it is long, whole in its title."""
+    whole = key_words(key)
+    if len(whole) <= most:
+        return text(x, y, kind, whole)
+    inner = element("title", "", whole) + Markup("{}").format(printable(whole, most))
+    return element("text", kind, Markup(inner), x=x, y=y)
+
+
+def _short(count: int) -> str:
+    """A count that fits its cell: at most six letters.
+
+    >>> _short(12345), _short(1234567), _short(10**12)
+    ('12,345', '1.23M', '1e+12')
+    """
+    if count < 100_000:
+        return f"{count:,}"
+    if count < 10**9:
+        return f"{count / 10**6:.3g}M" if count >= 10**6 else f"{count // 1000}k"
+    return f"{count:.3g}"
+
+
+def _heat(name: str, width: int, height: float, lines: Sequence[Markup]) -> Markup:
+    shell = (
+        '<svg class="chart heat" viewBox="0 0 {0} {1:.0f}" width="{0}" height="{1:.0f}" '
+        'role="img" aria-label="{2}">'
+    )
+    return Markup(shell + "\n{3}\n</svg>").format(width, height, name, Markup("\n").join(lines))
+
+
+def bars(name: str, keys: Sequence[Record], rows: Sequence[Record]) -> Markup:
+    """A one-way table: a bar from 0 for each key, with its count."""
+    most = max((row["whole"] for row in rows), default=0) or 1
+    width, room = 346, 180
+    lines = [
+        text(0, 16, "heading", printable(name, 34)),
+        text(0, 34, "small", f"rows; standard error {_error(rows)}"),
+    ]
+    for i, (key, row) in enumerate(zip(keys, rows, strict=True)):
+        y = 46 + 24 * i
+        lines.append(_label(_LABELS - 8, y + 15, "small end", key, 13))
+        lines.append(box("bar", _LABELS, y + 4, max(room * row["whole"] / most, 0.5), 14))
+        end = _LABELS + room * row["whole"] / most + 6
+        lines.append(text(end, y + 15, "small", f"{row['whole']:,}"))
+    words = printable(f"{name}: the number of rows for each of {len(rows)} keys", 300)
+    return _heat(words, width, 46 + 24 * len(rows) + 6, lines)
+
+
+def marginal_charts(record: Record) -> list[Markup]:
+    """A picture of every table that is small enough to be read."""
+    charts = []
+    for names, keys, rows in marginal_tables(record)[:_MOST_CHARTS]:
+        if len(names) == 1 and len(rows) <= _MOST_BARS:
+            charts.append(bars(names[0], keys[0], rows))
+        elif len(names) == 2 and max(map(len, keys)) <= _MOST_SIDE:
+            charts.append(heat_map(names, keys, rows))
+    return charts
+
+
+# ---------------------------------------------------------------- words
+
+
+def long_table(record: Record, *, most: int) -> AnswerTable:
+    """A line for every cell of every table."""
+    lines = []
+    for names, _, rows in marginal_tables(record):
+        for row in rows:
+            shown = shown_cell(row["cells"][0])
+            keys = ", ".join(
+                f"{printable(name, 40)} = {key_words(key, 40)}"
+                for name, key in zip(names, row["keys"], strict=True)
+            )
+            count = _fixed(float(Fraction(row["consistent"])), 1, "ROUND_HALF_EVEN")
+            numbers = (f"{row['whole']:,}", count, _error([row]), shown.value, shown.interval)
+            lines.append((keys, *numbers))
+    return AnswerTable(
+        headings=("cell", "whole", "consistent", "standard error", "noisy", "± 95 % of noisy"),
+        rows=tuple(lines[:most]),
+        numbers=(1, 2, 3, 4, 5),
+        left_out=max(len(lines) - most, 0),
+    )
+
+
+def cross_table(
+    names: Sequence[str], keys: Sequence[Sequence[Record]], rows: Sequence[Record]
+) -> list[tuple[str, ...]]:
+    """A table as people write one: whole counts, with the sums of rows and columns."""
+    if len(names) == 1:
+        lines = [(printable(names[0], 40), "rows")]
+        lines += [
+            (key_words(k, 40), f"{row['whole']:,}") for k, row in zip(keys[0], rows, strict=True)
+        ]
+        return [*lines, ("all", f"{sum(row['whole'] for row in rows):,}")]
+    wide = len(keys[1])
+    counts = [[row["whole"] for row in rows[i : i + wide]] for i in range(0, len(rows), wide)]
+    head = (f"{printable(names[0], 30)} / {printable(names[1], 30)}",)
+    found = [(*head, *(key_words(key, 16) for key in keys[1]), "all")]
+    for key, line in zip(keys[0], counts, strict=True):
+        found.append((key_words(key, 40), *(f"{n:,}" for n in line), f"{sum(line):,}"))
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    return [*found, ("all", *(f"{n:,}" for n in sums), f"{sum(sums):,}")]
+
+
+def marginals_in_terminal(record: Record) -> str:
+    """Every table with its sums, the promise, and the notes."""
+    tables = marginal_tables(record)
+    lines: list[str] = []
+    for names, keys, rows in tables[:_TERMINAL_TABLES]:
+        cells = cross_table(names, keys, rows)
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        if sum(widths) + 2 * len(widths) > _WIDEST:
+            columns = " by ".join(printable(name, 40) for name in names)
+            lines += [f"{columns}: {len(rows):,} cells; to_csv() or the report has them", ""]
+            continue
+        for row in cells:
+            first, *others = zip(row, widths, strict=True)
+            numbers = (cell.rjust(width) for cell, width in others)
+            lines.append("  ".join([first[0].ljust(first[1]), *numbers]).rstrip())
+        lines += [f"standard error {_error(rows)}", ""]
+    left = len(tables) - _TERMINAL_TABLES
+    lines += [f"... and {left} more tables", ""] if left > 0 else []
+    lines.append(printable(record["guarantee"], 400))
+    return "\n".join([*lines, *(f"- {printable(note, 1000)}" for note in notes_of(record))])
+
+
+def marginals_in_notebook(record: Record) -> Markup:
+    """The same as a piece of HTML."""
+    return Markup("<pre>{}</pre>").format(marginals_in_terminal(record))
+
+
+def _measures(record: Record) -> Iterator[tuple[str, str]]:
+    for names, _, rows in marginal_tables(record):
+        title = " by ".join(printable(name, 60) for name in names)
+        yield title, f"the number of rows in each of {len(rows):,} cells"
+
+
+def marginals_page(
+    record: Record, *, title: str | None = None, account: Mapping[str, Any] | None = None
+) -> Markup:
+    """The page of released tables; `account` is the state of the budget, if it is known."""
+    entry = record.get("entry")
+    whole = json.dumps(record["certificate"], indent=1, ensure_ascii=True)
+    digests = [("certificate", record["certificate"].get("digest", "none"))]
+    if entry is not None:
+        digests.append((f"ledger, entry {int(entry['sequence'])}", entry["hash"]))
+    digests.append(("question", record["question"]))
+    total = sum(row["whole"] for row in marginal_tables(record)[0][2])
+    answer = {
+        "title": title_of(record),
+        "source": printable(record["table"], 60),
+        "price": price(record["cost"]),
+        "promise": promise_sentences(record),
+        "guarantee": printable(record["guarantee"], 400),
+        "question": question_sentences(record),
+        "measures": list(_measures(record)),
+        "sql": "",
+        "shown": True,
+        "figures": [],
+        "charts": marginal_charts(record),
+        "cut": None,
+        "table": long_table(record, most=MOST_ROWS),
+        "totals": [("rows", f"{total:,}")],
+        "plan": record_words(record),
+        "notes": [printable(note, 1000) for note in notes_of(record)],
+        "digests": [(name, printable(digest, 100)) for name, digest in digests],
+        "certificate": whole if len(whole) <= _MOST_JSON else None,
+    }
+    return rendered(
+        "answer.html",
+        title=printable(title or title_of(record)),
+        answers=[answer],
+        budget=None if account is None else _budget(account, [record]),
+        empty=EMPTY,
+        intervals=_INTERVALS,
+        assumptions=[printable(a, 1000) for a in record["certificate"].get("assumptions", ())],
+        version=printable(record["lastbit"], 40),
+    )

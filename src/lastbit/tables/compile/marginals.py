@@ -1,0 +1,51 @@
+"""All marginals of a question as one SQL statement, in one scan.
+
+    t, l, e, r, h, s  as in `statement.py`: rows with their unit, their keys and their weight
+    then the sum of the weights for every marginal: GROUP BY GROUPING SETS over the same rows s
+
+Theorem  every marginal is a measure of kind rows of the same rows s: its entry at a key is the sum
+         of the weights of the rows that have it. A unit's weights add up to at most kW, and in one
+         marginal each row is in one entry; so one unit moves each marginal by at most kW in L1, as
+         `plan/sensitivity.py` says
+Theorem  without noise the marginals agree: all sum the same rows, since a row that lacks a declared
+         key in any of the columns is in none of them
+Checked  tests/stability/test_marginals.py (on the real engine, with mutants)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lastbit.tables.card.schema import DataCard
+from lastbit.tables.compile.rows import CompiledRows, key_type
+from lastbit.tables.compile.statement import _weights
+from lastbit.tables.plan.marginals import Marginal
+from lastbit.tables.query.query import Query
+
+
+def marginals_statement(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> str:
+    """The text; its columns are the number of the marginal, all keys and the sum of the weights.
+
+    A marginal is given by the places of its columns among the keys of the query, which must all be
+    declared.
+    """
+    rows = CompiledRows(query, card)
+    for key in query.keys:
+        key_type(key, rows)
+    names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
+    kept = "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
+    parts = [
+        *rows.sources(),
+        *rows.stages(),
+        f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
+        f"r AS {kept} (\n  {rows.integers(names, {})})",
+        *_weights(card, paired=False),
+    ]
+    last = len(names) - 1
+    everything = (1 << len(names)) - 1  # a bit of GROUPING is 1 where its column is not grouped by
+    masks = [everything - sum(1 << (last - place) for place in one) for one in marginals]
+    cases = " ".join(f"WHEN {mask} THEN {number}" for number, mask in enumerate(masks))
+    sets = ", ".join(f"({', '.join(names[place] for place in one)})" for one in marginals)
+    block = f"CASE GROUPING({', '.join(names)}) {cases} END AS block"
+    final = f"SELECT {', '.join([block, *names])}, sum(w) AS n FROM s"
+    return "WITH " + ",\n".join(parts) + f"\n{final} GROUP BY GROUPING SETS ({sets})"

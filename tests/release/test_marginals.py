@@ -1,0 +1,234 @@
+"""Contingency tables from end to end: on real rows, with a ledger and a checker."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import lastbit as lb
+from lastbit.checker.dispatch import problem_of
+from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused, WrongType
+from lastbit.ledger.ledger import Ledger
+from lastbit.release import marginals as module
+from lastbit.release.marginal_answer import Marginals
+from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.plan.parts import GaussianPart, LaplacePart
+from tests.cli.running import lastbit
+
+ROWS = """SELECT range AS person, CASE range % 3 WHEN 0 THEN 'n' WHEN 1 THEN 's' END AS region,
+    range % 2 = 0 AS old, range % 80 AS age FROM range(3000)"""
+KEYS = {"region": ["n", "s", None]}
+COLUMNS = {"region": "region", "old": "old", "band": "bin(age, 0, 20, 40, 80)"}
+
+
+def table(**declared: Any) -> Any:
+    rows = duckdb.sql(ROWS).to_arrow_table()
+    given = {"each_row": True, "name": "people", "keys": KEYS} | declared
+    return lb.table(rows, **given)
+
+
+def asked(**declared: Any) -> Any:
+    return table(**declared).marginals(COLUMNS)
+
+
+def test_all_tables_come_at_one_price() -> None:
+    answer = asked().release(epsilon=1)
+    sets = [t.columns for t in answer]
+    assert sets == [
+        ("region",), ("old",), ("band",), ("region", "old"), ("region", "band"), ("old", "band"),
+    ]  # fmt: skip
+    assert answer.cost.epsilon == 1 and answer.cost.delta == 0
+    assert problem_of(answer.record) is None
+    near = answer["region", "old"]["n", True]
+    assert abs(near.count - 500) < 400 and near.low <= near.noisy <= near.high
+    assert near.standard_error <= answer.record["rows"][0]["cells"][0]["standard_error"]
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": "1/2"}, {"epsilon": 1, "delta": "1e-6"}])
+def test_rows_and_columns_add_up_to_the_other_tables(price: dict[str, Any]) -> None:
+    answer = asked(each_row=False, unit="person", max_rows=2).release(**price)
+    for two in answer.tables:
+        if len(two.columns) < 2:
+            continue
+        for place, name in enumerate(two.columns):
+            for one in answer[name]:
+                cells = [cell for cell in two if cell.keys[place] == one.keys[0]]
+                assert sum((cell.exact for cell in cells), Fraction(0)) == one.exact
+                assert sum(cell.whole for cell in cells) == one.whole
+    totals = {sum((cell.exact for cell in t), Fraction(0)) for t in answer}
+    assert len(totals) == 1 and len({sum(cell.whole for cell in t) for t in answer}) == 1
+
+
+def test_noise_so_small_that_the_truth_is_seen() -> None:
+    answer = asked().release(epsilon=10**6)
+    truth = duckdb.sql(
+        f"SELECT region, old, count(*) FROM ({ROWS}) GROUP BY region, old"
+    ).fetchall()
+    for region, old, count in truth:
+        assert answer["region", "old"][region, old].whole == count
+
+
+def test_each_noisy_cell_is_the_raw_one_with_the_noise_of_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every table goes once through the mechanism of its part, with all its cells."""
+    seen: list[tuple[Any, list[int]]] = []
+
+    def noisy(part: Any, exact: list[int]) -> list[int]:
+        seen.append((part, exact))
+        return [number + 7 for number in exact]
+
+    monkeypatch.setattr(module, "noisy_entries", noisy)
+    question = asked()
+    for price, kind in (({"epsilon": 1}, LaplacePart), ({"rho": 1}, GaussianPart)):
+        seen.clear()
+        answer, plan = question.release(**price), question.plan(**price)
+        assert tuple(part for part, _ in seen) == plan.parts
+        assert all(isinstance(part, kind) for part, _ in seen)
+        cells = [int(row["noisy"]) - 7 for row in answer.record["rows"]]
+        assert cells == [number for _, exact in seen for number in exact]
+        assert [sum(exact) for _, exact in seen] == [3000] * 6
+
+
+def test_a_cell_that_the_engine_forgot_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = Aggregates(keys=[], entries={f"m{i}": [1] for i in range(1, 7)}, bins={}, units=[])
+    monkeypatch.setattr(module, "marginal_counts", lambda *_: few)
+    with pytest.raises(lb.errors.EngineFailed):
+        asked().release(epsilon=1)
+
+
+def test_it_is_charged_once_and_recorded(tmp_path: Path) -> None:
+    books = Ledger.open(tmp_path / "books.db")
+    budget = lb.Budget(kind="pure", epsilon=Fraction(3, 2))
+    question = asked(budget=budget)
+    first = question.release(epsilon=1, ledger=books)
+    again = question.release(epsilon=1, ledger=books)
+    assert first.charged and not again.charged and again == first
+    assert problem_of(first.record) is None and books.problems() == []
+    assert books.spent("people").epsilon == 1
+    fewer = table(budget=budget).marginals(["region"], up_to=1)
+    with pytest.raises(BudgetExceeded):
+        fewer.release(epsilon=1, ledger=books)
+    assert fewer.release(epsilon="1/2", ledger=books).charged
+
+
+def test_an_interval_holds_the_noisy_count_and_half_of_it_is_the_accuracy() -> None:
+    question = asked()
+    answer, part = question.release(epsilon=1), question.plan(epsilon=1).parts[0]
+    half = part.law.quantile(Fraction(39, 40))
+    for cell in answer["region"]:
+        assert (cell.low, cell.high) == (cell.noisy - half, cell.noisy + half)
+
+
+def test_saved_tables_are_read_back_and_checked(tmp_path: Path) -> None:
+    answer = asked().release(epsilon=1)
+    answer.save(tmp_path / "tables.json")
+    assert Marginals.load(tmp_path / "tables.json") == answer
+    assert lastbit("check", str(tmp_path / "tables.json")).exit_code == 0
+    lines = answer.to_csv(tmp_path / "tables.csv").splitlines()
+    assert lines[0] == "table,region,old,band,count,standard_error,whole,noisy,low,high"
+    assert len(lines) == 1 + len(answer.record["rows"])
+    assert "one-way and two-way tables" in question_words()
+
+
+def question_words() -> str:
+    return str(asked().explain(epsilon=1))
+
+
+def test_what_is_shown_says_what_intervals_belong_to() -> None:
+    answer = asked().release(epsilon=1)
+    assert "belongs to the noisy count" in str(answer)
+    assert "all" in str(answer) and "<pre>" in answer._repr_html_()
+    assert repr(answer).startswith("<Marginals: 6 tables of region, old, band;")
+
+
+@pytest.mark.parametrize(
+    ("columns", "remedy"), [(["age"], "bins"), ([], "name one"), (["region", "region"], "once")]
+)
+def test_columns_without_public_keys_are_refused(columns: list[str], remedy: str) -> None:
+    with pytest.raises(QueryRefused, match=remedy):
+        table().marginals(columns)
+
+
+def test_other_questions_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="up_to"):
+        table().marginals(["region"], up_to=3).plan(epsilon=1)
+    with pytest.raises(QueryRefused, match="group_by"):
+        table().group_by("region").marginals(["old"])
+    with pytest.raises(WrongType, match="names"):
+        table().marginals([1])
+    answer = asked().release(epsilon=1)
+    with pytest.raises(InvalidParameter, match="no table"):
+        answer["age"]
+    with pytest.raises(InvalidParameter, match="no cell"):
+        answer["region"]["x"]
+    with pytest.raises(WrongType, match="not of marginals"):
+        Marginals({"rows": []})
+
+
+def test_filters_and_limits_on_rows_hold() -> None:
+    question = table(each_row=False, unit="person", max_rows=1).where("age < 40")
+    answer = question.marginals(["old"], up_to=1).release(epsilon=10**6)
+    truth = duckdb.sql(f"SELECT old, count(*) FROM ({ROWS}) WHERE age < 40 GROUP BY old").fetchall()
+    assert {cell.keys[0]: cell.whole for cell in answer["old"]} == dict(truth)
+
+
+# ---------------------------------------------------------------- pairs that are chosen privately
+
+
+def dependent() -> Any:
+    rows = duckdb.sql("""SELECT range % 4 AS a, range % 4 AS b, range // 4 % 4 AS c,
+        range // 16 % 4 AS d FROM range(6400)""").to_arrow_table()
+    keys = {name: [0, 1, 2, 3] for name in "abcd"}
+    return lb.table(rows, each_row=True, keys=keys, name="t")
+
+
+def test_the_pair_that_is_not_independent_is_measured() -> None:
+    """Its score is 4,800 rows above all others: with this rate, others have odds below 1e-20."""
+    answer = dependent().marginals(list("abcd"), pairs=1).release(epsilon=10)
+    assert [t.columns for t in answer][4:] == [("a", "b")]
+    assert problem_of(answer.record) is None and answer.cost.epsilon == 10
+    assert "1 of 6 two-way tables were chosen privately" in str(answer)
+    assert "which pairs are measured (1 of 6)" in dependent().marginals(
+        list("abcd"), pairs=1
+    ).explain(epsilon=1)
+
+
+def test_scores_move_no_further_than_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tables of two columns with few rows and their neighbours: the law of a draw, exactly."""
+    question = dependent().marginals(list("abc"), pairs=1)
+    plan = question.plan(epsilon=1)
+    seen: list[list[int]] = []
+    monkeypatch.setattr(module, "choice_exp", lambda s, rate: seen.append(list(s)) or 0)
+    noisy = {one: [5, 1, 0, 2] for one in plan.marginals}
+    base = {one: [3, 0, 1, 0] * 4 for one in plan.selection.candidates}
+    module.drawn_pairs(plan, base, noisy)
+    for place in range(16):
+        for more in (1, -1):
+            other = {
+                one: [n + (more if i == (place * k) % 16 else 0) for i, n in enumerate(table)]
+                for k, (one, table) in enumerate(base.items(), start=1)
+            }
+            module.drawn_pairs(plan, other, noisy)
+    moved = [max(abs(a - b) for a, b in zip(seen[0], s, strict=True)) for s in seen[1:]]
+    assert max(moved) == plan.selection.distance_sensitivity == 1
+
+
+def test_pairs_are_drawn_without_replacement_at_the_rate_of_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates = []
+
+    def first(scores: list[int], *, rate: Fraction) -> int:
+        rates.append((len(scores), rate))
+        return 0
+
+    monkeypatch.setattr(module, "choice_exp", first)
+    question = dependent().marginals(list("abcd"), pairs=3)
+    answer, plan = question.release(rho=1), question.plan(rho=1)
+    assert rates == [(6, plan.selection.rate), (5, plan.selection.rate), (4, plan.selection.rate)]
+    assert [t.columns for t in answer][4:] == [("a", "b"), ("a", "c"), ("a", "d")]
