@@ -69,6 +69,7 @@ from lastbit.privacy import (
     posterior_bounds as posterior_bounds,
 )
 from lastbit.release import (
+    synthetic as synthetic,
     table as table,
 )
 from lastbit.sampling import (
@@ -214,6 +215,7 @@ __all__ = [
     "std",
     "stream",
     "sum",
+    "synthetic",
     "table",
     "tables",
     "uniform_below",

@@ -94,6 +94,27 @@ def test_each_noisy_cell_is_the_raw_one_with_the_noise_of_the_plan(
         assert [sum(exact) for _, exact in seen] == [3000] * 6
 
 
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_one_unit_costs_exactly_the_price(unit: str | None) -> None:
+    """The loss of a neighbour that moves every table by all it may: reached, and not passed.
+
+    Laplace noise of scale s on a table that moves by d in L1, all in one cell, has the loss d/s.
+    """
+    rows = "SELECT range AS person, 'n' AS region, true AS old, 5 AS age FROM range({})"
+    given: dict[str, Any] = {"each_row": True} if unit is None else {"unit": unit, "max_rows": 1}
+    counts, losses = [], Fraction(0)
+    for number in (7, 8):
+        held = duckdb.sql(rows.format(number)).to_arrow_table()
+        question = lb.table(held, name="people", keys=KEYS, **given).marginals(COLUMNS)
+        plan = question.plan(epsilon="2/3")
+        counts.append(module.marginal_counts(plan.query, plan.card, plan.marginals).entries)
+    for part in plan.parts:
+        pairs = zip(counts[0][part.measure], counts[1][part.measure], strict=True)
+        assert isinstance(part, LaplacePart)
+        losses += sum(abs(a - b) for a, b in pairs) / part.scale
+    assert losses == Fraction(2, 3)
+
+
 def test_a_cell_that_the_engine_forgot_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     few = Aggregates(keys=[], entries={f"m{i}": [1] for i in range(1, 7)}, bins={}, units=[])
     monkeypatch.setattr(module, "marginal_counts", lambda *_: few)
@@ -196,6 +217,11 @@ def test_the_pair_that_is_not_independent_is_measured() -> None:
     assert "which pairs are measured (1 of 6)" in dependent().marginals(
         list("abcd"), pairs=1
     ).explain(epsilon=1)
+
+
+def test_an_account_of_gaussian_noise_does_not_pay_for_draws() -> None:
+    assert dependent().marginals(list("abc")).plan(rho=1).gaussian_noise
+    assert not dependent().marginals(list("abc"), pairs=1).plan(rho=1).gaussian_noise
 
 
 def test_scores_move_no_further_than_tables(monkeypatch: pytest.MonkeyPatch) -> None:

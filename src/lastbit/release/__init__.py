@@ -17,6 +17,7 @@ the whole answer, show.
 | `having.py` | HAVING, ORDER BY and LIMIT on released values |
 | `marginals.py` | contingency tables: the question, its release, its record |
 | `projection.py` | noisy tables made to agree, exactly |
+| `synthetic_rows.py` | synthetic rows from released tables |
 | `marginal_answer.py` | `Marginals`: released tables, shown, exported, saved |
 | `answer.py` | `Answer`: the record of an answer, shown, exported, saved, made consistent |
 """

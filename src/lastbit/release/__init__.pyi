@@ -18,6 +18,11 @@ from lastbit.release.private_table import (
 from lastbit.release.release import (
     released as released,
 )
+from lastbit.release.synthetic_rows import (
+    Synthetic as Synthetic,
+    synthetic as synthetic,
+    synthetic_from as synthetic_from,
+)
 from lastbit.release.within import (
     planned_within as planned_within,
     price_rows as price_rows,
@@ -27,6 +32,8 @@ __all__ = [
     "Answer",
     "Marginals",
     "Row",
+    "Synthetic",
     "Table",
     "released",
+    "synthetic_from",
 ]
