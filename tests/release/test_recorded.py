@@ -205,3 +205,12 @@ def test_formulas_are_asked_by_themselves():
     ask(ALL)
     assert ask("SELECT region, SUM(cost) / COUNT(*) AS m FROM visits GROUP BY region").charged
     assert not ask(f"{ALL} LIMIT 1", epsilon="1/2").charged
+
+
+def test_marginals_and_counts_are_other_questions():
+    """Both ask for a count by the same columns; what they release is not the same."""
+    counted = "SELECT region, urgent, COUNT(*) AS n FROM visits GROUP BY region, urgent"
+    tables = visits().marginals(["region", "urgent"])
+    assert tables.release(epsilon=1, ledger=BOOKS).charged
+    assert ask(counted, epsilon="1/100").charged
+    assert tables.release(epsilon="1/2", ledger=BOOKS).charged

@@ -36,7 +36,8 @@ class Snapshot:
     __slots__ = ("_database",)
 
     def __init__(self, rows: Any) -> None:
-        self._database = duckdb.connect(":memory:")
+        # never on disk: where memory does not suffice, it fails, and Parquet is the way out
+        self._database = duckdb.connect(":memory:", config={"temp_directory": ""})
         self._database.execute("SET python_enable_replacements = false")
         self._database.execute("SET TimeZone = 'UTC'")
         self._database.register("given", _Streamed(rows))
