@@ -73,19 +73,20 @@ def test_another_question_is_charged(engine: Engine, book: str, change: str) -> 
     ask(ledger=book, epsilon="1/2")
     if change == "data":
         engine.data = b"other"
-    query = replace(QUERY, limit=2) if change == "query" else QUERY
+    where = call("=", ColumnName("region"), Constant("north"))
+    query = replace(QUERY, where=where) if change == "query" else QUERY
     card = card_of(budget=BUDGET)
     if change == "card":
         card = replace(card, neighbours=replace(card.neighbours, relation="change-one"))
-    ask(query, card, ledger=book, epsilon="1/3" if change == "price" else "1/2")
+    ask(query, card, ledger=book, epsilon="2/3" if change == "price" else "1/2")
     assert engine.runs == 2
 
 
 def test_what_cannot_be_paid_is_not_run(engine: Engine, book: str) -> None:
-    ask(ledger=book, epsilon="3/2")
+    ask(ledger=book, epsilon=1)
     with pytest.raises(BudgetExceeded):
-        ask(ledger=book, epsilon=1)
-    assert engine.runs == 1 and Ledger.open(book).spent("visits").epsilon == Fraction(3, 2)
+        ask(ledger=book, epsilon="3/2")
+    assert engine.runs == 1 and Ledger.open(book).spent("visits").epsilon == 1
     with pytest.raises(BudgetExceeded):
         ask(epsilon=3)
     assert engine.runs == 1

@@ -249,12 +249,12 @@ def unit_cases(draw, kind):
         derived_card(card, query.per_unit)
     except InvalidParameter:
         assume(False)
-    units = [(i, TEXTS[i]) for i in range(draw(st.integers(1, 4)))] + [(None, None)]
+    units = [(i, TEXTS[i]) for i in range(draw(st.integers(2, 4)))] + [(None, None)]
     rows = {unit: owned(unit, draw(LINES)) for unit in units}
     labs = {unit: owned(unit, draw(LAB_LINES)) for unit in units}
     whole = card.neighbours.relation == "change-one"
     others, other_labs = [], []
-    for unit in (*units[:2], units[-1]):
+    for unit in (*units[:-1][:3], units[-1]):
         one, two = ({u: v for u, v in table.items() if u != unit} for table in (rows, labs))
         if whole:
             new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit

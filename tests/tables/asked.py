@@ -71,7 +71,9 @@ EVERYTHING = (
     "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY q.cost DESC) AS p, "
     "QUANTILE_CONT(q.age, 0.5) AS k, MEDIAN(q.age) AS e, HISTOGRAM(q.age, 0, 18) AS h, "
     "STDDEV(q.cost) AS d, MAX(q.age) AS x, "
-    "COUNT_IF(q.age % 2 = 0) AS y "
+    "COUNT_IF(q.age % 2 = 0) AS y, COUNT(DISTINCT q.ward) AS dw, "
+    "APPROX_COUNT_DISTINCT(q.day) AS dd, 100.0 * SUM(q.cost) / NULLIF(COUNT(*), 0) AS f, "
+    "CORR(q.age, q.cost) AS g, COVAR_SAMP(q.age, q.cost) AS i, REGR_SLOPE(q.cost, q.age) - 1 AS j "
     "FROM q JOIN regions AS t ON q.region = t.region "
     "WHERE (q.age BETWEEN 1 AND 99 OR NOT q.ok) AND q.ward IN ('a', 'b') "
     "AND q.ward LIKE 'x%' AND q.ward NOT ILIKE 'y' "
@@ -80,9 +82,17 @@ EVERYTHING = (
     "AND substring(q.ward, 1, 2) = CAST(q.age AS TEXT) AND date_trunc('month', q.day) = q.day "
     "AND date_diff('day', q.day, q.seen) > 1 AND extract(year FROM q.day) = 2020 "
     "AND least(q.age, 3) = IF(q.ok, 1, NULL) AND NULLIF(q.age, 3) = 4 AND starts_with(q.ward, 'a') "
-    "AND q.ok = TRUE AND q.twice > 0 "
-    "GROUP BY r, w, b, c, m HAVING n > 5 ORDER BY n DESC, r LIMIT 7"
+    "AND q.ok = TRUE AND q.twice > 0 AND strftime(q.seen, '%Y-%m') = '2020-01' "
+    "AND week(q.day) = 1 AND width_bucket(q.age, 0, 100, 4) = 2 AND q.age // 10 = 3 "
+    "AND monthname(q.day) = 'May' AND dayname(q.day) = 'Monday' AND minute(q.seen) = 1 "
+    "AND second(q.seen) = 2 AND extract(isodow FROM q.day) = 1 AND date(q.seen) = q.day "
+    "AND dayofyear(q.day) = 1 AND isodow(q.day) = 2 AND weekofyear(q.day) = 3 "
+    "GROUP BY r, w, b, c, m HAVING n > 5 AND AVG(q.cost) > 1 "
+    "ORDER BY n DESC, r, SUM(q.age) / COUNT(*) LIMIT 7"
 )
+# and what cannot stand in it
+SHARES = "SELECT region AS r, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS s FROM visits GROUP BY r"
+MOST_FREQUENT = "SELECT MODE(region) AS r FROM visits WHERE ok"
 
 
 # ---------------------------------------------------------------- a printer

@@ -11,11 +11,12 @@ from sqlglot import exp
 from lastbit.tables.query.query import Query
 from lastbit.tables.sql import (
     aggregates as sql_aggregates,
+    derived as sql_derived,
     expressions as sql_expression,
 )
 from lastbit.tables.sql.rows import rows_from
 from lastbit.tables.sql.statement import _query
-from tests.tables.asked import CARD, EVERYTHING
+from tests.tables.asked import CARD, EVERYTHING, MOST_FREQUENT, SHARES
 
 # parts that carry no meaning for the answer, each with the reason
 MEANINGLESS = {
@@ -45,24 +46,26 @@ def difference(tree: Any, original: Query) -> bool:
         return True
 
 
-def everything() -> Any:
-    return sqlglot.parse_one(EVERYTHING, read="duckdb")
+def everything(text: str = EVERYTHING) -> Any:
+    return sqlglot.parse_one(text, read="duckdb")
 
 
-def kinds_of_places() -> dict[tuple[str, str | None, str], int]:
-    """One place in the tree for every kind of node below every kind of node."""
-    found: dict[tuple[str, str | None, str], int] = {}
-    for place, node in enumerate(everything().walk(bfs=False)):
-        found.setdefault((type(node.parent).__name__, node.arg_key, type(node).__name__), place)
+def kinds_of_places() -> dict[tuple[str, str | None, str], tuple[str, int]]:
+    """One place in the trees for every kind of node below every kind of node."""
+    found: dict[tuple[str, str | None, str], tuple[str, int]] = {}
+    for text in (EVERYTHING, SHARES, MOST_FREQUENT):
+        for place, node in enumerate(everything(text).walk(bfs=False)):
+            kinds = type(node.parent).__name__, node.arg_key, type(node).__name__
+            found.setdefault(kinds, (text, place))
     return found
 
 
 PLACES = kinds_of_places()
 
 
-def at(place: int) -> tuple[Any, Any]:
-    tree = everything()
-    return tree, list(tree.walk(bfs=False))[place]
+def at(place: tuple[str, int]) -> tuple[Any, Any]:
+    tree = everything(place[0])
+    return tree, list(tree.walk(bfs=False))[place[1]]
 
 
 def test_the_statement_of_the_next_tests_is_read_and_holds_many_kinds_of_nodes():
@@ -105,6 +108,7 @@ def test_no_part_of_any_node_can_go_unnoticed(place):
 def test_every_name_of_the_parser_that_we_know_is_one():
     known = [*sql_expression._CHAINS, *sql_expression._CALLS, *sql_expression._HANDLERS]
     known += [*sql_aggregates._PLAIN, *sql_aggregates._LEVELS, *sql_aggregates._OTHERS]
+    known += sql_derived._KINDS
     assert [name for name in known if not hasattr(exp, name)] == []
     assert [
         name for name in sql_expression._CASTS if name not in exp.DataType.Type.__members__

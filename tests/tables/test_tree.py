@@ -166,6 +166,20 @@ def test_the_planner_takes_the_better_one(price: dict[str, object]) -> None:
     assert {type(one) for one in plan.parts} == {RankPart}  # two values alone: draws reach less far
 
 
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": "0.1"}], ids=str)
+def test_one_quantile_far_from_the_median_has_a_tree(price: dict[str, object]) -> None:
+    """Its interval is narrower by more than a quarter; without an interval, or near 1/2, drawn."""
+    wide, far = (Fraction(0), Fraction(1024)), Fraction(9, 10)
+    for level, more, kind in (
+        (far, {}, TreePart),
+        (far, {"intervals": False}, RankPart),
+        (Fraction(1, 2), {}, RankPart),
+    ):
+        query = query_of(part("quantile", "q", level=level, bounds=wide, **more))
+        plan = planned(query, card_of(), **price)  # type: ignore[arg-type]
+        assert {type(one) for one in plan.parts} == {kind}
+
+
 def test_other_measures_have_trees_of_their_own() -> None:
     query = query_of(
         *quantiles(3),  # type: ignore[arg-type]

@@ -312,6 +312,63 @@ def test_rows_without_a_unit_meet_nothing():
     assert weights(asked) == {"m1": 0}
 
 
+def test_keys_of_a_private_table_are_not_read():
+    """Those of a public one are: its column says which keys there can be."""
+    rows, others = "SELECT 1 AS u, 2 AS x", "SELECT 1 AS u, 'secret' AS code"
+    private = tables(rows, others, max_rows=2).join("labs").group_by("code")
+    assert private.keys[0].values is None
+    table = lb.table(frame(rows), unit="u", max_rows=2, name="t", public={"labs": frame(others)})
+    public = table.join("labs", on="u").group_by("code")
+    assert public.keys[0].values == ("secret",)
+
+
+def test_a_public_table_is_not_a_private_one(tmp_path):
+    """Its values would be shown as they are: refused whether the private one is joined or not."""
+    duckdb.sql(f"COPY (SELECT 1 AS u, 'a' AS code) TO '{tmp_path / 'labs.parquet'}'")
+    labs = lb.table(tmp_path / "labs.parquet", unit="u", max_rows=1)
+    table = lb.table(
+        frame("SELECT 1 AS u, 2 AS x"),
+        unit="u",
+        max_rows=2,
+        name="t",
+        public={"open": tmp_path / "labs.parquet"},
+        private={"labs": labs},
+    )
+    asked = table.join("open", on="u").group_by("code")
+    assert asked.keys[0].values is None
+    with pytest.raises(InvalidParameter, match="is the table itself"):
+        table.join("open", on="u").agg(n=lb.count()).release(epsilon=1)
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE"])
+@pytest.mark.parametrize(
+    ("wanted", "value"),
+    [
+        (lb.count(), 5),
+        (lb.count("x"), 4),
+        (lb.count_distinct("x"), 2),
+        (lb.sum("x", 0, 16), 24),
+        (lb.sum("x", 5, 6), 22),  # each row within the bounds, then added up
+        (lb.mean("x", 0, 16), 6),  # of the values that are there
+        (lb.min("x"), 4),
+        (lb.max("x"), 8),
+    ],
+    ids=str,
+)
+def test_values_of_a_unit(kind, wanted, value):
+    rows = f"SELECT 1 AS u, unnest([4, 4, 8, 8, NULL])::{kind} AS x"
+    table = lb.table(frame(rows), unit="u", max_rows=9, name="t")
+    asked = table.per_unit(v=wanted).agg(s=lb.sum("CAST(v AS BIGINT)", 0, 99))
+    assert weights(asked) == {"m1": value * WEIGHT_ONE}
+
+
+def test_a_unit_without_values():
+    rows = "SELECT unnest([1, 1, 2]) AS u, unnest([NULL, NULL, 3])::DOUBLE AS x"
+    table = lb.table(frame(rows), unit="u", max_rows=9, name="t")
+    for wanted in (lb.sum("x", 0, 9), lb.mean("x", 0, 9), lb.min("x"), lb.max("x")):
+        assert weights(table.per_unit(v=wanted).agg(n=lb.count("v"))) == {"m1": WEIGHT_ONE}
+
+
 def test_too_many_rows_of_one_are_refused():
     table = tables("SELECT 1 AS u", "SELECT 1 AS u", most=100, max_rows=2)
     more = lb.table(frame("SELECT 1 AS u"), unit="u", max_rows=11, name="more")

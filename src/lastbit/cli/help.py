@@ -13,18 +13,22 @@ SHAPE = (
     ("SELECT", "keys and aggregates; rows are never shown"),
     ("FROM visits", "the table of the card"),
     ("JOIN regions USING (region)", "with a public table of the card, on equal columns"),
+    ("JOIN labs USING (patient_id)", "with a private table of the card, on the unit"),
     ("WHERE wait > 10", "any condition on one row"),
     ("FROM (SELECT *, cost / 2 AS half ...)", "columns computed row by row; WITH as well"),
+    ("FROM (SELECT patient_id, COUNT(*) AS k ... GROUP BY patient_id)", "one row for each unit"),
     ("GROUP BY region, month(day)", "names, expressions, places (1, 2) or ALL"),
     ("HAVING n > 100", "on what is released, after the noise: free"),
     ("ORDER BY n DESC LIMIT 10", "likewise"),
 )
 AGGREGATES = (
     ("COUNT(*), COUNT(x)", "rows; rows in which x has a value"),
-    ("COUNT(DISTINCT patient_id)", "privacy units"),
+    ("COUNT(DISTINCT patient_id)", "privacy units; or different values of another column"),
     ("SUM, AVG, VARIANCE, STDDEV", "of numbers within bounds"),
     ("MEDIAN(x), QUANTILE_CONT(x, 0.9)", "a value near that rank; MIN and MAX near the ends"),
     ("HISTOGRAM(x, 0, 18, 65)", "rows in each range"),
+    ("CORR(y, x), REGR_SLOPE(y, x), ...", "of two columns within bounds"),
+    ("100 * SUM(a) / COUNT(*), ROUND(...)", "formulas over aggregates: free"),
     ("... FILTER (WHERE urgent), COUNT_IF", "of the rows for which it is true"),
 )
 ROWS = (
@@ -32,7 +36,7 @@ ROWS = (
     ("comparisons", "= <> < <= > >=, BETWEEN, IN (...), IS NULL, LIKE, ILIKE, starts_with"),
     ("logic", "AND, OR, NOT, CASE, IF, COALESCE, NULLIF, least, greatest"),
     ("texts", "lower, upper, trim, length, substring, ||, CONCAT, contains"),
-    ("dates", "year ... hour, EXTRACT, date_trunc('month', d), date_diff('day', a, b)"),
+    ("dates", "year ... hour, EXTRACT, date_trunc('month', d), strftime, date_diff"),
     ("types", "CAST(x AS BIGINT), DOUBLE, TEXT, DATE, BOOLEAN; what does not fit is missing"),
 )
 INSTEAD = (

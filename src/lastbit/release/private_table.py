@@ -73,8 +73,16 @@ from lastbit.tables import (
     with_column,
 )
 
+_OF_ITS_ROWS = "use lb.count, count_distinct, sum, mean, min or max"
 _OF_A_UNIT: Mapping[str, UnitFunction] = MappingProxyType(
-    {"count": "count", "sum": "sum", "mean": "mean", "min": "min", "max": "max"}
+    {
+        "count": "count",
+        "count_distinct": "count_distinct",
+        "sum": "sum",
+        "mean": "mean",
+        "min": "min",
+        "max": "max",
+    }
 )
 Columns: TypeAlias = Mapping[str, Column | str] | Iterable[Column]
 """Declared columns: by `Column(...)`, or by name and type alone."""
@@ -784,7 +792,7 @@ def _of_unit(name: str, wanted: AggregateSpec, rows: SelectedRows) -> UnitColumn
     """A function of one unit's rows, under this name."""
     if not isinstance(wanted, AggregateSpec) or wanted.function not in _OF_A_UNIT:
         problem = "is nothing that a unit's rows can be asked for"
-        raise InvalidParameter(name, problem=problem, remedy="use lb.count, sum, mean, min or max")
+        raise InvalidParameter(name, problem=problem, remedy=_OF_ITS_ROWS)
     if wanted.expression is None:
         return UnitColumn(name=name, function="count", nullable=False)
     expression = expression_of(wanted.expression, rows)

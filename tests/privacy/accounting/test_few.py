@@ -17,9 +17,10 @@ from lastbit.privacy import (
     SubsampledLaplaceLoss,
 )
 from lastbit.privacy.accounting import pair as pairs, splines as cells
-from lastbit.privacy.accounting.component import DoubleExponential, Normal, Response
+from lastbit.privacy.accounting.component import Atoms, DoubleExponential, Normal, Response
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.dots import connected
+from lastbit.privacy.accounting.engine import _atoms_apart
 from lastbit.privacy.accounting.pair import pair
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.splines import splines
@@ -226,3 +227,29 @@ def test_what_is_left_out_counts(monkeypatch):
     assert low < exact[0] <= exact[1] < high
     with working_precision(64):
         assert high - low > high * arb(1e-8)
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_atoms_apart_are_the_composition(removed):
+    """Randomised response, and a finite law with irrational losses, beside one and two samples."""
+    finite = Atoms(((Fraction(1, 3), Fraction(1, 2)), (Fraction(2, 3), Fraction(1, 2))))
+    laplace = SampledLaplace(Fraction(1, 2), removed, Fraction(1))
+    for atoms in (Response(Fraction(1, 3)), finite):
+        for count in (1, 2):
+            composition = Composition.of([(laplace, count), (atoms, 1)])
+            for x, order, _ in places(composition):
+                apart = _atoms_apart(composition, float(x))
+                few = splines(composition, order, float(x))
+                assert apart is not None and few is not None
+                assert_agree(apart(x), few.bounds(x))
+                assert_narrow(*apart(x), 1e-9)
+
+
+def test_samples_beside_continuous_laplace_noise_by_dots():
+    composition = (
+        SubsampledGaussianLoss("0.1", 1) + LaplaceLoss("1/3", neighbours=ADD_REMOVE)
+    )._directions()[0]
+    dots, both = connected(composition, 4.0, 1e-4), pair(composition, -9.0)
+    for x in (Fraction(1, 4), Fraction(1)):
+        assert_agree(dots.bounds(x), both.bounds(x))
+        assert_narrow(*dots.bounds(x), 1e-3)

@@ -64,6 +64,11 @@ class Composition:
         """Whether moments are known to any precision, not by floats."""
         return not any(isinstance(part, _SAMPLED) for part, _ in self.parts)
 
+    @staticmethod
+    def is_sampled(part: Component) -> bool:
+        """Whether a component is about a sample."""
+        return isinstance(part, _SAMPLED)
+
     @property
     def only_rough_samples(self) -> bool:
         """Whether all components are samples with Laplace noise, whose moments hardly decay."""

@@ -38,6 +38,7 @@ from lastbit.exact import arb_of, working_precision
 from lastbit.privacy.accounting.component import Component, Grid
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.lattice import MOST_CELLS, PRECISION, Lattice, lattice
+from lastbit.privacy.accounting.pair import as_sampled
 from lastbit.privacy.accounting.single import closed
 from lastbit.privacy.accounting.subsampling import SampledLaplace, SampledNormal
 
@@ -131,8 +132,9 @@ def connected(composition: Composition, order: float, chance: float) -> Connecte
     if composition.told or releases > MOST_SAMPLES:
         return None
     sampled = []
-    for part, count in composition.parts:
-        if not isinstance(part, SampledNormal | SampledLaplace):
+    for given, count in composition.parts:
+        part = as_sampled(given)
+        if part is None:
             return None
         sampled.append((part, count, *_range(part, chance / releases)))
     wide = max(high - low for _, _, low, high in sampled)

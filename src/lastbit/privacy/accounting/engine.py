@@ -7,6 +7,7 @@
 | few atoms and Laplace losses, on no lattice | residues, `pieces.py` |
 | two releases, one at least about a sample | an integral of a closed form, `pair.py` |
 | few releases about samples, Laplace noise | polynomials in cells, `splines.py` |
+| few atoms beside samples | the sum over the atoms |
 | few releases about samples, the rest | connected dots, `dots.py` |
 | a fine lattice | tilted masses in whole numbers, `lattice.py` |
 | all others | the line sum, `contour.py` |
@@ -27,7 +28,7 @@ from flint import acb, arb
 
 from lastbit.errors import PrecisionExhausted
 from lastbit.exact import arb_of, lower, nearest, upper, working_precision
-from lastbit.privacy.accounting.component import DoubleExponential, TwoSidedGeometric
+from lastbit.privacy.accounting.component import Component, DoubleExponential, TwoSidedGeometric
 from lastbit.privacy.accounting.composition import Composition
 from lastbit.privacy.accounting.contour import (
     TooManyTerms,
@@ -53,6 +54,7 @@ _PRECISION = 192
 FEW_SAMPLES = 8
 _GREATEST_SAMPLED_ORDER = 1e5
 _SOON = 200.0
+_FEW_ATOMS = 12
 _OVERFLOW = 700.0
 _WIDE = Fraction(1, 10**12)
 _HIGHEST_PRECISION = 1 << 14
@@ -160,6 +162,9 @@ def _line(composition: Composition, order: float, x: float, size: float) -> Exce
         few = pair(composition, size) or splines(composition, order, x)
         if few is not None:
             return few.bounds
+        apart = _atoms_apart(composition, x)
+        if apart is not None:
+            return apart
     if composition.releases > FEW_SAMPLES or not composition.only_rough_samples:
         try:
             return contour(composition, order, x, size).bounds
@@ -173,6 +178,51 @@ def _line(composition: Composition, order: float, x: float, size: float) -> Exce
     # what hardly decays: connected dots for samples alone, else smoothing
     found = connected(composition, min(order, 60.0), math.exp(max(size, -700.0)))
     return smoothed(composition, order, x, size).bounds if found is None else found.bounds
+
+
+def _atoms_apart(composition: Composition, x: float) -> Excess | None:
+    """Samples beside few atoms: D(x) is the sum of P[A = a] D_rest(x - a), D_rest falling.
+
+    An atom at an irrational place is taken between two rational ones.
+    """
+    atoms: list[tuple[Component, int]] = []
+    rest: list[tuple[Component, int]] = []
+    for part, count in composition.parts:
+        found = None if composition.is_sampled(part) else part.pieces()
+        finite = found is not None and not any(piece.poles for piece in found)
+        (atoms if finite else rest).append((part, count))
+    listed = pieces(Composition.of(atoms), _PRECISION) if atoms and rest else None
+    if listed is None or len(listed.entries) > _FEW_ATOMS:
+        return None
+    samples, shares = Composition.of(rest), []
+    for entry in listed.entries:
+        with working_precision(_PRECISION):
+            places = (
+                (entry.shift,) * 2 if isinstance(entry.shift, Fraction) else _about(entry.shift)
+            )
+            here = x - nearest(places[0])
+        order = _capped(samples, samples.guide.for_epsilon(here))
+        size = samples.guide.size(order, here)[0]
+        shares.append((entry.weight, places, _excess(samples, order, here, size)))
+
+    def bounds(at: Fraction) -> Bounds:
+        low, high = arb(0), arb(0)
+        for weight, (least, most), excess in shares:
+            below, above = excess(at - least)[0], excess(at - most)[1]
+            with working_precision(_PRECISION):
+                low, high = low + weight * below, high + weight * above
+        with working_precision(_PRECISION):
+            constant = composition.constant()
+            return (constant * low).lower(), (constant * high).upper()
+
+    return bounds
+
+
+def _about(place: arb) -> tuple[Fraction, Fraction]:
+    scale = arb(2) ** 120
+    ends = (place * scale).lower().floor(), (place * scale).upper().ceil()
+    low, high = (Fraction(int(end.unique_fmpz()), 1 << 120) for end in ends)  # type: ignore[arg-type]
+    return low, high
 
 
 def _in_pieces(composition: Composition, x: float) -> Excess | None:
@@ -300,6 +350,7 @@ def _solved(
     with working_precision(_PRECISION):
         least, greatest = excess(x)
         wide = float(((greatest - least) / greatest).mid()) if greatest > 0 else 0.0
+        wide = wide if math.isfinite(wide) else 1.0
     # what the engine cannot tell apart, in parts of x
     blur = min(max(2 * wide / (order * max(nearest(x), 1e-300)), 2.0**-52), 0.5)
 

@@ -39,14 +39,14 @@ def pair(composition: Composition, size: float) -> Pair | None:
     """Two releases with densities, where D is about exp(size); None for all others."""
     found: list[Sampled] = []
     for part, count in composition.parts:
-        sampled = _as_sampled(part)
+        sampled = as_sampled(part)
         if sampled is None or count > 2:
             return None
         found += [sampled] * count
     return Pair(found[0], found[1], size, composition) if len(found) == 2 else None
 
 
-def _as_sampled(part: Component) -> Sampled | None:
+def as_sampled(part: Component) -> Sampled | None:
     """Noise on all records is noise on a sample at the rate 1."""
     match part:
         case SampledLaplace() | SampledNormal():

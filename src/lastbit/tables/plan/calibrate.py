@@ -49,6 +49,8 @@ _ROOT_TWO = Fraction(99, 70)
 _FINENESS = 64
 _KEYS_TO_REST = Fraction(2, 3)
 _ROOT_BITS = 43
+_FOR_ONE = Fraction(3, 4)
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +229,7 @@ def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Itera
             together.setdefault(demand.measure.name, []).append(demand)
     for demand in found:
         mates = [] if demand.measure is None else together.get(demand.measure.name, [])
-        shares = any(mate.aggregate and mate.aggregate.function == "cdf" for mate in mates)
-        if demand not in mates or (len(mates) < 2 and not shares):
+        if demand not in mates or (len(mates) == 1 and _drawn_alone(mates[0])):
             yield demand
         elif demand == mates[0]:
             assert demand.measure is not None
@@ -240,6 +241,17 @@ def _merged(found: list[Demand], card: DataCard, *, groups: int | None) -> Itera
                 measure=demand.measure,
                 several=tuple(mates),
             )
+
+
+def _drawn_alone(demand: Demand) -> bool:
+    """Whether one quantile is drawn in any case: without an interval, or from few ranges.
+
+    Its value is mostly much nearer than its reach, and of few ranges mostly the right one.
+    """
+    assert demand.measure is not None and demand.aggregate is not None
+    if demand.aggregate.function == "cdf":
+        return False
+    return not demand.aggregate.intervals or len(demand.measure.edges) <= _FEW
 
 
 def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[list[Part], Fraction]:
@@ -270,7 +282,8 @@ def _several(demand: Demand, price: Fraction, *, concentrated: bool) -> tuple[li
         draws = list(_draws_at(demand.several, apart))
     far = max(_draw_reach(draw) for draw in draws if isinstance(draw, RankPart)) / demand.full
     known = [reach for reach in reaches if reach is not None]
-    if len(known) == len(reaches) and max(known) / demand.full < far:
+    most = far if len(demand.several) > 1 else far * _FOR_ONE
+    if len(known) == len(reaches) and max(known) / demand.full < most:
         return [part], max(known) / demand.full
     return draws, far
 

@@ -145,8 +145,8 @@ class Parts:
 
     def _total(self, node: Any) -> Expression:
         """SUM(aggregate) OVER (): over all rows of the answer."""
-        (inner,) = taken(node, "this", ignored=("over",))
-        if kind_of(inner) == "Sum":
+        inner, over = taken(node, "this", "over")
+        if kind_of(inner) == "Sum" and over == "OVER":
             (value,) = taken(inner, "this")
             if is_aggregate(value):
                 asked = aggregate_from(value, "part", self.rows.card, self.rows.resolve)

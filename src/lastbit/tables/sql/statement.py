@@ -316,7 +316,7 @@ def _mode(named: list[tuple[str, Any]], rows: SelectedRows, *, alone: bool) -> Q
         remedy = "write SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 1"
         raise refused("MODE", "stands by itself here: SELECT MODE(x) FROM ...", remedy)
     name, node = named[0]
-    (value,) = taken(node, "this", ignored=("deterministic",))
+    (value,) = taken(node, "this")
     expression = typed(translated(value, rows.resolve), card_types(rows.card))
     key = grouped_by(name, expression, rows.card)
     count = "n" if name.lower() != "n" else "n_2"

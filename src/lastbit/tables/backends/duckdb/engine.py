@@ -150,22 +150,25 @@ def _asked(
 def _opened_all(
     card: DataCard, names: Iterable[str], held: ExitStack
 ) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
-    """The table (None) and these others: files, held open, and columns."""
+    """The table (None) and these others: files, held open, and columns.
+
+    A public table that is the table itself, or a private one, is refused: joined or not, each
+    private one is looked at for that.
+    """
     own = {column.name: column.type for column in card.columns.values()}
     found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
     found.append((None, held.enter_context(opened(card.source)), own))
-    public, private = [], [found[0][1]]
+    public: list[tuple[str, Opened]] = []
+    private = {n: held.enter_context(opened(one.source)) for n, one in card.private.items()}
     for name in names:
-        if name in card.private:
-            table = card.private[name]
-            private.append(held.enter_context(opened(table.source)))
-            kinds = {column.name: column.type for column in table.columns.values()}
-            found.append((name, private[-1], kinds))
+        if name in private:
+            columns = card.private[name].columns.values()
+            found.append((name, private[name], {column.name: column.type for column in columns}))
         else:
             there = held.enter_context(opened(card.public[name].source))
             public.append((name, there))
             found.append((name, there, dict(card.public[name].columns)))
-    for protected in private:
+    for protected in (found[0][1], *private.values()):
         check_apart(protected, public)
     return found
 
