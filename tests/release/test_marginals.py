@@ -258,3 +258,43 @@ def test_pairs_are_drawn_without_replacement_at_the_rate_of_the_plan(
     answer, plan = question.release(rho=1), question.plan(rho=1)
     assert rates == [(6, plan.selection.rate), (5, plan.selection.rate), (4, plan.selection.rate)]
     assert [t.columns for t in answer][4:] == [("a", "b"), ("a", "c"), ("a", "d")]
+
+
+# ---------------------------------------------------------------- nothing unpaid leaves
+
+INSIDE = ("marginal_counts", "noisy_tables", "noisy_entries", "agreeing", "whole_tables")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("name", [*INSIDE, "marginal_rows", "certificate_of"])
+def test_a_failure_within_holds_no_number_of_the_data(
+    name: str, recorded: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Raw counts are 1,000 rows of 3,000; a failure says its arguments, and none gets out."""
+    calls = []
+
+    def failing(*given: Any, **named: Any) -> Any:
+        if name == "certificate_of" and not named["rows"]:
+            return real(*given, **named)
+        calls.append(name)
+        raise ValueError(f"canary {given} {named}")
+
+    real = getattr(module, name)
+    question = asked()
+    monkeypatch.setattr(module, name, failing)
+    books = tmp_path / "books.db" if recorded else None
+    with pytest.raises(lb.errors.EngineFailed) as caught:
+        question.release(epsilon=1, ledger=books)
+    assert calls == [name]
+    error: BaseException | None = caught.value
+    assert error is not None and "canary" not in str(error)
+    assert error.__cause__ is None and error.__context__ is None
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    within = [f for f in frames if f.f_code.co_filename == module.__file__]
+    assert {f.f_code.co_name for f in within} <= {"release", "released_marginals"}
+    if recorded:
+        assert "stays charged" in str(error)
