@@ -20,8 +20,14 @@ from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.plan.parts import LaplacePart, PartitionSelection, RankPart
+from lastbit.tables.plan.parts import (
+    GaussianSelection,
+    LaplacePart,
+    PartitionSelection,
+    RankPart,
+)
 from lastbit.tables.plan.plan import Plan, planned
+from lastbit.tables.plan.selection import Finder
 from tests.release.exactly import (
     Engine,
     Rows,
@@ -172,22 +178,35 @@ SINGLE: tuple[Units, ...] = tuple(
 def found_plan(card: DataCard, *parts: Any, epsilon: Any, share: Fraction) -> Plan:
     """With a delta that its threshold needs to the last bit: so that it can be reached."""
     query = query_of(*parts, keys="found")
-    plan = planned(query, card, epsilon=epsilon, delta=share)
+    plan = by_laplace(planned(query, card, epsilon=epsilon, delta=share))
     assert plan.composition == "basic"
     part = plan.partition_selection
-    assert part is not None
+    assert isinstance(part, PartitionSelection)
     needed = ThresholdedHistogram(
         keys_per_person=part.keys_per_person,
         scale=part.scale,
         threshold=part.threshold,
         neighbours=card.neighbours,
     ).delta
-    tight = planned(query, card, epsilon=epsilon, delta=needed)
+    tight = by_laplace(planned(query, card, epsilon=epsilon, delta=needed))
     assert (
         tight.partition_selection is not None
         and tight.partition_selection.threshold == part.threshold
     )
     return tight
+
+
+def by_laplace(plan: Plan) -> Plan:
+    """The same with keys found by Laplace noise; tests/tables/test_selection.py has Gaussian."""
+    part = plan.partition_selection
+    if not isinstance(part, GaussianSelection):
+        return plan
+    assert part.conversion is not None
+    served = next(measure for measure in plan.measures if measure.name == part.measure)
+    finder = Finder(card=plan.card, serves=served, name="")
+    price = part.conversion.epsilon, part.delta
+    laplace = finder._laplace(part.keys_per_person, *price).part
+    return replace(plan, parts=(laplace, *plan.parts[1:]))
 
 
 def worst_delta(engine: Engine, plan: Plan, tables: Any, **given: Any) -> Fraction:
