@@ -74,6 +74,12 @@ def test_the_plan_is_shown_before_anything_is_charged() -> None:
     assert not Path("survey.ledger").exists()
 
 
+def test_pairs_are_chosen() -> None:
+    shown = succeeded(*ASKED, "--pairs", "1", "--out", "tables.json")
+    assert "1 of 3 two-way tables were chosen privately" in " ".join(shown.split())
+    assert "ACCEPTED" in succeeded("check", "tables.json")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -84,6 +90,8 @@ def test_the_plan_is_shown_before_anything_is_charged() -> None:
         (("--marginals", "sex", "--no-intervals"), "--no-intervals"),
         (("--marginals", "sex", "--out", "x.parquet"), ".csv or .json"),
         (("SELECT COUNT(*) FROM survey", "--marginals", "sex"), "exactly one"),
+        (("SELECT COUNT(*) FROM survey", "--pairs", "1"), "is for --marginals"),
+        (("--marginals", "sex,region", "--pairs", "0"), "pairs"),
         ((), "exactly one"),
     ],
 )

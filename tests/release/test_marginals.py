@@ -94,6 +94,27 @@ def test_each_noisy_cell_is_the_raw_one_with_the_noise_of_the_plan(
         assert [sum(exact) for _, exact in seen] == [3000] * 6
 
 
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_one_unit_costs_exactly_the_price(unit: str | None) -> None:
+    """The loss of a neighbour that moves every table by all it may: reached, and not passed.
+
+    Laplace noise of scale s on a table that moves by d in L1, all in one cell, has the loss d/s.
+    """
+    rows = "SELECT range AS person, 'n' AS region, true AS old, 5 AS age FROM range({})"
+    given: dict[str, Any] = {"each_row": True} if unit is None else {"unit": unit, "max_rows": 1}
+    counts, losses = [], Fraction(0)
+    for number in (7, 8):
+        held = duckdb.sql(rows.format(number)).to_arrow_table()
+        question = lb.table(held, name="people", keys=KEYS, **given).marginals(COLUMNS)
+        plan = question.plan(epsilon="2/3")
+        counts.append(module.marginal_counts(plan.query, plan.card, plan.marginals).entries)
+    for part in plan.parts:
+        pairs = zip(counts[0][part.measure], counts[1][part.measure], strict=True)
+        assert isinstance(part, LaplacePart)
+        losses += sum(abs(a - b) for a, b in pairs) / part.scale
+    assert losses == Fraction(2, 3)
+
+
 def test_a_cell_that_the_engine_forgot_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     few = Aggregates(keys=[], entries={f"m{i}": [1] for i in range(1, 7)}, bins={}, units=[])
     monkeypatch.setattr(module, "marginal_counts", lambda *_: few)
@@ -198,6 +219,11 @@ def test_the_pair_that_is_not_independent_is_measured() -> None:
     ).explain(epsilon=1)
 
 
+def test_an_account_of_gaussian_noise_does_not_pay_for_draws() -> None:
+    assert dependent().marginals(list("abc")).plan(rho=1).gaussian_noise
+    assert not dependent().marginals(list("abc"), pairs=1).plan(rho=1).gaussian_noise
+
+
 def test_scores_move_no_further_than_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """All tables of two columns with few rows and their neighbours: the law of a draw, exactly."""
     question = dependent().marginals(list("abc"), pairs=1)
@@ -232,3 +258,43 @@ def test_pairs_are_drawn_without_replacement_at_the_rate_of_the_plan(
     answer, plan = question.release(rho=1), question.plan(rho=1)
     assert rates == [(6, plan.selection.rate), (5, plan.selection.rate), (4, plan.selection.rate)]
     assert [t.columns for t in answer][4:] == [("a", "b"), ("a", "c"), ("a", "d")]
+
+
+# ---------------------------------------------------------------- nothing unpaid leaves
+
+INSIDE = ("marginal_counts", "noisy_tables", "noisy_entries", "agreeing", "whole_tables")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("name", [*INSIDE, "marginal_rows", "certificate_of"])
+def test_a_failure_within_holds_no_number_of_the_data(
+    name: str, recorded: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Raw counts are 1,000 rows of 3,000; a failure says its arguments, and none gets out."""
+    calls = []
+
+    def failing(*given: Any, **named: Any) -> Any:
+        if name == "certificate_of" and not named["rows"]:
+            return real(*given, **named)
+        calls.append(name)
+        raise ValueError(f"canary {given} {named}")
+
+    real = getattr(module, name)
+    question = asked()
+    monkeypatch.setattr(module, name, failing)
+    books = tmp_path / "books.db" if recorded else None
+    with pytest.raises(lb.errors.EngineFailed) as caught:
+        question.release(epsilon=1, ledger=books)
+    assert calls == [name]
+    error: BaseException | None = caught.value
+    assert error is not None and "canary" not in str(error)
+    assert error.__cause__ is None and error.__context__ is None
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    within = [f for f in frames if f.f_code.co_filename == module.__file__]
+    assert {f.f_code.co_name for f in within} <= {"release", "released_marginals"}
+    if recorded:
+        assert "stays charged" in str(error)

@@ -74,6 +74,10 @@ PAIRS = [
         "HAVING n > 5 AND hi > lo ORDER BY n DESC, region LIMIT 3",
     ),
     (
+        VISITS.agg(n=lb.count(), q=lb.quantiles("age", ["0.25", "0.5", "0.975"])),
+        "SELECT COUNT(*) AS n, QUANTILE_CONT(age, [0.25, 0.5, 0.975]) AS q FROM visits",
+    ),
+    (
         VISITS.agg(h=lb.histogram("age", [0, 18, 65])),
         "SELECT HISTOGRAM(age, 0, 18, 65) AS h FROM visits",
     ),
@@ -110,6 +114,16 @@ def test_several_quantiles_are_a_column_each():
             lb.quantiles("age", levels)
     with pytest.raises(InvalidParameter):
         lb.median("age", intervals=1)  # type: ignore[arg-type]
+
+
+def test_a_list_of_levels_in_sql():
+    some = VISITS.sql("SELECT QUANTILE_CONT(age, [0.25, 0.5]) FILTER (WHERE ok) AS q FROM visits")
+    parts = some.query.aggregates
+    assert [part.name for part in parts] == ["q_25", "q_50"]
+    assert parts[0].expression == parts[1].expression
+    for levels in ("[]", "[0.5, 0.5]", "['a']", "[0.5, 1]", "[0.5, age]"):
+        with pytest.raises(QueryRefused):
+            VISITS.sql(f"SELECT QUANTILE_CONT(age, {levels}) AS q FROM visits")
 
 
 def test_shares_up_to_points_are_a_column_each():

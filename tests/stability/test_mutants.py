@@ -183,10 +183,6 @@ def values_of_a_unit_not_clamped(sql):
     )
 
 
-def missing_rows_of_a_unit_averaged(sql):
-    return re.sub(r"/ CAST\(count\(x\d+\) AS DOUBLE\)", "/ CAST(count(*) AS DOUBLE)", sql)
-
-
 MUTANTS = (
     (every_value_named, "declared", BY_NEIGHBOURS),
     (one_value_more_named, "declared", BY_NEIGHBOURS),
@@ -220,7 +216,6 @@ MUTANTS = (
     (sub_query_mixes_units, "per unit", BY_NEIGHBOURS),
     (sums_of_a_unit_in_floats, "per unit", BY_REFERENCE),
     (values_of_a_unit_not_clamped, "per unit", BY_REFERENCE),
-    (missing_rows_of_a_unit_averaged, "per unit", BY_REFERENCE),
     (unbounded, "per unit joined", BY_NEIGHBOURS),
 )
 

@@ -340,11 +340,33 @@ def test_a_public_table_is_not_a_private_one(tmp_path):
         table.join("open", on="u").agg(n=lb.count()).release(epsilon=1)
 
 
-def test_different_values_of_a_unit():
-    rows = "SELECT 1 AS u, unnest([1, 1, 2, NULL]) AS x"
+@pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE"])
+@pytest.mark.parametrize(
+    ("wanted", "value"),
+    [
+        (lb.count(), 5),
+        (lb.count("x"), 4),
+        (lb.count_distinct("x"), 2),
+        (lb.sum("x", 0, 16), 24),
+        (lb.sum("x", 5, 6), 22),  # each row within the bounds, then added up
+        (lb.mean("x", 0, 16), 6),  # of the values that are there
+        (lb.min("x"), 4),
+        (lb.max("x"), 8),
+    ],
+    ids=str,
+)
+def test_values_of_a_unit(kind, wanted, value):
+    rows = f"SELECT 1 AS u, unnest([4, 4, 8, 8, NULL])::{kind} AS x"
     table = lb.table(frame(rows), unit="u", max_rows=9, name="t")
-    asked = table.per_unit(n=lb.count_distinct("x")).agg(s=lb.sum("n"))
-    assert weights(asked) == {"m1": 2 * WEIGHT_ONE}
+    asked = table.per_unit(v=wanted).agg(s=lb.sum("CAST(v AS BIGINT)", 0, 99))
+    assert weights(asked) == {"m1": value * WEIGHT_ONE}
+
+
+def test_a_unit_without_values():
+    rows = "SELECT unnest([1, 1, 2]) AS u, unnest([NULL, NULL, 3])::DOUBLE AS x"
+    table = lb.table(frame(rows), unit="u", max_rows=9, name="t")
+    for wanted in (lb.sum("x", 0, 9), lb.mean("x", 0, 9), lb.min("x"), lb.max("x")):
+        assert weights(table.per_unit(v=wanted).agg(n=lb.count("v"))) == {"m1": WEIGHT_ONE}
 
 
 def test_too_many_rows_of_one_are_refused():

@@ -108,9 +108,9 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
         {"epsilon": 1, "delta": "1e-7"},
     ),
     "people, keys found, converted": (
-        query_of(*SUMS, RANKS[0], keys=FOUND),
+        query_of(*SUMS, *RANKS, part("std", "d"), BINS, keys=FOUND),
         card_of(**PEOPLE | {"max_groups": None}),
-        {"epsilon": 1, "delta": "1e-7"},
+        {"epsilon": 1, "delta": "1e-3"},
     ),
     "people, keys found by rho": (
         query_of(*SUMS, keys=FOUND),

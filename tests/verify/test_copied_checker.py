@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 import lastbit.checker
-from lastbit.privacy import SubsampledGaussianLoss
-from lastbit.verify import composition_certificate
 from lastbit.verify.running.code import Code
 from lastbit.verify.running.law import exact_loss
 from lastbit.verify.running.uniforms import Grid
+from tests.verify.test_check_composition import produced
 from tests.verify.test_two_sides import (
     declared_noise,
     drawn_noise,
@@ -93,8 +92,7 @@ def test_other_files_are_not_accepted(copied, text):
 
 
 def test_what_is_on_trust_is_not_accepted(copied):
-    sampled = composition_certificate(10 * SubsampledGaussianLoss("1/50", 1), delta="1e-6")
-    (copied / "sampled.json").write_text(json.dumps(sampled), "utf-8")
+    (copied / "sampled.json").write_text(json.dumps(produced("trusted")), "utf-8")
     told = run(copied, "checker", "sampled.json")
     assert told.stdout == "sampled.json: checked, apart from what it takes on trust\n"
     assert told.returncode == 3

@@ -14,7 +14,7 @@ from lastbit.tables import DataCard, MarginalsPlan, rows_of
 _MOST_TABLES = 12
 
 
-def marginals_plan(card: DataCard, text: str, **asked: Any) -> MarginalsPlan:
+def marginals_plan(card: DataCard, text: str, *, pairs: int | None, **asked: Any) -> MarginalsPlan:
     """The plan for tables of these columns: region,old or band=bin(age, 0, 18, 65)."""
     columns: dict[str, str] = {}
     for item in _items(text):
@@ -25,7 +25,7 @@ def marginals_plan(card: DataCard, text: str, **asked: Any) -> MarginalsPlan:
         columns[name if named else item] = expression if named else item
     if not columns:
         raise refusal("--marginals", "names no column", "write --marginals region,old")
-    return Table(rows=rows_of(card)).marginals(columns).plan(**asked)
+    return Table(rows=rows_of(card)).marginals(columns, pairs=pairs).plan(**asked)
 
 
 def _items(text: str) -> Iterator[str]:

@@ -84,6 +84,7 @@ ROOM = 76  # a table is set in by two blanks on either side
     "Instead of SQL: all one- and two-way tables of these columns, at one price.",
     "NAME,...",
 )
+@option("--pairs", "With --marginals: how many two-way tables, chosen privately.", click.INT)
 @option("--out", "Write .csv, .parquet, or .json for lastbit check.", PATH)
 @option("--report", "Write an HTML page with charts.", PATH)
 @option("--title", "What the page is called; else by the question.", "TEXT")
@@ -100,6 +101,7 @@ def query(
     weights: str | None,
     within: str | None,
     marginals: str | None,
+    pairs: int | None,
     out: Path | None,
     report: Path | None,
     title: str | None,
@@ -146,7 +148,9 @@ def query(
     prices: list[tuple[str, ...]] = []
     if statement is None:
         _check_for_marginals(out, within=within, no_intervals=no_intervals)
-        plan = marginals_plan(table, marginals or "", **asked)
+        plan = marginals_plan(table, marginals or "", pairs=pairs, **asked)
+    elif pairs is not None:
+        raise refusal("--pairs", "is for --marginals", "leave it out")
     else:
         question = parsed(statement, table)
         if no_intervals:

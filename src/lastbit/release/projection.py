@@ -36,7 +36,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import floor, prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from flint import fmpq
 
 from lastbit.tables import component_precision, subsets
 
@@ -60,7 +62,7 @@ def summed(cells: Cells, kept: Sequence[int]) -> Cells:
     found: Cells = {}
     for at, value in cells.items():
         place = tuple(at[axis] for axis in kept)
-        found[place] = found.get(place, Fraction(0)) + value
+        found[place] = found[place] + value if place in found else value
     return found
 
 
@@ -94,25 +96,26 @@ def agreeing(
     """
     measured = tuple(tables)
     spread = [variances[one] for one in measured]
-    noisy = {one: cells_of(tables[one], [sizes[place] for place in one]) for one in measured}
+    noisy = {one: _placed(tables[one], [sizes[place] for place in one]) for one in measured}
     known = sorted({part for one in measured for part in subsets(one)}, key=lambda p: (len(p), p))
-    components: dict[Marginal, Cells] = {}
+    components: dict[Marginal, Any] = {}
     for part in known:
         own = [sizes[place] for place in part]
-        total: Cells = dict.fromkeys(product(*map(range, own)), Fraction(0))
+        total: Any = dict.fromkeys(product(*map(range, own)), fmpq(0))
         for one in measured:
             if set(part) <= set(one):
                 rest = prod(sizes[place] for place in one if place not in part)
-                said = summed(noisy[one], [one.index(place) for place in part])
+                said: Any = summed(noisy[one], [one.index(place) for place in part])
+                weight = 1 / _rational(variances[one] * rest)
                 for at, value in said.items():
-                    total[at] += value / (variances[one] * rest)
-        precision = component_precision(part, sizes, measured, spread)
+                    total[at] += value * weight
+        precision = _rational(component_precision(part, sizes, measured, spread))
         components[part] = centred({at: v / precision for at, v in total.items()}, own)
     return {one: _made(one, sizes, components) for one in measured}
 
 
 def _made(
-    one: Marginal, sizes: Sequence[int], components: Mapping[Marginal, Cells]
+    one: Marginal, sizes: Sequence[int], components: Mapping[Marginal, Any]
 ) -> list[Fraction]:
     """A marginal from its components: (a)."""
     parts = [
@@ -126,8 +129,18 @@ def _made(
     found = []
     for at in product(*(range(sizes[place]) for place in one)):
         terms = (cells[tuple(at[axis] for axis in axes)] / rest for axes, cells, rest in parts)
-        found.append(sum(terms, Fraction(0)))
+        number = sum(terms, fmpq(0))
+        found.append(Fraction(int(number.p), int(number.q)))
     return found
+
+
+def _rational(number: Fraction) -> fmpq:
+    """The same number, in the arithmetic of flint: some ten times as fast."""
+    return fmpq(number.numerator, number.denominator)
+
+
+def _placed(entries: Sequence[int], sizes: Sequence[int]) -> Any:
+    return dict(zip(product(*map(range, sizes)), map(fmpq, entries), strict=True))
 
 
 # ---------------------------------------------------------------- whole numbers

@@ -184,6 +184,7 @@ __all__ = [
     "Cost",
     "DataCard",
     "Plan",
+    "PrivateTable",
     "PublicTable",
     "Query",
     "Source",

@@ -5,7 +5,8 @@ Law      each limit is a public number: whether a question is refused depends on
 Theorem  a row costs the engine at most a constant, whatever it holds: an expression of n calls runs
          n operations on each row, each at most linear in texts of at most LONGEST_TEXT bytes.
          So one row more or less changes time and memory by at most that constant times the rows
-         that a join makes of it (at most MOST_MATCHES)
+         that a join makes of it: at most MOST_MATCHES; of a row of a joined private table, the
+         rows of its unit in the table. A unit with n rows there has at most n MOST_MATCHES in all
 Checked  tests/tables/test_limits.py counts; bench/timing.py measures
 
 `sealed` runs work on secrets whose failures carry nothing out. An exception holds more

@@ -56,7 +56,7 @@ Marginal: TypeAlias = tuple[int, ...]
 """A set of columns, by their places among the keys of the question."""
 
 COUNT = "n"
-_MOST_CELLS = 1 << 17
+_MOST_CELLS = 1 << 15
 _MOST_WAYS = 2
 _STEPS = 16
 _FOR_CHOICE = Fraction(1, 10)
@@ -264,7 +264,7 @@ def planned_marginals(
         raise InvalidParameter("up_to", problem=problem, remedy="pass 1 or 2; or GROUP BY")
     sets, sizes = marginals_up_to(len(query.keys), min(ways, len(query.keys))), sizes_of(query)
     if sum(map(_cells(sizes), sets)) > _MOST_CELLS:
-        problem = "have more than 2**17 cells in all"
+        problem = "have more than 2**15 cells in all"
         raise refused("marginals", problem, "name fewer columns, or pass up_to=1")
     names, picks = _names(query, sets), 0
     candidates = tuple(one for one in sets if len(one) == _MOST_WAYS)

@@ -17,8 +17,9 @@ Source   basic composition: paper 003 Prop. 8; zCDP: Bun, Steinke 2016; to (epsi
 Checked  tests/tables/test_plan.py
 
 Which noise. Where rho is asked: Gaussian. Where delta is 0: Laplace. Otherwise both are computed
-in full, and the one is taken whose worst error in full rows (`calibrate.py`) is smaller; if nothing
-but keys is paid for, the one that needs fewer units to show a key (`selection.py`).
+in full, and the one is taken whose worst error in full rows (`calibrate.py`) is smaller; where keys
+are found, the one whose errors are smaller in the geometric mean. If nothing but keys is paid for,
+it is the one that needs fewer units to show a key (`selection.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
+from math import prod
 from typing import Any, Literal
 
 from lastbit.canonical import digest_of
@@ -239,21 +241,22 @@ def _apart(demands: list[Demand]) -> tuple[list[int], list[int]]:
 def _by_epsilon(
     demands: list[Demand], finder: Finder, asked: PriceRequest, weights: Weights
 ) -> tuple[Found | None, list[Part], Conversion | None]:
-    """Laplace throughout, or Gaussian through rho, whichever has the smaller worst error."""
+    """Laplace throughout, or Gaussian through rho, whichever has the smaller errors."""
     assert asked.epsilon is not None
     prices = [asked.epsilon * share for share in shares(demands, weights, concentrated=False)]
     keys, others = _apart(demands)
     found = finder.at_epsilon(prices[keys[0]], asked.delta) if keys else None
     if asked.delta and others:
-        pure = max(calibrate.pure_error(demands[i]) / prices[i] for i in others)
+        pure = [calibrate.pure_error(demands[i]) / prices[i] for i in others]
         split = shares(demands, weights, concentrated=True)
         tail = asked.delta / 2 if keys else Fraction(0)
         conversion = conversion_to(asked.epsilon, asked.delta - tail)
-        rhos = {i: conversion.rho * split[i] for i in others}
-        error = max(
-            calibrate.concentrated_error(demands[i]) / root_below(rho) for i, rho in rhos.items()
-        )
-        if error < pure:
+        errors = [
+            calibrate.concentrated_error(demands[i]) / root_below(conversion.rho * split[i])
+            for i in others
+        ]
+        smaller = prod(errors) < prod(pure) if keys else max(errors) < max(pure)
+        if smaller:
             return *_at_rho(demands, finder, conversion.rho, split, tail), conversion
     wanted, paid = [demands[i] for i in others], [prices[i] for i in others]
     return found, list(calibrate.basic_parts(wanted, paid)), None

@@ -67,7 +67,7 @@ from lastbit.tables.plan.sensitivity import (
     share_of,
 )
 
-FEW_KEYS = 16
+FEW_KEYS = 8
 """How many keys a unit chooses at most where max_groups is not declared."""
 
 _EXACT_BELOW = 1 << 16
