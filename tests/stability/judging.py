@@ -33,8 +33,9 @@ def violations(case: Case, base, other):
     for measure in case.measures:
         limit = sensitivity_of(measure, case.card, groups=groups)
         one, two = first[measure.name], second[measure.name]
-        if groups is None and measure.kind == "distinct":
-            # of a key that only one of them finds nothing is said but with the chance delta
+        if groups is None:
+            # of a key that only one of them finds nothing is said but with the chance delta: sums
+            # of other units that have it too, and chose another, are not released either
             both = one.keys() & two.keys()
             one, two = ({at: entries[at] for at in both} for entries in (one, two))
         steps = moved(one, two)

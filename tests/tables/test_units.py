@@ -362,6 +362,14 @@ def test_values_of_a_unit(kind, wanted, value):
     assert weights(asked) == {"m1": value * WEIGHT_ONE}
 
 
+def test_whole_numbers_of_a_unit_are_added_exactly():
+    """In doubles, 2**62 + 1 - 2**62 would be 0."""
+    rows = f"SELECT 1 AS u, unnest([{2**62}, 1, {-(2**62)}]) AS x"
+    table = lb.table(frame(rows), unit="u", max_rows=9, name="t")
+    asked = table.per_unit(v=lb.sum("x")).agg(s=lb.sum("v", 0, 99))
+    assert weights(asked) == {"m1": WEIGHT_ONE}
+
+
 def test_a_unit_without_values():
     rows = "SELECT unnest([1, 1, 2]) AS u, unnest([NULL, NULL, 3])::DOUBLE AS x"
     table = lb.table(frame(rows), unit="u", max_rows=9, name="t")
