@@ -150,4 +150,4 @@ def price_words(rows: list[tuple[str, ...]]) -> str:
 
 
 def _text(error: Fraction) -> str:
-    return rounded_up(Fraction(-(-error // 1)) if error >= 1000 else error, 4)
+    return f"{-(-error // 1):,}" if error >= 1000 else rounded_up(error, 4)
