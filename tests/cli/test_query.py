@@ -12,7 +12,7 @@ import pytest
 from lastbit.cli.query import _weights
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
-from lastbit.privacy import MomentCost
+from lastbit.privacy import GaussianCost, GaussianFilter, MomentCost
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def spent() -> Cost | MomentCost:
+def spent() -> Cost | MomentCost | GaussianCost:
     return Ledger.open("visits.ledger").spent("visits")
 
 
@@ -278,6 +278,7 @@ def test_under_the_gaussian_filter_rho_pays_for_gaussian_noise_alone(folder):
     succeeded(*ranks, "--epsilon", "0.1")
     ledger = Ledger.existing("visits.ledger")
     spent, kept = ledger.spent("visits"), ledger.accounts()[0].filter
+    assert isinstance(kept, GaussianFilter)
     assert spent == kept.price(rho="0.001") + kept.price(epsilon="0.1")
     assert ledger.problems() == []
     state = read("budget", "visits.toml")["accounts"][0]

@@ -24,7 +24,7 @@ from click.testing import CliRunner
 import lastbit as lb
 from lastbit.cli import main
 from lastbit.ledger import Ledger, exported, restored
-from lastbit.privacy import MomentCost, from_json
+from lastbit.privacy import GaussianCost, MomentCost, from_json
 from lastbit.tables import Budget, Cost, planned, read_card
 from lastbit.verify import (
     BINARY32,
@@ -523,7 +523,7 @@ def state_of(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _numbers(price: Budget | Cost | MomentCost) -> dict[str, str]:
+def _numbers(price: Budget | Cost | MomentCost | GaussianCost) -> dict[str, str]:
     return {name: str(getattr(price, name)) for name in ("epsilon", "delta", "rho")}
 
 

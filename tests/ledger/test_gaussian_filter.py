@@ -103,7 +103,8 @@ def test_reopening_needs_charges_without_rho(tmp_path):
     ledger = small_ledger(tmp_path)
     after = ledger.set_budget("visits", KEPT)
     assert isinstance(after.spent, GaussianCost) and after.spent.epsilon == Fraction(3, 4)
-    assert ledger.entries(last=1)[0].words.startswith("kept by the Gaussian filter")
+    words = ledger.entries(last=1)[0].words
+    assert words is not None and words.startswith("kept by the Gaussian filter")
     ledger.account("stays", Budget(kind="zcdp", rho=Fraction(1)))
     charged(ledger, "s", RHO, account="stays")
     with pytest.raises(InvalidParameter, match="has spent some rho"):
@@ -135,6 +136,7 @@ def test_a_forged_total_is_seen(tmp_path, change):
 def test_a_forged_filter_is_seen(tmp_path):
     ledger = filtered(tmp_path)
     budget = ledger.entry(5).budget
+    assert budget is not None
     for forged in (replace(budget, delta_kept=Fraction(0)), replace(budget, epsilon=Fraction(9))):
         rewrite(ledger, 5, budget=forged)
         found(ledger, "entry 5")

@@ -266,7 +266,7 @@ def test_two_numbers_keep_the_promise_for_all_outputs(kind: str, delta: str | No
     for pair in (sizes, sizes[::-1]):
         for part in (0, 1, 2):  # of the lesser size, in halves
             both = (Fraction(part, 4), Fraction(2 - part, 4))
-            worst = max(worst, sum(loss(moved, pair) for moved in both))
+            worst = max(worst, sum((loss(moved, pair) for moved in both), Decimal(0)))
     assert worst <= 1
     assert single.alpha > noise.alpha
     assert single.beta > noise.beta

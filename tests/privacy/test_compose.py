@@ -26,6 +26,7 @@ from lastbit.privacy.guarantees import (
     CHANGE_ONE,
     ZCDP,
     ApproxDP,
+    Guarantee,
     MetricDP,
     ProbabilisticDP,
     PureDP,
@@ -258,7 +259,9 @@ def test_many_different_losses_have_few_sums():
     """100 of them, all whole hundredths: 5,051 totals instead of 2**100."""
     losses = [Fraction(n, 100) for n in range(1, 101)]
     found = optimal_epsilon([(e, Fraction(0)) for e in losses], Fraction(1, 10**6))
-    low, high = tight_profile(map(PureDP, losses)).epsilon("1e-6")
+    profile = tight_profile(map(PureDP, losses))
+    assert profile is not None
+    low, high = profile.epsilon("1e-6")
     assert low * (1 - 1e-12) <= found <= high * (1 + 1e-12)
     assert optimal_delta([(e, Fraction(0)) for e in losses], Fraction(found)) <= Fraction(1, 10**6)
 
@@ -291,7 +294,7 @@ def moment_epsilon(losses, rho, room, order):
     ],
 )
 def test_moments_are_those_of_the_best_order(losses, rho, delta):
-    parts = [*map(PureDP, losses), *([ZCDP(rho)] if rho else [])]
+    parts: list[Guarantee] = [*map(PureDP, losses), *([ZCDP(rho)] if rho else [])]
     found = compositions(parts, delta)["moments"].epsilon
     with decimals():
         orders = [Fraction(11, 10) ** n for n in range(-30, 80)]

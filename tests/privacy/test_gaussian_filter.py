@@ -107,15 +107,15 @@ def test_refusals():
         kept.price_of(GaussianLoss(1, neighbours=ADD_REMOVE))
     with pytest.raises(InvalidParameter, match="below 1/3"):
         kept.price_of(DiscreteGaussianLoss("1/10", 1))
-    for wrong in (
-        {"epsilon": 0},
-        {"epsilon": 10**6},
-        {"delta": 0},
-        {"delta": 1},
-        {"delta_kept": "1e-6"},
+    for epsilon, delta, delta_kept in (
+        (0, "1e-6", 0),
+        (10**6, "1e-6", 0),
+        (1, 0, 0),
+        (1, 1, 0),
+        (1, "1e-6", "1e-6"),
     ):
         with pytest.raises(InvalidParameter):
-            GaussianFilter(**{"epsilon": 1, "delta": "1e-6", **wrong})
+            GaussianFilter(epsilon=epsilon, delta=delta, delta_kept=delta_kept)
     with pytest.raises(WrongType):
         GaussianCost(mu_squared=0.5)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter):

@@ -180,13 +180,13 @@ def key_atoms(plan: Plan, first: Aggregates, second: Aggregates) -> list[list[At
     noisy entry y. Beyond the exact numbers the ratio is constant, so tails are one atom.
     """
     part = plan.partition_selection
-    assert part is not None
+    assert isinstance(part, PartitionSelection)
     noises = [p for p in plan.parts if isinstance(p, LaplacePart)]
     found = []
     for key in sorted({*first.keys, *second.keys}, key=repr):
         pairs = [tuple(_at(raw, key, p.measure) for raw in (first, second)) for p in noises]
         n, m = (_at(raw, key, None) for raw in (first, second))
-        shown = _laplace_atoms(part.law.scale, n, m, least=part.threshold)
+        shown = _laplace_atoms(part.scale, n, m, least=part.threshold)
         hidden = Atom(_hidden(part, n), _hidden(part, m))
         if not n or not m:  # nothing is shown of a key that nobody has
             shown = [Atom(a.here if n else arb(0), a.there if m else arb(0)) for a in shown]

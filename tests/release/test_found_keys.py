@@ -83,7 +83,8 @@ def test_a_budget_of_rho_has_no_delta_for_keys() -> None:
 
 def test_where_each_row_is_a_unit_its_count_is_paid_for_once() -> None:
     each = lb.table(rows(), each_row=True, name="t")
-    for price in ({"epsilon": 1, "delta": "1e-6"}, {"rho": 1, "delta": "1e-6"}):
+    prices: list[dict[str, Any]] = [{"epsilon": 1, "delta": "1e-6"}, {"rho": 1, "delta": "1e-6"}]
+    for price in prices:
         job = each.group_by("g").agg(n=lb.count())
         plan = planned(job.query, job.card, **price)
         (part,) = plan.parts

@@ -16,6 +16,7 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.release import marginals as module
 from lastbit.release.marginal_answer import Marginals
 from lastbit.tables.backends.aggregated import Aggregates
+from lastbit.tables.backends.duckdb.engine import marginal_counts
 from lastbit.tables.plan.parts import GaussianPart, LaplacePart
 from tests.cli.running import lastbit
 
@@ -26,8 +27,8 @@ COLUMNS = {"region": "region", "old": "old", "band": "bin(age, 0, 20, 40, 80)"}
 
 
 def table(**declared: Any) -> Any:
-    rows = duckdb.sql(ROWS).to_arrow_table()
-    given = {"each_row": True, "name": "people", "keys": KEYS} | declared
+    rows = duckdb.connect().sql(ROWS).to_arrow_table()
+    given: dict[str, Any] = {"each_row": True, "name": "people", "keys": KEYS} | declared
     return lb.table(rows, **given)
 
 
@@ -65,7 +66,7 @@ def test_rows_and_columns_add_up_to_the_other_tables(price: dict[str, Any]) -> N
 
 def test_noise_so_small_that_the_truth_is_seen() -> None:
     answer = asked().release(epsilon=10**6)
-    truth = duckdb.sql(
+    truth = duckdb.execute(
         f"SELECT region, old, count(*) FROM ({ROWS}) GROUP BY region, old"
     ).fetchall()
     for region, old, count in truth:
@@ -104,10 +105,10 @@ def test_one_unit_costs_exactly_the_price(unit: str | None) -> None:
     given: dict[str, Any] = {"each_row": True} if unit is None else {"unit": unit, "max_rows": 1}
     counts, losses = [], Fraction(0)
     for number in (7, 8):
-        held = duckdb.sql(rows.format(number)).to_arrow_table()
+        held = duckdb.connect().sql(rows.format(number)).to_arrow_table()
         question = lb.table(held, name="people", keys=KEYS, **given).marginals(COLUMNS)
         plan = question.plan(epsilon="2/3")
-        counts.append(module.marginal_counts(plan.query, plan.card, plan.marginals).entries)
+        counts.append(marginal_counts(plan.query, plan.card, plan.marginals).entries)
     for part in plan.parts:
         pairs = zip(counts[0][part.measure], counts[1][part.measure], strict=True)
         assert isinstance(part, LaplacePart)
@@ -194,7 +195,8 @@ def test_other_questions_are_refused() -> None:
 def test_filters_and_limits_on_rows_hold() -> None:
     question = table(each_row=False, unit="person", max_rows=1).where("age < 40")
     answer = question.marginals(["old"], up_to=1).release(epsilon=10**6)
-    truth = duckdb.sql(f"SELECT old, count(*) FROM ({ROWS}) WHERE age < 40 GROUP BY old").fetchall()
+    sql = f"SELECT old, count(*) FROM ({ROWS}) WHERE age < 40 GROUP BY old"
+    truth = duckdb.execute(sql).fetchall()
     assert {cell.keys[0]: cell.whole for cell in answer["old"]} == dict(truth)
 
 
@@ -202,8 +204,9 @@ def test_filters_and_limits_on_rows_hold() -> None:
 
 
 def dependent() -> Any:
-    rows = duckdb.sql("""SELECT range % 4 AS a, range % 4 AS b, range // 4 % 4 AS c,
-        range // 16 % 4 AS d FROM range(6400)""").to_arrow_table()
+    sql = """SELECT range % 4 AS a, range % 4 AS b, range // 4 % 4 AS c,
+        range // 16 % 4 AS d FROM range(6400)"""
+    rows = duckdb.connect().sql(sql).to_arrow_table()
     keys = {name: [0, 1, 2, 3] for name in "abcd"}
     return lb.table(rows, each_row=True, keys=keys, name="t")
 
@@ -229,7 +232,12 @@ def test_scores_move_no_further_than_tables(monkeypatch: pytest.MonkeyPatch) -> 
     question = dependent().marginals(list("abc"), pairs=1)
     plan = question.plan(epsilon=1)
     seen: list[list[int]] = []
-    monkeypatch.setattr(module, "choice_exp", lambda s, rate: seen.append(list(s)) or 0)
+
+    def first(scores: list[int], *, rate: Fraction) -> int:
+        seen.append(list(scores))
+        return 0
+
+    monkeypatch.setattr(module, "choice_exp", first)
     noisy = {one: [5, 1, 0, 2] for one in plan.marginals}
     base = {one: [3, 0, 1, 0] * 4 for one in plan.selection.candidates}
     module.drawn_pairs(plan, base, noisy)
@@ -271,7 +279,7 @@ def test_a_failure_within_holds_no_number_of_the_data(
     name: str, recorded: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Raw counts are 1,000 rows of 3,000; a failure says its arguments, and none gets out."""
-    calls = []
+    calls: list[str] = []
 
     def failing(*given: Any, **named: Any) -> Any:
         if name == "certificate_of" and not named["rows"]:

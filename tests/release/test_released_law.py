@@ -10,7 +10,7 @@ import pytest
 from lastbit.laws.discrete import DiscreteLaplace, ExpWeighted
 from lastbit.release.noise import rank_distances
 from lastbit.release.private_table import table
-from lastbit.tables.plan.parts import RankPart
+from lastbit.tables.plan.parts import PartitionSelection, RankPart
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.query.aggregates import count, count_units, median
 from tests.laws.frequency import assert_frequency, suspicious
@@ -83,7 +83,7 @@ def test_releases_of_found_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     job = job.agg(u=count_units())
     plan = planned(job.query, job.card, epsilon=1, delta="1/10")
     part = plan.partition_selection
-    assert part is not None and part.scale == 1 and part.threshold == 3
+    assert isinstance(part, PartitionSelection) and part.scale == 1 and part.threshold == 3
     hits = hits_of(job, 20, epsilon=1, delta="1/10")
     assert min(hits)[0] == 3
 

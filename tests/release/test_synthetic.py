@@ -20,8 +20,9 @@ here = pytest.mark.skipif(find_spec("mbi") is None, reason="needs the extra synt
 
 
 def table() -> Any:
-    rows = duckdb.sql("""SELECT range % 3 AS a, (range % 3 + range % 7 // 6) % 3 AS b,
-        range % 5 < 2 AS c, range % 90 AS age FROM range(9000)""").to_arrow_table()
+    sql = """SELECT range % 3 AS a, (range % 3 + range % 7 // 6) % 3 AS b,
+        range % 5 < 2 AS c, range % 90 AS age FROM range(9000)"""
+    rows = duckdb.connect().sql(sql).to_arrow_table()
     return lb.table(rows, each_row=True, keys={"a": [0, 1, 2], "b": [0, 1, 2]}, name="t")
 
 

@@ -109,7 +109,8 @@ def test_several_quantiles_are_a_column_each():
     assert [part.name for part in parts] == ["q_25", "q_50", "q_97_5"]
     assert [part.level for part in parts] == [Fraction(1, 4), Fraction(1, 2), Fraction(39, 40)]
     assert not any(part.intervals for part in parts)
-    for levels in ("0.5", [], ["1/2", "0.5"], [0], 5):
+    wrong: tuple[Any, ...] = ("0.5", [], ["1/2", "0.5"], [0], 5)
+    for levels in wrong:
         with pytest.raises(InvalidParameter):
             lb.quantiles("age", levels)
     with pytest.raises(InvalidParameter):
@@ -130,7 +131,8 @@ def test_shares_up_to_points_are_a_column_each():
     parts = VISITS.agg(s=lb.cdf("age", [18, "65.5"], 0, 100)).query.aggregates
     assert [(part.name, part.function) for part in parts] == [("s_18", "cdf"), ("s_65_5", "cdf")]
     assert [part.edges for part in parts] == [(Fraction(18),), (Fraction(131, 2),)]
-    for points in ("18", [], [18, 18], 5):
+    wrong: tuple[Any, ...] = ("18", [], [18, 18], 5)
+    for points in wrong:
         with pytest.raises(InvalidParameter):
             lb.cdf("age", points)
     with pytest.raises(InvalidParameter, match="outside of the bounds"):

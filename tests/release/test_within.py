@@ -45,7 +45,8 @@ def test_the_least_price(card: dict[str, Any], how: dict[str, Any], within: Any)
     assert all(errors[name] <= limit for name, limit in limits.items())
     digit = Fraction(10) ** (len(str(int(price * 10**12))) - 1 - 12 - 2)  # the third digit
     currency = "rho" if plan.cost.rho else "epsilon"
-    below = planned(QUERY, table, **{currency: price - digit}, **how)
+    less: dict[str, Any] = {currency: price - digit, **how}
+    below = planned(QUERY, table, **less)
     assert any(errors_of(below)[name] > limit for name, limit in limits.items())
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Budget, Column, DataCard, Source
-from lastbit.tables.plan.parts import GaussianPart, GaussianSelection
+from lastbit.tables.plan.parts import GaussianPart, GaussianSelection, TreePart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.query.expression import ColumnName, Constant, call
 from lastbit.tables.query.query import Aggregate, GroupKey, OrderBy, Query
@@ -273,8 +273,12 @@ def tampered(plan: Plan, place: int, **values: Any) -> list[str]:
 
 
 def epsilons(plan: Plan) -> list[Fraction]:
-    kinds = (GaussianPart, GaussianSelection)
-    return [part.epsilon for part in plan.parts if not isinstance(part, kinds)]
+    found = []
+    for part in plan.parts:
+        if not isinstance(part, GaussianPart | GaussianSelection):
+            assert not isinstance(part, TreePart)
+            found.append(part.epsilon)
+    return found
 
 
 def test_mutants_of_the_noise_are_seen() -> None:

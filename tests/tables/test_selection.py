@@ -87,8 +87,10 @@ def hockey_stick(here: Law, there: Law, epsilon: float) -> float:
 
 def worst(relation: str, epsilon: float, *, threshold: int = THRESHOLD) -> float:
     return max(
-        hockey_stick(*(whole_law(t, threshold, VARIANCE) for t in pair), epsilon)
-        for pair in pairs(relation)
+        hockey_stick(
+            whole_law(here, threshold, VARIANCE), whole_law(there, threshold, VARIANCE), epsilon
+        )
+        for here, there in pairs(relation)
     )
 
 

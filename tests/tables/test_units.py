@@ -13,6 +13,7 @@ from sqlglot import exp
 
 import lastbit as lb
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
+from lastbit.release.private_table import Table
 from lastbit.release.release import _question
 from lastbit.tables.backends.duckdb.engine import aggregates, fingerprint
 from lastbit.tables.card.read import card_from
@@ -20,6 +21,7 @@ from lastbit.tables.card.schema import Column, PrivateTable, Source
 from lastbit.tables.compile.statement import compiled
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.sensitivity import WEIGHT_ONE, measures_of
+from lastbit.tables.query.aggregates import AggregateSpec
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.sub_query import counted_card, derived_card
@@ -49,6 +51,10 @@ CARD = card_with(private={"labs": LABS, "drugs": DRUGS})
 PID = ColumnName("pid")
 
 
+def between(low: int, high: int) -> tuple[Fraction, Fraction]:
+    return Fraction(low), Fraction(high)
+
+
 def asked(text: str) -> Query:
     return parsed(text, CARD)
 
@@ -70,7 +76,7 @@ def test_a_join_on_the_unit(text):
     query = asked(f"SELECT AVG(value) AS m, kind, COUNT(*) AS n FROM {text} GROUP BY kind")
     on = ((PID, ColumnName("patient", "labs")),)
     assert query.joins == (UnitJoin(table="labs", on=on),)
-    assert query.aggregates[0].bounds == (0, 100)  # of the private table's column
+    assert query.aggregates[0].bounds == between(0, 100)  # of the private table's column
     assert query.keys[0].values == ("sugar", "iron")
     assert query.to_json()["joins"][0]["private"] is True
 
@@ -152,7 +158,7 @@ def test_a_sub_query_grouped_by_the_unit():
         where=Call(">", (ColumnName("age"), Constant(3))),
     )
     assert query.where == Call(">", (ColumnName("visits"), Constant(1)))
-    assert query.aggregates[0].bounds == (0, 10)  # max_rows of the card
+    assert query.aggregates[0].bounds == between(0, 10)  # max_rows of the card
     assert query.keys[0].values == ("north", "south")
     counted = counted_card(query, CARD)
     assert (counted.max_rows, counted.max_groups) == (2, 2)  # as many as the region has values
@@ -181,7 +187,7 @@ def test_a_unit_with_one_row_counts_once():
     )
     counted = counted_card(query, CARD)
     assert (counted.max_rows, counted.max_groups) == (1, 1)
-    assert query.aggregates[0].bounds == (0, 5000)
+    assert query.aggregates[0].bounds == between(0, 5000)
     plan = planned(query, CARD, epsilon=1)
     assert plan.to_json()["max_rows"] == 1
     joined = asked(
@@ -255,18 +261,19 @@ def test_where_each_row_is_a_unit_there_is_nothing_to_group_by():
 
 
 def test_bounds_of_columns_of_a_sub_query():
+    age, ends = ColumnName("age"), between(-3, 5)
     inner = PerUnit(
         columns=(
             UnitColumn(name="n", function="count", nullable=False),
-            UnitColumn(name="s", function="sum", expression=ColumnName("age"), bounds=(-3, 5)),
-            UnitColumn(name="m", function="mean", expression=ColumnName("age"), bounds=(-3, 5)),
+            UnitColumn(name="s", function="sum", expression=age, bounds=ends),
+            UnitColumn(name="m", function="mean", expression=age, bounds=ends),
             UnitColumn(name="x", function="max", expression=ColumnName("day")),
         )
     )
     found = derived_card(CARD, inner).columns
-    assert found["n"].bounds == (0, 10)
-    assert found["s"].bounds == (-30, 50)
-    assert (found["m"].type, found["m"].bounds) == ("number", (-3, 5))
+    assert found["n"].bounds == between(0, 10)
+    assert found["s"].bounds == between(-30, 50)
+    assert (found["m"].type, found["m"].bounds) == ("number", between(-3, 5))
     assert (found["x"].type, found["x"].bounds) == ("date", None)
     assert next(iter(found)) == "pid"
 
@@ -275,7 +282,7 @@ def test_bounds_of_columns_of_a_sub_query():
 
 
 def frame(sql: str):
-    return duckdb.sql(sql).to_arrow_table()
+    return duckdb.connect().sql(sql).to_arrow_table()
 
 
 def tables(rows: str, others: str, **values):
@@ -283,7 +290,7 @@ def tables(rows: str, others: str, **values):
     return lb.table(frame(rows), unit="u", name="t", private={"labs": labs}, **values)
 
 
-def weights(table: lb.Table, **given):
+def weights(table: Table, **given):
     query, card = table.query, counted_card(table.query, table.card)
     measures, _ = measures_of(query)
     found = aggregates(query, card, measures, secret="s", **given)
@@ -385,7 +392,7 @@ def test_too_many_rows_of_one_are_refused():
         asked.release(epsilon=1)
 
 
-def in_every_turn(values: list[str], wanted: lb.Wanted, of: str) -> set[object]:
+def in_every_turn(values: list[str], wanted: AggregateSpec, of: str) -> set[object]:
     """The different sums over a column of a sub-query, its rows being stored in every turn."""
     found: set[object] = set()
     for turn in range(len(values)):
@@ -530,7 +537,7 @@ def test_a_private_table_on_a_card(tmp_path):
     card = card_from(TOML, folder=tmp_path)
     labs = card.private["labs"]
     assert (labs.unit, labs.max_rows) == ("patient", 20)
-    assert labs.columns["value"].bounds == (0, 100)
+    assert labs.columns["value"].bounds == between(0, 100)
     query = parsed("SELECT AVG(value) FROM visits JOIN labs ON pid = patient", card)
     assert isinstance(query.joins[0], UnitJoin)
 

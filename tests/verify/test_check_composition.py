@@ -268,8 +268,10 @@ def put(certificate: dict[str, Any], path: tuple[Any, ...], value: Any) -> Any:
 
 NAMES = ("mixed", "plain", "sum", "sampled", "trusted")
 # a larger one of these costs more; a smaller one of the others
-MORE = ("mu_squared", "epsilon", "delta", "times", "rho", "distance", "distance_squared", "keys")
-MORE += ("rate",)
+MORE = (
+    *("mu_squared", "epsilon", "delta", "times", "rho", "rate"),
+    *("distance", "distance_squared", "keys"),
+)
 LESS = ("scale", "variance", "threshold", "categories")
 
 

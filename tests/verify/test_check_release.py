@@ -369,7 +369,7 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             return plan["unit"] is None or (plan["groups"] is not None and not units)
         case ("body", "plan", "parts", _, "branching"):
             return isinstance(new, int) and new >= 2  # any shape: each level moves as bins do
-        case ("body", "query", "aggregates", int(i), "level") if "tree" in name:
+        case ("body", "query", "aggregates", int(i), "level") if old is not None and "tree" in name:
             return 0 < Fraction(new) < 1  # read off the tree afterwards
         case ("body", "query", "aggregates", int(i), str(field), *rest):
             return same_measures(EXAMPLES[name][0], i, field, rest, new)
@@ -855,6 +855,19 @@ def test_a_tree_costs_what_its_levels_cost(name):
     assert "too many" in (problem(put(whole, path[:-1], [*parts, tree])) or "")
     noise = {**tree, "part": "noise"}
     assert problem(put(whole, path, noise)) is not None
+
+
+def test_the_point_of_a_share_is_within_its_bounds():
+    """Read off the tree afterwards, any point is as private; but no query has one outside."""
+    whole = produced("people, trees")
+    path: Path = ("body", "query", "aggregates", 4)
+    low, high = map(Fraction, whole["body"]["query"]["aggregates"][4]["bounds"])
+    for point in (low, (low + high) / 3, high):
+        assert problem(put(whole, (*path, "edges"), [str(point)])) is None
+    for point in (low - Fraction(1, 10**9), high + 1):
+        assert "outside" in (problem(put(whole, (*path, "edges"), [str(point)])) or "")
+    for points in ([], [str(low), str(high)], None):
+        assert "no point" in (problem(put(whole, (*path, "edges"), points)) or "")
 
 
 def test_an_interval_is_there_or_it_is_not():

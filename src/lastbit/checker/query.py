@@ -292,6 +292,8 @@ def _aggregate(part: Any, tables: frozenset[str]) -> Asked:
     edges = () if part["edges"] is None else tuple(map(number, _list(part["edges"])))
     if function == "cdf":
         require(len(edges) == 1, "a share has no point, or several")
+        within = bounds is not None and bounds[0] <= edges[0] <= bounds[1]
+        require(within, "the point of a share is outside of its bounds")
     if function == "histogram":
         require(len(edges) > 1 and all(a < b for a, b in pairwise(edges)), "bins do not rise")
     return Asked(

@@ -47,7 +47,7 @@ Checked  tests/privacy/test_gaussian_filter.py: the worst adaptive adversary, by
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 
@@ -128,7 +128,7 @@ class GaussianCost:
         return {f.name: str(getattr(self, f.name)) for f in fields(self)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class GaussianFilter:
     """A budget of (epsilon, delta) for answers with Gaussian noise, chosen along the way.
 
@@ -141,21 +141,29 @@ class GaussianFilter:
 
     epsilon: Fraction
     delta: Fraction
-    delta_kept: Fraction = Fraction(0)
-    neighbours: Neighbours = field(default=AS_DECLARED)
+    delta_kept: Fraction
+    neighbours: Neighbours
 
-    def __post_init__(self) -> None:
-        loss = positive(self.epsilon, "epsilon")
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number,
+        delta_kept: Number = 0,
+        neighbours: Neighbours = AS_DECLARED,
+    ) -> None:
+        loss = positive(epsilon, "epsilon")
         if loss >= _EXTREME:
             problem = "is beyond 10**6"
             raise InvalidParameter("epsilon", problem=problem, remedy="pass a smaller one")
-        level = probability(self.delta, "delta", zero=False, one=False, remedy="pass, say, 1e-6")
-        kept = probability(self.delta_kept, "delta_kept", one=False, remedy="pass delta/10, or 0")
+        level = probability(delta, "delta", zero=False, one=False, remedy="pass, say, 1e-6")
+        kept = probability(delta_kept, "delta_kept", one=False, remedy="pass delta/10, or 0")
         if kept >= level:
             raise InvalidParameter(
                 "delta_kept", problem="is not below delta", remedy="pass delta/10, or 0"
             )
-        check_neighbours(self.neighbours)
+        check_neighbours(neighbours)
+        object.__setattr__(self, "neighbours", neighbours)
         for name, value in (("epsilon", loss), ("delta", level), ("delta_kept", kept)):
             object.__setattr__(self, name, value)
 

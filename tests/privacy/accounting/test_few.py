@@ -17,8 +17,14 @@ from lastbit.privacy import (
     SubsampledLaplaceLoss,
 )
 from lastbit.privacy.accounting import pair as pairs, splines as cells
-from lastbit.privacy.accounting.component import Atoms, DoubleExponential, Normal, Response
-from lastbit.privacy.accounting.composition import Composition
+from lastbit.privacy.accounting.component import (
+    Atoms,
+    Component,
+    DoubleExponential,
+    Normal,
+    Response,
+)
+from lastbit.privacy.accounting.composition import Composition, Guide
 from lastbit.privacy.accounting.dots import connected
 from lastbit.privacy.accounting.engine import _atoms_apart
 from lastbit.privacy.accounting.pair import pair
@@ -62,16 +68,32 @@ def assert_agree(one, other):
     assert one[0] <= other[1] and other[0] <= one[1]
 
 
+def closed_ends(component: Component, x: Fraction) -> tuple[arb, arb]:
+    """The ends of the closed form, which there must be."""
+    with working_precision(128):
+        exact = closed(component, x)
+    assert exact is not None
+    return exact.lower(), exact.upper()
+
+
+def both_of(composition: Composition, size: float) -> pairs.Pair:
+    found = pair(composition, size)
+    assert found is not None
+    return found
+
+
+def few_of(composition: Composition, order: float, x: float) -> cells.Splines:
+    found = splines(composition, order, x)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("component", LAPLACE, ids=repr)
 def test_polynomials_hold_the_closed_form_of_one_release(component):
     composition = Composition.of([(component, 1)])
     for x, order, _ in places(composition):
-        found = splines(composition, order, float(x))
-        assert found is not None
-        with working_precision(128):
-            exact = closed(component, x)
-        low, high = found.bounds(x)
-        assert_agree((low, high), (exact.lower(), exact.upper()))
+        low, high = few_of(composition, order, float(x)).bounds(x)
+        assert_agree((low, high), closed_ends(component, x))
         assert_narrow(low, high, 1e-12)
 
 
@@ -112,12 +134,10 @@ def test_the_dots_hold_the_integral(component):
 
 def test_an_integral_of_gaussian_noise_alone_is_the_closed_form():
     parts = SampledNormal(Fraction(1), True, Fraction(1, 2)), Normal(Fraction(1, 4))
-    both = pair(Composition(tuple((part, 1) for part in parts), (), None), -10.0)
-    assert both is not None
+    each = tuple((part, 1) for part in parts)
+    both = both_of(Composition(each, (), Guide(each)), -10.0)
     for x in (Fraction(0), Fraction(1), Fraction(3)):
-        with working_precision(128):
-            exact = closed(Normal(Fraction(3, 4)), x)
-        assert_agree(both.bounds(x), (exact.lower(), exact.upper()))
+        assert_agree(both.bounds(x), closed_ends(Normal(Fraction(3, 4)), x))
         assert_narrow(*both.bounds(x), 1e-9)
 
 
@@ -126,12 +146,11 @@ def test_three_releases_by_an_integral_of_two():
     component = LAPLACE[0]
     three = Composition.of([(component, 2), (Response(Fraction(1, 2)), 1)])
     two = Composition.of([(component, 2)])
-    few = splines(three, 3.0, 0.7)
-    assert few is not None
+    few = few_of(three, 3.0, 0.7)
     with working_precision(128):
         keep = 1 / (1 + (-arb_of(Fraction(1, 2))).exp())
         ends = [
-            pair(two, -3.0).bounds(x) for x in (Fraction(7, 10) - Fraction(1, 2), Fraction(6, 5))
+            both_of(two, -3.0).bounds(x) for x in (Fraction(7, 10) - Fraction(1, 2), Fraction(6, 5))
         ]
         low, high = (keep * ends[0][side] + (1 - keep) * ends[1][side] for side in (0, 1))
     assert_agree(few.bounds(Fraction(7, 10)), (low.lower(), high.upper()))
@@ -211,7 +230,7 @@ class _Heavier(pairs.Pair):
 def test_a_density_that_is_slightly_wrong_is_seen():
     composition = Composition.of([(LAPLACE[0], 2)])
     x = Fraction(1, 2)
-    few, both = splines(composition, 3.0, 0.5), pair(composition, -2.0)
+    few, both = few_of(composition, 3.0, 0.5), both_of(composition, -2.0)
     wrong = _Heavier(both.first, both.second, both.size, composition)
     assert_agree(few.bounds(x), both.bounds(x))
     assert wrong.bounds(x)[0] > few.bounds(x)[1]
@@ -220,10 +239,10 @@ def test_a_density_that_is_slightly_wrong_is_seen():
 def test_what_is_left_out_counts(monkeypatch):
     """With polynomials of degree 3 the bounds are wide, and hold."""
     composition = Composition.of([(LAPLACE[0], 2)])
-    exact = splines(composition, 3.0, 0.5).bounds(Fraction(1, 2))
+    exact = few_of(composition, 3.0, 0.5).bounds(Fraction(1, 2))
     monkeypatch.setattr(cells, "DEGREE", 3)
     monkeypatch.setattr(cells, "_BITS", 12)
-    low, high = splines(composition, 3.0, 0.5).bounds(Fraction(1, 2))
+    low, high = few_of(composition, 3.0, 0.5).bounds(Fraction(1, 2))
     assert low < exact[0] <= exact[1] < high
     with working_precision(64):
         assert high - low > high * arb(1e-8)
@@ -249,7 +268,8 @@ def test_samples_beside_continuous_laplace_noise_by_dots():
     composition = (
         SubsampledGaussianLoss("0.1", 1) + LaplaceLoss("1/3", neighbours=ADD_REMOVE)
     )._directions()[0]
-    dots, both = connected(composition, 4.0, 1e-4), pair(composition, -9.0)
+    dots, both = connected(composition, 4.0, 1e-4), both_of(composition, -9.0)
+    assert dots is not None
     for x in (Fraction(1, 4), Fraction(1)):
         assert_agree(dots.bounds(x), both.bounds(x))
         assert_narrow(*dots.bounds(x), 1e-3)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from flint import arb
@@ -151,11 +152,12 @@ def test_vectors_have_a_loss_and_compose():
     assert 0.85 * concentrated < tight < 0.95 * concentrated
     assert vector.delta("1/2") <= DiscreteGaussianVectorLoss(900, 9).profile.delta("1/2")[1]
     floats = lb.Gaussian(sensitivity="1.5", standard_deviation=4, grid="1/1024", dimension=3)
+    assert isinstance(floats.loss, DiscreteGaussianVectorLoss)
     assert floats.loss.distance_squared == (1536 + 2) ** 2
 
 
 def test_vectors_need_less_noise_than_through_concentrated_privacy():
-    target = {"sensitivity": 2, "epsilon": 1, "delta": "1e-6", "dimension": 10}
+    target: dict[str, Any] = {"sensitivity": 2, "epsilon": 1, "delta": "1e-6", "dimension": 10}
     best, concentrated = lb.Gaussian(**target), lb.Gaussian(**target, method="zcdp")
     assert (best.method, concentrated.method) == ("gdp", "zcdp")
     assert best.variance < Fraction("0.9") * concentrated.variance
