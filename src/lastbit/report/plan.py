@@ -224,9 +224,19 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
     return words
 
 
+UNKNOWN_SHARE = (
+    "Rows beyond max_rows count for less, which is bias that no ± shows: `lastbit card tune` (in "
+    "Python lb.suggest_max_rows, or release(kept=True)) estimates the share of rows that count."
+)
+
+
 def notes_of(record: Mapping[str, Any]) -> list[str]:
-    """What to know when reading an answer: its notes, and what its price is worth."""
-    return [*price_warnings(record["cost"]), *map(str, record["notes"])]
+    """What to know of an answer: its notes, what its price is worth, what the ± leaves out."""
+    notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
+    asked = record["asked"]["query"]
+    if record["plan"]["unit"] is not None and not ("kept" in record or "per_unit" in asked):
+        notes.append(UNKNOWN_SHARE)
+    return notes
 
 
 def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
