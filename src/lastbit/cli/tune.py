@@ -95,11 +95,15 @@ def tune(
         for name, amount in (("epsilon", epsilon), ("rho", rho))
     }
     ends = _between(between)
+    if write:  # refused before anything is paid
+        text = file.read_text(encoding="utf-8")
+        for section in [("unit",) if name is None else ("columns", name) for name in questions]:
+            edited(text, section, "max_rows = 1" if section == ("unit",) else "bounds = [0, 1]")
     rows: MaxRowsSuggestion | None = None
     bounds: list[BoundsSuggestion] = []
     with waiting("tuning") as tell:
-        for done, name in enumerate(questions):
-            tell(done / len(questions), "rows per unit" if name is None else f"bounds of {name}")
+        for number, name in enumerate(questions):
+            tell(number / len(questions), "rows per unit" if name is None else f"bounds of {name}")
             if name is None:
                 asked = table if query is None else table.sql(query)
                 rows = suggest_max_rows(asked, price=price, groups=groups, fresh=fresh, **paid)
@@ -110,9 +114,13 @@ def tune(
     if as_json:
         show_json(_json(rows, bounds, lines))
     else:
-        show(*_page(card, rows, bounds, lines, file=file, written=write))
+        show(*_page(card, rows, bounds, lines))
     if write:
         _write(file, lines)
+    if not as_json:
+        card_file = printable(file.name, 40)
+        done = "They are written into" if write else "--write puts them into"
+        show(f"\nThe lines are for the card. {done} {card_file}.")
 
 
 def _between(text: str | None) -> tuple[Fraction, Fraction] | None:
@@ -142,9 +150,6 @@ def _page(
     rows: MaxRowsSuggestion | None,
     bounds: Sequence[BoundsSuggestion],
     lines: Mapping[tuple[str, ...], str],
-    *,
-    file: Path,
-    written: bool,
 ) -> list[Part]:
     answers = [*([] if rows is None else [rows.answer]), *(one.answer for one in bounds)]
     charged = [answer for answer in answers if answer.charged]
@@ -164,10 +169,7 @@ def _page(
     facts = [(_heading(section), line) for section, line in lines.items()]
     numbers = [str(a.record["entry"]["sequence"]) for a in answers if a.record.get("entry")]
     facts += [("ledger", f"entry {', '.join(numbers)}")] if numbers else []
-    parts.append(Facts([*facts, *budget_rows(account_of(card)[1], answers[0].cost)]))
-    name = printable(file.name, 40)
-    how = f"They are written into {name}." if written else f"--write puts them into {name}."
-    return [*parts, f"The lines are for the card. {how}"]
+    return [*parts, Facts([*facts, *budget_rows(account_of(card)[1], answers[0].cost)])]
 
 
 def _json(

@@ -62,7 +62,7 @@ class Kept:
 
     share: Share
     limit: int
-    """The share is of the rows of units with less than this number of rows."""
+    """The share is of the rows of units with fewer than this number of rows."""
     beyond: int
     """At most this number of units have as many rows or more."""
     answer: Answer
@@ -175,7 +175,8 @@ def _bought(
     currency = "rho" if answer.cost.rho else "epsilon"
     price = getattr(answer.cost, currency) * PART if kept is True else positive(kept, "kept")
     asked = rows_query(query, card)
-    plan = planned(asked, card, **{currency: price})
+    paid: dict[str, Any] = {currency: price}
+    plan = planned(asked, card, **paid)
     found = released(asked, card, plan, ledger=ledger, who=who)
     return kept_of(found, card.max_rows)
 

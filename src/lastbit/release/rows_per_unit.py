@@ -4,7 +4,7 @@ Set-up. C_i units have a_i to b_i rows (bin i, public); c_i = C_i + X_i is relea
 whole number. With max_rows = M a unit with n rows counts for min(n, M). A limit B cuts off the bins
 from B rows up: their units are counted apart, since one of them can have any number of rows.
 
-Law      share(M, B) = sum of min(n, M) over sum of n, of the units with less than B rows
+Law      share(M, B) = sum of min(n, M) over sum of n, of the units with fewer than B rows
 Theorem  one unit is in one bin. So it moves the histogram by 1 in one place (by 1 in two where it
          is changed), which is what the plan of the question says and the checker derives again.
          All that is here is a function of released counts: post-processing, and free
@@ -216,6 +216,8 @@ class RowsPerUnit:
 
     def share(self, most: int) -> Share:
         """Which share of the rows of units below the limit counts with this max_rows."""
+        if most >= self.limit - 1:
+            return Share(value=1.0, low=1.0, high=1.0)
         total = self.rows()
         value = self.rows(most) / total if total else 1.0
         below = max(m for m in CANDIDATES if m <= most or m == 1)
@@ -225,7 +227,7 @@ class RowsPerUnit:
         return Share(value=min(max(value, low), high), low=low, high=high)
 
     def _interval(self, most: int) -> tuple[float, float]:
-        if most >= self.limit - 1:
+        if most >= self.limit:
             return 1.0, 1.0
         beta = _HALF / (2 * _PAIRS)
         # below M, g = (1 - s) n rises with n; from M up, g = M - s n falls

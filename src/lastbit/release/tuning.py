@@ -26,6 +26,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from lastbit.errors import InvalidParameter, WrongType
@@ -49,7 +50,7 @@ from lastbit.tables import Aggregate, DataCard, Query, all_of, histogram, planne
 _CHANCE = 1 / 20
 _ALONE = 1 / 10
 _PLANNED = 64
-_FAR = {"number": Fraction(2) ** 200, "integer": Fraction(2) ** 62}
+_FAR = MappingProxyType({"number": Fraction(2) ** 200, "integer": Fraction(2) ** 62})
 _NEAR = 4
 _EQUAL = 64
 
@@ -74,7 +75,7 @@ class MaxRowsSuggestion:
     max_rows: int
     options: tuple[Option, ...]
     limit: int
-    """Shares are those of units with less than this number of rows."""
+    """Shares are those of units with fewer than this number of rows."""
     beyond: int
     """At most this number of units have as many rows or more, with what the intervals say."""
     price: Fraction
@@ -108,7 +109,7 @@ def option_row(option: Option) -> tuple[str, str, str, str]:
 
 def limit_words(found: MaxRowsSuggestion) -> list[str]:
     """What the shares are about."""
-    words = f"Shares are of the rows of units with less than {found.limit:,} rows; at most"
+    words = f"Shares are of the rows of units with fewer than {found.limit:,} rows; at most"
     return [f"{words} {found.beyond:,} units have more. All of it holds in 95 % of releases."]
 
 
