@@ -95,7 +95,10 @@ def tune(
         for name, amount in (("epsilon", epsilon), ("rho", rho))
     }
     ends = _between(between)
-    if write:  # refused before anything is paid
+    for one in map(card.column, column):  # refused before anything is paid
+        if one.type not in ("integer", "number"):
+            raise refusal("--column", f"is of type {one.type}, without bounds", "name a number")
+    if write:
         text = file.read_text(encoding="utf-8")
         for section in [("unit",) if name is None else ("columns", name) for name in questions]:
             edited(text, section, "max_rows = 1" if section == ("unit",) else "bounds = [0, 1]")

@@ -153,10 +153,12 @@ def share_interval(
     passed = []
     for cell in range(_CELLS):
         high = [p - cell / _CELLS * q for p, q in greatest]
-        if _dot(counts, high) < -noise.reach(high, beta):
+        under = -_dot(counts, high)
+        if under > 0 and under > noise.reach(high, beta):
             continue
         low = [p - (cell + 1) / _CELLS * q for p, q in least]
-        if _dot(counts, low) <= noise.reach(low, beta):
+        over = _dot(counts, low)
+        if over <= 0 or over <= noise.reach(low, beta):
             passed.append(cell)
     if not passed:  # which happens in 2 beta of all releases at most
         return 0.0, 1.0
