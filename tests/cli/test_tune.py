@@ -22,7 +22,7 @@ neighbours = "add-remove"
 column = "id"
 max_rows = 3      # a guess
 [budget]
-epsilon = 4
+epsilon = 40
 [ledger]
 path = "visits.ledger"
 [columns.id]
@@ -30,7 +30,7 @@ type = "integer"
 [columns.cost]    # in euros
 type = "number"
 """
-TUNE = ("card", "tune", "visits.toml", "--epsilon", "1")
+TUNE = ("card", "tune", "visits.toml", "--epsilon", "12")
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_card_is_tuned_and_written() -> None:
     shown = succeeded(*TUNE, "--column", "cost", "--write")
-    for words in ("rows kept", "max_rows = 11", "bounds = [0, 96]", "1 spent, 3 left of 4"):
+    for words in ("rows kept", "max_rows = 11", "bounds = [0, 96]", "12 spent, 28 left of 40"):
         assert words in shown
     text = Path("visits.toml").read_text()
     assert "max_rows = 11      # a guess" in text and "[columns.cost]    # in euros\nbounds" in text

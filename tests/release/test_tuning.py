@@ -175,19 +175,19 @@ def spent() -> Fraction:
 
 
 def test_max_rows_is_suggested_charged_recorded_and_certified(visits) -> None:  # type: ignore[no-untyped-def]
-    found = lb.suggest_max_rows(visits(), epsilon="0.5", ledger=BOOKS)
+    found = lb.suggest_max_rows(visits(), epsilon=5, ledger=BOOKS)
     assert 20 <= found.max_rows <= 24 and found.limit == 24
-    assert problem_of(found.answer.record) is None and spent() == Fraction(1, 2)
-    again = lb.suggest_max_rows(visits(max_rows=found.max_rows), epsilon="0.5", ledger=BOOKS)
-    assert again.max_rows == found.max_rows and spent() == Fraction(1, 2)  # whatever max_rows
+    assert problem_of(found.answer.record) is None and spent() == 5
+    again = lb.suggest_max_rows(visits(max_rows=found.max_rows), epsilon=5, ledger=BOOKS)
+    assert again.max_rows == found.max_rows and spent() == 5  # whatever max_rows
     kept = found.kept(5)
     assert kept.share.low <= Fraction(12_000, 42_000) <= kept.share.high
     assert found.line in str(found)
 
 
 def test_many_groups_want_less_noise(visits) -> None:  # type: ignore[no-untyped-def]
-    few = lb.suggest_max_rows(visits(), epsilon=1, price="0.01")
-    many = lb.suggest_max_rows(visits(), epsilon=1, price="0.01", groups=200)
+    few = lb.suggest_max_rows(visits(), epsilon=5, price="0.01")
+    many = lb.suggest_max_rows(visits(), epsilon=5, price="0.01", groups=200)
     assert many.max_rows < few.max_rows
     asked = visits().group_by("region").agg(n=lb.count())
     assert lb.suggest_max_rows(asked, epsilon=1).groups == 2
@@ -198,9 +198,9 @@ def test_a_tuned_table_says_the_share_for_free(visits) -> None:  # type: ignore[
     count = table.agg(n=lb.count())
     before = count.release(epsilon=1, ledger=BOOKS)
     assert before.kept is None and any("lastbit card tune" in note for note in before.notes)
-    lb.suggest_max_rows(table, epsilon="0.5", ledger=BOOKS)
+    lb.suggest_max_rows(table, epsilon=5, ledger=BOOKS)
     after = count.release(epsilon=1, ledger=BOOKS)
-    assert after.kept is not None and not after.kept.whole and spent() == Fraction(3, 2)
+    assert after.kept is not None and not after.kept.whole and spent() == 6
     assert after.kept.share.low <= Fraction(12_000, 42_000) <= after.kept.share.high
     assert "no charge" in after.notes[-1] and "no charge" in str(after)
     assert not any("lastbit card tune" in note for note in after.notes)
@@ -210,7 +210,7 @@ def test_a_tuned_table_says_the_share_for_free(visits) -> None:  # type: ignore[
 
 
 def test_other_data_have_no_share_yet(visits) -> None:  # type: ignore[no-untyped-def]
-    lb.suggest_max_rows(visits(), epsilon="0.5", ledger=BOOKS)
+    lb.suggest_max_rows(visits(), epsilon=5, ledger=BOOKS)
     duckdb.sql(f"COPY ({ROWS} WHERE range <> 7) TO 'visits.parquet'")
     assert visits().agg(n=lb.count()).release(epsilon=1, ledger=BOOKS).kept is None
 
@@ -264,12 +264,12 @@ def test_what_has_no_share_is_refused_before_anything_is_paid(visits) -> None:  
 
 @pytest.mark.parametrize("column", ["cost", "wait"])
 def test_bounds_are_suggested(visits, column: str) -> None:  # type: ignore[no-untyped-def]
-    found = lb.suggest_bounds(visits(), column, epsilon=1, ledger=BOOKS)
+    found = lb.suggest_bounds(visits(), column, epsilon=5, ledger=BOOKS)
     assert found.bounds == (0, 64) or found.bounds == (0, 48)
-    assert problem_of(found.answer.record) is None and spent() == 1
-    again = lb.suggest_bounds(visits(max_rows=9), column, epsilon=1, ledger=BOOKS)
+    assert problem_of(found.answer.record) is None and spent() == 5
+    again = lb.suggest_bounds(visits(max_rows=9), column, epsilon=5, ledger=BOOKS)
     assert again == found or (again.bounds == found.bounds and spent() == 1)
-    near = lb.suggest_bounds(visits(), column, epsilon=1, share="0.5", between=(-50, 78))
+    near = lb.suggest_bounds(visits(), column, epsilon=5, share="0.5", between=(-50, 78))
     assert near.bounds[1] - near.bounds[0] <= 40
 
 

@@ -25,7 +25,7 @@ Theorem  (reach) t(w) = S (ln(1/beta) - sum of ln(1 - (x w_i)**2))/x for any x b
          noise t(w) = sqrt(2 ln(1/beta) V sum of w_i**2), as E exp(y X) <= exp(y**2 V/2) (CKS20).
          Rounding adds 1/2 abs(w_i) each. Both are computed in doubles and stretched by 2**-20
 Differs  the value shown is that of counts made not negative, with the middle of each bin. Which B
-         is taken: the end of the last bin whose count is hardly noise alone (1/10 over all bins).
+         is taken: the end of the last bin whose count is hardly noise alone (`least_clear`).
          Intervals hold whatever B is taken
 Checked  tests/release/test_tuning.py
 """
@@ -46,7 +46,7 @@ from lastbit.release.answer import nearest_counts
 _OCTAVES = 16
 _HALF = 1 / 40
 """How often intervals of shares may fail, all together; numbers of units beyond, as often."""
-_ALONE = 1 / 10
+_ALONE, _HARDLY, _FEW = 1 / 100, 1e-9, 400
 _CELLS = 256
 _TRIED = (0.1, 0.25, 0.5, 0.75, 0.9)
 _STRETCH = 1 + 2.0**-20
@@ -87,6 +87,16 @@ class Noise:
         if self.scale:
             return -self.scale * math.log(2 * chance)
         return math.sqrt(self.variance) * NormalDist().inv_cdf(1 - chance)
+
+    def least_clear(self, counts: Sequence[int]) -> float:
+        """Above this a count is hardly noise alone.
+
+        Some empty bin is above it in 1/100 of releases at most; in 1e-9, where that takes no more
+        than one unit in 400.
+        """
+        each = 1 / len(counts)
+        rare = min(self.surpassed(_HARDLY * each), sum(counts) / _FEW)
+        return max(self.surpassed(_ALONE * each), rare)
 
     def reach(self, weights: Sequence[float], beta: float) -> float:
         """A number that the sum of weights times noises exceeds with probability beta at most."""
@@ -189,7 +199,7 @@ class RowsPerUnit:
     @cached_property
     def _cut(self) -> int:
         """How many bins are kept: up to the last whose count is hardly noise alone."""
-        least = self.noise.surpassed(_ALONE / len(self.counts))
+        least = self.noise.least_clear(self.counts)
         above = [place for place, count in enumerate(self.counts[:-1]) if count > least]
         largest = max(range(len(self.counts) - 1), key=lambda place: self.counts[place])
         return max(above, default=largest) + 1

@@ -48,7 +48,6 @@ from lastbit.release.rows_per_unit import (
 from lastbit.tables import Aggregate, DataCard, Query, all_of, histogram, planned, rows_of
 
 _CHANCE = 1 / 20
-_ALONE = 1 / 10
 _PLANNED = 64
 _FAR = MappingProxyType({"number": Fraction(2) ** 200, "integer": Fraction(2) ** 62})
 _NEAR = 4
@@ -300,7 +299,7 @@ def bounds_of(
 ) -> tuple[tuple[Fraction, Fraction], Share]:
     """The shortest stretch of bins with this share of what is hardly noise, and its interval."""
     counts, noise = counts_of(answer.record), noise_of(answer.record["plan"])
-    least = noise.surpassed(_ALONE / len(counts))
+    least = noise.least_clear(counts)
     clear = [count if count > least else 0 for count in counts]
     total = sum(clear)
     if not total or (not public and (clear[0] or clear[-1])):
