@@ -69,6 +69,8 @@ from lastbit.privacy import (
     posterior_bounds as posterior_bounds,
 )
 from lastbit.release import (
+    suggest_bounds as suggest_bounds,
+    suggest_max_rows as suggest_max_rows,
     synthetic as synthetic,
     table as table,
 )
@@ -214,6 +216,8 @@ __all__ = [
     "smooth_sensitivity",
     "std",
     "stream",
+    "suggest_bounds",
+    "suggest_max_rows",
     "sum",
     "synthetic",
     "table",

@@ -16,6 +16,7 @@ from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
 from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
+from lastbit.cli.tune import tune
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
 from lastbit.tables import (
@@ -49,6 +50,9 @@ LARGE_DELTA = 1e-4
 @group("card new visits.parquet")
 def card() -> None:
     """Draft and check data cards: what a steward declares of a table."""
+
+
+card.add_command(tune)
 
 
 @card.command(

@@ -40,10 +40,12 @@ from lastbit.ledger import Account, check_output, one_connection, spared_by
 from lastbit.release import (
     Answer,
     Marginals,
+    check_kept,
     planned_within,
     price_rows,
     released,
     released_marginals,
+    with_kept,
 )
 from lastbit.report import (
     EMPTY,
@@ -92,6 +94,7 @@ ROOM = 76  # a table is set in by two blanks on either side
 @flag("--dry-run", "Check question, price and budget, and stop.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
+@flag("--kept", "Buy the share of rows that count too, for a twentieth of the price besides.")
 @flag("--no-intervals", "Quantiles without 95 % intervals: all of the price buys their values.")
 @json_option
 @one_connection()
@@ -109,6 +112,7 @@ def query(
     dry_run: bool,
     fresh: bool,
     consistent: bool,
+    kept: bool,
     no_intervals: bool,
     as_json: bool,
     **price: Fraction | None,
@@ -147,7 +151,7 @@ def query(
     plan: Plan | MarginalsPlan
     prices: list[tuple[str, ...]] = []
     if statement is None:
-        _check_for_marginals(out, within=within, no_intervals=no_intervals)
+        _check_for_marginals(out, within=within, no_intervals=no_intervals, kept=kept)
         plan = marginals_plan(table, marginals or "", pairs=pairs, **asked)
     elif pairs is not None:
         raise refusal("--pairs", "is for --marginals", "leave it out")
@@ -155,6 +159,7 @@ def query(
         question = parsed(statement, table)
         if no_intervals:
             question = question.without_intervals()
+        check_kept(kept, question, table)
         if within is None:
             plan = planned(question, table, **asked)
         else:
@@ -167,6 +172,8 @@ def query(
     try:
         with waiting("asking"):
             answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
+            if isinstance(answer, Answer):
+                answer = with_kept(answer, plan.query, table, kept=kept)
     except KeyboardInterrupt:
         words = "Interrupted. What was charged stays charged (lastbit budget shows it), and to ask"
         click.echo(f"{words}\nthe same again is free as long as the data are the same.", err=True)
@@ -182,10 +189,12 @@ def query(
     _write(answer, account, out=out, report=report, title=title)
 
 
-def _check_for_marginals(out: Path | None, *, within: str | None, no_intervals: bool) -> None:
-    if within is not None or no_intervals:
-        option = "--within" if within is not None else "--no-intervals"
-        raise refusal(option, "does not go with --marginals", "leave it out")
+def _check_for_marginals(
+    out: Path | None, *, within: str | None, no_intervals: bool, kept: bool
+) -> None:
+    given = {"--within": within is not None, "--no-intervals": no_intervals, "--kept": kept}
+    for name in (name for name, is_given in given.items() if is_given):
+        raise refusal(name, "does not go with --marginals", "leave it out")
     if out is not None and out.suffix.lower() == ".parquet":
         raise refusal("--out", "cannot hold several tables", "end it in .csv or .json")
 

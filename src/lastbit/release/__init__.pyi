@@ -2,6 +2,11 @@ from lastbit.release.answer import (
     Answer as Answer,
     Row as Row,
 )
+from lastbit.release.kept import (
+    Kept as Kept,
+    check_kept as check_kept,
+    with_kept as with_kept,
+)
 from lastbit.release.marginal_answer import (
     MarginalCell as MarginalCell,
     Marginals as Marginals,
@@ -23,6 +28,15 @@ from lastbit.release.synthetic_rows import (
     synthetic as synthetic,
     synthetic_from as synthetic_from,
 )
+from lastbit.release.tuning import (
+    BoundsSuggestion as BoundsSuggestion,
+    MaxRowsSuggestion as MaxRowsSuggestion,
+    Option as Option,
+    limit_words as limit_words,
+    option_row as option_row,
+    suggest_bounds as suggest_bounds,
+    suggest_max_rows as suggest_max_rows,
+)
 from lastbit.release.within import (
     planned_within as planned_within,
     price_rows as price_rows,
@@ -30,7 +44,10 @@ from lastbit.release.within import (
 
 __all__ = [
     "Answer",
+    "BoundsSuggestion",
+    "Kept",
     "Marginals",
+    "MaxRowsSuggestion",
     "Row",
     "Synthetic",
     "Table",

@@ -17,6 +17,7 @@ from lastbit.exact import Number, whole
 from lastbit.ledger import Ledger
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE, Neighbours
 from lastbit.release.answer import Answer
+from lastbit.release.kept import check_kept, with_kept
 from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.release import released
 from lastbit.release.within import Within, planned_within, price_rows, price_words
@@ -586,6 +587,7 @@ class Table:
         who: str | None = None,
         fresh: bool = False,
         consistent: bool = False,
+        kept: bool | Number = False,
     ) -> Answer:
         """The private answer; epsilon is the price of the whole job, and is paid exactly once.
 
@@ -593,11 +595,15 @@ class Table:
         by column): the least price that buys it is paid. `explain` shows it beforehand.
         `ledger` is where the price is written; the card's holds if none is given. The same question
         to the same data gives the recorded answer at no charge, unless `fresh`.
+        `kept` buys, as a second recorded answer, the share of rows that max_rows lets count: at
+        this price besides, or with True at a twentieth of the price. It stands in the notes and in
+        `answer.kept`; where the ledger has it already it does so unasked, at no charge.
         """
         query = self.query
+        check_kept(kept, query, self.card)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "weights": weights}
         plan = self._plan(query, within, asked)
-        return released(
+        answer = released(
             query,
             self.card,
             plan,
@@ -607,6 +613,7 @@ class Table:
             fresh=fresh,
             consistent=consistent,
         )
+        return with_kept(answer, query, self.card, kept=kept, ledger=ledger, who=who)
 
     def _with_numbers(self, text: str, *, aggregated: bool) -> Table:
         """The table with those columns as numbers that this text uses so and nobody has typed."""

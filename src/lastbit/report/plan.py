@@ -224,9 +224,23 @@ def price_warnings(cost: Mapping[str, str]) -> list[str]:
     return words
 
 
+_FOR_LESS = "all of them count for less."
+UNKNOWN_SHARE = (
+    "That is bias, which the ± does not show: `lastbit card tune`, or lb.suggest_max_rows in "
+    "Python, estimates the share of rows that count."
+)
+
+
 def notes_of(record: Mapping[str, Any]) -> list[str]:
-    """What to know when reading an answer: its notes, and what its price is worth."""
-    return [*price_warnings(record["cost"]), *map(str, record["notes"])]
+    """What to know of an answer: its notes, what its price is worth, what the ± leaves out."""
+    notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
+    asked = record.get("asked", {}).get("query", {})
+    if "kept" in record or "per_unit" in asked:
+        return notes
+    bounded = [place for place, note in enumerate(notes) if note.endswith(_FOR_LESS)]
+    for place in bounded:
+        notes.insert(place + 1, UNKNOWN_SHARE)
+    return notes
 
 
 def _hints(plan: Mapping[str, Any]) -> Iterator[str]:

@@ -135,6 +135,7 @@ from lastbit.tables.query.expression import (
     Constant as Constant,
     Expression as Expression,
     all_of as all_of,
+    call as call,
     columns_in as columns_in,
     from_json as from_json,
     to_json as to_json,

@@ -1,0 +1,234 @@
+"""The share of rows that an answer counts: the question for it, and its words beside the answer.
+
+The ± of an answer is about noise. What max_rows leaves out is bias, and no ± shows it. The share of
+rows that count is read off one more answer, the histogram of rows per unit (`rows_per_unit.py`).
+
+Law      the question: for each unit the number of its rows that the answer looks at (its WHERE, its
+         joins, its declared keys), one row for a unit; and how many units are in each bin
+Theorem  it is an ordinary question about a sub-query grouped by the unit alone (`query/units.py`):
+         one unit counts once, whatever max_rows is. It is planned, charged, recorded and certified
+         as any answer, by itself; prices of the two answers add up
+Theorem  what stands beside an answer is a function of two recorded answers, and free. A recorded
+         histogram is taken only if it is of the same data (the ledger's fingerprint), the same unit
+         and the same types of columns
+Checked  tests/release/test_tuning.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.exact import Number, positive
+from lastbit.ledger import Ledger
+from lastbit.release.answer import Answer
+from lastbit.release.release import (
+    _opened as opened,
+    _question_of as question_of,
+    released,
+)
+from lastbit.release.rows_per_unit import EDGES, RowsPerUnit, Share
+from lastbit.report import price as price_words
+from lastbit.tables import (
+    Aggregate,
+    ColumnName,
+    Constant,
+    DataCard,
+    Expression,
+    GroupKey,
+    PerUnit,
+    Query,
+    UnitColumn,
+    all_of,
+    call,
+    counted_card,
+    planned,
+)
+
+PART = Fraction(1, 20)
+"""What `kept=True` pays besides, as a part of the price of the answer."""
+_MOST_LOOKED_AT = 200
+_NO_UNIT = "has no meaning where each row is a unit: all rows count"
+_OF_UNITS = "has no meaning for rows of a sub-query"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Which share of the rows an answer counts, and where that is known from."""
+
+    share: Share
+    limit: int
+    """The share is of the rows of units with fewer than this number of rows."""
+    beyond: int
+    """At most this number of units have as many rows or more."""
+    answer: Answer
+    """The answer that it is read off, with its own price and certificate."""
+    whole: bool = False
+    """Whether it is of all rows of the table, where the answer is about some of them."""
+
+    @property
+    def words(self) -> str:
+        """What to say beside the answer."""
+        of = "the rows of the whole table" if self.whole else "the rows asked about"
+        said = f"With this max_rows about {self.share} of {of} count"
+        if self.beyond:
+            said += f", units of {self.limit:,} rows or more left aside (at most {self.beyond:,})"
+        paid = price_words(self.answer.record["cost"])
+        how = f"paid besides: {paid}" if self.answer.charged else "recorded earlier, no charge"
+        return f"{said}. The ± does not hold the rest ({how})."
+
+
+def rows_query(query: Query | None, card: DataCard) -> Query:
+    """The question how many rows units have: those that `query` looks at, or all."""
+    if card.unit is None:
+        raise InvalidParameter("kept", problem=_NO_UNIT, remedy="leave it out")
+    if query is not None and query.per_unit is not None:
+        raise InvalidParameter("kept", problem=_OF_UNITS, remedy="leave it out")
+    tests = [] if query is None else [test for key in query.keys if (test := _declared(key))]
+    where = [] if query is None or query.where is None else [query.where]
+    return Query(
+        table=card.name,
+        aggregates=(
+            Aggregate(
+                name="units",
+                function="histogram",
+                expression=ColumnName("n"),
+                edges=tuple(map(Fraction, EDGES)),
+            ),
+        ),
+        per_unit=PerUnit(
+            columns=(UnitColumn(name="n", function="count", nullable=False),),
+            where=all_of([*where, *tests]),
+            joins=() if query is None else query.joins,
+        ),
+    )
+
+
+def _declared(key: GroupKey) -> Expression | None:
+    """That a row has one of the declared keys: others are gone before rows are weighed."""
+    if key.values is None:
+        return None
+    present = [Constant(value) for value in key.values if value is not None]
+    tests = [call("in", key.expression, *present)] if present else []
+    if None in key.values:
+        tests.append(call("is_missing", key.expression))
+    return tests[0] if len(tests) == 1 else call("or", *tests)
+
+
+def with_kept(
+    answer: Answer,
+    query: Query,
+    card: DataCard,
+    *,
+    kept: bool | Number = False,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    who: str | None = None,
+) -> Answer:
+    """The answer with the share of rows that it counts, where that is recorded or paid for.
+
+    `kept` is the price besides, in the currency of the answer; True is a twentieth of its price. A
+    histogram of the same rows that is recorded already is taken instead, at no charge.
+    """
+    if card.unit is None or query.per_unit is not None:
+        if kept is not False:
+            rows_query(query, card)  # says why not
+        return answer
+    found = _recorded(answer, query, card, ledger)
+    if kept is not False and (found is None or found.whole):
+        try:
+            found = _bought(answer, query, card, kept, ledger=ledger, who=who)
+        except BudgetExceeded:
+            words = "The share of rows that count was not bought: the budget does not allow it."
+            return _beside(answer, words)
+    if found is None:
+        return answer
+    return replace(_beside(answer, found.words), kept=found)
+
+
+def check_kept(kept: bool | Number, query: Query, card: DataCard) -> None:
+    """Refuse, before anything is paid, what could not be asked."""
+    if kept is not False:
+        rows_query(query, card)
+        if kept is not True:
+            positive(kept, "kept")
+
+
+def _beside(answer: Answer, words: str) -> Answer:
+    seen = answer.record if answer.shown is None else answer.shown
+    # "kept" tells the report that the share is known; it is on no record
+    return replace(answer, shown={**seen, "notes": [*seen["notes"], words], "kept": words})
+
+
+def _bought(
+    answer: Answer,
+    query: Query,
+    card: DataCard,
+    kept: bool | Number,
+    *,
+    ledger: str | os.PathLike[str] | Ledger | None,
+    who: str | None,
+) -> Kept:
+    currency = "rho" if answer.cost.rho else "epsilon"
+    price = getattr(answer.cost, currency) * PART if kept is True else positive(kept, "kept")
+    asked = rows_query(query, card)
+    paid: dict[str, Any] = {currency: price}
+    plan = planned(asked, card, **paid)
+    found = released(asked, card, plan, ledger=ledger, who=who)
+    return kept_of(found, card.max_rows)
+
+
+def kept_of(found: Answer, max_rows: int, *, whole: bool = False) -> Kept:
+    """The share that this max_rows keeps, by an answer to `rows_query`."""
+    rows = RowsPerUnit.of(found.record)
+    return Kept(
+        share=rows.share(max_rows),
+        limit=rows.limit,
+        beyond=rows.beyond,
+        answer=found,
+        whole=whole,
+    )
+
+
+def _recorded(
+    answer: Answer, query: Query, card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
+) -> Kept | None:
+    """A histogram of rows per unit in the ledger of the answer, on the data of the answer."""
+    entry, books = answer.record.get("entry"), opened(ledger, card)
+    if entry is None or books is None:
+        return None
+    entries = books.entries(card.name, last=_MOST_LOOKED_AT)
+    data = _data(entries, entry["sequence"])
+    if data is None:
+        return None
+    asked = [rows_query(query, card)]
+    if not query.joins and asked[0] != rows_query(None, card):
+        asked.append(rows_query(None, card))
+    for one in asked:
+        paid = {entry.hash for entry in entries if entry.query == one.digest}
+        for known in reversed(entries):
+            if known.reservation not in paid or known.fingerprint != data or not known.result:
+                continue
+            record = dict(books.entry(known.sequence).record or {})
+            if _is_of(record, one, card, data):
+                found = Answer(record, answer.spared, charged=False)
+                return kept_of(found, card.max_rows, whole=one is not asked[0])
+    return None
+
+
+def _data(entries: Any, sequence: int) -> str | None:
+    for entry in entries:
+        if entry.sequence == sequence:
+            return entry.fingerprint  # type: ignore[no-any-return]
+    return None
+
+
+def _is_of(record: Mapping[str, Any], query: Query, card: DataCard, data: str) -> bool:
+    try:
+        told = question_of(record["asked"], counted_card(query, card), data)
+        return bool(record["question"] == told and record["asked"]["query"] == query.to_json())
+    except (KeyError, TypeError, ValueError):  # written by another program
+        return False
