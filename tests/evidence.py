@@ -4,9 +4,10 @@ A test whose cases are a loop takes the fixture `extent`, and becomes two tests:
 `[many]`, which is marked `evidence`. A test with many parameters is marked `thinned(one_in=4)`: all
 but one in four of them, the first and the last are marked `evidence`, and of four or fewer all but
 the first; or single ones are `late`.
-What has no small part is marked `evidence` itself.
+What has no small part is marked `evidence` itself. `LASTBIT_TIMES=7` tries seven times as many cases.
 """
 
+import os
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
+_TIMES = int(os.environ.get("LASTBIT_TIMES", "1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Extent:
         return "many" if self.is_many else "few"
 
     def number(self, few: int, many: int) -> int:
-        return many if self.is_many else few
+        return many * _TIMES if self.is_many else few
 
     def cases(self, every: Iterable[T], *, one_in: int) -> list[T]:
         """All of them, or the first, the last and one in so many between; always the same."""
