@@ -4,7 +4,8 @@ A test whose cases are a loop takes the fixture `extent`, and becomes two tests:
 `[many]`, which is marked `evidence`. A test with many parameters is marked `thinned(one_in=4)`: all
 but one in four of them, the first and the last are marked `evidence`, and of four or fewer all but
 the first; or single ones are `late`.
-What has no small part is marked `evidence` itself. `LASTBIT_TIMES=7` tries seven times as many cases.
+What has no small part is marked `evidence` itself. `LASTBIT_TIMES=7` tries seven times as many
+generated cases.
 """
 
 import os
