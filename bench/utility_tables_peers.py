@@ -88,7 +88,7 @@ TWO_STEPS = {
         ("Gaussian", 16, 0.5),
         ("Gaussian", 32, 0.5),
     ),
-    "carrier": (("Laplace", 0, 0.1), ("Laplace", 0, 0.25)),
+    "carrier": (("Laplace", 0, 0.25), ("Laplace", 0, 0.5)),
 }
 """Noise, groups of a unit (0: one row of each unit), share of epsilon for finding keys."""
 
