@@ -330,7 +330,8 @@ WHY = {
 }
 NEEDS = {
     "OpenDP": "It needs `opendp[polars]`, which the benchmark installs.",
-    "Tumult": "It needs Java 17, and minutes for each release.",
+    "Tumult": "Install Java 17 and run `make utility-tables` without `--without`; "
+    "a release takes it minutes.",
 }
 ASKED = {
     "survey": "the survey by religiousness (4 public keys): count, mean age and median age, "
@@ -422,9 +423,10 @@ def _not_better(jobs: Figures) -> Iterator[str]:
     if not worse:
         yield "Nowhere in this run."
     for library in PEERS:
-        reasons = {n: jobs[n][library]["reason"] for n in JOBS if "reason" in jobs[n][library]}
-        for name, reason in reasons.items():
-            yield f"- **{library}, {name}**: not measured: {reason}. {NEEDS[library]}"
+        told = [(jobs[name][library].get("reason"), name) for name in JOBS]
+        for reason in sorted({reason for reason, _ in told if reason}):
+            names = ", ".join(name for why, name in told if why == reason)
+            yield f"- **{library}** ({names}): not measured: {reason}. {NEEDS[library]}"
 
 
 def _by_key(jobs: Figures) -> Iterator[tuple[str, ...]]:
