@@ -75,6 +75,7 @@ REFUSED = {
     "SELECT QUANTILE_CONT(age, 1) FROM visits": "between 0 and 1",
     "SELECT QUANTILE_CONT(age, cost) FROM visits": "between 0 and 1",
     "SELECT QUANTILE_CONT(age, [0.1, 0.1]) FROM visits": "one twice",
+    f"SELECT QUANTILE_CONT(age, [{', '.join(['0.5'] * 3000)}]) FROM visits": "more than 60 levels",
     "SELECT MAX(age, 3) FROM visits": "leave it out",
     "SELECT MIN(age ORDER BY cost) FROM visits": "not known",
     "SELECT cost, COUNT(*) FROM visits GROUP BY cost": "bin",

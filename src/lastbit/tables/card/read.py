@@ -734,5 +734,4 @@ def _syntax(text: str, error: Exception) -> Problem:
 def _shared(one: Source, other: Source) -> bool:
     """Whether two sources have a file (or, of DuckDB files, a table) in common."""
     places = [{os.path.realpath(path) for path in source.paths} for source in (one, other)]
-    tables = [(source.table or "").lower() for source in (one, other)]
-    return bool(places[0] & places[1]) and tables[0] == tables[1]
+    return bool(places[0] & places[1]) and one.may_be_table_of(other)
