@@ -43,6 +43,7 @@ TUMULT_RUNS = {"survey": 6, "origin": 3, "destination": 3, "carrier": 3}
 OUR_RUNS = 60
 LONGEST_SECONDS = 1500
 CLEAR = 2  # standard errors of a difference
+FEW = 5  # releases: fewer are shown and not judged
 PEERS = {"OpenDP": "OpenDP Polars", "Tumult": "Tumult Analytics"}
 DEFAULTS = "defaults"
 OURS: dict[str, dict[str, dict[str, Any]]] = {
@@ -262,7 +263,11 @@ def cells(jobs: Figures) -> Iterator[Figures]:
                     "peers": peers,
                     "settings": {p: found[p]["setting"] for p in peers},
                     "verdicts": {
-                        s: {p: verdict(mine, theirs) for p, theirs in peers.items()}
+                        s: {
+                            p: verdict(mine, theirs)
+                            for p, theirs in peers.items()
+                            if found[p]["runs"] >= FEW
+                        }
                         for s, mine in ours.items()
                     },
                 }
@@ -281,7 +286,7 @@ def shown(figure: Figures | None) -> str:
 def _words(cell: Figures) -> str:
     """Lower, higher or the same, for each peer; by which setting, where the defaults are not it."""
     said = []
-    for library in cell["peers"]:
+    for library in cell["verdicts"][DEFAULTS]:
         by = {setting: verdicts[library] for setting, verdicts in cell["verdicts"].items()}
         lower = [setting for setting, word in by.items() if word == "lower"]
         other = f" ({lower[0]}: lower)" if lower and lower[0] != DEFAULTS else ""
@@ -327,8 +332,13 @@ WHY = {
     "documented its error is more than three times larger.",
     ("survey", "median"): "By default three tenths of a median's price buy each end of its "
     "interval, which the others do not give; `intervals=False` spends all on the value. Where the "
+<<<<<<< HEAD
     "noise is no matter (keys 1 to 3) OpenDP is exact, because its candidates hold the true "
     "median, and lastbit is off by 0.002, the distance to the nearest of its 1,024.",
+=======
+    "noise does not matter (keys 1 to 3) OpenDP is exact, as its candidates hold the true median, "
+    "and lastbit is off by 0.002, the distance to the nearest of its 1,024.",
+>>>>>>> peers
     ("origin", "count"): "Bounding is the same for all, and so is the noise at the same share of "
     "ε. Against the whole table the bias of bounding is nearly all of the error.",
     ("origin", "mean"): "lastbit shares ε evenly between the count and the sum. OpenDP's best "
@@ -380,7 +390,8 @@ def _lines(jobs: Figures, saved: Figures) -> Iterator[str]:
     yield "table, or of the bounded one: what bounding rows and values gives on average, without"
     yield "noise. A key that is not shown counts as 0 rows. After ± stands the standard error;"
     yield f"“same” means that the two differ by less than {CLEAR} standard errors. “lastbit” has"
-    yield f"its defaults; “lastbit, set” has {_settings()}."
+    yield f"its defaults; “lastbit, set” has {_settings()}. A library with fewer than {FEW}"
+    yield "releases is shown and not compared."
     yield ""
     yield "## Where lastbit is not better, and why"
     yield ""

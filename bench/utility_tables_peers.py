@@ -70,7 +70,7 @@ JOBS = {
 }
 
 WEIGHTS: dict[int, tuple[tuple[int, ...], ...]] = {3: ((1, 1, 1),), 2: ((1, 1), (1, 2))}
-"""How OpenDP shares out epsilon among so many statistics."""
+"""How OpenDP shares out epsilon, by the number of statistics."""
 ONE_QUERY = {
     "dest": (
         ("Laplace", 0, 200),
