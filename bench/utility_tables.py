@@ -332,13 +332,8 @@ WHY = {
     "documented its error is more than three times larger.",
     ("survey", "median"): "By default three tenths of a median's price buy each end of its "
     "interval, which the others do not give; `intervals=False` spends all on the value. Where the "
-<<<<<<< HEAD
-    "noise is no matter (keys 1 to 3) OpenDP is exact, because its candidates hold the true "
-    "median, and lastbit is off by 0.002, the distance to the nearest of its 1,024.",
-=======
     "noise does not matter (keys 1 to 3) OpenDP is exact, as its candidates hold the true median, "
     "and lastbit is off by 0.002, the distance to the nearest of its 1,024.",
->>>>>>> peers
     ("origin", "count"): "Bounding is the same for all, and so is the noise at the same share of "
     "ε. Against the whole table the bias of bounding is nearly all of the error.",
     ("origin", "mean"): "lastbit shares ε evenly between the count and the sum. OpenDP's best "
