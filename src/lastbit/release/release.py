@@ -565,6 +565,9 @@ def _notes(plan: Plan) -> list[str]:
             f"A key is shown if about {part.threshold} units or more have it; others are unknown, "
             "and counts close to that number tend to be too high."
         )
+    counted = {name for recipe in plan.recipes for name in recipe.measures.values()}
+    if part is not None and part.measure in counted:
+        notes.append(SERVED)
     if functions & {"variance", "std"}:
         notes.append("Variances are those of the rows themselves (divided by n, not n - 1).")
     if functions & {"quantile", "min", "max"}:
