@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from lastbit.checker import marginals
 from lastbit.checker.dispatch import problem_of
-from lastbit.checker.numbers import digest
+from lastbit.checker.numbers import Rejected, digest
+from lastbit.laws.discrete import DiscreteGaussian, DiscreteLaplace
 from lastbit.privacy.guarantees import CHANGE_ONE
 from lastbit.release.marginals import marginals_record
+from lastbit.release.reach import MeasureNoise
 from lastbit.sampling.deterministic import Seeded
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.marginals import marginals_query, planned_marginals
@@ -242,6 +248,44 @@ def _interval_elsewhere(r: Record) -> None:
     cell["low"] = cell["high"] = cell["high"] + 1
 
 
+def _no_width(r: Record) -> None:
+    for row in r["rows"]:
+        cell = row["cells"][0]
+        cell["low"] = cell["high"] = cell["value"]
+
+
+def _narrower(r: Record) -> None:
+    for row in r["rows"]:
+        row["cells"][0]["low"] += 1
+        row["cells"][0]["high"] -= 1
+
+
+def _wider(r: Record) -> None:
+    for row in r["rows"]:
+        row["cells"][0]["low"] -= 1
+        row["cells"][0]["high"] += 1
+
+
+def _one_end_nearer(r: Record) -> None:
+    r["rows"][2]["cells"][0]["low"] += 1
+
+
+def _errors_halved(r: Record) -> None:
+    for row in r["rows"]:
+        row["cells"][0]["standard_error"] /= 2
+        row["consistent_error"] = row["cells"][0]["standard_error"]
+
+
+def _an_error_lower(r: Record) -> None:
+    cell = r["rows"][1]["cells"][0]
+    cell["standard_error"] *= 1 - 1e-8
+    r["rows"][1]["consistent_error"] = cell["standard_error"]
+
+
+def _an_error_higher(r: Record) -> None:
+    r["rows"][1]["cells"][0]["standard_error"] *= 1 + 1e-8
+
+
 def _words(r: Record) -> None:
     r["notes"][1] = "An interval belongs to the consistent count."
 
@@ -253,7 +297,8 @@ def _part_too_many(r: Record) -> None:
 SPOILT: list[Callable[[Record], None]] = [
     _another_count, _another_noisy, _consistent_moved, _consistent_scaled, _whole_moved,
     _whole_below_zero, _row_missing, _rows_exchanged, _surer, _much_surer,
-    _interval_elsewhere, _words, _part_too_many,
+    _interval_elsewhere, _no_width, _narrower, _wider, _one_end_nearer, _errors_halved,
+    _an_error_lower, _an_error_higher, _words, _part_too_many,
 ]  # fmt: skip
 
 
@@ -266,6 +311,41 @@ def test_a_saved_answer_that_was_changed_is_rejected(
     mutant(record)
     assert record != record_of(name)
     assert problem_of(sealed(record)) is not None
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.fractions(Fraction(1, 40), 10**9, max_denominator=60)
+    | st.integers(-9, 18).map(lambda n: Fraction(10) ** n),
+    st.booleans(),
+    st.sampled_from((1, 1 << 20)),
+)
+def test_widths_and_errors_of_any_noise_are_derived_again(
+    parameter: Fraction, gaussian: bool, one: int
+) -> None:
+    """What the producer makes is accepted; one less on both sides, or one more, is not."""
+    name, kind, law = (
+        ("variance", "gaussian", DiscreteGaussian(parameter))
+        if gaussian
+        else ("scale", "laplace", DiscreteLaplace(parameter))
+    )
+    part = {"mechanism": kind, name: str(parameter)}
+    noise = MeasureNoise(law)
+    half, error = noise.accuracy(Fraction(1, 20)), math.sqrt(noise.variance) / one
+
+    def rows(change: int) -> list[Record]:
+        reach = half + change
+        ends = [((n - reach) // one, -((-n - reach) // one)) for n in (-7, 0, 10 * one + 3)]
+        cells = [{"standard_error": error, "low": low, "high": high} for low, high in ends]
+        counts = ("-7", "0", str(10 * one + 3))
+        return [{"noisy": n, "cells": [cell]} for n, cell in zip(counts, cells, strict=True)]
+
+    marginals._check_cells(rows(0), part, one)
+    far = max(one, half // 50) + 1  # more than the tail's own rounding and that of the ends
+    for change in (-2 * far, 2 * far):
+        if half + change >= 0:
+            with pytest.raises(Rejected):
+                marginals._check_cells(rows(change), part, one)
 
 
 # ---------------------------------------------------------------- pairs that are chosen privately

@@ -18,6 +18,7 @@ from lastbit.checker import query as forms, release as checker
 from lastbit.checker.dispatch import problem_of
 from lastbit.checker.numbers import digest, number
 from lastbit.checker.query import facts_of, measured_of, moves_of, rank_moved as moved_again
+from lastbit.checker.tree import tree_shape
 from lastbit.errors import NotCertified
 from lastbit.exact.ball import working_precision
 from lastbit.mechanisms.histogram import ThresholdedHistogram
@@ -29,6 +30,7 @@ from lastbit.tables.plan.plan import planned
 from lastbit.tables.plan.ranks import rank_sensitivity
 from lastbit.tables.plan.selection import least_threshold, shares_of
 from lastbit.tables.plan.sensitivity import measures_of, sensitivity_of
+from lastbit.tables.plan.tree import tree_over
 from lastbit.tables.query.expression import FUNCTIONS, ColumnName, Constant, call
 from lastbit.tables.query.query import GroupKey, OrderBy, PublicJoin, Query
 from tests.cli.certificates import leaves, sealed
@@ -250,6 +252,34 @@ def test_a_long_query_is_accepted():
     assert len(plan.measures) == 3  # 1 and 1.0 are two constants
 
 
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_both_programs_shape_trees_alike(gaussian):
+    for bins in (*range(1, 130), 255, 256, 257, 300, 511, 512, 513, 729, 1000, 1023, 1024):
+        tree = tree_over(bins, gaussian=gaussian)
+        assert tree_shape(bins, gaussian=gaussian) == (tree.branching, tree.levels)
+
+
+@pytest.mark.parametrize("name", ["rows, a tree", "people, trees"])
+@pytest.mark.parametrize("branching", [2, 3, 4, 6, 8, 16, 32])
+@pytest.mark.parametrize("levels", [1, 2, 3, 4, 7])
+def test_a_tree_of_another_shape_is_rejected(name, branching, levels):
+    """Fewer levels at the same noise cost less; the claim is lowered to what they would cost."""
+    spoiled = produced(name)
+    plan = spoiled["body"]["plan"]
+    (tree,) = (one for one in plan["parts"] if one["part"] == "tree")
+    paid = "epsilon" if tree["rho"] is None else "rho"
+    old, share = Fraction(tree[paid]), Fraction(levels, tree["levels"])
+    same_shape = (branching, levels) == (tree["branching"], tree["levels"])
+    ((norm, size),) = tree["sensitivity"].items()
+    tree |= {"branching": branching, "levels": levels, paid: str(old * share)}
+    tree["sensitivity"] = {norm: str(int(size) * share)}
+    cost = str(Fraction(spoiled["claim"][paid]) - old + old * share)
+    for price in (spoiled["claim"], plan["cost"], plan["asked"]):
+        price[paid] = cost
+    found = problem(spoiled)
+    assert (found is None) if same_shape else ("another shape" in str(found))
+
+
 def test_both_programs_know_the_same_functions():
     assert set(forms._FUNCTIONS) == set(FUNCTIONS)
     for name, (least, most) in FUNCTIONS.items():
@@ -367,8 +397,6 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
             if any(m["highest"] for m in units):  # a plan may choose fewer keys than the card
                 return new is None or (type(new) is int and new >= units[-1]["highest"])
             return plan["unit"] is None or (plan["groups"] is not None and not units)
-        case ("body", "plan", "parts", _, "branching"):
-            return isinstance(new, int) and new >= 2  # any shape: each level moves as bins do
         case ("body", "query", "aggregates", int(i), "level") if old is not None and "tree" in name:
             return 0 < Fraction(new) < 1  # read off the tree afterwards
         case ("body", "query", "aggregates", int(i), str(field), *rest):
@@ -840,8 +868,7 @@ def test_a_tree_costs_what_its_levels_cost(name):
     path: Path = ("body", "plan", "parts", place)
     whole = produced(name)
     tree = whole["body"]["plan"]["parts"][place]
-    assert "sensitivity" in (problem(put(whole, (*path, "levels"), tree["levels"] - 1)) or "")
-    for levels in (0, -1, True, 2.0, "3", None, 10**9):
+    for levels in (tree["levels"] - 1, tree["levels"] + 1, 0, -1, True, 2.0, "3", None, 10**9):
         assert "shape" in (problem(put(whole, (*path, "levels"), levels)) or "")
     for branching in (1, 0, -2, True, 2.0, None):
         assert "shape" in (problem(put(whole, (*path, "branching"), branching)) or "")

@@ -22,6 +22,13 @@ either column are the same numbers wherever they occur, as one-way tables or as 
 totals are one. The standard error of a consistent count is at least that of the closed form, or
 that of the noisy count.
 
+Standard errors of noisy counts and the width of their intervals are derived again from the noise:
+the error is the root of the variance (v; of Laplace noise 2q/(1-q)**2, q = exp(-1/s)), to one part
+in 10**9. Ends are (count - a) rounded down and (count + a) rounded up to whole rows, with one a for
+a table: the least with P[abs(X) > a] <= 1/20. That a must fit every cell of the table, and its
+tail, 2q**(a+1)/(1+q) for Laplace noise and by `tail.py` for Gaussian noise, that claim to one part
+in 500. Where a row counts as more than 1, ends tell a to less than one row.
+
 Theorem  agreeing tables are optimal if and only if, for every set B of columns and with r_A =
          (noisy - consistent) of table A, the sum over tables A that contain B of (r_A summed over
          A - B) / (v_A prod(n_i, i in A - B)) is 0 once it is centred along every column of B. That
@@ -39,7 +46,7 @@ from itertools import combinations, product
 from math import isfinite, prod
 from typing import Any
 
-from .numbers import Json, digest, number, require
+from .numbers import Json, digest, exp_bounds, number, require
 from .query import Facts, Measured, Question, constant_of, facts_of, moves_of, question_of
 from .release import (
     HASH,
@@ -50,6 +57,7 @@ from .release import (
     _total as total_of,
     same,
 )
+from .tail import gaussian_tail
 
 _CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
 _BODY = frozenset({"query", "plan", "plan_digest", "moves", "ledger"})
@@ -60,6 +68,12 @@ _PLAN = frozenset(
 _ROW = frozenset({"marginal", "keys", "noisy", "cells", "consistent", "consistent_error", "whole"})
 _MOST_COLUMNS = 2
 _ROUNDING = Fraction(1, 10**9)  # of a root that was written as a double
+_TRACE = Fraction(1, 1 << 500)  # so little that doubles round it to anything
+_BETA = Fraction(1, 20)
+_TAIL = Fraction(1, 500)  # `tail.py` is above the exact tail by no more, from one deviation on
+_WIDE = 4
+_FLAT = Fraction(1, 10**10)
+_FARTHEST = Fraction(1000)
 _ROWS = Measured(kind="rows", nullable=False)
 
 
@@ -240,12 +254,59 @@ def check_tables(rows: Any, body: Json) -> None:
     noise = [part for part in plan["parts"] if part["part"] == "noise"]
     spread = dict(zip(sets, map(_variance, noise), strict=True))
     _check_nearest(noisy, near, spread, sizes)
+    for place, part in enumerate(noise):
+        _check_cells([row for row in rows if row["marginal"] == place], part, one)
     least = {place: _consistent_variance(s, spread, sizes) for place, s in enumerate(sets)}
     for row in rows:
-        error, noise = row["consistent_error"], row["cells"][0]["standard_error"]
+        error, own = row["consistent_error"], row["cells"][0]["standard_error"]
         claimed = (Fraction(error) * one) ** 2
         enough = claimed >= least[row["marginal"]] * (1 - _ROUNDING)
-        require(enough or same(error, noise), "a consistent count is less sure than it says")
+        require(enough or same(error, own), "a consistent count is less sure than it says")
+
+
+def _check_cells(rows: Sequence[Json], part: Json, one: int) -> None:
+    """Standard errors and intervals of one table are those of its noise."""
+    variance = _exact_variance(part)
+    narrow, wide = -1, None
+    for row in rows:
+        cell, noisy = row["cells"][0], int(number(row["noisy"]))
+        claimed = (Fraction(cell["standard_error"]) * one) ** 2
+        off = abs(claimed - variance)
+        require(off <= variance * _ROUNDING + _TRACE, "a standard error is not that of the noise")
+        below, above = noisy - cell["low"] * one, cell["high"] * one - noisy
+        narrow = max(narrow, below - one + 1, above - one + 1)
+        wide = min(below, above) if wide is None else min(wide, below, above)
+    require(wide is not None and narrow <= wide, "intervals of one table differ in width")
+    assert wide is not None
+    enough = _misses(part, wide)[0] <= _BETA
+    require(enough, "an interval is narrower than the noise allows")
+    needed = narrow < 1 or _misses(part, narrow - 1)[1] > _BETA
+    require(needed, "an interval is wider than the noise asks for")
+
+
+def _exact_variance(part: Json) -> Fraction:
+    """Of Gaussian noise its parameter, of Laplace noise 2q/(1-q)**2."""
+    if part["mechanism"] == "gaussian":
+        return positive(part["variance"])
+    rate = min(1 / positive(part["scale"]), _FARTHEST)
+    if rate < _FLAT:  # 1/(2 sinh**2(rate/2)) is within rate**2/12 of this
+        return 2 / rate**2
+    chance = exp_bounds(-rate)[0]
+    return 2 * chance / (1 - chance) ** 2
+
+
+def _misses(part: Json, half: int) -> tuple[Fraction, Fraction]:
+    """Bounds of P[abs(X) > half], not below 0."""
+    if part["mechanism"] == "gaussian":
+        variance = positive(part["variance"])
+        if variance >= _WIDE and half**2 < variance:
+            return Fraction(1, 5), Fraction(1)  # within one deviation: missed by far more
+        high = 2 * gaussian_tail(variance, half + 1)
+        return high * (1 - _TAIL), high
+    rate = 1 / positive(part["scale"])
+    low, high = exp_bounds(-min(rate * (half + 1), _FARTHEST))
+    chance = exp_bounds(-min(rate, _FARTHEST))
+    return 2 * low / (1 + chance[1]), 2 * high / (1 + chance[0])
 
 
 def _consistent_variance(

@@ -15,7 +15,8 @@ tighter.
 | noise on a tree of bins, l levels | l times that of the bins | as noise |
 
 Quantiles of one measure may be drawn by rank, each, or all be read off one tree over its bins. On
-each level of a tree every row is in one node, so each level moves as bins do.
+each level of a tree every row is in one node, so each level moves as bins do. Its shape follows
+from the number of its bins (`tree.py`): fewer levels than were noised would cost less.
 
 Keys, Laplace: with q = exp(-1/s) and p = P[1 + X >= T] = q**(T-1)/(1+q), delta = 1 - (1-p)**c,
 provided that p <= 1 - q. Keys, Gaussian: with p_K = P[w_K + X >= T], where w_K is what a unit with
@@ -55,6 +56,7 @@ from .query import (
     share_weights,
 )
 from .tail import gaussian_tail
+from .tree import tree_shape
 
 _CLAIM = frozenset({"table", "unit", "neighbours", "query", "rows", "epsilon", "delta", "rho"})
 _OPTIONAL = frozenset({"private", "per_unit"})
@@ -67,7 +69,6 @@ _PRICE = ("epsilon", "delta", "rho")
 HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
-_MOST_LEVELS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,10 +219,11 @@ def _parts(plan: Json, proof: _Proof) -> list[Json]:
 
 def _tree(part: Json, proof: _Proof) -> _Loss:
     """Noise on the nodes of all levels: each level moves as the bins do."""
-    branching: Any = part.get("branching")
-    levels: Any = part.get("levels")
-    for size, least in ((branching, 2), (levels, 1)):
-        require(type(size) is int and least <= size <= _MOST_LEVELS, "a tree has no shape")
+    bins = len(proof.measures[part["measure"]].edges) - 1
+    branching, levels = tree_shape(bins, gaussian=proof.concentrated)
+    shape = {"branching": branching, "levels": levels}
+    told = {name: part.get(name) for name in shape}
+    require(same(told, shape), "a tree has another shape than its bins ask for")
     nodes = {key: value for key, value in part.items() if key not in ("branching", "levels")}
     return _noise(nodes, proof, levels)
 

@@ -8,7 +8,8 @@ Theorem  each confidence interval holds the bounded, noiseless number in at leas
          - formulas over several measures: all numbers that a test at 5 % of the noise of their
            combination does not exclude (`reach.py`). The true mean lies within the bounds, the
            variance between 0 and the square of half the range: so the interval is cut there;
-         - quantiles: `tables/plan/ranks.py`, Theorem 3; several from a tree: `tables/plan/tree.py`.
+         - quantiles: `tables/plan/ranks.py`, Theorem 3; several from a tree: `tables/plan/tree.py`;
+           where noise is too coarse for the reach of the tree, the bounds themselves.
          Ends are rounded outwards. Counts are rounded to whole numbers, their ends outwards too
 Differs  the interval covers the noise. It does not cover what bounding, clamping and the grid did
          to the data: whether they did anything is private
@@ -246,7 +247,6 @@ class _Maker:
         if not groups:
             return
         reach = tree_reach(tree.tree, tree.law, part.level)
-        assert reach is not None  # the planner does not take a tree without it
         if name not in self.running:
             self.running[name] = list(running(tree.tree, groups))
         found = (one for some in self.running[name] for one in ranked(some, part.level, reach))

@@ -88,11 +88,14 @@ def _added(nodes: NDArray[Any], branching: int) -> NDArray[Any]:
 
 
 def ranked(
-    groups: Running, level: Fraction, reach: Sequence[Fraction]
+    groups: Running, level: Fraction, reach: Sequence[Fraction] | None
 ) -> Iterator[tuple[int, int, int]]:
-    """For each group the bin of the quantile, and the first and last that its interval holds."""
-    a, d, bins = level.numerator, level.denominator, len(reach) - 1
-    far = [ceil(t * d * groups.scale) for t in reach]
+    """For each group the bin of the quantile, and the first and last that its interval holds.
+
+    Without a reach no bin is excluded: the interval is all of them.
+    """
+    a, d, bins = level.numerator, level.denominator, groups.sums.shape[1] - 1
+    far = [0] * (bins + 1) if reach is None else [ceil(t * d * groups.scale) for t in reach]
     most = max(*far, 2 * d * int(np.abs(groups.sums).max()))
     wide = groups.sums.dtype == np.object_ or 4 * most >= _WIDE
     kind: Any = np.object_ if wide else np.int64
@@ -103,6 +106,8 @@ def ranked(
     reached = (high + low)[:, 1:] >= 2 * np.maximum(target, 0)
     possible = (sums - target)[:, 1:] >= -bound[1:]
     possible &= (sums - target)[:, :-1] <= bound[:-1]
+    if reach is None:
+        possible = np.ones(possible.shape, np.bool_)
     for hits, held in zip(reached, possible, strict=True):
         value = int(hits.argmax()) if hits.any() else bins - 1
         places = np.flatnonzero(held)
