@@ -225,9 +225,7 @@ def _from_json(data: Any, depth: int) -> Expression:
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
 
 
-_PLAIN: Mapping[type, ColumnType] = MappingProxyType(
-    {bool: "boolean", int: "integer", str: "text"}
-)
+_PLAIN: Mapping[type, ColumnType] = MappingProxyType({bool: "boolean", int: "integer", str: "text"})
 """Types of values that JSON writes as they are; `value_type` says the same of them."""
 
 
