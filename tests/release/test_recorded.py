@@ -72,7 +72,7 @@ def test_the_same_numbers_in_another_shape_are_free(sql):
         old = known[row.keys[0]]
         for part, cell in zip(query.aggregates, row.cells, strict=True):
             assert cell == old.cell("n" if part.function == "count" else "cost")
-    assert "From the record" in again.notes[-1]
+    assert any("From the record" in note for note in again.notes)
 
 
 def test_conditions_order_and_limit_are_those_asked_for():

@@ -15,7 +15,7 @@ import pytest
 
 import lastbit as lb
 from lastbit.checker import problem_of
-from lastbit.errors import InvalidParameter
+from lastbit.errors import InvalidParameter, QueryRefused
 from lastbit.ledger import Ledger
 from lastbit.release.kept import rows_query
 from lastbit.release.rows_per_unit import (
@@ -292,3 +292,17 @@ def test_the_shortest_stretch() -> None:
 @pytest.mark.parametrize("kind", ["integer", "number"])
 def test_edges_rise(kind: str) -> None:
     assert all(a < b for a, b in pairwise(_edges(kind, None)))
+
+
+def test_more_declared_keys_than_one_condition_takes(tmp_path: Path) -> None:
+    """The share of rows kept cannot be asked for then; the answer itself is given and charged."""
+    source, books = tmp_path / "few.csv", tmp_path / "books"
+    source.write_text("person,place\n1,7\n2,7\n")
+    asked = lb.table(source, unit="person", max_rows=1, keys={"place": range(10_001)})
+    counted = asked.group_by("place").agg(n=lb.count())
+    answer = counted.release(epsilon=1, ledger=books)
+    assert len(answer.record["rows"]) == 10_001 and answer.kept is None and answer.charged
+    assert not counted.release(epsilon=1, ledger=books).charged
+    with pytest.raises(QueryRefused):  # before anything is paid
+        counted.release(epsilon=1, ledger=books, kept=True, fresh=True)
+    assert len(Ledger.open(books).entries()) == 4  # opened, budget, reserved, settled

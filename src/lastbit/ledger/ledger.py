@@ -218,7 +218,7 @@ class Ledger:
         if not isinstance(record, Mapping) or reservation.account is None:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
         plan = reservation.plan if plan_digest is None else plan_digest
-        written = _written(record, reservation.cost, plan)
+        written, told = _written(record, reservation.cost, plan)
         with self._connected() as connection, transaction(connection):
             chain = self._chain(connection)
             earlier = chain.closing(connection, reservation)
@@ -239,7 +239,7 @@ class Ledger:
                 reservation=reservation.hash,
             )
             entry = chain.append(connection, draft, written)
-        return entry.with_record(json.loads(written))
+        return entry.with_record(told)
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
@@ -296,7 +296,7 @@ class Ledger:
         _check_charge(cost, who, question=question, plan=plan_digest, data=fingerprint)
         if not isinstance(record, Mapping):
             raise WrongType("charge", problem="has no record", remedy="pass one")
-        written = _written(record, cost, plan_digest)
+        written, _ = _written(record, cost, plan_digest)
         asked = record.get("asked")
         told = asked if isinstance(asked, Mapping) else {}
         draft = Entry(
@@ -462,13 +462,19 @@ def _budget_entry(state: Account, *, who: str | None) -> Entry:
     return Entry(kind="budget", account=state.name, who=who, spent=state.spent, budget=state.budget)
 
 
-def _written(record: Mapping[str, Any], cost: Cost | None, plan: str | None) -> str:
-    """The text of an answer; one of another price or plan than is paid for is refused."""
+def _written(
+    record: Mapping[str, Any], cost: Cost | None, plan: str | None
+) -> tuple[str, dict[str, Any]]:
+    """The text of an answer, and the answer as read from it.
+
+    One of another price or plan than is paid for is refused.
+    """
     written = canonical_json({**record, "entry": None})
-    problem = price_problem(json.loads(written), cost, plan)
+    told: dict[str, Any] = json.loads(written)
+    problem = price_problem(told, cost, plan)
     if problem is not None:
         raise WrongType("answer", problem=problem, remedy="pass the one that was reserved")
-    return written
+    return written, told
 
 
 def _secret(place: Path, connection: sqlite3.Connection) -> bytes:

@@ -19,7 +19,9 @@ Standard errors: of counts and sums the exact deviation of the noise (for Gaussi
 its parameter, which is not below it: CKS20 Corollary 9); of quotients by the delta method, and
 never more than half the range; of quantiles none, as the law of their error is that of the data.
 
-Quotients are computed in fmpq, flint's rationals: as exact as Fractions, and quicker.
+Quotients are kept as pairs of integers, never reduced: as exact as Fractions, and quicker. Python
+divides integers of any size with one correct rounding, so the floats are those of the ratio in
+lowest terms.
 """
 
 from __future__ import annotations
@@ -32,9 +34,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil
 from types import MappingProxyType
-from typing import Any
-
-from flint import fmpq
+from typing import Any, TypeAlias
 
 from lastbit.exact import lower, shown, upper
 from lastbit.release.noise import Noisy
@@ -58,6 +58,9 @@ from lastbit.tables import (
     tree_reach,
     weight_one,
 )
+
+_Ratio: TypeAlias = tuple[int, int]
+"""Numerator and denominator above 0, not reduced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,32 +321,46 @@ class Means:
         noises: Sequence[MeasureNoise],
         beta: Fraction = BETA,
     ) -> None:
-        self.measure = measure
-        self.bounds = exact(bounds[0]), exact(bounds[1])
-        self.centre, self.step = exact(measure.centre), exact(measure.step)
-        self.variances = [exact(noise.variance) for noise in noises]
+        self.within = measure.lowest, measure.highest
+        (self.centre, self.step, self.least, self.most), self.unit = over_one_unit(
+            measure.centre, measure.step, *bounds
+        )
+        (self.of_rows, self.of_values), self.noise_unit = over_one_unit(
+            *(noise.variance for noise in noises)
+        )
+        self.nothing = Cell(None, None, _down(*_ratio(bounds[0])), _up(*_ratio(bounds[1])))
         largest = max(abs(measure.lowest), abs(measure.highest))
         self.reach = reach_of([noises[1], noises[0]], beta, ratios=[largest])
 
     def ratios(self, rows: int, values: int) -> tuple[int, int]:
         """Where the true (values)/(rows) lies, times 2**20."""
-        within = self.measure.lowest, self.measure.highest
-        return quotient_interval(values, rows, within, self.reach)
+        return quotient_interval(values, rows, self.within, self.reach)
 
     def __call__(self, numbers: tuple[int, ...]) -> Cell:
-        (least, most), measure = self.bounds, self.measure
         rows, values = numbers
         if rows <= 0:
-            return Cell(None, None, _down(least), _up(most))
+            return self.nothing
         first, last = self.ratios(rows, values)
-        ratio = fmpq(values, rows)
-        value = _clamped(self.centre + self.step * ratio, least, most)
-        low = min(self.centre + self.step * fmpq(first, 1 << 20), value)
-        high = max(self.centre + self.step * fmpq(last, 1 << 20), value)
-        within = _clamped(ratio, measure.lowest, measure.highest)
-        variance = self.variances[1] + within * within * self.variances[0]
-        error = _root_up_to(variance * (self.step / rows) ** 2, (most - least) / 2)
-        return Cell(_nearest(value), error, _down(low), _up(high))
+        centre, step, unit = self.centre, self.step, self.unit
+        least, most = self.least * rows, self.most * rows
+        value = min(max(centre * rows + step * values, least), most)  # over unit * rows
+        bottom = unit * rows
+        low, high = (centre << 20) + step * first, (centre << 20) + step * last  # over unit << 20
+        start, end = (low, unit << 20), (high, unit << 20)
+        if low * rows > value << 20:
+            start = value, bottom
+        if high * rows < value << 20:
+            end = value, bottom
+        clamped = min(max(values, self.within[0] * rows), self.within[1] * rows)
+        square = rows * rows
+        spread = (self.of_values * square + self.of_rows * clamped * clamped) * step * step
+        error = _root_up_to(
+            spread,
+            self.noise_unit * unit * unit * square * square,
+            self.most - self.least,
+            2 * unit,
+        )
+        return Cell(value / bottom, error, _down(*start), _up(*end))
 
 
 class Variances:
@@ -356,56 +373,69 @@ class Variances:
         noises: Sequence[MeasureNoise],
     ) -> None:
         self.means = Means(measure, bounds, noises[:2], BETA_MEAN)
-        self.most = exact(((bounds[1] - bounds[0]) / 2) ** 2)
-        self.scale = exact(measure.step**2)
-        self.variances = [exact(noise.variance) for noise in noises]
+        (self.scale, self.most), self.unit = over_one_unit(
+            measure.step**2, ((bounds[1] - bounds[0]) / 2) ** 2
+        )
+        self.variances, self.noise_unit = over_one_unit(*(noise.variance for noise in noises))
         greatest = Fraction(measure.highest - measure.lowest, 2) ** 2
         self.top = ceil(greatest * (1 << 40))
         self.largest = max(abs(measure.lowest), abs(measure.highest))
         # beside squares, values count for up to twice, rows for up to once the greatest difference
         ratios = [2 * self.largest, max(self.largest**2, ceil(greatest))]
         self.reach = reach_of([noises[2], noises[1], noises[0]], BETA - BETA_MEAN, ratios=ratios)
+        self.half = _ratio((bounds[1] - bounds[0]) / 4)  # of the root of `most`
+        self.nothing = self._nothing()
 
-    def parts(self, numbers: tuple[int, ...]) -> tuple[fmpq | None, fmpq, tuple[fmpq, fmpq]]:
-        """The variance, the variance of its error and its interval."""
+    def _nothing(self) -> Cell:
+        return Cell(None, None, 0.0, _up(self.most, self.unit))
+
+    def parts(self, numbers: tuple[int, ...]) -> tuple[_Ratio, _Ratio, _Ratio, _Ratio]:
+        """The variance, the variance of its error and the ends of its interval."""
         rows, values, squares = numbers
-        if rows <= 0:
-            return None, fmpq(0), (fmpq(0), self.most)
-        measure, scale = self.means.measure, self.scale
         means = self.means.ratios(rows, values)
         ends = variance_interval((rows, values, squares), means, self.top, self.reach)
-        ratio = _clamped(fmpq(values, rows), measure.lowest, measure.highest)
-        other = _clamped(fmpq(squares, rows), 0, self.largest**2)
-        value = _clamped(scale * (other - ratio * ratio), 0, self.most)
-        low = min(scale * fmpq(ends[0], 1 << 40), value)
-        high = max(_clamped(scale * fmpq(ends[1], 1 << 40), 0, self.most), value)
-        slope = 2 * ratio * ratio - other
-        noise = self.variances
-        error = noise[2] + 4 * ratio * ratio * noise[1] + slope * slope * noise[0]
-        return value, error * (scale / rows) ** 2, (low, high)
+        low, high = self.scale * ends[0], self.scale * ends[1]  # over unit << 40
+        lowest, highest = self.means.within
+        mean = min(max(values, lowest * rows), highest * rows)  # over rows
+        other = min(max(squares, 0), self.largest**2 * rows)  # over rows
+        square, bend = rows * rows, mean * mean
+        bottom = self.unit * square
+        # value over bottom, most over unit
+        value = min(max(self.scale * (other * rows - bend), 0), self.most * square)
+        high = min(max(high, 0), self.most << 40)
+        start, end = (low, self.unit << 40), (high, self.unit << 40)
+        if low * square > value << 40:
+            start = value, bottom
+        if high * square < value << 40:
+            end = value, bottom
+        slope = 2 * bend - other * rows
+        of_rows, of_values, of_squares = self.variances
+        spread = (of_squares * square + 4 * bend * of_values) * square + slope * slope * of_rows
+        error = spread * self.scale * self.scale, self.noise_unit * bottom * bottom * square
+        return (value, bottom), error, start, end
 
     def __call__(self, numbers: tuple[int, ...]) -> Cell:
-        value, error, (low, high) = self.parts(numbers)
-        if value is None:
-            return Cell(None, None, _down(low), _up(high))
-        spread = _root_up_to(error, self.most / 2)
-        return Cell(_nearest(value), spread, _down(low), _up(high))
+        if numbers[0] <= 0:
+            return self.nothing
+        value, error, low, high = self.parts(numbers)
+        spread = _root_up_to(*error, self.most, 2 * self.unit)
+        return Cell(value[0] / value[1], spread, _down(*low), _up(*high))
 
 
 class Deviations(Variances):
     """Cells of deviations: the root of the variance; its error is that over twice the root."""
 
+    def _nothing(self) -> Cell:
+        return Cell(None, None, *_roots((0, 1), (self.most, self.unit)))
+
     def __call__(self, numbers: tuple[int, ...]) -> Cell:
-        value, error, (low, high) = self.parts(numbers)
-        # two roundings of half a unit in the last place at most: one unit outwards covers both
-        start = math.nextafter(_square_root(low), 0.0)
-        end = math.nextafter(_square_root(high), math.inf)
-        if value is None:
-            return Cell(None, None, start, end)
-        bounds = self.means.bounds
-        half = (bounds[1] - bounds[0]) / 4  # of the root of `most`
-        spread = _root_up_to(error / (4 * value), half) if value > 0 else None
-        return Cell(_square_root(value), spread, start, end)
+        if numbers[0] <= 0:
+            return self.nothing
+        (top, bottom), error, low, high = self.parts(numbers)
+        spread = None
+        if top > 0:
+            spread = _root_up_to(error[0] * bottom, 4 * top * error[1], *self.half)
+        return Cell(math.sqrt(top / bottom), spread, *_roots(low, high))
 
 
 _QUOTIENTS: Mapping[str, Callable[..., Callable[[tuple[int, ...]], Cell]]] = MappingProxyType(
@@ -413,34 +443,42 @@ _QUOTIENTS: Mapping[str, Callable[..., Callable[[tuple[int, ...]], Cell]]] = Map
 )
 
 
-def _clamped(number: fmpq, low: int | fmpq, high: int | fmpq) -> fmpq:
-    return fmpq(low) if number < low else fmpq(high) if number > high else number
+def over_one_unit(*numbers: Fraction) -> tuple[list[int], int]:
+    """The numbers as whole multiples of 1/unit, and the unit.
+
+    >>> over_one_unit(Fraction(1, 2), Fraction(5, 3))
+    ([3, 10], 6)
+    """
+    unit = math.lcm(*(number.denominator for number in numbers))
+    return [number.numerator * (unit // number.denominator) for number in numbers], unit
 
 
-def exact(number: Fraction) -> fmpq:
-    """The same number."""
-    return fmpq(number.numerator, number.denominator)
+def _ratio(number: Fraction) -> _Ratio:
+    return number.numerator, number.denominator
 
 
-def _nearest(number: fmpq) -> float:
-    return int(number.p) / int(number.q)
+def _roots(low: _Ratio, high: _Ratio) -> tuple[float, float]:
+    """The roots, outwards.
+
+    Two roundings of half a unit in the last place at most: one unit outwards covers both.
+    """
+    start = math.nextafter(math.sqrt(low[0] / low[1]), 0.0)
+    return start, math.nextafter(math.sqrt(high[0] / high[1]), math.inf)
 
 
-def _square_root(number: fmpq) -> float:
-    return math.sqrt(_nearest(number))
+def _root_up_to(top: int, bottom: int, most: int, unit: int) -> float:
+    """The root of top/bottom, or most/unit if less: compared before any float could overflow."""
+    if top * unit * unit >= most * most * bottom:
+        return most / unit
+    return math.sqrt(top / bottom)
 
 
-def _root_up_to(number: fmpq, most: fmpq) -> float:
-    """The root, or `most` where that is less: compared before any float could overflow."""
-    return _nearest(most) if number >= most * most else _square_root(number)
-
-
-def _up(number: fmpq) -> float:
+def _up(top: int, bottom: int) -> float:
     """The least float not below: one correctly rounded division, and one exact look."""
-    near = _nearest(number)
-    top, bottom = near.as_integer_ratio()
-    return math.nextafter(near, math.inf) if top * number.q < number.p * bottom else near
+    near = top / bottom
+    p, q = near.as_integer_ratio()
+    return math.nextafter(near, math.inf) if p * bottom < top * q else near
 
 
-def _down(number: fmpq) -> float:
-    return 0.0 - _up(-number)
+def _down(top: int, bottom: int) -> float:
+    return 0.0 - _up(-top, bottom)

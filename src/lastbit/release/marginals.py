@@ -152,7 +152,7 @@ def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
 
 
 def _check_runnable(plan: MarginalsPlan) -> None:
-    check_certified(certificate_of(plan, columns=marginal_columns(plan), rows=[]))
+    check_certified(lambda: certificate_of(plan, columns=marginal_columns(plan), rows=[]))
     rehearse_marginals(plan.query, plan.card, plan.scanned)
 
 

@@ -195,9 +195,13 @@ def quotient_interval(
 
 def _lower_end(numerator: int, rows: int, low: int, high: int, reach: Reach) -> int:
     """A number so that numerator - m rows > t(1, m) for all m from `low` up to it."""
+    (a, b), (p, q) = reach.shifts, reach.squares
+    start, least = (numerator << 2 * _BITS) - (a << _BITS), p << 2 * _BITS
 
     def excluded(place: int) -> bool:
-        return reach.exceeded((numerator << _BITS) - place * rows, _ONE, abs(place))
+        """`reach.exceeded` of (numerator << _BITS) - place * rows, _ONE and abs(place)."""
+        beyond = start - ((place * rows) << _BITS) - b * abs(place)
+        return beyond > 0 and beyond * beyond > least + q * place * place
 
     if not excluded(low):
         return low

@@ -42,7 +42,7 @@ from functools import partial
 from typing import Any
 
 from lastbit.canonical import digest_of
-from lastbit.checker import beliefs, problem_of
+from lastbit.checker import beliefs
 from lastbit.errors import (
     BudgetExceeded,
     EngineFailed,
@@ -65,7 +65,6 @@ from lastbit.release.rehearsal import rehearsed
 from lastbit.sampling import secure_bits
 from lastbit.tables import (
     ColumnName,
-    Constant,
     DataCard,
     GaussianSelection,
     MarginalsPlan,
@@ -80,8 +79,8 @@ from lastbit.tables import (
     rehearse,
     sealed,
     sensitivity_of,
-    to_json,
     unit_name,
+    values_to_json,
 )
 from lastbit.verify import certificate, digest
 
@@ -414,17 +413,21 @@ def _check_rehearsed(plan: Plan) -> None:
 def _check_runnable(plan: Plan) -> None:
     """All that could fail whatever the data are, tried without a row of them."""
     _check_rehearsed(plan)
-    check_certified(certificate_of(plan, columns=_check_columns(plan), rows=[]))
+    check_certified(lambda: certificate_of(plan, columns=_check_columns(plan), rows=[]))
     rehearse(plan.query, plan.card, plan.measures)
 
 
-def check_certified(empty: Mapping[str, Any]) -> None:
-    """Refuse a plan whose certificate, without rows, the checker rejects."""
-    if problem_of(empty) is not None:
-        raise NotCertified(
-            "the checker rejects the plan of this answer; nothing was charged; ask at another "
-            "price, or with other weights"
-        )
+def check_certified(empty: Callable[[], object]) -> None:
+    """Refuse a plan whose certificate, without rows, the checker rejects as it is made."""
+    try:
+        empty()
+        return
+    except NotCertified:
+        pass
+    raise NotCertified(
+        "the checker rejects the plan of this answer; nothing was charged; ask at another price, "
+        "or with other weights"
+    )
 
 
 def _noisy(plan: Plan) -> Noisy:
@@ -520,7 +523,7 @@ def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, A
     parts = [column for column in columns if column.aggregate in hidden]
     return [
         {
-            "keys": [to_json(Constant(key)) for key in noisy.keys[i]],
+            "keys": values_to_json(noisy.keys[i]),
             "cells": [column.cells[i].to_json() for column in shown],
             # what derived columns are made of and the answer does not show by itself
             **({"parts": [column.cells[i].to_json() for column in parts]} if parts else {}),

@@ -140,6 +140,7 @@ from lastbit.tables.query.expression import (
     from_json as from_json,
     to_json as to_json,
     value_type as value_type,
+    values_to_json as values_to_json,
 )
 from lastbit.tables.query.query import (
     Aggregate as Aggregate,

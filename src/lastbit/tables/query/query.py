@@ -22,11 +22,11 @@ from lastbit.tables.query.derived import Derived, check_derived
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,
-    Constant,
     Expression,
     Value,
     check_parts,
     to_json,
+    values_to_json,
 )
 from lastbit.tables.query.units import PerUnit, UnitJoin
 
@@ -62,7 +62,7 @@ class GroupKey:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        values = None if self.values is None else [to_json(Constant(one)) for one in self.values]
+        values = None if self.values is None else values_to_json(self.values)
         return {"name": self.name, "expression": to_json(self.expression), "values": values}
 
 
