@@ -365,3 +365,19 @@ def test_a_draft_of_a_folder():
         text.replace('[columns.year]\ntype = "text"', '[columns.year]\ntype = "integer"')
     )
     assert "can be used" in succeeded("card", "check", "stays.toml")
+
+
+def test_whole_numbers_between_near_bounds_have_keys() -> None:
+    succeeded("card", "new", visits())
+    decided("visits.toml")
+    text = Path("visits.toml").read_text()
+    Path("visits.toml").write_text(
+        f'{text}\n[columns.month]\ntype = "integer"\nbounds = [1, 12]\n'
+        '[columns.year]\ntype = "integer"\nbounds = [0, 3000]\n'
+    )
+    duckdb.execute(
+        f"COPY (SELECT 73211 AS patient_id, '{CANARY}' AS region, 732.11::DOUBLE AS cost,"
+        " DATE '1973-02-11' AS day, 3 AS month, 2013 AS year) TO 'visits.parquet'"
+    )
+    page = " ".join(succeeded("card", "check", "visits.toml").split())
+    assert "No keys: region, day, year. Grouping" in page

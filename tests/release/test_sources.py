@@ -220,3 +220,18 @@ def test_the_table_itself_is_not_public():
 def test_a_recipe_that_fails_says_so():
     with pytest.raises(EngineFailed, match="runs by itself"):
         lb.table(pl.LazyFrame({"id": [1]}).select("absent"), **OWN)
+
+
+def test_types_are_hinted_at_where_types_are_the_problem():
+    Path("flights.csv").write_text("flight,origin,tailnum,distance\n1,a,x,10\n")
+    flights = lb.table("flights.csv", unit="tailnum", max_rows=2)
+    for sql in (
+        "SELECT COUNT(*) FROM flight",
+        "SELECT origin, AVG(distance) FROM flights GROUP BY origin",
+    ):
+        with pytest.raises(QueryRefused) as caught:
+            flights.sql(sql)
+        assert "CSV" not in str(caught.value)
+    for sql in ("flight > 3", "ABS(flight) = 3"):
+        with pytest.raises(QueryRefused, match='"flight": "number"'):
+            flights.sql(f"SELECT COUNT(*) FROM flights WHERE {sql}")

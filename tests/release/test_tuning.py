@@ -174,7 +174,7 @@ def spent() -> Fraction:
     return Fraction(Ledger.open(BOOKS).spent("visits").epsilon)
 
 
-def test_max_rows_is_suggested_charged_recorded_and_certified(visits) -> None:  # type: ignore[no-untyped-def]
+def test_max_rows_is_suggested_charged_recorded_and_certified(visits) -> None:
     found = lb.suggest_max_rows(visits(), epsilon=5, ledger=BOOKS)
     assert 20 <= found.max_rows <= 24 and found.limit == 24
     assert problem_of(found.answer.record) is None and spent() == 5
@@ -185,7 +185,7 @@ def test_max_rows_is_suggested_charged_recorded_and_certified(visits) -> None:  
     assert found.line in str(found)
 
 
-def test_many_groups_want_less_noise(visits) -> None:  # type: ignore[no-untyped-def]
+def test_many_groups_want_less_noise(visits) -> None:
     few = lb.suggest_max_rows(visits(), epsilon=5, price="0.01")
     many = lb.suggest_max_rows(visits(), epsilon=5, price="0.01", groups=200)
     assert many.max_rows < few.max_rows
@@ -193,7 +193,7 @@ def test_many_groups_want_less_noise(visits) -> None:  # type: ignore[no-untyped
     assert lb.suggest_max_rows(asked, epsilon=1).groups == 2
 
 
-def test_a_tuned_table_says_the_share_for_free(visits) -> None:  # type: ignore[no-untyped-def]
+def test_a_tuned_table_says_the_share_for_free(visits) -> None:
     table = visits()
     count = table.agg(n=lb.count())
     before = count.release(epsilon=1, ledger=BOOKS)
@@ -209,13 +209,13 @@ def test_a_tuned_table_says_the_share_for_free(visits) -> None:  # type: ignore[
     assert some.kept is not None and some.kept.whole and "whole table" in some.notes[-1]
 
 
-def test_other_data_have_no_share_yet(visits) -> None:  # type: ignore[no-untyped-def]
+def test_other_data_have_no_share_yet(visits) -> None:
     lb.suggest_max_rows(visits(), epsilon=5, ledger=BOOKS)
     duckdb.sql(f"COPY ({ROWS} WHERE range <> 7) TO 'visits.parquet'")
     assert visits().agg(n=lb.count()).release(epsilon=1, ledger=BOOKS).kept is None
 
 
-def test_the_share_is_bought_beside_an_answer(visits) -> None:  # type: ignore[no-untyped-def]
+def test_the_share_is_bought_beside_an_answer(visits) -> None:
     asked = visits(max_rows=2).where("wait < 25").group_by("region").agg(n=lb.count())
     answer = asked.release(epsilon=2, ledger=BOOKS, kept=True)
     assert spent() == 2 + Fraction(2, 20) and answer.kept is not None
@@ -223,28 +223,28 @@ def test_the_share_is_bought_beside_an_answer(visits) -> None:  # type: ignore[n
     again = asked.release(epsilon=2, ledger=BOOKS, kept="0.7")
     assert spent() == 2 + Fraction(2, 20) and again.kept is not None
     assert "no charge" in again.notes[-1] and again.kept.share == answer.kept.share
-    rows = duckdb.sql(
-        "SELECT count(*) FROM 'visits.parquet' WHERE wait < 25 GROUP BY id"
-    ).fetchall()
+    counted = duckdb.sql("SELECT count(*) FROM 'visits.parquet' WHERE wait < 25 GROUP BY id")
+    assert counted is not None
+    rows = counted.fetchall()
     sizes = [size for (size,) in rows]
     true = true_share(sizes, 2, answer.kept.limit)
     assert answer.kept.share.low <= true <= answer.kept.share.high
 
 
-def test_rows_with_other_keys_are_not_among_those_asked_about(visits) -> None:  # type: ignore[no-untyped-def]
+def test_rows_with_other_keys_are_not_among_those_asked_about(visits) -> None:
     only = visits(keys={"region": ["n", None]}).group_by("region").agg(n=lb.count())
     answer = only.release(epsilon=20, kept=20)
     counts = answer.kept.answer[0].cells
     assert sum(cell.value for cell in counts) == pytest.approx(1_000 + 2_000, abs=15)
 
 
-def test_a_share_that_the_budget_does_not_allow_is_said(visits) -> None:  # type: ignore[no-untyped-def]
+def test_a_share_that_the_budget_does_not_allow_is_said(visits) -> None:
     table = visits(budget=lb.Budget(epsilon=1))
     answer = table.agg(n=lb.count()).release(epsilon=1, ledger=BOOKS, kept=True)
     assert answer.kept is None and "was not bought" in answer.notes[-1] and spent() == 1
 
 
-def test_what_has_no_share_is_refused_before_anything_is_paid(visits) -> None:  # type: ignore[no-untyped-def]
+def test_what_has_no_share_is_refused_before_anything_is_paid(visits) -> None:
     alone = lb.table("visits.parquet", each_row=True)
     for asked in (
         alone.agg(n=lb.count()),
@@ -263,9 +263,9 @@ def test_what_has_no_share_is_refused_before_anything_is_paid(visits) -> None:  
 
 
 @pytest.mark.parametrize("column", ["cost", "wait"])
-def test_bounds_are_suggested(visits, column: str) -> None:  # type: ignore[no-untyped-def]
+def test_bounds_are_suggested(visits, column: str) -> None:
     found = lb.suggest_bounds(visits(), column, epsilon=5, ledger=BOOKS)
-    assert found.bounds == (0, 64) or found.bounds == (0, 48)
+    assert list(found.bounds) in ([0, 64], [0, 48])
     assert problem_of(found.answer.record) is None and spent() == 5
     again = lb.suggest_bounds(visits(max_rows=9), column, epsilon=5, ledger=BOOKS)
     assert again == found or (again.bounds == found.bounds and spent() == 1)
@@ -273,7 +273,7 @@ def test_bounds_are_suggested(visits, column: str) -> None:  # type: ignore[no-u
     assert near.bounds[1] - near.bounds[0] <= 40
 
 
-def test_bounds_that_cannot_be_told_are_refused(visits) -> None:  # type: ignore[no-untyped-def]
+def test_bounds_that_cannot_be_told_are_refused(visits) -> None:
     with pytest.raises(InvalidParameter, match="noise"):
         lb.suggest_bounds(visits(), "cost", epsilon="0.0001", ledger=BOOKS)
     with pytest.raises(InvalidParameter, match="has no bounds"):

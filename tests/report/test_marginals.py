@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -80,3 +81,11 @@ def test_names_of_strangers_are_shown_and_nothing_more() -> None:
     page = marginals_page(record, title=EVIL)
     assert "<script>" not in page and "\u202e" not in page
     assert "\u202e" not in marginals_in_terminal(record)
+
+
+def test_pictures_of_tables_are_not_hidden_on_a_phone() -> None:
+    """Other charts have a narrow twin that a phone shows instead; a heat map is its own."""
+    sheet = resources.files("lastbit.report").joinpath("templates/style.css").read_text("utf-8")
+    phone = sheet[sheet.index("@media (max-width: 40rem)") :].partition("@media print")[0]
+    assert ".charts svg.chart:not(.heat) { display: none; }" in phone
+    assert ".charts svg.chart {" not in phone

@@ -15,12 +15,22 @@ from hypothesis import given, strategies as st
 from lastbit.cli.query import _plan_page
 from lastbit.release.private_table import table
 from lastbit.report.answer import page
-from lastbit.report.plan import _up, plan_words, price_warnings, record_words
+from lastbit.report.plan import (
+    EMPTY_GROUPS,
+    EXTREMES,
+    _up,
+    notes_of,
+    plan_words,
+    price_warnings,
+    record_words,
+)
 from lastbit.tables.plan.parts import NoisePart
 from lastbit.tables.plan.plan import Plan, planned
 from lastbit.tables.plan.sensitivity import weight_one
 from lastbit.tables.query import aggregates
-from lastbit.tables.query.query import Query
+from lastbit.tables.query.expression import ColumnName
+from lastbit.tables.query.query import Aggregate, Query
+from lastbit.tables.sql.statement import parsed
 from tests.report.answer_records import by_region, card, cell, count, mean, record
 
 PRICES: tuple[dict[str, Any], ...] = (
@@ -132,3 +142,60 @@ def test_the_warning_is_said_before_and_after_but_not_recorded():
     assert words in answer.notes[0] and words in str(answer) and words in answer._repr_html_()
     assert words in page(answer.record) and words not in str(answer.record)
     assert words not in str(question.release(epsilon=1))
+
+
+def hints_of(query: Query, **limits: Any) -> str:
+    price: dict[str, Any] = {"epsilon": 1, "delta": "1e-9"}
+    return " ".join(plan_words(planned(query, card(**limits), **price)).hints)
+
+
+@pytest.mark.parametrize("price", PRICES, ids=range(len(PRICES)))
+def test_the_error_that_max_groups_would_give_is_that_of_its_plan(price: dict[str, Any]) -> None:
+    wards = Aggregate(name="wards", function="count_distinct", expression=ColumnName("region"))
+    query = Query(table="visits", aggregates=(wards,), keys=(by_region("North", "East"),))
+    without = plan_words(planned(query, card(max_groups=None), **price))
+    (hint,) = without.hints
+    assert "max_rows = 20 distinct values" in hint and without.rows[0].error in hint
+    declared = plan_words(planned(query, card(max_groups=10), **price))
+    assert hint.endswith(f"would make it {declared.rows[0].error}") and declared.hints == ()
+
+
+def test_a_hint_says_when_one_unit_shows_one_key_only() -> None:
+    query = Query(table="visits", aggregates=(count(),), keys=(by_region(),))
+    assert "max_groups = 8 or more" in hints_of(query, max_groups=None)
+    assert "max_groups" not in hints_of(query, max_groups=1)
+    assert "max_groups" not in hints_of(query, max_groups=None, unit=None, max_rows=1)
+
+
+def test_a_hint_says_how_rows_of_a_sub_query_are_bounded() -> None:
+    sql = (
+        "SELECT AVG(clamp(total, 0, 900)) AS m FROM (SELECT patient, region, "
+        "SUM(clamp(cost, 0, 500)) AS total FROM visits GROUP BY patient, region)"
+    )
+    about = card(max_groups=None)
+    (hint,) = plan_words(planned(parsed(sql, about), about, epsilon=1)).hints
+    assert "max_rows = 20 rows of the sub-query" in hint and "clamp(x, low, high)" in hint
+    about = card(max_groups=1)
+    assert plan_words(planned(parsed(sql, about), about, epsilon=1)).hints == ()
+
+
+def test_rows_without_a_unit_are_said_to_be_left_out() -> None:
+    query = Query(table="visits", aggregates=(count(),), keys=(by_region("North"),))
+    rows = [(("North",), [cell(5)])]
+    said = "Rows without a patient are left out."
+    made = record(query, rows)
+    made["notes"] = ["Each patient counts for at most 20 rows: all of them count for less."]
+    assert said in notes_of(made) and said in record_words(made).limits
+    assert EMPTY_GROUPS not in notes_of(made)
+    made = record(query, rows, card=card(unit=None, max_rows=1, max_groups=None))
+    assert "without" not in " ".join(notes_of(made)) + record_words(made).limits
+
+
+def test_empty_groups_and_extremes_have_a_note() -> None:
+    parts = (count(), mean("most", "max"))
+    rows = [(("North",), [cell(5), cell(7)])]
+    query = Query(table="visits", aggregates=parts, keys=(by_region("North"),))
+    assert notes_of(record(query, rows))[-2:] == [EXTREMES, EMPTY_GROUPS]
+    found = Query(table="visits", aggregates=(count(), mean()), keys=(by_region(),))
+    notes = notes_of(record(found, rows, epsilon=1, delta="1e-9"))
+    assert EMPTY_GROUPS not in notes and EXTREMES not in notes

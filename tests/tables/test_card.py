@@ -15,6 +15,8 @@ from lastbit.errors import CardRefused
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.read import card_from, examined, read_card
 from lastbit.tables.card.schema import Budget, Column, PublicTable, Source
+from lastbit.tables.plan.plan import planned
+from lastbit.tables.sql.statement import parsed
 from tests.docs.pages import fences
 from tests.tables.cards import FOLDER, WHOLE, edited, line_of, read
 
@@ -161,6 +163,16 @@ def test_keys_are_of_the_type_of_their_column():
         new = f'type = "{kind}"\nkeys = {written}'
         text = edited('type = "text"\nkeys = ["north", "south"]', new)
         assert read(text).columns["region"].keys == keys
+
+
+@pytest.mark.parametrize("bounds", ["[0, 1]", "[2013, 2014]", "[-1, 0]"])
+def test_whole_numbers_may_have_two_values(bounds):
+    text = edited(
+        'type = "text"\nkeys = ["north", "south"]', f'type = "integer"\nbounds = {bounds}'
+    )
+    card = read(text)
+    asked = parsed(f"SELECT AVG(region) AS a, SUM(region) AS s FROM {card.name}", card)
+    assert {m.highest - m.lowest for m in planned(asked, card, epsilon=1).measures} >= {1}
 
 
 def test_columns_may_be_written_inline():

@@ -116,7 +116,7 @@ REFUSED_JOINS = {
     "JOIN labs ON many = labs.patient": "does not say that the units are equal",
     "JOIN labs ON pid + 0 = labs.patient": "does not say that the units are equal",
     "JOIN labs ON pid = labs.patient OR visits.day = labs.day": "no equality of columns",
-    "LEFT JOIN labs ON pid = labs.patient": "no plain join",
+    "LEFT JOIN labs ON pid = labs.patient": "LEFT JOIN is an outer join",
     "CROSS JOIN labs": "no plain join",
     "JOIN labs ON pid = labs.patient JOIN labs ON pid = labs.patient": "joined twice",
     "JOIN visits b ON visits.pid = b.pid": "no public table of the card, nor a private one",

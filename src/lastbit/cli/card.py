@@ -22,6 +22,7 @@ from lastbit.exact import exact_text
 from lastbit.tables import (
     TYPES,
     Column,
+    ColumnName,
     ColumnType,
     Compared,
     DataCard,
@@ -33,6 +34,7 @@ from lastbit.tables import (
     compared,
     drafted,
     examined,
+    known_values,
     source_of,
     table_name,
 )
@@ -346,7 +348,11 @@ def _notes(card: DataCard) -> Iterator[str]:
     numbers = [c.name for c in others if c.type in ("integer", "number") and c.bounds is None]
     if numbers:
         yield f"No bounds: {_names(numbers)}. Sums and means must name them: clamp(x, low, high)."
-    keyless = [c.name for c in others if c.type in ("integer", "text", "date") and c.keys is None]
+    keyless = [
+        c.name
+        for c in others
+        if c.type in ("integer", "text", "date") and known_values(ColumnName(c.name), card) is None
+    ]
     if keyless:
         lacks = [] if card.budget is not None and card.budget.delta else ["a delta in the budget"]
         how = f"needs {' and '.join(lacks)}" if lacks else "finds them privately, for a delta"

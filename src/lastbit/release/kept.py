@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from lastbit.errors import BudgetExceeded, InvalidParameter
+from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from lastbit.exact import Number, positive
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
@@ -204,8 +204,9 @@ def _recorded(
     data = _data(entries, entry["sequence"])
     if data is None:
         return None
-    asked = [rows_query(query, card)]
-    if not query.joins and asked[0] != rows_query(None, card):
+    own = _own_rows(query, card)
+    asked = [] if own is None else [own]
+    if not query.joins and own != rows_query(None, card):
         asked.append(rows_query(None, card))
     for one in asked:
         paid = {entry.hash for entry in entries if entry.query == one.digest}
@@ -215,8 +216,16 @@ def _recorded(
             record = dict(books.entry(known.sequence).record or {})
             if _is_of(record, one, card, data):
                 found = Answer(record, answer.spared, charged=False)
-                return kept_of(found, card.max_rows, whole=one is not asked[0])
+                return kept_of(found, card.max_rows, whole=one is not own)
     return None
+
+
+def _own_rows(query: Query, card: DataCard) -> Query | None:
+    """`rows_query`; None where it is larger than questions may be, so cannot be on record."""
+    try:
+        return rows_query(query, card)
+    except QueryRefused:
+        return None
 
 
 def _data(entries: Any, sequence: int) -> str | None:

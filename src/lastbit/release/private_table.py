@@ -640,7 +640,8 @@ class Table:
             words = set(re.findall(r"\w+", text.lower())) if isinstance(text, str) else set()
             names = [c.name for c in self.card.columns.values() if c.name.lower() in self.untyped]
             mentioned = [name for name in names if name.lower() in words]
-            if not mentioned:
+            about_types = _ABOUT_TYPES.search(error.problem) is not None
+            if not (mentioned and about_types):
                 raise
             remedy = f"{error.remedy}; a CSV file has no types, so declare them: "
             remedy += f"lb.table(..., {_example(*mentioned)})"
@@ -655,6 +656,9 @@ class Table:
         if step in ("where", "with_columns", "join", "per_unit") and (self.keys or self.asked):
             remedy = f"call {step} first; for released values use having"
             raise QueryRefused(step, problem="comes after group_by or agg", remedy=remedy)
+
+
+_ABOUT_TYPES = re.compile(r"\b(text|numbers?|integers?|dates?|timestamps?|boolean)\b")
 
 
 def _example(*columns: str) -> str:

@@ -21,7 +21,7 @@ from lastbit.exact import root_bounds, rounded_up
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
 from lastbit.report.page import amount, grouped, price, printable
-from lastbit.tables import MarginalsPlan, Plan, Tree, worst_reach
+from lastbit.tables import MarginalsPlan, Plan, Tree, unit_name, worst_reach
 
 _TAIL = Fraction(1, 20)
 _DIGITS = 4
@@ -123,7 +123,7 @@ def record_words(record: Mapping[str, Any]) -> PlanWords:
         limits=" ".join(bounding_sentences(record)),
         composition=composition_sentence(record),
         rows=tuple(plan_rows(record)),
-        hints=(*price_warnings(plan["cost"]), *_hints(plan), *_derived(record["asked"]["query"])),
+        hints=(*price_warnings(plan["cost"]), *_hints(record), *_derived(record["asked"]["query"])),
     )
 
 
@@ -158,7 +158,7 @@ def bounding_sentences(record: Mapping[str, Any]) -> list[str]:
         return ["Each row is a different person."]
     sentences = [
         f"One {unit} counts for at most {_many(plan['max_rows'], 'row')} in all; where there are "
-        "more, each counts for less."
+        f"more, each counts for less. Rows without a {unit} are left out."
     ]
     if record["asked"]["query"].get("per_unit") is not None:
         sentences.insert(0, f"The rows are those of the sub-query, each made of one {unit}'s own.")
@@ -231,20 +231,42 @@ UNKNOWN_SHARE = (
 )
 
 
+EXTREMES = (
+    "MIN and MAX are values that few rows lie beyond, not the least and the greatest: those would "
+    "be one row's own."
+)
+EMPTY_GROUPS = (
+    "Declared keys are listed whether or not a row has them. Where the interval of a group's count "
+    "reaches 0 there may be no rows, and what is said of their values may be noise alone."
+)
+_OF_VALUES = frozenset({"mean", "variance", "std", "quantile", "min", "max"})
+
+
 def notes_of(record: Mapping[str, Any]) -> list[str]:
-    """What to know of an answer: its notes, what its price is worth, what the ± leaves out."""
+    """What to know of an answer: its notes, what its price is worth, what the ± leaves out.
+
+    The notes in a record are known letter for letter to the independent checker. Those added here
+    follow from its plan alone, so that answers saved earlier are shown with them too.
+    """
     notes = [*price_warnings(record["cost"]), *map(str, record["notes"])]
-    asked = record.get("asked", {}).get("query", {})
-    if "kept" in record or "per_unit" in asked:
-        return notes
+    asked, plan = record.get("asked", {}).get("query", {}), record.get("plan", {})
     bounded = [place for place, note in enumerate(notes) if note.endswith(_FOR_LESS)]
     for place in bounded:
-        notes.insert(place + 1, UNKNOWN_SHARE)
+        share = [] if "kept" in record or "per_unit" in asked else [UNKNOWN_SHARE]
+        missing = f"Rows without a {unit_name(plan['unit'])} are left out."
+        notes[place + 1 : place + 1] = [*share, missing]
+    functions = {recipe["function"] for recipe in plan.get("recipes", ())}
+    if functions & {"min", "max"}:
+        notes.append(EXTREMES)
+    if asked.get("keys") and plan.get("groups") is not None and functions & _OF_VALUES:
+        notes.append(EMPTY_GROUPS)
     return notes
 
 
-def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
+def _hints(record: Mapping[str, Any]) -> Iterator[str]:
     """What would make the answer cheaper without asking for less."""
+    plan = record["plan"]
+    yield from _bound_hints(record)
     counts = [measure for measure in plan["measures"] if measure["kind"] == "rows"]
     apart = [measure["name"] for measure in counts if measure["expression"] is not None]
     if len(counts) > 1 and apart:
@@ -261,6 +283,47 @@ def _hints(plan: Mapping[str, Any]) -> Iterator[str]:
                 f"keys that fewer than about {least:,} units have will not be shown, perhaps none "
                 f"at all: declare the keys, {lower}give the keys more weight, or pay more ε or δ"
             )
+
+
+_FEW_VALUES, _FEW_GROUPS = 10, 8
+
+
+def _bound_hints(record: Mapping[str, Any]) -> Iterator[str]:
+    """Where max_groups is not declared, and declaring it would make noise smaller."""
+    plan, unit = record["plan"], unit_word(record)
+    if plan["unit"] is None or plan["max_groups"] not in (None, plan["max_rows"]):
+        return
+    kinds, users = {one["name"]: one["kind"] for one in plan["measures"]}, _users(plan)
+    most, inner = plan["max_rows"], record["asked"]["query"].get("per_unit")
+    for part in plan["parts"]:
+        if part["part"] == "noise" and kinds[part["measure"]] == "distinct" and most > _FEW_VALUES:
+            now = _noise(part, Fraction(1))[2]
+            then = _noise(_shrunk(part, Fraction(_FEW_VALUES, most)), Fraction(1))[2]
+            yield (
+                f"{users[part['measure']]}: one {unit} may name max_rows = {most:,} distinct "
+                f"values, hence {now}; declaring max_groups = {_FEW_VALUES} would make it {then}"
+            )
+        if part["part"] == "keys" and part["keys_per_person"] == 1 and most > 1 and inner is None:
+            yield (
+                f"one {unit} helps to show 1 key, since max_groups is not declared: where most are "
+                f"in several groups, declaring max_groups = {min(_FEW_GROUPS, most)} or more may "
+                "show more keys, though each must then have more units"
+            )
+    if inner is not None and most > 1:
+        clamp = ""
+        if {"values", "squares"} & set(kinds.values()):
+            clamp = ", and narrow wide bounds by clamp(x, low, high)"
+        yield (
+            f"one {unit} may have max_rows = {most:,} rows of the sub-query: where it has few, "
+            f"declare max_groups (1 for one row each){clamp}"
+        )
+
+
+def _shrunk(part: Mapping[str, Any], factor: Fraction) -> dict[str, Any]:
+    """The noise of a part at the same price, where the sensitivity is smaller by this factor."""
+    if part["mechanism"] == "laplace":
+        return {**part, "scale": str(Fraction(part["scale"]) * factor)}
+    return {**part, "variance": str(Fraction(part["variance"]) * factor**2)}
 
 
 def _derived(query: Mapping[str, Any]) -> Iterator[str]:

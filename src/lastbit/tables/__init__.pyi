@@ -150,6 +150,9 @@ from lastbit.tables.query.query import (
 from lastbit.tables.query.sub_query import (
     counted_card as counted_card,
 )
+from lastbit.tables.query.types import (
+    known_values as known_values,
+)
 from lastbit.tables.query.units import (
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,

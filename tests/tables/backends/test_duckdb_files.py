@@ -156,6 +156,10 @@ def test_the_public_table_is_not_the_private_one(tmp_path):
         card_of(own, public=public_of(Source(kind=kind, paths=(other,), table=own.table)))
         for own, other, kind in pairs
     ]
+    for spelled in ("main.one", "MAIN.One", 'main."one"', "y.main.one"):
+        other = Source(kind="duckdb", paths=(str(tmp_path / "y.db"),), table=spelled)
+        cards.append(card_of(pairs[1][0], public=public_of(other)))
+        cards.append(card_of(other, public=public_of(pairs[1][0])))
     shared = Source(kind="frame", frame=frame)
     cards.append(card_of(shared, public=public_of(Source(kind="frame", frame=frame))))
     for card in cards:

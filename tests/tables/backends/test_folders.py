@@ -133,3 +133,20 @@ def test_many_folders_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("lastbit.tables.backends.duckdb.files._MOST_PARTITIONS", 2)
     with pytest.raises(InvalidParameter, match="more than 2 folders"):
         columns_of(source_of(written(tmp_path / "rows")))
+
+
+def test_a_unit_that_folders_say_is_refused(tmp_path):
+    source = source_of(written(tmp_path / "t"))
+    columns = {n: Column(name=n, type="text") for n in ("id", "Year", "city")}
+    card = DataCard(name="t", source=source, unit="Year", max_rows=1, columns=columns)
+    with pytest.raises(InvalidParameter, match="write the unit into the files"):
+        counts(card, "city", "New York")
+
+
+def test_values_that_folders_say_are_not_in_errors(tmp_path):
+    for name, text in (("a", "id\n1\n"), ("SECRET", 'id\n"1\n')):
+        (tmp_path / "t" / f"patient={name}").mkdir(parents=True)
+        (tmp_path / "t" / f"patient={name}" / "x.csv").write_text(text)
+    with pytest.raises(InvalidParameter) as told:
+        counts(card_of(source_of(str(tmp_path / "t")), patient="text"), "patient", "a")
+    assert "patient=.../x.csv" in str(told.value) and "SECRET" not in str(told.value)

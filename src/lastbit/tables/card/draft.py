@@ -224,6 +224,7 @@ def _compare(
 ) -> None:
     there = {name.lower(): kind for name, kind in types.items()}
     for name, kind in declared.items():
+        called = ".".join((*path[1:-1], name))  # planes.year, of a joined table
         actual = there.get(name.lower())
         if actual is None:
             problem = "is not in the source, or nested or generated there"
@@ -237,7 +238,7 @@ def _compare(
             found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
         elif source.kind != "csv" and actual == "text" and kind != "text":
             said = f"the source has text; what does not read as {kind} counts as missing."
-            found.notes.append(f"{name}: {said}")
+            found.notes.append(f"{called}: {said}")
         elif source.kind != "csv" and actual == "number" and kind == "integer":
             said = "the source has numbers with a point; they are rounded to whole ones."
-            found.notes.append(f"{name}: {said}")
+            found.notes.append(f"{called}: {said}")

@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import floor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast
@@ -392,7 +393,10 @@ class _Reader:
         if column is not None and column.bounds is not None:
             try:  # whether a mean can be computed within these bounds, on this grid
                 check_bounds("bounds", column.bounds)
-                grid_of(column.bounds, column.step, centre=sum(column.bounds, Fraction(0)) / 2)
+                centre = sum(column.bounds, Fraction(0)) / 2
+                if column.step is not None:  # as a mean has it: a point of the declared grid
+                    centre = floor(centre / column.step) * column.step
+                grid_of(column.bounds, column.step, centre=centre)
             except InvalidParameter as error:
                 field = "step" if error.parameter == "step" else "bounds"
                 self.wrong((*path, field), error.problem.replace("has bounds", "are"), error.remedy)
@@ -734,5 +738,4 @@ def _syntax(text: str, error: Exception) -> Problem:
 def _shared(one: Source, other: Source) -> bool:
     """Whether two sources have a file (or, of DuckDB files, a table) in common."""
     places = [{os.path.realpath(path) for path in source.paths} for source in (one, other)]
-    tables = [(source.table or "").lower() for source in (one, other)]
-    return bool(places[0] & places[1]) and tables[0] == tables[1]
+    return bool(places[0] & places[1]) and one.may_be_table_of(other)

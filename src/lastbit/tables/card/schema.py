@@ -132,6 +132,17 @@ class Source:
     table: str | None = None
     frame: Any = field(default=None, repr=False, compare=False)
 
+    def may_be_table_of(self, other: Source) -> bool:
+        """Whether two names in one file may mean one table: as far as both say, they are alike.
+
+        >>> one = Source(kind="duckdb", table="visits")
+        >>> one.may_be_table_of(Source(kind="duckdb", table="main.Visits"))
+        True
+        """
+        names = [(source.table or "").replace('"', "").casefold() for source in (self, other)]
+        ends = [list(reversed(name.split("."))) for name in names]
+        return all(a == b for a, b in zip(*ends, strict=False))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicTable:

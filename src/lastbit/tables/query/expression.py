@@ -60,7 +60,9 @@ class Constant:
 
     def __post_init__(self) -> None:
         value, size, bits = self.value, 0, 0
-        if isinstance(value, int | Fraction):
+        if type(value) is int:  # as most keys are: the quick way
+            bits = value.bit_length()
+        elif isinstance(value, int | Fraction):
             bits = max(value.numerator.bit_length(), value.denominator.bit_length())
         elif isinstance(value, str):  # cut first: a long one need not be encoded
             start = value[: LONGEST_CONSTANT + 1].encode(errors="surrogatepass")
@@ -193,6 +195,9 @@ def to_json(expression: Expression) -> Any:
         case ColumnName(name, table):
             return {"column": name, "table": table}
         case Constant(value):
+            plain = _PLAIN.get(type(value))
+            if plain is not None:
+                return {"type": plain, "value": value}
             written: Any = value.isoformat() if isinstance(value, date) else value
             written = str(value) if isinstance(value, Fraction) else written
             return {"type": value_type(value) or "missing", "value": written}
@@ -218,6 +223,10 @@ def _from_json(data: Any, depth: int) -> Expression:
         case [str(_), *_]:
             raise _too_large("is too long, or nested too deeply")
     raise WrongType("expression", problem="is malformed", remedy="pass what to_json wrote")
+
+
+_PLAIN: Mapping[type, ColumnType] = MappingProxyType({bool: "boolean", int: "integer", str: "text"})
+"""Types of values that JSON writes as they are; `value_type` says the same of them."""
 
 
 def value_type(value: Value) -> ColumnType | None:

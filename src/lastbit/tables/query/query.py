@@ -8,7 +8,7 @@ tables only. Equal questions are equal values with equal `digest`s.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
@@ -189,6 +189,7 @@ class Query:
     derived: tuple[Derived, ...] = ()
     shown: tuple[str, ...] | None = None
     per_unit: PerUnit | None = None
+    _digest: str | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         released = [part.name for part in self.aggregates] + [one.name for one in self.derived]
@@ -299,8 +300,11 @@ class Query:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical text."""
-        return digest_of(self.to_json())
+        """SHA-256 of the canonical text; computed once, as nothing in a query can change."""
+        if self._digest is None:
+            object.__setattr__(self, "_digest", digest_of(self.to_json()))
+        assert self._digest is not None
+        return self._digest
 
 
 def _has_total(expression: Expression) -> bool:

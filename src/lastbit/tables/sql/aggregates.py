@@ -28,6 +28,7 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
         **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), "std"),
     }
 )
+_MOST_LEVELS = 60
 _LEVELS: Mapping[str, str] = MappingProxyType(
     {"Quantile": "quantile", "PercentileCont": "expression", "PercentileDisc": "expression"}
 )
@@ -82,6 +83,8 @@ def aggregates_from(node: Any, name: str, card: DataCard, resolve: Resolve) -> l
     if levels is None or kind_of(levels) != "Array":
         return [aggregate_from(node, name, card, resolve)]
     (listed,) = taken(levels, "expressions", ignored=("bracket_notation",))
+    if len(listed) > _MOST_LEVELS:
+        raise refused(name, f"lists more than {_MOST_LEVELS} levels", "ask for fewer of them")
     found = []
     for level in listed:
         one = node.copy()

@@ -44,6 +44,7 @@ from lastbit.tables.sql.aggregates import (
 from lastbit.tables.sql.expressions import translated
 from lastbit.tables.sql.parse import kind_of, names, taken
 from lastbit.tables.sql.rows import SelectedRows
+from lastbit.tables.sql.words import written
 
 COUNTS = ("count", "count_units", "count_distinct")
 _ADDED = (*COUNTS, "sum")
@@ -145,6 +146,7 @@ class Parts:
 
     def _total(self, node: Any) -> Expression:
         """SUM(aggregate) OVER (): over all rows of the answer."""
+        _check_window(node)
         inner, over = taken(node, "this", "over")
         if kind_of(inner) == "Sum" and over == "OVER":
             (value,) = taken(inner, "this")
@@ -259,6 +261,19 @@ def first_column(expression: Expression) -> str:
 
 def _number(value: Fraction) -> Constant:
     return Constant(int(value) if value.denominator == 1 else value)
+
+
+def _check_window(node: Any) -> None:
+    """Refuse ranks, shifted rows and windows of their own by the function's name."""
+    inner = node.args.get("this")
+    while kind_of(inner) in ("IgnoreNulls", "RespectNulls", "Filter"):
+        inner = inner.args.get("this")
+    given = [node.args.get(name) for name in ("partition_by", "order", "spec")]
+    if kind_of(inner) == "Sum" and not any(given):
+        return
+    problem = "is a window function, and only sums over the whole answer are known"
+    remedy = "write SUM(COUNT(*)) OVER (); ORDER BY n DESC puts the groups of the answer in order"
+    raise refused(f"{written(inner)}(...) OVER (...)", problem, remedy)
 
 
 def _centred(

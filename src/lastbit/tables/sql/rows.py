@@ -158,7 +158,11 @@ def joined_with(rows: SelectedRows, name: str, on: Mapping[str, str]) -> Selecte
 def joined(rows: SelectedRows, join: Any, defined: Mapping[str, SelectedRows]) -> SelectedRows:
     """The rows joined as a JOIN says; `defined` are the names that WITH took."""
     target, on, using, kind, side = taken(join, "this", "on", "using", "kind", "side")
-    if side or str(kind or "INNER").upper() != "INNER" or not (on or using):
+    if side or str(kind or "INNER").upper() == "OUTER":
+        problem = "is an outer join: it keeps rows that meet no row of the other table"
+        remedy = "write JOIN, which leaves such rows out"
+        raise refused(f"{side} JOIN".strip().upper(), problem, remedy)
+    if str(kind or "INNER").upper() != "INNER" or not (on or using):
         raise refused("JOIN", "is no plain join on equal columns", "write JOIN t ON a = t.b")
     identifier, alias = table_named(target, "JOIN", "join with another table of the card")
     if name_of(identifier).lower() in defined:

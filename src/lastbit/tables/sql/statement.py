@@ -253,6 +253,7 @@ def _query(select: Any, rows: SelectedRows) -> Query:
     items, group, having, order, limit = taken(
         select, *clauses, ignored=("from_", "joins", "where", "with_")
     )
+    _check_one_grouping(group)
     named = _names(items)
     if any(kind_of(part) == "Mode" for _, node in named for part in node.walk()):
         return _mode(named, rows, alone=not any((group, having, order, limit)))
@@ -377,6 +378,22 @@ def _plain_name(value: Any) -> str:
     what = _NAMES.get(what.lower(), what.lower())
     column = next(iter(value.find_all(exp.Column)), None)
     return what if column is None else f"{what}_{column.name}"
+
+
+_SEVERAL_GROUPINGS: Mapping[str, str] = MappingProxyType(
+    {"Rollup": "ROLLUP", "Cube": "CUBE", "GroupingSets": "GROUPING SETS"}
+)
+
+
+def _check_one_grouping(group: Any) -> None:
+    for node in () if group is None else group.walk():
+        if kind_of(node) in _SEVERAL_GROUPINGS:
+            problem = "asks for several tables at once"
+            remedy = (
+                "ask for each by itself; for counts, lastbit query --marginals region,ward, or "
+                '.marginals(["region", "ward"]) in Python, gives all of one and two columns'
+            )
+            raise refused(f"GROUP BY {_SEVERAL_GROUPINGS[kind_of(node)]}", problem, remedy)
 
 
 def _check_group(

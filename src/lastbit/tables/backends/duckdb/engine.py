@@ -29,7 +29,13 @@ import duckdb
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
-from lastbit.tables.backends.duckdb.files import Opened, check_apart, opened, stamp
+from lastbit.tables.backends.duckdb.files import (
+    Opened,
+    check_apart,
+    check_unit_in_files,
+    opened,
+    stamp,
+)
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.expressions import cast_column, checked
@@ -168,6 +174,9 @@ def _opened_all(
             there = held.enter_context(opened(card.public[name].source))
             public.append((name, there))
             found.append((name, there, dict(card.public[name].columns)))
+    check_unit_in_files(found[0][1], card.unit)
+    for name, there in private.items():
+        check_unit_in_files(there, card.private[name].unit)
     for protected in (found[0][1], *private.values()):
         check_apart(protected, public)
     return found

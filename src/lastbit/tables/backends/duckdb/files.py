@@ -115,14 +115,15 @@ def opened(source: Source) -> Iterator[Opened]:
             if places.count(place) > 1:
                 problem = "is the same file under two names"
                 remedy = "name each file once; a pattern, a link or .. may name it again"
-                raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+                shown = f"source {without_values(path)}"
+                raise InvalidParameter(shown, problem=problem, remedy=remedy)
         yield Opened(source, paths, names, stamps, _partitions(found))
 
 
 def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
     """Refuse a public table that is the private one: the same file and table, or frame."""
     for name, other in public:
-        table = (private.source.table or "").lower() == (other.source.table or "").lower()
+        table = private.source.may_be_table_of(other.source)
         places = {stamp[:2] for stamp in private.stamps}
         files = table and any(stamp[:2] in places for stamp in other.stamps)
         frame = private.source.frame
@@ -130,6 +131,26 @@ def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
             problem = "is the table itself"
             remedy = "join only with tables that everybody may see"
             raise InvalidParameter(f"public table {name[:60]}", problem=problem, remedy=remedy)
+
+
+def check_unit_in_files(private: Opened, unit: str | None) -> None:
+    """Refuse a unit that the names of folders say: which folders there are is taken as public."""
+    names = {name.lower() for partition in private.partitions for name, _ in partition}
+    if unit is not None and unit.lower() in names:
+        problem = "is said by the names of folders, and one unit more would be a folder more"
+        remedy = "write the unit into the files"
+        raise InvalidParameter(f"unit {unit[:60]}", problem=problem, remedy=remedy)
+
+
+def without_values(path: str) -> str:
+    """The path for people: values of columns in the names of folders are not shown.
+
+    >>> without_values("/data/city=York/a=b.csv")
+    '/data/city=.../a=b.csv'
+    """
+    *folders, file = path.split(os.sep)
+    shown = (f"{f.partition('=')[0]}=..." if "=" in f else f for f in folders)
+    return os.sep.join([*shown, file])
 
 
 def files_of(source: Source) -> list[str]:

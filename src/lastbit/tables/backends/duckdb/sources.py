@@ -36,7 +36,7 @@ from typing import IO, Any
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
-from lastbit.tables.backends.duckdb.files import Opened, Partition, plain_frame
+from lastbit.tables.backends.duckdb.files import Opened, Partition, plain_frame, without_values
 from lastbit.tables.compile.expressions import cast_column
 from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
@@ -243,7 +243,7 @@ def csv_columns(
 
 def _header(there: Opened) -> Header:
     with _unpacked(there.paths[0], there.stamps[0]) as file:
-        return header_of(file, there.paths[0])
+        return header_of(file, without_values(there.paths[0]))
 
 
 COPY = "lastbit-rows-"
@@ -254,7 +254,7 @@ def check_csv(there: Opened) -> None:
     """Refuse CSV files that are not headers and records."""
     for path, stamp in zip(there.paths, there.stamps, strict=True):
         with _unpacked(path, stamp) as file:
-            csv_records.check_records(file, _same_header(file, path, there), path)
+            csv_records.check_records(file, _same_header(file, path, there), without_values(path))
 
 
 def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
@@ -267,7 +267,7 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
             header = _same_header(file, path, there)
             descriptor, copy = mkstemp(prefix=COPY, dir=folder)
             with open(descriptor, "wb") as out:
-                csv_records.write_plain(file, header, path, out)
+                csv_records.write_plain(file, header, without_values(path), out)
             copies.append((copy, partitions[len(copies)]))
     header = _header(there)
     parts = []
@@ -278,11 +278,11 @@ def _csv(connection: Any, there: Opened, name: str) -> dict[str, str]:
 
 
 def _same_header(file: IO[bytes], path: str, there: Opened) -> Header:
-    found, first = header_of(file, path), _header(there)
+    found, first = header_of(file, without_values(path)), _header(there)
     if (found.delimiter, found.names) != (first.delimiter, first.names):
-        problem = f"has another header than {there.paths[0]}"
+        problem = f"has another header than {without_values(there.paths[0])}"
         remedy = "give all files the same columns in the same order"
-        raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+        raise InvalidParameter(f"source {without_values(path)}", problem=problem, remedy=remedy)
     return found
 
 
@@ -300,7 +300,7 @@ def _unpacked(path: str, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
             pass
     problem = "is a gzip file that is cut off or damaged, or has other bytes after its end"
     remedy = "write it again; gzip -t says whether it is whole"
-    raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+    raise InvalidParameter(f"source {without_values(path)}", problem=problem, remedy=remedy)
 
 
 def _plain(header: Header, copies: list[str]) -> str:

