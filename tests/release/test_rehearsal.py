@@ -124,16 +124,14 @@ def test_what_cannot_be_made_is_not_charged(
     frame = pd.DataFrame({"x": [1.0, 2.0]})
     column = lb.Column(name="x", type="number", bounds=(0, 16), step=1)
     table = lb.table(frame, each_row=True, columns=[column], name="t", budget=lb.Budget(rho=100))
-    made = columns_of
 
     def failing(plan: Plan, noisy: Noisy) -> Any:
         assert not noisy.keys
-        return made(plan, noisy)
+        return columns_of(plan, noisy)
 
     monkeypatch.setattr(release, "columns_of", failing)
     monkeypatch.setattr(release, "aggregates", lambda *_, **__: pytest.fail("rows were read"))
     with pytest.raises(EngineFailed, match="nothing was charged"):
         table.agg(n=lb.count()).release(rho=1, ledger=tmp_path / "ledger")
-    monkeypatch.setattr(release, "columns_of", made)
     monkeypatch.undo()
     assert table.agg(n=lb.count()).release(rho=100, ledger=tmp_path / "ledger").charged

@@ -61,7 +61,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 
 from flint import fmpq
 
@@ -164,6 +164,7 @@ def tree_variances(tree: Tree, level: Fraction) -> tuple[Fraction, ...]:
     return tuple(tree.variance(first, level) for first in range(tree.bins + 1))
 
 
+@lru_cache(maxsize=64)
 def tree_reach(
     tree: Tree, law: DiscreteGaussian | DiscreteLaplace, level: Fraction
 ) -> tuple[Fraction, ...] | None:
