@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -279,7 +280,9 @@ def with_public(query, card, row, public, kinds):
 def chosen_rows(query, card, tables, secret):
     """Of private tables, the rows of each unit that may be joined: max_rows of least hash."""
     sides = [side for join in query.joins for pair in join.on for side in pair]
-    mentioned = {column for e in (*query.expressions(), *sides) for column in columns_in(e)}
+    inner = getattr(query, "per_unit", None)  # chooses for itself, by what it mentions
+    own = query if inner is None else replace(query, per_unit=None)
+    mentioned = {column for e in (*own.expressions(), *sides) for column in columns_in(e)}
     found = {}
     for name, private in card.private.items():
         columns = sorted({c.name for c in mentioned if c.table == name}, key=str.lower)
