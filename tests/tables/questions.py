@@ -167,7 +167,8 @@ def _joined(function: str, parts: list[Expression]) -> Expression:
 
 @st.composite
 def aggregates(draw: st.DrawFn, name: str) -> Aggregate:
-    function = draw(st.sampled_from(get_args(Function)))
+    known = [one for one in get_args(Function) if one != "cdf"]  # has no SQL form
+    function = draw(st.sampled_from(known))
     if function == "count_units":
         return Aggregate(name=name, function="count_units")
     if function == "count_distinct":
