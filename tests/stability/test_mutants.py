@@ -198,7 +198,7 @@ MUTANTS = (
     (shares_of_every_pair, "found", BY_NEIGHBOURS),
     (full_shares, "found", BY_NEIGHBOURS),
     (shares_by_rows, "found", BY_REFERENCE),
-    (weights_after_the_choice, "found", BY_NEIGHBOURS),
+    (weights_after_the_choice, "found", BY_REFERENCE),
     (weights_by_keys, "found", BY_NEIGHBOURS),
     (chosen_rows_measured, "found", BY_REFERENCE),
     (rows_counted_before_the_join, "joined", BY_NEIGHBOURS),
