@@ -40,7 +40,8 @@ def spent() -> Fraction:
 
 
 BEFORE = (
-    "_check_columns", "_opened", "_question", "_fingerprint", "_check_runnable", "columns_of",
+    "_check_columns", "opened_ledger", "question_of_plan", "_fingerprint", "_check_runnable",
+    "columns_of",
 )  # fmt: skip
 AFTER = (
     "_noisy", "_check_shape", "noised", "_rows", "kept", "_record", "_made",
@@ -198,7 +199,7 @@ def made_of(sql: str) -> tuple[str, str]:
     query = parsed(sql, card)
     plan = planned(query, card, epsilon=1)
     runs = statement(query, card, plan.measures, secret="s").sql + json.dumps(plan.to_json())
-    return runs, releasing._question(plan, "data")
+    return runs, releasing.question_of_plan(plan, "data")
 
 
 @pytest.mark.thinned(one_in=9)

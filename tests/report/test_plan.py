@@ -15,10 +15,10 @@ from hypothesis import given, strategies as st
 from lastbit.cli.query import _plan_page
 from lastbit.release.private_table import table
 from lastbit.report.answer import page
+from lastbit.report.page import grouped_up
 from lastbit.report.plan import (
     EMPTY_GROUPS,
     EXTREMES,
-    _up,
     notes_of,
     plan_words,
     price_warnings,
@@ -90,7 +90,7 @@ def test_errors_are_not_below_the_exact_ones(plan: Plan) -> None:
 
 @given(st.fractions(min_value=0, max_value=10**18))
 def test_numbers_are_rounded_up(number: Fraction) -> None:
-    shown = Fraction(Decimal(_up(number).replace(",", "")))
+    shown = Fraction(Decimal(grouped_up(number).replace(",", "")))
     assert number <= shown <= number * Fraction(1001, 1000)
 
 

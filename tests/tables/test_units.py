@@ -14,7 +14,7 @@ from sqlglot import exp
 import lastbit as lb
 from lastbit.errors import CardRefused, InvalidParameter, QueryRefused
 from lastbit.release.private_table import Table
-from lastbit.release.release import _question
+from lastbit.release.release import question_of_plan
 from lastbit.tables.backends.duckdb.engine import aggregates, fingerprint
 from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import Column, PrivateTable, Source
@@ -481,7 +481,7 @@ def test_the_data_are_those_of_all_tables(tmp_path):
         other = replace(table.card.private["labs"], max_rows=most)
         card = replace(table.card, private={"labs": other})
         query = parsed("SELECT COUNT(*) AS n FROM t JOIN labs USING (u)", card)
-        return _question(planned(query, card, epsilon=1), "data")
+        return question_of_plan(planned(query, card, epsilon=1), "data")
 
     assert question(2) == question(2) != question(3)
 

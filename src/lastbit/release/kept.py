@@ -26,11 +26,7 @@ from lastbit.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from lastbit.exact import Number, positive
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.release import (
-    _opened as opened,
-    _question_of as question_of,
-    released,
-)
+from lastbit.release.release import MOST_LOOKED_AT, opened_ledger, question_of, released
 from lastbit.release.rows_per_unit import EDGES, RowsPerUnit, Share
 from lastbit.report import price as price_words
 from lastbit.tables import (
@@ -51,7 +47,6 @@ from lastbit.tables import (
 
 PART = Fraction(1, 20)
 """What `kept=True` pays besides, as a part of the price of the answer."""
-_MOST_LOOKED_AT = 200
 _NO_UNIT = "has no meaning where each row is a unit: all rows count"
 _OF_UNITS = "has no meaning for rows of a sub-query"
 
@@ -197,10 +192,10 @@ def _recorded(
     answer: Answer, query: Query, card: DataCard, ledger: str | os.PathLike[str] | Ledger | None
 ) -> Kept | None:
     """A histogram of rows per unit in the ledger of the answer, on the data of the answer."""
-    entry, books = answer.record.get("entry"), opened(ledger, card)
+    entry, books = answer.record.get("entry"), opened_ledger(ledger, card)
     if entry is None or books is None:
         return None
-    entries = books.entries(card.name, last=_MOST_LOOKED_AT)
+    entries = books.entries(card.name, last=MOST_LOOKED_AT)
     data = _data(entries, entry["sequence"])
     if data is None:
         return None

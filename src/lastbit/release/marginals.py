@@ -33,10 +33,11 @@ from lastbit.release.projection import agreeing, whole_tables
 from lastbit.release.reach import MeasureNoise
 from lastbit.release.release import (
     Steps,
-    _question as _ordinary_question,
     certificate_of,
     check_certified,
     paid_for,
+    question_of_plan,
+    record_of,
 )
 from lastbit.sampling import choice_exp
 from lastbit.tables import (
@@ -139,7 +140,7 @@ def released_marginals(
 def _question(plan: MarginalsPlan, data: str | None) -> str:
     pairs = 0 if plan.selection is None else plan.selection.picks
     asked = {"marginals": list(plan.names), "pairs": pairs}
-    return digest_of({"question": _ordinary_question(plan, data), **asked})
+    return digest_of({"question": question_of_plan(plan, data), **asked})
 
 
 def marginal_columns(plan: MarginalsPlan) -> list[dict[str, Any]]:
@@ -232,24 +233,9 @@ def marginals_record(
     head: str | None = None,
 ) -> dict[str, Any]:
     """The record of noisy tables, with those that agree beside them."""
-    import lastbit  # late: the package imports this room
-
     columns, rows = marginal_columns(plan), list(marginal_rows(plan, noisy))
-    return {
-        "lastbit": lastbit.__version__,
-        "table": plan.card.name,
-        "question": question,
-        "asked": {"sql": sql, "query": plan.query.to_json(), **plan.asked.to_json()},
-        "columns": columns,
-        "rows": rows,
-        "cost": plan.cost.to_json(),
-        "guarantee": plan.guarantee,
-        "plan": plan.to_json(),
-        "notes": [*notes, *_notes(plan)],
-        # the checker has the last word, before anything is settled
-        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head),
-        "entry": None,
-    }
+    said = [*notes, *_notes(plan)]
+    return record_of(plan, columns, rows, question=question, sql=sql, notes=said, head=head)
 
 
 def marginal_rows(

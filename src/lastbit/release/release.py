@@ -173,7 +173,9 @@ def released(
         raise InvalidParameter(
             "plan", problem="is for another query or table", remedy="pass planned(query, card, ...)"
         )
-    steps = Steps(question=_question, columns=_check_columns, runnable=_check_runnable, made=_made)
+    steps = Steps(
+        question=question_of_plan, columns=_check_columns, runnable=_check_runnable, made=_made
+    )
     answer = paid_for(plan, steps, ledger=ledger, who=who, fresh=fresh, sql=sql)
     return answer.consistent() if consistent else answer
 
@@ -195,7 +197,7 @@ def paid_for(
     if card.users is not None and person not in card.users:
         raise NotAllowed(f"the card of {card.name} does not name {person} among its users")
     steps.columns(plan)
-    books = _opened(ledger, card)
+    books = opened_ledger(ledger, card)
     if books is not None:
         label = person if who is None or who == person else f"{who} (as {person})"
         return _recorded(plan, steps, books, who=label, fresh=fresh, sql=sql)
@@ -249,7 +251,8 @@ def _recorded(
     return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
 
 
-_MOST_LOOKED_AT = 200
+MOST_LOOKED_AT = 200
+"""How many entries of an account, the newest first, are searched for what they tell besides."""
 
 
 def _served(
@@ -257,12 +260,12 @@ def _served(
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
-    for entry in reversed(books.entries(card.name, last=_MOST_LOOKED_AT)):
+    for entry in reversed(books.entries(card.name, last=MOST_LOOKED_AT)):
         if entry.result is None:
             continue
         record = books.entry(entry.sequence).record or {}
         try:
-            same = record["question"] == _question_of(record["asked"], card, data)
+            same = record["question"] == question_of(record["asked"], card, data)
             shown = served(record, plan, sql=sql) if same else None
         except (KeyError, TypeError, ValueError, StopIteration):  # written by another program
             continue
@@ -307,7 +310,8 @@ def _user() -> str:
         return getpass.getuser()
 
 
-def _opened(ledger: Any, card: DataCard) -> Ledger | None:
+def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
+    """The ledger that is named, or the card's; one that the card does not name is refused."""
     if ledger is None:
         return None if card.ledger is None else Ledger.open(card.ledger)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -318,13 +322,13 @@ def _opened(ledger: Any, card: DataCard) -> Ledger | None:
     return books
 
 
-def _question(plan: Any, data: str | None) -> str:
+def question_of_plan(plan: Any, data: str | None) -> str:
     """Digest of everything the answer depends on except the noise: query, price, card, data."""
     query = plan.query.digest
     return _digest(query, plan.asked.to_json(), _types(plan.query, plan.card), plan.card, data)
 
 
-def _question_of(asked: Mapping[str, Any], card: DataCard, data: str) -> str | None:
+def question_of(asked: Mapping[str, Any], card: DataCard, data: str) -> str | None:
     """The same of a recorded answer, by what it says was asked; None if that cannot be told."""
     query = asked["query"]
     price = {name: value for name, value in asked.items() if name not in ("sql", "query")}
@@ -474,24 +478,39 @@ def _record(
     notes: tuple[str, ...] = (),
     head: str | None = None,
 ) -> dict[str, Any]:
-    import lastbit  # late: the package imports this room
-
     columns = _columns(plan, noisy)
     rows = _rows(plan.query, noisy, columns)
-    told = _told(plan, columns)
+    said = [*notes, *_notes(plan)]
+    return record_of(
+        plan, _told(plan, columns), rows, question=question, sql=sql, notes=said, head=head
+    )
+
+
+def record_of(
+    plan: Plan | MarginalsPlan,
+    columns: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    question: str,
+    sql: str | None,
+    notes: Sequence[str],
+    head: str | None,
+) -> dict[str, Any]:
+    """What is recorded of an answer, not settled yet: the checker has had the last word on it."""
+    import lastbit  # late: the package imports this room
+
     return {
         "lastbit": lastbit.__version__,
         "table": plan.card.name,
         "question": question,
         "asked": {"sql": sql, "query": plan.query.to_json(), **plan.asked.to_json()},
-        "columns": told,
-        "rows": rows,
+        "columns": list(columns),
+        "rows": list(rows),
         "cost": plan.cost.to_json(),
         "guarantee": plan.guarantee,
         "plan": plan.to_json(),
-        "notes": [*notes, *_notes(plan)],
-        # the checker has the last word, before anything is settled
-        "certificate": certificate_of(plan, columns=told, rows=rows, head=head),
+        "notes": list(notes),
+        "certificate": certificate_of(plan, columns=columns, rows=rows, head=head),
         "entry": None,
     }
 

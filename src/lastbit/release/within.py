@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive, rounded_up
 from lastbit.release.intervals import errors_of
+from lastbit.report import grouped_up
 from lastbit.tables import DataCard, Plan, Query, planned, unit_name
 
 Weights: TypeAlias = Mapping[str, Number] | Literal["balanced"] | None
@@ -134,7 +135,7 @@ def price_rows(
             return []
         if not rows:
             rows.append(("at a price of", *(unit_name(name[:_LONGEST]) for name in errors)))
-        found = (f"± {_text(error)}" for error in errors.values())
+        found = (f"± {grouped_up(error)}" for error in errors.values())
         rows.append((f"{letter} = {rounded_up(price)}", *found))
     return rows
 
@@ -147,7 +148,3 @@ def price_words(rows: list[tuple[str, ...]]) -> str:
         + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-
-
-def _text(error: Fraction) -> str:
-    return f"{-(-error // 1):,}" if error >= 1000 else rounded_up(error, 4)

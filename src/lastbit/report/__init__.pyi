@@ -62,6 +62,7 @@ from lastbit.report.page import (
     AuditStory as AuditStory,
     amount as amount,
     audit_page as audit_page,
+    grouped_up as grouped_up,
     price as price,
     printable as printable,
     quoted as quoted,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 CURRENCIES = (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ"))
 _LONGEST_NAME = 200
 _WORD = re.compile("[A-Za-z_\u00c0-\u024f][A-Za-z0-9_.:\u00c0-\u024f]*")
+_DIGITS = 4
 
 
 def printable(name: object, most: int = _LONGEST_NAME) -> str:
@@ -102,6 +104,16 @@ def grouped(amount: str) -> str:
     ('59,915', '1,234.5', '1e-9', '1/1000')
     """
     return amount if set(amount) & set("e/∞") else f"{Decimal(amount):,f}"
+
+
+def grouped_up(number: Fraction) -> str:
+    """Four digits, or all digits of a whole number, not below the truth.
+
+    >>> grouped_up(Fraction(1, 3)), grouped_up(Fraction(59914_6, 10))
+    ('0.3334', '59,915')
+    """
+    whole = Fraction(ceil(number))
+    return grouped(rounded_up(whole if number >= 10**_DIGITS else number, _DIGITS))
 
 
 def price(cost: Mapping[str, str], *, up: bool = True) -> str:

@@ -17,14 +17,13 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from lastbit.exact import root_bounds, rounded_up
+from lastbit.exact import root_bounds
 from lastbit.laws import DiscreteGaussian, DiscreteLaplace
 from lastbit.mechanisms import Exponential
-from lastbit.report.page import amount, grouped, price, printable
+from lastbit.report.page import amount, grouped_up, price, printable
 from lastbit.tables import MarginalsPlan, Plan, Tree, unit_name, worst_reach
 
 _TAIL = Fraction(1, 20)
-_DIGITS = 4
 _SHORT = 6  # letters of a price that is written exactly
 _WIDTH = 100
 _ROLES: Mapping[str, str] = MappingProxyType(
@@ -188,7 +187,7 @@ def composition_sentence(record: Mapping[str, Any]) -> str:
     in_rho = all(_in_rho(part) for part in plan["parts"])
     added = "δ" if in_rho else "price"
     return (
-        f"The ρ of all mechanisms add up to {_up(rho)}, which implies "
+        f"The ρ of all mechanisms add up to {grouped_up(rho)}, which implies "
         f"ε = {amount(epsilon, up=True)} at δ = {amount(delta, up=True)}"
         + (f"; the {added} of partition selection is added." if selection else ".")
     )
@@ -370,7 +369,12 @@ def plan_rows(
                 many = f"{part['picks']} of {len(part['candidates'])}"
                 moved = Fraction(part["sensitivity"]["distance"]) / one
                 noise = f"exponential, {len(part['candidates']):,} candidates"
-                words = (f"which pairs are measured ({many})", f"{_up(moved)} rows", noise, "-")
+                words = (
+                    f"which pairs are measured ({many})",
+                    f"{grouped_up(moved)} rows",
+                    noise,
+                    "-",
+                )
             case _:
                 name = named(part["aggregate"], 40) + _ROLES.get(part["role"], "")
                 words = (name, *_rank(part, one))
@@ -421,24 +425,26 @@ def _noise(part: Mapping[str, Any], unit: Fraction) -> tuple[str, str, str]:
     law: DiscreteLaplace | DiscreteGaussian
     if part["mechanism"] == "laplace":
         law = DiscreteLaplace(Fraction(part["scale"]))
-        sensitivity = f"{_up(Fraction(part['sensitivity']['l1']) * unit)} in all groups together"
-        noise = f"Laplace, scale {_up(law.scale * unit)}"
+        sensitivity = (
+            f"{grouped_up(Fraction(part['sensitivity']['l1']) * unit)} in all groups together"
+        )
+        noise = f"Laplace, scale {grouped_up(law.scale * unit)}"
     else:
         law = DiscreteGaussian(Fraction(part["variance"]))
         squared = Fraction(part["sensitivity"]["l2_squared"])
-        sensitivity = f"{_up(root_bounds(squared * unit**2)[1])} (Euclidean)"
-        noise = f"Gaussian, deviation {_up(root_bounds(law.variance * unit**2)[1])}"
-    return sensitivity, noise, f"± {_up(law.quantile(1 - _TAIL / 2) * unit)}"
+        sensitivity = f"{grouped_up(root_bounds(squared * unit**2)[1])} (Euclidean)"
+        noise = f"Gaussian, deviation {grouped_up(root_bounds(law.variance * unit**2)[1])}"
+    return sensitivity, noise, f"± {grouped_up(law.quantile(1 - _TAIL / 2) * unit)}"
 
 
 def _selection(part: Mapping[str, Any]) -> tuple[str, str, str]:
     own, one = _many(part["keys_per_person"], "key"), part.get("weight_one", 1)
     least = f"shown from about {-(-part['threshold'] // one):,} units on"
     if part["mechanism"] == "threshold":
-        return f"{own}, by 1 each", f"Laplace, scale {_up(Fraction(part['scale']))}", least
+        return f"{own}, by 1 each", f"Laplace, scale {grouped_up(Fraction(part['scale']))}", least
     deviation = root_bounds(Fraction(part["variance"]))[1] / one
     each = "1 each" if one == 1 else "1 over the root of their number"
-    return f"{own}, by {each}", f"Gaussian, deviation {_up(deviation)}", least
+    return f"{own}, by {each}", f"Gaussian, deviation {grouped_up(deviation)}", least
 
 
 def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
@@ -447,9 +453,9 @@ def _rank(part: Mapping[str, Any], one: int) -> tuple[str, str, str]:
     draw = Exponential(sensitivity=distance, epsilon=Fraction(part["epsilon"]))
     far = math.ceil(draw.accuracy(_TAIL, candidates=max(part["candidates"], 2)))
     return (
-        f"{_up(distance / row)} in rank",
+        f"{grouped_up(distance / row)} in rank",
         f"exponential, {part['candidates']:,} candidates",
-        f"within {_up(Fraction(max(far, 1)) / row)} rows of the rank",
+        f"within {grouped_up(Fraction(max(far, 1)) / row)} rows of the rank",
     )
 
 
@@ -476,7 +482,7 @@ def _tree_error(
         law = DiscreteGaussian(Fraction(part["variance"]))
     found = [worst_reach(shape, law, level) for level in levels]
     known = [reach for reach in found if reach is not None]
-    return f"within {_up(max(known) * unit)} rows of the rank" if known else "unknown"
+    return f"within {grouped_up(max(known) * unit)} rows of the rank" if known else "unknown"
 
 
 def _exact_or_up(number: Fraction) -> str:
@@ -486,17 +492,7 @@ def _exact_or_up(number: Fraction) -> str:
     ('1/3', '6.667e-7')
     """
     exact = amount(number, up=True)
-    return exact if len(exact) <= _SHORT else _up(number)
-
-
-def _up(number: Fraction) -> str:
-    """Four digits, or all digits of a whole number, not below the truth.
-
-    >>> _up(Fraction(1, 3)), _up(Fraction(59914_6, 10))
-    ('0.3334', '59,915')
-    """
-    whole = Fraction(math.ceil(number))
-    return grouped(rounded_up(whole if number >= 10**_DIGITS else number, _DIGITS))
+    return exact if len(exact) <= _SHORT else grouped_up(number)
 
 
 def _many(count: int, noun: str) -> str:
