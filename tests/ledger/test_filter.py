@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from lastbit.ledger import storage
 from lastbit.ledger.entry import Account, Entry, Malformed
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import restored
+from lastbit.ledger.sqlite import VERSION
+from lastbit.ledger.storage import NEWEST
 from lastbit.privacy import NOTHING_SPENT, MomentCost, moment_filter
 from lastbit.tables.card.schema import Budget, budgets_agree
 from lastbit.tables.plan.price import Cost
@@ -190,12 +191,12 @@ def test_one_account_takes_every_kind_of_price(tmp_path):
 
 def test_a_file_is_of_version_3_only_from_the_first_filter_on(tmp_path):
     ledger = small_ledger(tmp_path)
-    assert version(ledger) == storage.VERSION == 2
+    assert version(ledger) == VERSION == 2
     ledger.account("stays", SMALL)
     assert version(ledger) == 3
     assert [e.version for e in ledger.entries()] == [1] * 6 + [3]
     ledger.account("walks", replace(SMALL, kind="gaussian"))
-    assert version(ledger) == storage.NEWEST == 4
+    assert version(ledger) == NEWEST == 4
     changed(ledger.path, "PRAGMA user_version = 5")
     with pytest.raises(LedgerDamaged, match="version 5; this lastbit knows 4"):
         ledger.accounts()
