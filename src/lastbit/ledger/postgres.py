@@ -73,15 +73,16 @@ SELECT (n[1] * d[2] + n[2] * d[1]) * d[3] <= n[3] * d[1] * d[2] FROM (
 """
 _AMOUNTS = r'^(null|\{(("kind":"[a-z]+"|"[a-z_]+":"[0-9]+(/[1-9][0-9]*)?"),?)+\})$'
 
-# one field: `->>` would read all others too, and stop at a NUL that somebody asked about
+# PostgreSQL stops at a NUL that somebody asked about, wherever it is; no field that matters has one
+_READ = r"SELECT regexp_replace($1, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g')::json"
 _FIELD = "SELECT ($1 -> $2)::text::jsonb #>> '{}'"
 
 _ENTERED = r"""
 #variable_conflict use_column
 DECLARE
-    entry json := given_text::json;
+    entry json := {s}.read(given_text);
     kind text := {s}.field(entry, 'kind');
-    reservation text := {s}.field(entry, 'reservation');
+    answered text := {s}.field(entry, 'reservation');
     now_head {s}.head%ROWTYPE;
     paid {s}.entries%ROWTYPE;
     before json;
@@ -104,12 +105,12 @@ BEGIN
        OR (entry -> 'budget')::text !~ '{amounts}'
     THEN RAISE EXCEPTION 'an entry does not follow the last one' USING ERRCODE = 'LB001';
     END IF;
-    SELECT e.text::json INTO before FROM {s}.entries AS e
+    SELECT {s}.read(e.text) INTO before FROM {s}.entries AS e
         WHERE e.account = given_account ORDER BY e.sequence DESC LIMIT 1;
     steady := coalesce((entry -> 'budget')::text = (before -> 'budget')::text, false);
     limits := coalesce({s}.field(entry -> 'budget', 'kind'), 'none');
     IF kind IN ('charge', 'reserved') THEN
-        fits := steady AND (kind = 'charge') = (given_record IS NOT NULL) AND reservation IS NULL;
+        fits := steady AND (kind = 'charge') = (given_record IS NOT NULL) AND answered IS NULL;
         FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
             fits := fits AND {s}.at_most(
                 {s}.field(before -> 'spent', currency), {s}.field(entry -> 'cost', currency),
@@ -124,8 +125,8 @@ BEGIN
         steady := steady AND (entry -> 'spent')::text = (before -> 'spent')::text;
     END IF;
     IF kind IN ('settled', 'voided') THEN
-        SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = reservation;
-        fits := fits AND steady AND {s}.field(paid.text::json, 'kind') = 'reserved'
+        SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = answered;
+        fits := fits AND steady AND {s}.field({s}.read(paid.text), 'kind') = 'reserved'
             AND (paid.account, paid.question) IS NOT DISTINCT FROM (given_account, given_question)
             AND (kind = 'settled') = (given_record IS NOT NULL);
     ELSIF kind = 'note' THEN
@@ -142,7 +143,7 @@ BEGIN
         RAISE EXCEPTION 'a steward decides this' USING ERRCODE = '42501';
     END IF;
     INSERT INTO {s}.entries (sequence, account, question, text, hash, reservation, record) VALUES
-        (given_sequence, given_account, given_question, given_text, given_hash, reservation,
+        (given_sequence, given_account, given_question, given_text, given_hash, answered,
          given_record);
     UPDATE {s}.head SET last = given_sequence, hash = given_hash,
         version = greatest(version, right({s}.field(entry, 'format'), 1)::integer) WHERE one = 1;
@@ -150,23 +151,20 @@ END
 """.replace("{amounts}", _AMOUNTS)
 
 
-def _function(name: str, given: str, gives: str, language: str, body: str, how: str = "") -> str:
+def _function(name: str, given: str, gives: str, language: str, body: str, how: str) -> str:
     return (
         f"CREATE FUNCTION {{s}}.{name}({given}) RETURNS {gives} LANGUAGE {language} {how} "
-        f"SET search_path = pg_catalog, pg_temp AS $lastbit${body}$lastbit$"
+        f"AS $lastbit${body}$lastbit$"
     )
 
 
-_NAMED = ", ".join(
-    f"given_{name} {kind}"
-    for name, kind in zip(
-        ("sequence", "account", "question", "text", "hash", "record"),
-        _GIVEN.split(", "),
-        strict=True,
-    )
+_SAFE = "SET search_path = pg_catalog, pg_temp"
+_NAMED = (
+    "given_sequence bigint, given_account text, given_question text, given_text text, "
+    "given_hash text, given_record text, given_steward boolean"
 )
 _CALLED = "SELECT {s}.entered($1, $2, $3, $4, $5, $6, %s)"
-_OWNERS = "SECURITY DEFINER"
+_OWNERS = f"SECURITY DEFINER {_SAFE}"
 SCHEMA = (
     "CREATE TABLE {s}.head (one integer PRIMARY KEY CHECK (one = 1), layout integer NOT NULL, "
     'version integer NOT NULL, last bigint NOT NULL, hash text COLLATE "C" NOT NULL)',
@@ -176,7 +174,7 @@ SCHEMA = (
     'hash text COLLATE "C" NOT NULL UNIQUE, '
     'reservation text COLLATE "C" UNIQUE REFERENCES {s}.entries (hash), record text COLLATE "C")',
     "CREATE INDEX entries_by_account ON {s}.entries (account, sequence)",
-    _function("stay", "", "trigger", "plpgsql", "BEGIN RAISE 'entries are never changed'; END"),
+    _function("stay", "", "trigger", "plpgsql", "BEGIN RAISE 'entries are fixed'; END", _SAFE),
     *(
         f"CREATE TRIGGER stay_{what.lower()} BEFORE {what} ON {{s}}.{table} "
         + _STAY.replace("{each}", "STATEMENT")
@@ -187,17 +185,18 @@ SCHEMA = (
         )
         for what in whats
     ),
+    _function("read", "text", "json", "sql", _READ, "IMMUTABLE"),
     _function("field", "json, text", "text", "sql", _FIELD, "IMMUTABLE"),
     _function("at_most", "text, text, text", "boolean", "sql", _AT_MOST, "IMMUTABLE"),
     _function(
         "locked", "", "bigint", "sql", "SELECT last FROM {s}.head WHERE one = 1 FOR UPDATE", _OWNERS
     ),
-    _function("entered", _NAMED, "void", "plpgsql", _ENTERED),
+    _function("entered", _NAMED, "void", "plpgsql", _ENTERED, _SAFE),
     _function("append", _GIVEN, "void", "sql", _CALLED % "false", _OWNERS),
     _function("decide", _GIVEN, "void", "sql", _CALLED % "true", _OWNERS),
     _function(
         "secret_digest", "", "text", "sql",
-        "SELECT encode(sha256(value), 'hex') FROM {s}.secret WHERE one = 1", _OWNERS,
+        "SELECT encode(sha256(value), 'hex') FROM {s}.secret WHERE octet_length(value) = 32", _OWNERS,
     ),
     "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {s} FROM PUBLIC",
     "GRANT USAGE ON SCHEMA {s} TO {steward}, {analyst}, {auditor}",
@@ -242,7 +241,7 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
           OR proname NOT IN ('append', 'decide', 'locked', 'secret_digest')
           OR proname = 'decide' AND pg_get_userbyid(grantee) <> %s)
 """
-AS_MADE = ""
+AS_MADE = "984a57728c7dd832bb578f2a3f4601ae97cba1e81cc56fab534255e56cc5165f"
 """Digest of what `_LOOKED_AT` finds in a ledger as it is made, whatever the schema's name."""
 
 _SERVER = """
