@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from lastbit.addresses import is_address
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
@@ -377,4 +378,6 @@ def _place(source: Source, folder: Path) -> str:
 
 def _relative(path: str, folder: Path) -> str:
     """As the card wrote it, where that is shorter."""
+    if is_address(path):
+        return path
     return min(path, os.path.relpath(path, folder), key=len)

@@ -53,7 +53,6 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.files import same_place
 from lastbit.ledger import Entry, Ledger, one_connection, spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.derived import derived_columns
@@ -318,7 +317,7 @@ def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
     if ledger is None:
         return None if card.ledger is None else Ledger.open(card.ledger)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    if card.ledger is not None and not same_place(books.path, card.ledger):
+    if card.ledger is not None and not books.is_at(card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"
         )

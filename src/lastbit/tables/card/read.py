@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast
 
+from lastbit.addresses import Address, is_address
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
 from lastbit.files import content_of
@@ -477,8 +478,11 @@ class _Reader:
         fields = self._table("ledger", ("path",), needed=False)
         if "ledger" in self.data:
             value = self.text(path, fields.get("path"), remedy)
+            if is_address(value):
+                what = "the address of the ledger"
+                return str(self.attempt(path, lambda: Address.read(value, "schema", what=what)))
             if "://" in value:
-                self.wrong(path, "is not a file here", remedy)
+                self.wrong(path, "is not a file here, nor a server's address", remedy)
             return str((self.folder / value).absolute())  # one ledger, wherever we go
         if name and not _FILE_NAME.fullmatch(name):
             problem = "cannot be named after the table"
