@@ -42,6 +42,7 @@ from lastbit.tables.card.schema import (
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
+    EngineLimits as EngineLimits,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,
