@@ -118,8 +118,8 @@ index = false
 
 
 def test_limits_of_the_engine():
-    assert read().engine == EngineLimits()
-    assert read(WHOLE + ENGINE).engine == EngineLimits(
+    assert read().engine_limits == EngineLimits()
+    assert read(WHOLE + ENGINE).engine_limits == EngineLimits(
         max_memory="8GB", threads=2, spill_folder="/cards/tmp", max_spill="100GB", index=False
     )
 

@@ -304,7 +304,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
         ("budget", "" if card.budget is None else budget_words(card.budget)),
         ("ledger", printable(_relative(card.ledger or "", folder), 200)),
         ("who may ask", users or "nobody"),
-        *(("engine", words) for words in _engine(card.engine, folder)),
+        *(("engine", words) for words in _engine(card.engine_limits, folder)),
     ]
     for public in card.public.values():
         place = f"{_place(public.source, folder)}: {_names(public.columns)}"

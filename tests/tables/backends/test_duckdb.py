@@ -457,14 +457,14 @@ def test_a_full_disk_releases_nothing_and_names_the_way_out(tmp_path):
     limits = EngineLimits(max_memory="15MB", threads=1, max_spill="1MB")
     source = Source(kind="parquet", paths=(str(path),))
     with pytest.raises(EngineFailed, match="raise max_memory or max_spill under"):
-        ask(card(source, columns=columns, engine=limits))
+        ask(card(source, columns=columns, engine_limits=limits))
     assert ask(card(source, columns=columns)).entries["m1"] == [2_000_000 * W]
 
 
 def test_a_spill_folder_that_is_not_there(tmp_path):
     limits = EngineLimits(spill_folder=str(tmp_path / "missing"))
     with pytest.raises(InvalidParameter, match=r"name another under \[engine\]"):
-        fingerprint(card(frame(DATA), engine=limits))
+        fingerprint(card(frame(DATA), engine_limits=limits))
 
 
 def test_it_can_be_interrupted():

@@ -14,7 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import columns_of
+from lastbit.tables.backends.engines import columns_of
 from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_string
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.query.expression import ColumnType
@@ -201,7 +201,7 @@ class Compared:
 def compared(card: DataCard) -> Compared:
     """The card beside its sources; refuses those that cannot be read."""
     found = Compared()
-    spill = card.engine.spill_folder
+    spill = card.engine_limits.spill_folder
     if spill is not None and not os.access(spill, os.W_OK | os.X_OK):
         remedy = "make it, or name another"
         problem = "is no folder that can be written to"

@@ -336,7 +336,7 @@ class _Reader:
             "budget": self._budget(),
             "ledger": self._ledger(name),
             "users": self._users(),
-            "engine": self._engine(),
+            "engine_limits": self._engine(),
             "public": self._public(name, source),
             "private": self._private(),
         }

@@ -39,7 +39,7 @@ from lastbit.tables.backends.duckdb.files import (
 )
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, EngineLimits, Source
-from lastbit.tables.compile.expressions import cast_column, checked
+from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
@@ -67,12 +67,18 @@ def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Margina
 
 def _rehearsed(query: Query, card: DataCard, sql: str) -> None:
     def run() -> None:
-        with connected(card.engine) as connection:
+        with connected(card.engine_limits) as connection:
             prepared(connection, query, card)
             connection.execute(sql).fetchall()
 
     words = "the source could not be read, or the database cannot run this statement"
     sealed(run, words=f"{words}; check the source; nothing was charged")
+
+
+def version(card: DataCard) -> str:
+    """Of DuckDB, as it says itself."""
+    del card
+    return duckdb.__version__
 
 
 Result = TypeVar("Result")
@@ -115,14 +121,14 @@ def _read(
             asked = _asked(query, card, held)
             for name, there, columns in asked:
                 shown(connection, there, name, columns)
-                _check_whole(connection, name, there, columns, card.engine)
+                _check_whole(connection, name, there, columns, card.engine_limits)
             _check_matches(connection, query, card)
             found = assemble(_ran(connection, sql))
             if any(_stamp(there) != there.seen for _, there, _ in asked):
                 raise EngineFailed("a file of the source changed while it was read; ask again")
             return found
 
-    return _guarded(run, card.engine)
+    return _guarded(run, card.engine_limits)
 
 
 def prepared(connection: Any, query: Query, card: DataCard) -> None:
@@ -226,15 +232,16 @@ def public_values(
             there = _opened_all(card, [table], held)[1][1]
             place = f"{_CHECKED} {table}"
             shown(connection, there, place, {name: kind})
-            cast = f"SELECT {cast_column(identifier(name), kind)} AS c1 FROM {identifier(place)}"
-            values = f"SELECT DISTINCT {checked('c1', kind)} AS c1 FROM ({cast})"
+            read = DUCKDB.read(identifier(name), kind, "other")
+            cast = f"SELECT {read} AS c1 FROM {identifier(place)}"
+            values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
             sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
             found = tuple(row[0] for row in connection.execute(sql).fetchall())
             long = any(_unnameable(value) for value in found)
             return found if 0 < len(found) <= most and not long else None
 
     try:
-        return _guarded(run, card.engine)
+        return _guarded(run, card.engine_limits)
     except LastbitError:
         return None
 
@@ -258,17 +265,17 @@ def fingerprint(card: DataCard) -> bytes:
                 name, source = f"{_CHECKED} {table or ''}", there.source
                 if source.kind == "csv":
                     csv_columns(there, columns)
-                    _check_files(source, there.seen, tuple(columns.items()), card.engine)
+                    _check_files(source, there.seen, tuple(columns.items()), card.engine_limits)
                 else:
                     types = shown(connection, there, name, columns)
-                    _check_whole(connection, name, there, columns, card.engine)
+                    _check_whole(connection, name, there, columns, card.engine_limits)
                 frame = source.kind == "frame"
                 found[table or ""] = (
                     _content(connection, name, types) if frame else repr(stamp(source))
                 )
         return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
-    return _guarded(run, card.engine)
+    return _guarded(run, card.engine_limits)
 
 
 def _check_whole(
