@@ -17,6 +17,7 @@ from lastbit.tables.backends.engines import (
     columns_of as columns_of,
     engine_record as engine_record,
     fingerprint as fingerprint,
+    keeping_units as keeping_units,
     marginal_counts as marginal_counts,
     one_database as one_database,
     printed_statement as printed_statement,

@@ -18,10 +18,11 @@ import hashlib
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -38,11 +39,12 @@ from lastbit.tables.backends.duckdb.files import (
     stamp,
 )
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
+from lastbit.tables.backends.duckdb.unit_index import unit_index
 from lastbit.tables.card.schema import DataCard, EngineLimits, Source
 from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.statement import statement, units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import matches
 from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
@@ -93,6 +95,7 @@ _SETTINGS = (
     "pandas_analyze_sample = 0",  # else types would depend on a sample of values
     "python_enable_replacements = false",
 )
+_INDEXED = ("parquet", "duckdb")  # to read CSV takes longer than to count, and frames may change
 _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
 
 
@@ -100,14 +103,30 @@ def aggregates(
     query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
 ) -> Aggregates:
     """The measures of the query, raw. What fails, fails before anything is released."""
-    wanted = statement(query, card, measures, secret=secret)
-    return _read(query, card, wanted.sql, lambda rows: assembled(query, measures, wanted, rows))
+    counting = _counting(query, card)
+    wanted = statement(query, card, measures, secret=secret, indexed=counting is not None)
+
+    def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
+        return assembled(query, measures, wanted, rows)
+
+    return _read(query, card, wanted.sql, assemble, counting)
 
 
 def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
     """The marginals of the query, raw, by the names m1, m2 ..."""
-    sql = marginals_statement(query, card, marginals)
-    return _read(query, card, sql, lambda rows: assembled_marginals(query, marginals, rows))
+    counting = _counting(query, card)
+    sql = marginals_statement(query, card, marginals, indexed=counting is not None)
+
+    def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
+        return assembled_marginals(query, marginals, rows)
+
+    return _read(query, card, sql, assemble, counting)
+
+
+def _counting(query: Query, card: DataCard) -> str | None:
+    """The statement that counts rows of units, if what it gives is kept for the next question."""
+    indexed = _KEPT.units is not None and card.source.kind in _INDEXED
+    return units_statement(query, card) if indexed else None
 
 
 def _read(
@@ -115,17 +134,26 @@ def _read(
     card: DataCard,
     sql: str,
     assemble: Callable[[list[tuple[Any, ...]]], Aggregates],
+    counting: str | None,
 ) -> Aggregates:
     def run(connection: Any) -> Aggregates:
+        begun = time.time_ns()
         with ExitStack() as held:
             asked = _asked(query, card, held)
             for name, there, columns in asked:
                 shown(connection, there, name, columns)
                 _check_whole(connection, name, there, columns, card.engine_limits)
             _check_matches(connection, query, card)
+            index = None
+            if counting is not None and _KEPT.units is not None:
+                _, there, columns = asked[0]
+                index = unit_index(_KEPT.units, counting, there, columns, begun=begun)
+            counted = index is not None and index.show(connection, partial(_ran, connection))
             found = assemble(_ran(connection, sql))
             if any(_stamp(there) != there.seen for _, there, _ in asked):
                 raise EngineFailed("a file of the source changed while it was read; ask again")
+            if index is not None and counted:
+                index.keep(connection)
             return found
 
     return _guarded(run, card.engine_limits)
@@ -349,6 +377,8 @@ class _Kept(threading.local):
     until: ExitStack | None = None
     databases: Mapping[EngineLimits, tuple[Any, str]] = MappingProxyType({})
     sessions = 0
+    units: str | None = None
+    """The folder of the index of rows per unit, where there is one."""
 
 
 _KEPT = _Kept()
@@ -366,6 +396,16 @@ def one_database() -> Iterator[None]:
             yield
         finally:
             _KEPT.until, _KEPT.databases = None, MappingProxyType({})
+
+
+@contextmanager
+def keeping_units(folder: str) -> Iterator[None]:
+    """Inside, the calls of this thread keep in this folder which units have many rows."""
+    before, _KEPT.units = _KEPT.units, folder
+    try:
+        yield
+    finally:
+        _KEPT.units = before
 
 
 @contextmanager

@@ -77,7 +77,7 @@ _WILD = re.compile(r"[*?\[]")
 _ENDINGS = MappingProxyType(
     {"csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"), "parquet": (".parquet", ".pq")}
 )
-_DESCRIPTORS = "/proc/self/fd"
+DESCRIPTORS = "/proc/self/fd"
 
 Partition: TypeAlias = tuple[tuple[str, str | None], ...]
 Seen: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, ...], ...], tuple[Partition, ...]]
@@ -122,7 +122,7 @@ def opened(source: Source) -> Iterator[Opened]:
     paths = tuple(os.path.realpath(path) for path, _ in found)
     with ExitStack() as held:
         names = paths
-        if source.kind == "parquet" and len(paths) <= _MOST_HELD and os.path.isdir(_DESCRIPTORS):
+        if source.kind == "parquet" and len(paths) <= _MOST_HELD and os.path.isdir(DESCRIPTORS):
             names = tuple(_held(path, held) for path in paths)
         stamps = _stamps(source, paths, names)
         places = [stamp[:2] for stamp in stamps]
@@ -352,7 +352,7 @@ def stamp(source: Source) -> tuple[tuple[str, int, int, int], ...]:
 def _held(path: str, held: ExitStack) -> str:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     held.callback(os.close, descriptor)
-    return f"{_DESCRIPTORS}/{descriptor}"
+    return f"{DESCRIPTORS}/{descriptor}"
 
 
 def _stamps(
