@@ -75,6 +75,7 @@ from lastbit.tables import (
     distinct_values,
     engine_record,
     fingerprint,
+    keeping_units,
     one_database,
     rehearse,
     sealed,
@@ -243,7 +244,8 @@ def _recorded(
         return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
-        record = steps.made(plan, question=question, sql=sql, head=paid.hash)
+        with keeping_units(card, str(books.path)):
+            record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
         return books.settle(paid, record, who=who, plan_digest=plan.digest)

@@ -35,6 +35,7 @@ from lastbit.tables.card.schema import (
     Budget,
     Column,
     DataCard,
+    EngineLimits,
     PrivateTable,
     PublicTable,
     Source,
@@ -336,6 +337,7 @@ class _Reader:
             "budget": self._budget(),
             "ledger": self._ledger(name),
             "users": self._users(),
+            "engine_limits": self._engine(),
             "public": self._public(name, source),
             "private": self._private(),
         }
@@ -498,6 +500,27 @@ class _Reader:
             return ()
         return tuple(users)
 
+    def _engine(self) -> EngineLimits:
+        names = ("max_memory", "threads", "spill_folder", "max_spill", "index")
+        fields = self._table("engine", names, needed=False)
+        found: dict[str, Any] = {}
+        for name, value in fields.items():
+            path = ("engine", name)
+            if name == "threads":
+                found[name] = self.whole(path, value, "write threads = 4, say")
+            elif name == "spill_folder":
+                text = self.text(path, value, 'write spill_folder = "/data/tmp", say')
+                found[name] = str((self.folder / text).absolute()) if text else None
+            elif name == "index":
+                found[name] = value is True
+                if type(value) is not bool:
+                    self.wrong(path, "is neither true nor false", "write index = false")
+            elif name in names:
+                found[name] = value
+                if type(value) is not str or not _SIZE.fullmatch(value):
+                    self.wrong(path, "is not a size", 'write "500MB", "8GB" or "2TB", say')
+        return EngineLimits(**found)
+
     def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
         found = {}
         section = self.section("public", needed=False)
@@ -647,7 +670,11 @@ _OTHERS: Mapping[str, str] = MappingProxyType(
 )
 
 
-_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public", "private")
+_SECTIONS = (
+    *("table", "unit", "budget", "ledger", "access", "engine"),
+    *("columns", "public", "private"),
+)
+_SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB|TB)")
 _LONGEST = 1 << 22
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
