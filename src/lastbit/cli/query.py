@@ -58,7 +58,7 @@ from lastbit.report import (
     title_of,
     totals_of,
 )
-from lastbit.tables import Cost, MarginalsPlan, Plan, parsed, planned, read_card
+from lastbit.tables import Cost, MarginalsPlan, Plan, parsed, planned, progress, read_card
 
 KINDS = (".csv", ".parquet", ".json")
 MOST_ROWS = 60
@@ -170,7 +170,7 @@ def query(
         _show_plan(plan, prices, explain=explain, as_json=as_json)
         return
     try:
-        with waiting("asking"):
+        with waiting("asking") as tell, progress(tell):
             answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
             if isinstance(answer, Answer):
                 answer = with_kept(answer, plan.query, table, kept=kept)
