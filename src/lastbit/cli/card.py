@@ -82,7 +82,7 @@ def new(
     file that is there already is not replaced.
     """
     found = source_of(*source, table=table)
-    base = os.path.basename(os.path.normpath(source[0]))
+    base = os.path.basename(os.path.normpath((found.paths or source)[0]))
     name = table_name(found.table.rpartition(".")[2] if found.table else base)
     target = out or Path(f"{name}.toml")
     check_folder(target)

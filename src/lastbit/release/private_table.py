@@ -98,8 +98,8 @@ def _source(source: Any, name: str | None, table: str | None = None) -> tuple[So
         raise WrongType("table", problem="is not a name", remedy='pass, say, table="visits"')
     if isinstance(source, str | Path | list | tuple):
         paths = [source] if isinstance(source, str | Path) else source
-        stem = Path(paths[0]).name.split(".")[0] or "rows"
         found = source_of(*map(str, paths), table=table)
+        stem = Path((found.paths or paths)[0]).name.split(".")[0] or "rows"
         return found, name or (stem if found.table is None else found.table.rpartition(".")[2])
     kind = _kind(source)
     if kind == "a frame of Spark" and table is None:
