@@ -126,6 +126,8 @@ def drafted(
     place = paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
     if source.kind == "duckdb":
         place = f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"
+    if source.kind == "postgres":
+        place = f"{paths[0]}\ntable = {toml_string(source.table or '')}"
     ledger = toml_string(f"{name}.ledger")
     known = decided.fields()
     text = _HEAD.format(name=toml_string(name), source=place, ledger=ledger, **known)
@@ -237,6 +239,13 @@ def _compare(
             and "text" not in (kind, actual)
         ):
             problem = f"is {kind} here and {actual} in the source: every value would be missing"
+            found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
+        elif (
+            source.engine != "duckdb"
+            and "text" in (kind, actual)
+            and (kind, actual) not in (("text", "text"), ("text", "integer"), ("text", "boolean"))
+        ):
+            problem = f"is {kind} here and {actual} in the source, and is not read as that there"
             found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
         elif source.kind != "csv" and actual == "text" and kind != "text":
             said = f"the source has text; what does not read as {kind} counts as missing."
