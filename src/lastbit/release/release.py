@@ -74,6 +74,7 @@ from lastbit.tables import (
     columns_in,
     counted_card,
     distinct_values,
+    engine_record,
     fingerprint,
     one_database,
     rehearse,
@@ -118,6 +119,7 @@ def certificate_of(
             for name, found in moves.items()
         },
         "ledger": head,
+        "engine": engine_record(card),
     }
     kind = "marginals" if isinstance(plan, MarginalsPlan) else "release"
     return certificate(kind, claim, beliefs(kind, claim), body)

@@ -12,12 +12,14 @@ from lastbit.tables.backends.duckdb.snapshot import (
     snapshot as snapshot,
 )
 from lastbit.tables.backends.engines import (
+    READ_ONLY as READ_ONLY,
     aggregates as aggregates,
     columns_of as columns_of,
     engine_record as engine_record,
     fingerprint as fingerprint,
     marginal_counts as marginal_counts,
     one_database as one_database,
+    printed_statement as printed_statement,
     progress as progress,
     rehearse as rehearse,
     rehearse_marginals as rehearse_marginals,

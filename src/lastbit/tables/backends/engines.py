@@ -15,8 +15,11 @@ from typing import Protocol, TypeAlias, cast
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.aggregated import Aggregates
 from lastbit.tables.card.schema import DataCard, EngineName, Source
-from lastbit.tables.compile.dialect import Dialect
-from lastbit.tables.plan.marginals import Marginal
+from lastbit.tables.compile.dialect import Dialect, Part
+from lastbit.tables.compile.marginals import marginals_statement
+from lastbit.tables.compile.statement import compiled
+from lastbit.tables.plan.marginals import Marginal, MarginalsPlan
+from lastbit.tables.plan.plan import Plan
 from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
 from lastbit.tables.query.query import Query
@@ -88,6 +91,50 @@ def dialect_of(name: EngineName) -> Dialect:
     """How statements are written for this engine; its driver is not needed."""
     file, constant = _PLACES[name]
     return cast(Dialect, getattr(import_module(f"lastbit.tables.compile.{file}"), constant))
+
+
+READ_ONLY = ("bigquery", "snowflake", "trino", "databricks")
+"""Engines that lastbit does not run: their statements are translated, for reading only."""
+
+
+class _ToRead(Dialect):
+    """DuckDB's text without what only DuckDB needs."""
+
+    evens = False
+
+    def part(self, name: str, body: str, how: Part = "inline") -> str:
+        del how
+        return f"{name} AS (\n  {body})"
+
+
+_UNDRAWN = "drawn afresh for every answer"
+
+
+def printed_statement(plan: Plan | MarginalsPlan, name: str | None = None) -> str:
+    """The statement of a plan, for review, in the text of this engine or of the card's own.
+
+    Its first line says what it is. Nothing is read: columns are taken to be as the card says, and
+    sources stand under the names that an engine shows them by.
+    """
+    own = plan.card.source.engine
+    name = name or own
+    dialect = _ToRead() if name in READ_ONLY else dialect_of(cast(EngineName, name))
+    if isinstance(plan, MarginalsPlan):
+        sql = marginals_statement(plan.query, plan.card, plan.scanned, dialect=dialect)
+    else:
+        asked = plan.query, plan.card, plan.measures
+        sql = compiled(*asked, secret=_UNDRAWN, dialect=dialect)
+    if name in READ_ONLY:
+        import sqlglot  # slow to load, and needed here alone
+
+        ignored = sqlglot.ErrorLevel.IGNORE
+        (sql,) = sqlglot.transpile(sql, "duckdb", name, pretty=True, unsupported_level=ignored)
+        words = f"not certified, not run by lastbit: translated from {dialect.title}'s statement"
+    elif name == own:
+        words = f"{dialect.title}, dialect {dialect.version}: as lastbit runs it"
+    else:
+        words = f"{dialect.title}, dialect {dialect.version}: the source is on {own}"
+    return f"-- {words}\n{sql}"
 
 
 def engine_record(card: DataCard) -> dict[str, str | int]:
