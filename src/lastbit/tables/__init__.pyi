@@ -17,11 +17,17 @@ from lastbit.tables.backends.engines import (
     columns_of as columns_of,
     engine_record as engine_record,
     fingerprint as fingerprint,
+    keeping_units as keeping_units,
     marginal_counts as marginal_counts,
     one_database as one_database,
     printed_statement as printed_statement,
+    progress as progress,
     rehearse as rehearse,
     rehearse_marginals as rehearse_marginals,
+)
+from lastbit.tables.backends.spark.snapshot import (
+    spark_kind as spark_kind,
+    spark_snapshot as spark_snapshot,
 )
 from lastbit.tables.card.draft import (
     Compared as Compared,
@@ -45,6 +51,7 @@ from lastbit.tables.card.schema import (
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
+    EngineLimits as EngineLimits,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,

@@ -6,11 +6,12 @@ Every engine's folder has the same two files: `engine.py`, with the functions of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from importlib import import_module
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.aggregated import Aggregates
@@ -151,6 +152,15 @@ def one_database(card: DataCard) -> AbstractContextManager[None]:
     return engine_of(card.source).one_database()
 
 
+def keeping_units(card: DataCard, ledger: str) -> AbstractContextManager[None]:
+    """Inside, DuckDB keeps beside this ledger which units have many rows, if the card lets it."""
+    if card.source.engine != "duckdb" or not card.engine_limits.index or "://" in ledger:
+        return nullcontext()
+    from lastbit.tables.backends.duckdb import engine  # each engine is loaded when it is needed
+
+    return engine.keeping_units(f"{ledger}.units")
+
+
 def fingerprint(card: DataCard) -> bytes:
     """Differs if the data do. Refuses what no question could be answered from."""
     return engine_of(card.source).fingerprint(card)
@@ -188,3 +198,24 @@ def aggregates(
 def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
     """The marginals of the query, raw, by the names m1, m2 ..."""
     return engine_of(card.source).marginal_counts(query, card, marginals)
+
+
+Tell: TypeAlias = Callable[[float, str], None]
+_TELL: ContextVar[Tell | None] = ContextVar("tell", default=None)
+
+
+@contextmanager
+def progress(tell: Tell) -> Iterator[None]:
+    """Inside, engines that know how far they are say so: the share done, and what they do."""
+    before = _TELL.set(tell)
+    try:
+        yield
+    finally:
+        _TELL.reset(before)
+
+
+def told(share: Callable[[], float], words: str) -> None:
+    """For engines: tell how far the work is, where that is asked for at all."""
+    tell = _TELL.get()
+    if tell is not None:
+        tell(share(), words)
