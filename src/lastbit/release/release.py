@@ -244,7 +244,7 @@ def _recorded(
         return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
-        with keeping_units(card, str(books.path)):
+        with keeping_units(card, books.path):
             record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")

@@ -38,8 +38,8 @@ Law      the integer of a row is, for values, the one nearest to (x - centre)/st
          highest, missing if x is; for bins, the i with e_i <= x < e_i+1, decided exactly, where the
          last bin is closed above
 Theorem  whatever the doubles do on the way, the integer of `values` is in [lowest, highest]: the
-         last operation is a clamp of integers. It depends on x alone. Nothing can raise: the double
-         is clamped to abs <= 2**44 before the cast, and NaN is missing already
+         last operation is a clamp of integers. It depends on x alone. Nothing can raise: a
+         double beyond the range of the cast becomes the nearer bound; NaN is missing already
 Differs  nearness is that of doubles: (x - centre)/step is rounded twice, so that a value within
          2**-8 of a tie may go either way. With step 1, a whole centre and whole numbers it is exact
 
