@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from lastbit.addresses import is_address
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
@@ -27,6 +28,7 @@ from lastbit.tables import (
     Compared,
     DataCard,
     Decided,
+    EngineLimits,
     Problem,
     Source,
     columns_of,
@@ -304,6 +306,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
         ("budget", "" if card.budget is None else budget_words(card.budget)),
         ("ledger", printable(_relative(card.ledger or "", folder), 200)),
         ("who may ask", users or "nobody"),
+        *(("engine", words) for words in _engine(card.engine_limits, folder)),
     ]
     for public in card.public.values():
         place = f"{_place(public.source, folder)}: {_names(public.columns)}"
@@ -326,6 +329,19 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
     ]
     folded = (fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ") for note in notes)
     return [*parts, "\n".join(folded)] if notes else parts
+
+
+def _engine(limits: EngineLimits, folder: Path) -> Iterator[str]:
+    """What the card says of the database, in one text; nothing if it says nothing."""
+    words = [] if limits.max_memory is None else [f"up to {limits.max_memory} of memory"]
+    words += [] if limits.threads is None else [f"{limits.threads} threads"]
+    if limits.spill_folder is not None or limits.max_spill is not None:
+        most = "" if limits.max_spill is None else f" up to {limits.max_spill}"
+        to = limits.spill_folder
+        words += [f"spills{most}" + ("" if to is None else f" to {_relative(to, folder)}")]
+    words += [] if limits.index else ["no index of rows per unit"]
+    if words:
+        yield printable(", ".join(words), 200)
 
 
 def _row(column: Column) -> tuple[str, ...]:
@@ -379,4 +395,6 @@ def _place(source: Source, folder: Path) -> str:
 
 def _relative(path: str, folder: Path) -> str:
     """As the card wrote it, where that is shorter."""
+    if is_address(path):
+        return path
     return min(path, os.path.relpath(path, folder), key=len)

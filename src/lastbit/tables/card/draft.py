@@ -6,6 +6,7 @@ line), so every type is left to be decided. A card that still has the word "deci
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -204,6 +205,11 @@ class Compared:
 def compared(card: DataCard) -> Compared:
     """The card beside its sources; refuses those that cannot be read."""
     found = Compared()
+    spill = card.engine_limits.spill_folder
+    if spill is not None and not os.access(spill, os.W_OK | os.X_OK):
+        remedy = "make it, or name another"
+        problem = "is no folder that can be written to"
+        found.wrong.append((("engine", "spill_folder"), problem, remedy))
     types = columns_of(card.source)
     declared = {column.name: column.type for column in card.columns.values()}
     _compare(found, ("columns",), card.source, types, declared)

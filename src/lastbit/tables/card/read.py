@@ -35,6 +35,7 @@ from lastbit.tables.card.schema import (
     Budget,
     Column,
     DataCard,
+    EngineLimits,
     PrivateTable,
     PublicTable,
     Source,
@@ -345,6 +346,7 @@ class _Reader:
             "budget": self._budget(),
             "ledger": self._ledger(name),
             "users": self._users(),
+            "engine_limits": self._engine(),
             "public": self._public(name, source),
             "private": self._private(),
         }
@@ -487,8 +489,11 @@ class _Reader:
         fields = self._table("ledger", ("path",), needed=False)
         if "ledger" in self.data:
             value = self.text(path, fields.get("path"), remedy)
+            if is_address(value):
+                what = "the address of the ledger"
+                return str(self.attempt(path, lambda: Address.read(value, "schema", what=what)))
             if "://" in value:
-                self.wrong(path, "is not a file here", remedy)
+                self.wrong(path, "is not a file here, nor a server's address", remedy)
             return str((self.folder / value).absolute())  # one ledger, wherever we go
         if name and not _FILE_NAME.fullmatch(name):
             problem = "cannot be named after the table"
@@ -503,6 +508,27 @@ class _Reader:
             self.wrong(("access", "users"), "is no list of names", 'write users = ["ana", "ben"]')
             return ()
         return tuple(users)
+
+    def _engine(self) -> EngineLimits:
+        names = ("max_memory", "threads", "spill_folder", "max_spill", "index")
+        fields = self._table("engine", names, needed=False)
+        found: dict[str, Any] = {}
+        for name, value in fields.items():
+            path = ("engine", name)
+            if name == "threads":
+                found[name] = self.whole(path, value, "write threads = 4, say")
+            elif name == "spill_folder":
+                text = self.text(path, value, 'write spill_folder = "/data/tmp", say')
+                found[name] = str((self.folder / text).absolute()) if text else None
+            elif name == "index":
+                found[name] = value is True
+                if type(value) is not bool:
+                    self.wrong(path, "is neither true nor false", "write index = false")
+            elif name in names:
+                found[name] = value
+                if type(value) is not str or not _SIZE.fullmatch(value):
+                    self.wrong(path, "is not a size", 'write "500MB", "8GB" or "2TB", say')
+        return EngineLimits(**found)
 
     def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
         found = {}
@@ -688,7 +714,11 @@ _OTHERS: Mapping[str, str] = MappingProxyType(
 )
 
 
-_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public", "private")
+_SECTIONS = (
+    *("table", "unit", "budget", "ledger", "access", "engine"),
+    *("columns", "public", "private"),
+)
+_SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB|TB)")
 _LONGEST = 1 << 22
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")
