@@ -425,7 +425,7 @@ def alone(tmp_path, monkeypatch):
 def test_a_server_that_stops_is_told_and_the_answer_can_be_had_later(alone, monkeypatch):
     from lastbit.release import release
 
-    real = release.aggregates
+    real = vars(release)["aggregates"]
 
     def stopped(*args, **more):
         alone.stop(signal.SIGQUIT)
@@ -487,7 +487,7 @@ def test_no_word_of_the_server_leaves(clinic, caplog, capfd, monkeypatch):
     clinic.run(f"CREATE TABLE told AS SELECT user_id, '{CANARY}' AS region, cost FROM visits")
     question = asked(private(clinic, "told"))
     plan = planned(question.query, question.card, epsilon=1)
-    real = engine.statement
+    real = vars(engine)["statement"]
 
     def stumbling(*args, **more):
         made = real(*args, **more)
