@@ -38,7 +38,7 @@ from lastbit.tables.backends.duckdb.files import (
 )
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
 from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.compile.expressions import cast_column, checked
+from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
@@ -224,8 +224,9 @@ def public_values(
             there = _opened_all(card, [table], held)[1][1]
             place = f"{_CHECKED} {table}"
             shown(connection, there, place, {name: kind})
-            cast = f"SELECT {cast_column(identifier(name), kind)} AS c1 FROM {identifier(place)}"
-            values = f"SELECT DISTINCT {checked('c1', kind)} AS c1 FROM ({cast})"
+            read = DUCKDB.read(identifier(name), kind, "other")
+            cast = f"SELECT {read} AS c1 FROM {identifier(place)}"
+            values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
             sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
             found = tuple(row[0] for row in connection.execute(sql).fetchall())
             long = any(_unnameable(value) for value in found)
