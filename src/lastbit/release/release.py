@@ -74,6 +74,7 @@ from lastbit.tables import (
     columns_in,
     counted_card,
     distinct_values,
+    engine_record,
     fingerprint,
     one_database,
     rehearse,
@@ -118,6 +119,7 @@ def certificate_of(
             for name, found in moves.items()
         },
         "ledger": head,
+        "engine": engine_record(card),
     }
     kind = "marginals" if isinstance(plan, MarginalsPlan) else "release"
     return certificate(kind, claim, beliefs(kind, claim), body)
@@ -181,7 +183,6 @@ def released(
 
 
 @one_connection()
-@one_database()
 def paid_for(
     plan: Any,
     steps: Steps,
@@ -200,12 +201,14 @@ def paid_for(
     books = opened_ledger(ledger, card)
     if books is not None:
         label = person if who is None or who == person else f"{who} (as {person})"
-        return _recorded(plan, steps, books, who=label, fresh=fresh, sql=sql)
+        with one_database(card):
+            return _recorded(plan, steps, books, who=label, fresh=fresh, sql=sql)
     if card.budget is not None and not plan.cost.within(card.budget):
         raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
     note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
     said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
-    made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
+    with one_database(card):
+        made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
     return Answer(made, spared_by(card))
 
 

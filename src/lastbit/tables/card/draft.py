@@ -13,7 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import columns_of
+from lastbit.tables.backends.engines import columns_of
 from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_string
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.query.expression import ColumnType
