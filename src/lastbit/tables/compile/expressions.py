@@ -1,11 +1,12 @@
 """Expressions over one row as SQL that no row can stop, slow down or blow up.
 
 Law      the SQL value is a function of the row's own values (and of public tables)
-Theorem  no value of any row makes the statement raise: whole numbers are computed in 128 bits and
-         brought back by TRY_CAST, doubles by IEEE 754, arguments outside of a domain are missing
-         before the function sees them. TRY_CAST from a number or a text raises nothing inside and
-         evaluates nothing twice. There is no TRY(...), which evaluates its operand row by row, and
-         again at each level, wherever one row raises
+Theorem  no value of any row makes the statement raise: each operation is written by the engine's
+         dialect (`dialect.py`), which promises that. In DuckDB whole numbers are computed in 128
+         bits and brought back by TRY_CAST, doubles by IEEE 754, arguments outside of a domain are
+         missing before the function sees them. TRY_CAST from a number or a text raises nothing
+         inside and evaluates nothing twice. There is no TRY(...), which evaluates its operand row
+         by row, and again at each level, wherever one row raises
 Theorem  the work on a row is bounded by the expression: each call is a few steps that run once
          (`steps.py`), each linear in its operands, and no text has more than LONGEST_TEXT
          bytes: what grows is measured before it is made, or cut off at the next step

@@ -15,18 +15,22 @@
     y1, y2 ... the different values of a column that each unit names, and z1, z2 ... those that it
        keeps: different values of z are counted for every group
 
+The text is that of an engine (`dialect.py`). Where rows meet their unit's numbers by a window, s has
+the number of the unit's rows beside each of them, and there is no h; k, and z, have the first by
+hash, then by value, and there is no `many`, `own` or `bound`.
+
 Measures are sums over all rows, of keys that were chosen or not: only the numbers of units, which
 decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
-         e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own` and `bound` only if
-         they have the same u, by which these are grouped, partitioned or joined; so do rows of two
+         e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own`, `bound` and in
+         windows only if they have the same u, by which these are grouped, partitioned or joined; so do rows of two
          private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
          Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
 Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
-         two keys equal, fewer would be kept, never more
+         two keys equal, fewer would be kept, never more. By a window, those at the first c places
          The same holds of the pairs of key and value that a unit keeps for a count of distinct ones
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
 
