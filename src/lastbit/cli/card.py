@@ -83,7 +83,7 @@ def new(
     """
     found = source_of(*source, table=table)
     base = os.path.basename(os.path.normpath(source[0]))
-    name = table_name(table.rpartition(".")[2] if table else base)
+    name = table_name(found.table.rpartition(".")[2] if found.table else base)
     target = out or Path(f"{name}.toml")
     check_folder(target)
     if os.path.lexists(target):

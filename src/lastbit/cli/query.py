@@ -66,6 +66,7 @@ from lastbit.tables import (
     parsed,
     planned,
     printed_statement,
+    progress,
     read_card,
 )
 
@@ -189,7 +190,7 @@ def query(
         _show_plan(plan, prices, explain=explain, as_json=as_json)
         return
     try:
-        with waiting("asking"):
+        with waiting("asking") as tell, progress(tell):
             answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
             if isinstance(answer, Answer):
                 answer = with_kept(answer, plan.query, table, kept=kept)

@@ -20,8 +20,13 @@ from lastbit.tables.backends.engines import (
     marginal_counts as marginal_counts,
     one_database as one_database,
     printed_statement as printed_statement,
+    progress as progress,
     rehearse as rehearse,
     rehearse_marginals as rehearse_marginals,
+)
+from lastbit.tables.backends.spark.snapshot import (
+    spark_kind as spark_kind,
+    spark_snapshot as spark_snapshot,
 )
 from lastbit.tables.card.draft import (
     Compared as Compared,

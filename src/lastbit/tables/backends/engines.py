@@ -6,10 +6,11 @@ Every engine's folder has the same two files: `engine.py`, with the functions of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.aggregated import Aggregates
@@ -185,3 +186,24 @@ def aggregates(
 def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
     """The marginals of the query, raw, by the names m1, m2 ..."""
     return engine_of(card.source).marginal_counts(query, card, marginals)
+
+
+Tell: TypeAlias = Callable[[float, str], None]
+_TELL: ContextVar[Tell | None] = ContextVar("tell", default=None)
+
+
+@contextmanager
+def progress(tell: Tell) -> Iterator[None]:
+    """Inside, engines that know how far they are say so: the share done, and what they do."""
+    before = _TELL.set(tell)
+    try:
+        yield
+    finally:
+        _TELL.reset(before)
+
+
+def told(share: Callable[[], float], words: str) -> None:
+    """For engines: tell how far the work is, where that is asked for at all."""
+    tell = _TELL.get()
+    if tell is not None:
+        tell(share(), words)

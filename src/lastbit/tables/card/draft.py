@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.engines import columns_of
-from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_string
+from lastbit.tables.card.read import ON_SPARK, Problem, nearest_line, toml_key, toml_string
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.query.expression import ColumnType
 
@@ -120,7 +120,9 @@ def drafted(
     >>> text.splitlines()[-3:]
     ['[columns."first name"]', 'type = "text"', '# keys = ["a", "b"]']
     """
-    paths = [toml_string(path) for path in source.paths]
+    scheme = ON_SPARK if source.kind == "spark" else ""
+    names = [source.table or ""] if scheme and not source.paths else source.paths
+    paths = [toml_string(f"{scheme}{name}") for name in names]
     place = paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
     if source.kind == "duckdb":
         place = f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"

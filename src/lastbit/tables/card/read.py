@@ -299,6 +299,8 @@ class _Reader:
             return None
         paths = value if isinstance(value, list) and value else [value]
         texts = [self.text(path, one, remedy) for one in paths]
+        if any(text.startswith(ON_SPARK) for text in texts):
+            return self.attempt(path, lambda: spark_source(*texts, folder=str(self.folder)))
         places = [self.place(path, text) for text in texts if text]
         if len(places) < len(paths) or None in places:
             return None
@@ -587,6 +589,8 @@ def source_of(*paths: str, table: str | None = None) -> Source:
     >>> source_of("a.parquet", "b.parquet").kind, source_of("a.duckdb", table="visits").kind
     ('parquet', 'duckdb')
     """
+    if any(path.startswith(ON_SPARK) for path in paths):
+        return spark_source(*paths)
     if any(path.lower().endswith(DATABASES) for path in paths):
         if len(paths) == 1 and table:
             return Source(kind="duckdb", paths=paths, table=table)
@@ -616,16 +620,38 @@ def source_of(*paths: str, table: str | None = None) -> Source:
     raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
 
 
+ON_SPARK = "spark:"
+
+
+def spark_source(*texts: str, folder: str = "") -> Source:
+    """A table of Spark, or Parquet files that it reads: a path has a slash, or ends in .parquet.
+
+    >>> spark_source("spark:lake.clinic.visits").table, spark_source("spark:/data/visits").paths
+    ('lake.clinic.visits', ('/data/visits',))
+    """
+    places = [text.removeprefix(ON_SPARK) for text in texts if text.startswith(ON_SPARK)]
+    files = [place for place in places if "/" in place or place.lower().endswith(_PARQUET)]
+    if len(files) == len(texts):
+        paths = (p if "://" in p else os.path.abspath(os.path.join(folder, p)) for p in files)
+        return Source(kind="spark", paths=tuple(paths))
+    if len(texts) == len(places) == 1 and places[0]:
+        return Source(kind="spark", table=places[0])
+    problem = "is neither one table of Spark nor Parquet files that it reads"
+    remedy = 'write "spark:catalog.db.table", or "spark:/data/visits.parquet"'
+    raise InvalidParameter("source", problem=problem, remedy=remedy)
+
+
 def _kind(path: str) -> Literal["csv", "parquet"] | None:
     name = path.lower()
     if name.removesuffix(".gz").endswith((".csv", ".tsv")):
         return "csv"
-    if name.endswith((".parquet", ".pq")):
+    if name.endswith(_PARQUET):
         return "parquet"
     return kind_of_folder(path) if os.path.isdir(path) else None
 
 
 DATABASES = (".duckdb", ".ddb", ".db")
+_PARQUET = (".parquet", ".pq")
 _OTHERS: Mapping[str, str] = MappingProxyType(
     {
         ".xlsx": "save it as CSV; in Python, pass pandas.read_excel(...)",
