@@ -52,7 +52,9 @@ class PostgresServer:
 
     def __init__(self, programs: Path, *settings: str) -> None:
         self.programs, self.settings, self.numbers = programs, settings, itertools.count(1)
-        self.folder = Path(tempfile.mkdtemp(prefix="lastbit-pg-", dir="/tmp"))  # sockets: 107 bytes
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="lastbit-pg-", dir=_room())
+        )  # sockets: 107 bytes
         self.data, self.log = self.folder / "data", self.folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
         self.run_by: dict[str, Any] = {"cwd": self.folder, "start_new_session": True}
@@ -154,6 +156,12 @@ class PostgresServer:
         with self.connected(self.address()) as connection:
             sql = "SELECT count(*) FROM pg_collation WHERE collname = 'de-x-icu'"
             return bool(connection.execute(sql).fetchone()[0])
+
+
+def _room() -> str:
+    """In memory, where there is enough of it: a sync is quick, and a kill takes nothing from it."""
+    memory = Path("/dev/shm")
+    return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > 2**31 else "/tmp"
 
 
 def _children(parent: int) -> list[int]:

@@ -19,7 +19,12 @@ from typing import Any
 import pytest
 
 MISSING = "needs PySpark and Java 17: make engines, and a Java (Debian: openjdk-17-jre-headless)"
-_SILENT = "rootLogger.level = off\n"
+_SILENT = """
+appender.none.type = Null
+appender.none.name = none
+rootLogger.level = off
+rootLogger.appenderRef.none.ref = none
+"""
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"  # quick to start; plans nest deeply
 _SETTINGS = {
     "spark.default.parallelism": "1",

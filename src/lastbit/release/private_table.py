@@ -98,8 +98,8 @@ def _source(source: Any, name: str | None, table: str | None = None) -> tuple[So
         raise WrongType("table", problem="is not a name", remedy='pass, say, table="visits"')
     if isinstance(source, str | Path | list | tuple):
         paths = [source] if isinstance(source, str | Path) else source
-        stem = Path(paths[0]).name.split(".")[0] or "rows"
         found = source_of(*map(str, paths), table=table)
+        stem = Path((found.paths or paths)[0]).name.split(".")[0] or "rows"
         return found, name or (stem if found.table is None else found.table.rpartition(".")[2])
     kind = _kind(source)
     if kind == "a frame of Spark" and table is None:
@@ -116,12 +116,13 @@ def _source(source: Any, name: str | None, table: str | None = None) -> tuple[So
     raise WrongType("source", problem=f"is {kind}", remedy=_REMEDIES[kind])
 
 
-_NO_TABLE = "is for DuckDB files and connections"
+_NO_TABLE = "is for DuckDB files, servers and connections"
 _REMEDIES = MappingProxyType(
     {
         "a list or dict of values": "pass pandas.DataFrame(...) or polars.DataFrame(...) of them",
         "an array": 'pass pandas.DataFrame(array, columns=["patient", "cost"])',
-        "a connection to another database": "pass pandas.read_sql(...), or write Parquet",
+        "a connection to another database": 'pass "postgresql://reader@db/clinic" and table='
+        '"public.visits"; of others pandas.read_sql(...), or write Parquet',
         "a dataset": "pass dataset.to_table(), or the folder's path",
         "a frame of Spark": 'leave table out; name a stored table "spark:catalog.db.table"',
         "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",

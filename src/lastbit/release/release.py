@@ -53,7 +53,6 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.files import same_place
 from lastbit.ledger import Entry, Ledger, one_connection, spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.derived import derived_columns
@@ -76,6 +75,7 @@ from lastbit.tables import (
     distinct_values,
     engine_record,
     fingerprint,
+    keeping_units,
     one_database,
     rehearse,
     sealed,
@@ -244,7 +244,8 @@ def _recorded(
         return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
-        record = steps.made(plan, question=question, sql=sql, head=paid.hash)
+        with keeping_units(card, str(books.path)):
+            record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
         return books.settle(paid, record, who=who, plan_digest=plan.digest)
@@ -318,7 +319,7 @@ def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
     if ledger is None:
         return None if card.ledger is None else Ledger.open(card.ledger)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    if card.ledger is not None and not same_place(books.path, card.ledger):
+    if card.ledger is not None and not books.is_at(card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"
         )

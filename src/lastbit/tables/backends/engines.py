@@ -7,7 +7,7 @@ Every engine's folder has the same two files: `engine.py`, with the functions of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Protocol, TypeAlias, cast
@@ -147,6 +147,15 @@ def engine_record(card: DataCard) -> dict[str, str | int]:
 def one_database(card: DataCard) -> AbstractContextManager[None]:
     """Inside, the calls of this thread about this card share what is slow to open."""
     return engine_of(card.source).one_database()
+
+
+def keeping_units(card: DataCard, ledger: str) -> AbstractContextManager[None]:
+    """Inside, DuckDB keeps beside this ledger which units have many rows, if the card lets it."""
+    if card.source.engine != "duckdb" or not card.engine_limits.index or "://" in ledger:
+        return nullcontext()
+    from lastbit.tables.backends.duckdb import engine  # each engine is loaded when it is needed
+
+    return engine.keeping_units(f"{ledger}.units")
 
 
 def fingerprint(card: DataCard) -> bytes:

@@ -6,6 +6,7 @@ line), so every type is left to be decided. A card that still has the word "deci
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -126,6 +127,8 @@ def drafted(
     place = paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
     if source.kind == "duckdb":
         place = f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"
+    if source.kind == "postgres":
+        place = f"{paths[0]}\ntable = {toml_string(source.table or '')}"
     ledger = toml_string(f"{name}.ledger")
     known = decided.fields()
     text = _HEAD.format(name=toml_string(name), source=place, ledger=ledger, **known)
@@ -202,6 +205,11 @@ class Compared:
 def compared(card: DataCard) -> Compared:
     """The card beside its sources; refuses those that cannot be read."""
     found = Compared()
+    spill = card.engine_limits.spill_folder
+    if spill is not None and not os.access(spill, os.W_OK | os.X_OK):
+        remedy = "make it, or name another"
+        problem = "is no folder that can be written to"
+        found.wrong.append((("engine", "spill_folder"), problem, remedy))
     types = columns_of(card.source)
     declared = {column.name: column.type for column in card.columns.values()}
     _compare(found, ("columns",), card.source, types, declared)
@@ -237,6 +245,13 @@ def _compare(
             and "text" not in (kind, actual)
         ):
             problem = f"is {kind} here and {actual} in the source: every value would be missing"
+            found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
+        elif (
+            source.engine != "duckdb"
+            and "text" in (kind, actual)
+            and (kind, actual) not in (("text", "text"), ("text", "integer"), ("text", "boolean"))
+        ):
+            problem = f"is {kind} here and {actual} in the source, and is not read as that there"
             found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
         elif source.kind != "csv" and actual == "text" and kind != "text":
             said = f"the source has text; what does not read as {kind} counts as missing."

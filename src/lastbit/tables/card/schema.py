@@ -324,6 +324,23 @@ def budgets_agree(kept: Budget | None, declared: Budget | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """What the database may use while it answers; none of it changes an answer.
+
+    None leaves the choice to the program: a share of the memory, all cores, the system's folder for
+    temporary files, and what is free there. Sizes are texts: "500MB", "8GB", "2TB", by thousands.
+    """
+
+    max_memory: str | None = None
+    threads: int | None = None
+    spill_folder: str | None = None
+    """Where rows go that do not fit into memory, into a folder for this user alone."""
+    max_spill: str | None = None
+    index: bool = True
+    """Whether the numbers of rows of units are kept beside the ledger, for the next question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataCard:
     """A table, as its steward describes it: all that a plan may depend on.
 
@@ -345,6 +362,7 @@ class DataCard:
     ledger: str | None = None
     users: tuple[str, ...] | None = None
     public: Mapping[str, PublicTable] = field(default_factory=dict)
+    engine_limits: EngineLimits = EngineLimits()
     private: Mapping[str, PrivateTable] = field(default_factory=dict)
     """Further tables of the same units. Neighbours differ in one unit's rows in all of them."""
     file: str | None = field(default=None, compare=False)

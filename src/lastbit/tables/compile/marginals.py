@@ -31,17 +31,18 @@ def marginals_statement(
     *,
     dialect: Dialect = DUCKDB,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
+    indexed: bool = False,
 ) -> str:
     """The text; its columns are the number of the marginal, all keys and the sum of the weights.
 
     A marginal is given by the places of its columns among the keys of the query, which must all be
-    declared.
+    declared. `indexed` is that of `statement`.
     """
     rows = CompiledRows(query, card, dialect=dialect, actual=actual)
     for key in query.keys:
         key_type(key, rows)
     names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
-    parts = [*bounded_rows(rows, names, {}), *weights(card, dialect, paired=False)]
+    parts = [*bounded_rows(rows, names, {}), *weights(card, dialect, paired=False, indexed=indexed)]
     last = len(names) - 1
     everything = (1 << len(names)) - 1  # a bit of GROUPING is 1 where its column is not grouped by
     masks = [everything - sum(1 << (last - place) for place in one) for one in marginals]

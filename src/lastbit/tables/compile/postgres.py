@@ -54,7 +54,7 @@ _LEAST, _GREATEST = "'-9223372036854775808'::bigint", "9223372036854775807"
 _SMALL = "BETWEEN -2147483648 AND 2147483647"
 _INFINITE = "'Infinity'::double precision"
 _LONGEST_NAME = 63
-_READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
+READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
     {
         "integer": ("integer", "decimal", "number", "boolean"),
         "number": ("number", "integer", "decimal", "boolean"),
@@ -119,7 +119,7 @@ class Postgres(Dialect):
     # reading
 
     def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
-        if actual not in _READ_FROM[kind]:
+        if actual not in READ_FROM[kind]:
             stored = {"timestamptz": "timestamp", "decimal": "number"}.get(actual, actual)
             problem = f"is of type {stored} in PostgreSQL, which is not read as {kind} there"
             remedy = f"store it in a column of type {kind}, or declare its own type on the card"
@@ -155,7 +155,7 @@ class Postgres(Dialect):
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         if kind == "text" and origin in ("date", "timestamp"):  # in the years 1 to 9999
             return f'(({sql})::text COLLATE "C")'
-        if origin not in _READ_FROM[kind]:
+        if origin not in READ_FROM[kind]:
             raise self.refusal(f"CAST from {origin} to {kind}", _DERIVE)
         return self.read(sql, kind, origin)
 
@@ -290,9 +290,9 @@ class Postgres(Dialect):
         if zero:
             moved = f"({moved} - {self.double(zero)})"
         least = Fraction(1) if kind == "integer" and not zero else abs(zero) / 2**54
-        if size > 1 and least < size / 2**1000:  # a difference that could underflow is 0 in steps
-            nothing = f"abs({moved}) < {self.double(size / 2**100)}"
-            moved = f"CASE WHEN {nothing} THEN {self.double(0)} ELSE {moved} END"
+        if size > 1 and least < size / 2**1000:  # a quotient that could underflow is 2**-100
+            tiny = self.double(size / 2**100)
+            moved = f"CASE WHEN abs({moved}) < {tiny} THEN sign({moved}) * {tiny} ELSE {moved} END"
         return moved if size == 1 else f"({moved} / {self.double(size)})"
 
     def clamped(self, quotient: str, low: int, high: int, *, nearest: bool) -> str:
@@ -333,18 +333,19 @@ class Postgres(Dialect):
         return f"starts_with({x}, {y})" if function == "starts_with" else f"(strpos({x}, {y}) > 0)"
 
     def substring(self, x: str, places: Sequence[str]) -> str:
+        # DuckDB counts from the end where the place is below 0, and backwards where the number is
         inside = f"BETWEEN {-(2**32)} AND {2**32 - 1}"
-        first, many = f"CASE WHEN {places[0]} {inside} THEN {places[0]} END", f"{2**32 - 1}"
-        if len(places) > 1:
-            many = f"CASE WHEN {places[1]} {inside} THEN {places[1]} END"
-        size = f"char_length({x})::bigint"
-        after = f"least({first} - 1, {size})"
-        start = f"CASE WHEN {first} > 0 THEN {after} ELSE greatest({size} + {first}, 0) END"
-        start = f"CASE WHEN {first} <> 0 THEN {start} WHEN {first} = 0 THEN 0 END"
-        many = f"CASE WHEN {first} <> 0 THEN {many} ELSE greatest({many} - 1, 0) END"
-        from_, to = f"greatest(({start}) + least({many}, 0), 0)", f"({start}) + greatest({many}, 0)"
-        cut = f"substr({x}, ({from_} + 1)::integer, (least({to}, {size}) - {from_})::integer)"
-        known = " AND ".join(f"{place} {inside}" for place in places)
+        known = " AND ".join([f"{x} IS NOT NULL", *(f"{place} {inside}" for place in places)])
+        first, many = (*places, f"{2**32 - 1}")[:2]
+        start = (
+            f"WHEN {first} > 0 THEN {first} - 1 WHEN {first} < 0 THEN char_length({x}) + {first}"
+        )
+        many = f"CASE WHEN {first} = 0 THEN greatest({many} - 1, 0) ELSE {many} END"
+        low, high = (
+            f"least(greatest(CASE {start} ELSE 0 END + {of}({many}, 0), 0), char_length({x}))"
+            for of in ("least", "greatest")
+        )
+        cut = f"substr({x}, ({low})::integer + 1, ({high} - {low})::integer)"
         return f"CASE WHEN {known} THEN {cut} END"
 
     def concat(self, values: Sequence[str]) -> str:
@@ -390,7 +391,10 @@ class Postgres(Dialect):
     def total_as(self, total: str, kind: ColumnType) -> str:
         if kind == "integer":
             return f"CASE WHEN {total} BETWEEN {_LEAST} AND {_GREATEST} THEN {total}::bigint END"
-        return f"{total}::double precision"
+        # as DuckDB rounds 128 bits: below 0, first the complement
+        below = f"{total} < 0 AND {total} >= {-(2**64)}"
+        rounded = f"-((-{total} - 1)::double precision) - {self.double(1)}"
+        return f"CASE WHEN {below} THEN {rounded} ELSE {total}::double precision END"
 
     def mean_of(self, total: str, count: str) -> str:
         return f"{total} / ({count})::double precision"

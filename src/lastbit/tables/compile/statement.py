@@ -78,6 +78,9 @@ from lastbit.tables.query.query import Query
 UNITS = -1
 """The block of the numbers of units."""
 
+COUNTED_UNITS = "lastbit_units"
+"""Units with many rows, in the statement, where the backend has counted them."""
+
 MOST_ROWS = 1 << 40
 """The most rows, after joins, that a statement is proved not to overflow for."""
 
@@ -123,10 +126,12 @@ def statement(
     secret: str | None,
     dialect: Dialect = DUCKDB,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
+    indexed: bool = False,
 ) -> Statement:
     """The statement with the meaning of its columns, in the text of this engine.
 
-    `actual` is what the engine shows of the sources (`rows.CompiledRows`).
+    `actual` is what the engine shows of the sources (`rows.CompiledRows`). `indexed` says that it
+    shows what `units_statement` gives as `COUNTED_UNITS`, so that units are not counted here.
     """
     rows = CompiledRows(query, card, secret=secret, dialect=dialect, actual=actual)
     keys = tuple(key_type(key, rows) for key in query.keys)
@@ -150,7 +155,7 @@ def statement(
         *bounded_rows(rows, names, blocks.columns),
         *(() if chosen is None else choice.of_keys(chosen)),
         *(() if chosen is None or "shares" not in kinds else choice.shares(chosen)),
-        *weights(card, dialect, paired=chosen is not None),
+        *weights(card, dialect, paired=chosen is not None, indexed=indexed),
         *_named_values(blocks, choice, card),
     ]
     weighed = "" if chosen is None else "q" if "shares" in kinds else "k"
@@ -163,6 +168,20 @@ def statement(
         bins={name: columns.index(column) + 1 for name, column in blocks.bins.items()},
         distinct={name: UNITS - place for place, name in enumerate(blocks.distinct, start=1)},
     )
+
+
+def units_statement(query: Query, card: DataCard) -> str | None:
+    """Units with more than max_rows rows in `r`, and how many; None if a filter or a join decides.
+
+    Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.
+             So this is what `h` is made of, in every question with the same keys, unit and types
+    """
+    if card.unit is None or query.where is not None or query.all_joins or query.per_unit:
+        return None
+    names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
+    parts = bounded_rows(CompiledRows(query, card), names, {})
+    many = f"GROUP BY u HAVING count(*) > {card.max_rows}"
+    return "WITH " + ",\n".join(parts) + f"\nSELECT u, count(*) AS n FROM r {many}"
 
 
 def _unit_type(card: DataCard) -> ColumnType:
@@ -178,7 +197,9 @@ def bounded_rows(rows: CompiledRows, names: list[str], columns: dict[str, str]) 
     yield rows.dialect.part("r", rows.integers(names, columns), how)
 
 
-def weights(card: DataCard, dialect: Dialect, *, paired: bool) -> Iterator[str]:
+def weights(
+    card: DataCard, dialect: Dialect, *, paired: bool, indexed: bool = False
+) -> Iterator[str]:
     """The weights of units with many rows, and all rows with theirs."""
     one, most, part = weight_one(card), card.max_rows, dialect.part
     whole = dialect.literal(one)
@@ -192,9 +213,11 @@ def weights(card: DataCard, dialect: Dialect, *, paired: bool) -> Iterator[str]:
         yield part("s", f"SELECT *, {weight} FROM {counted}")
         return
     source, number = ("pairs", "CAST(sum(n) AS BIGINT)") if paired else ("r", "count(*)")
+    many = f" GROUP BY u HAVING {number} > {most}"
+    if indexed:
+        source, number, many = COUNTED_UNITS, "n", ""
     share = dialect.share(most * one, number)
-    many = f"GROUP BY u HAVING {number} > {most}"
-    yield part("h", f"SELECT u, {share} AS w FROM {source} {many}", "free")
+    yield part("h", f"SELECT u, {share} AS w FROM {source}{many}", "free")
     weight = f"coalesce(h.w, {whole}) AS w"
     yield part("s", f"SELECT r.*, {weight} FROM r LEFT JOIN h ON r.u = h.u")
 

@@ -356,7 +356,8 @@ def _session(active: Any) -> Any:
         if sql != name and not sql.startswith(_KEPT) and own.conf.isModifiable(name):
             own.conf.unset(name)
     for name, value in SETTINGS.items():
-        own.conf.set(name, value)
+        if own.conf.get(name, None) != value:  # some warn whenever they are set
+            own.conf.set(name, value)
         if own.conf.get(name) != value:
             problem, remedy = "cannot be set", "ask whoever runs Spark to allow it"
             raise InvalidParameter(name, problem=problem, remedy=remedy)
