@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lastbit.checker.dispatch import problem_of
 from lastbit.release import release
 from lastbit.tables.backends.engines import aggregates
 from lastbit.tables.card.read import read_card
@@ -73,18 +74,14 @@ def test_certificates_are_accepted(server, source, folder, sql):
     write_card(folder, source)
     answer = ask(sql)
     answer.save("answer.json")
-    assert answer.certificate["engine"]["name"] == server[0]
-    checked = lastbit("check", "answer.json")
-    assert checked.exit_code == 0, checked.output
+    assert answer.certificate["body"]["engine"]["name"] == server[0]
+    assert problem_of(answer.record) is None
+    if sql == FOUND:  # the other has few candidates for medians, for speed
+        assert lastbit("check", "answer.json").exit_code == 0
     assert ask(sql).record == answer.record  # asked again, it is the recorded one
 
 
-STUMBLING = (
-    "CAST(note AS BIGINT)",
-    "CAST(note AS DATE)",
-    "CAST(concat(age, note) AS DOUBLE)",
-    "age / (patient - patient), note",
-)
+STUMBLING = ("CAST(note AS BIGINT)", "CAST(note AS DATE)", "age / (patient - patient), note")
 
 
 @pytest.mark.parametrize("words", STUMBLING)

@@ -147,11 +147,11 @@ def sources() -> tuple[dict[str, str], list[tuple[Any, ...]]]:
 
 
 def _some(values: list[Any], few: int | None) -> list[Any]:
-    """The first ones, which are the worst, and others from all over the list."""
+    """The first ones, the last, and others from all over the list."""
     if few is None or len(values) <= few:
         return values
-    start, rest = values[: few // 2], values[few // 2 :]
-    return start + [rest[place * len(rest) // (few - few // 2)] for place in range(few - few // 2)]
+    half, rest = few - few // 2, values[few // 2 :][::-1]
+    return values[: few // 2] + [rest[place * len(rest) // half] for place in range(half)]
 
 
 # ---------------------------------------------------------------- calls
