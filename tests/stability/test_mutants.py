@@ -73,7 +73,7 @@ def weights_rounded_up(sql):
 
 
 def every_key_kept(sql):
-    return re.sub(r"CASE WHEN bound\.z IS NULL THEN TRUE ELSE .* END\)", "TRUE)", sql)
+    return re.sub(r"WHERE place <= \d+(\n  UNION ALL SELECT u,)", r"\1", sql)
 
 
 def rows_counted_before_the_join(sql):
@@ -128,21 +128,20 @@ def missing_values_clamped(sql):
 
 
 def every_value_named(sql):
-    return re.sub(r"WHERE bound\.z IS NULL OR y\d\.z < bound\.z", "", sql)
+    return re.sub(r"( AS d\)\)) WHERE place <= \d+", r"\1", sql)
 
 
 def one_value_more_named(sql):
     return re.sub(
-        r"(FROM \(SELECT u, z, row_number.*? FROM y\d\) WHERE place = )(\d+)",
+        r"( AS d\)\) WHERE place <= )(\d+)",
         lambda found: f"{found[1]}{int(found[2]) + 1}",
         sql,
     )
 
 
 def values_chosen_for_all_units_together(sql):
-    return re.sub(
-        r"(row_number\(\) OVER \()PARTITION BY u (ORDER BY z\) AS place FROM y)", r"\1\2", sql
-    )
+    z = r"(z\d AS \(\n  SELECT \* FROM \(SELECT \*, row_number\(\) OVER \()PARTITION BY u "
+    return re.sub(z, r"\1", sql)
 
 
 def values_counted_once_a_unit(sql):

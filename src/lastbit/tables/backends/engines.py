@@ -6,10 +6,11 @@ Every engine's folder has the same two files: `engine.py`, with the functions of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib import import_module
+from types import MappingProxyType
 from typing import Protocol, TypeAlias, cast
 
 from lastbit.errors import InvalidParameter
@@ -24,12 +25,14 @@ from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
 from lastbit.tables.query.query import Query
 
-_DRIVERS: dict[str, EngineName] = {"psycopg": "postgres", "pyspark": "spark"}
-_PLACES: dict[EngineName, tuple[str, str]] = {
-    "duckdb": ("dialect", "DUCKDB"),
-    "postgres": ("postgres", "POSTGRES"),
-    "spark": ("spark", "SPARK"),
-}
+_DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
+_PLACES: Mapping[EngineName, tuple[str, str]] = MappingProxyType(
+    {
+        "duckdb": ("dialect", "DUCKDB"),
+        "postgres": ("postgres", "POSTGRES"),
+        "spark": ("spark", "SPARK"),
+    }
+)
 
 
 class Engine(Protocol):

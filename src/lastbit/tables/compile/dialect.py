@@ -289,14 +289,14 @@ class Dialect:
 
     def keyed_hash(self, columns: Sequence[tuple[str, ColumnType]], secret: str) -> str:
         """MD5 of the secret and the columns, each after its length in bytes, so that none runs into
-        the next; something that is ordered as the bytes of the hash are.
+        the next: 32 digits, a to f among them, ordered as texts are by their bytes.
         """
         parts = [self.text(f"{secret}:")]
         for column, _ in columns:
             value = f"CAST({column} AS VARCHAR)"
             size = f"CAST({self.bytes_of(value)} AS VARCHAR)"
             parts.append(f"coalesce({size} || ':' || {value}, '-')")
-        return f"md5_number(concat({', '.join(parts)}))"
+        return f"md5(concat({', '.join(parts)}))"
 
     def share(self, total: int, count: str) -> str:
         """floor(total/count) of whole numbers above 0."""
