@@ -459,7 +459,7 @@ def _check_shape(plan: Plan, raw: Any) -> None:
         wanted = len(measure.edges) - 1
         if measure.kind == "bins" and any(len(b) != wanted for b in entries[measure.name]):
             raise EngineFailed("bins")
-    if plan.groups is None and len(raw.units) != count:
+    if plan.groups is None and not len(raw.units) == len(raw.single) == count:
         raise EngineFailed("units")
 
 
@@ -577,7 +577,13 @@ def _notes(plan: Plan) -> list[str]:
             "more, all of them count for less."
         )
     part = plan.partition_selection
-    if isinstance(part, GaussianSelection) and part.weight_one > 1:
+    if isinstance(part, GaussianSelection) and part.single is not None:
+        notes.append(
+            f"A key is shown if about {part.single.threshold} units or more have it and no other, "
+            f"or about {-(-part.threshold // part.weight_one)} that have several, a unit with K "
+            "keys counting as one over the square root of K; others are unknown."
+        )
+    elif isinstance(part, GaussianSelection) and part.weight_one > 1:
         notes.append(
             f"A key is shown if about {-(-part.threshold // part.weight_one)} units or more have "
             "it, a unit with K keys counting as one over the square root of K; others are unknown."
