@@ -459,8 +459,11 @@ def _check_shape(plan: Plan, raw: Any) -> None:
         wanted = len(measure.edges) - 1
         if measure.kind == "bins" and any(len(b) != wanted for b in entries[measure.name]):
             raise EngineFailed("bins")
-    if plan.groups is None and not len(raw.units) == len(raw.single) == count:
+    if plan.groups is None and len(raw.units) != count:
         raise EngineFailed("units")
+    apart = any(measure.kind == "shares" and measure.lowest for measure in plan.measures)
+    if apart and len(raw.single) != count:
+        raise EngineFailed("units with one key")
 
 
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:

@@ -395,8 +395,16 @@ def plan_rows(
         if "single" in part:
             alone = {"keys_per_person": 1, "mechanism": "threshold", **part["single"]}
             sensitivity, noise, error = _selection(alone)
-            words = {"sensitivity": sensitivity, "noise": noise, "error": error}
-            rows.append(PlanRow(what="   by units with one key", price="", share=0.0, **words))
+            rows.append(
+                PlanRow(
+                    what="   by units with one key",
+                    sensitivity=sensitivity,
+                    noise=noise,
+                    error=error,
+                    price="",
+                    share=0.0,
+                )
+            )
     return rows
 
 

@@ -133,8 +133,9 @@ class Finder:
         for own in self.limits:
             found.append(self._gaussian(own, conversion.rho, delta / 2, conversion))
             if own > 1 and self.serves is None and self.card.neighbours == ADD_REMOVE:
-                alone = self._laplace(1, epsilon, delta).part
-                found.append(self._gaussian(own, conversion.rho, delta / 2, conversion, alone))
+                law = ThresholdedHistogram(keys_per_person=1, epsilon=epsilon, delta=delta)
+                single = SingleKeys(scale=law.scale, threshold=law.threshold)
+                found.append(self._gaussian(own, conversion.rho, delta / 2, conversion, single))
         return min(found, key=lambda one: one.need)
 
     def at_rho(self, rho: Fraction, delta: Fraction) -> Found:
@@ -166,12 +167,12 @@ class Finder:
         rho: Fraction,
         tail: Fraction,
         conversion: Conversion | None,
-        alone: PartitionSelection | None = None,
+        single: SingleKeys | None = None,
     ) -> Found:
-        """By shares, of units with several keys if those with one are counted `alone`."""
-        extra, least_keys = None, 1 if alone is None else 2
+        """By shares, of units with several keys if those with a `single` one are counted apart."""
+        extra, least_keys = None, 1 if single is None else 2
         if self.serves is None and self.card.unit is not None:
-            lowest = 0 if alone is None else least_keys
+            lowest = 0 if single is None else least_keys
             extra = Measure(name=self.name, kind="shares", lowest=lowest, highest=own)
         measure = self.serves or extra
         counted = extra or Measure(name="", kind="units")
@@ -189,11 +190,9 @@ class Finder:
             tail=tail,
             rho=rho,
             conversion=conversion,
-            single=None
-            if alone is None
-            else SingleKeys(scale=alone.scale, threshold=alone.threshold),
+            single=single,
         )
-        first = None if alone is None else Fraction(alone.threshold)
+        first = None if single is None else Fraction(single.threshold)
         need = self._need(Fraction(threshold, one), own, Fraction(weights[own], one), first)
         return Found(part=part, extra=extra, need=need)
 
