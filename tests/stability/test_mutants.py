@@ -130,7 +130,7 @@ def single_keys_counted_twice(sql):
 
 
 def two_keys_counted_as_one(sql):
-    return sql.replace("w // 1048576", "w // 700000")
+    return sql.replace("WHEN w = 1048576", "WHEN w > 700000")
 
 
 def missing_values_clamped(sql):

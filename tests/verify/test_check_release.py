@@ -967,6 +967,31 @@ def test_an_interval_is_there_or_it_is_not():
     assert "costs nothing" in (problem(counted) or "")
 
 
+@pytest.mark.parametrize(
+    "engine",
+    [
+        {"name": "sqlite", "version": "3", "dialect": 1},
+        {"name": "duckdb", "version": "1.4; trust me", "dialect": 1},
+        {"name": "duckdb", "version": 1, "dialect": 1},
+        {"name": "spark", "version": "4.0.1", "dialect": 0},
+        {"name": "spark", "version": "4.0.1", "dialect": True},
+        {"name": "postgres", "version": "16.4"},
+        {"name": "postgres", "version": "16.4", "dialect": 1, "exact": True},
+        "duckdb",
+        None,
+    ],
+)
+def test_an_engine_is_named_in_one_form(engine):
+    whole = produced()
+    assert whole["body"]["engine"]["name"] == "duckdb"
+    for name in ("postgres", "spark"):
+        other = {"name": name, "version": "16.4", "dialect": 2}
+        assert problem(put(whole, ("body", "engine"), other)) is None
+    assert "the engine is malformed" in (problem(put(whole, ("body", "engine"), engine)) or "")
+    del whole["body"]["engine"]  # as earlier certificates
+    assert problem(whole) is None
+
+
 def test_a_key_declared_twice_is_refused_however_honest_the_plan():
     """Its group would be released twice; the plan's own numbers do not show it."""
     query = query_of(part("count", "n"), keys=[("region", ("north", "south"))])

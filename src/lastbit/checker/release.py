@@ -68,6 +68,8 @@ _PLAN = frozenset(
     | {"asked", "composition", "conversion", "cost", "measures", "recipes", "parts"}
 )
 _PRICE = ("epsilon", "delta", "rho")
+_ENGINES = ("duckdb", "postgres", "spark")
+_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,60}", re.ASCII)
 HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FARTHEST = Fraction(10**6)
 _BETA = Fraction(1, 20)
@@ -139,10 +141,25 @@ def same(one: Any, other: Any) -> bool:
     return first == second
 
 
+def check_parts(body: Json) -> None:
+    """That a body has its parts, and of the engine a name, a version and that of its dialect.
+
+    Of the engine only the form is checked: it computes the measures, which is assumed. Earlier
+    certificates do not name it.
+    """
+    require(set(body) - {"engine"} == _BODY, "the body lacks a part, or has one too many")
+    match body.get("engine", {"name": "duckdb", "version": "1", "dialect": 1}):
+        case {"name": str(name), "version": str(version), "dialect": int(dialect), **rest}:
+            known = not rest and name in _ENGINES and bool(_VERSION.fullmatch(version))
+            require(known and type(dialect) is int and dialect >= 1, "the engine is malformed")
+        case _:
+            raise Rejected("the engine is malformed")
+
+
 def check_release(claim: Json, body: Json) -> None:
     """Raise `Rejected` unless the release costs no more than is claimed."""
     require(set(claim) - _OPTIONAL == _CLAIM, "the claim lacks a part, or has one too many")
-    require(set(body) == _BODY, "the body lacks a part, or has one too many")
+    check_parts(body)
     plan = body["plan"]
     whole = isinstance(plan, Mapping) and set(plan) - {"private"} == _PLAN
     require(whole, "the plan lacks a part")

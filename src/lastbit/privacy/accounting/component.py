@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from flint import acb, arb, ctx
 from numpy.typing import NDArray
 
-from lastbit.exact import arb_of, nearest
+from lastbit.exact import arb_of, nearest, working_precision
 from lastbit.laws import DiscreteGaussian
 
 Floats = NDArray[np.float64]
@@ -186,14 +187,9 @@ class Response(Component):
     def told_exactly(self) -> Fraction:
         return self.told
 
-    def _masses(self) -> tuple[arb, arb, arb]:
-        shrink = (-arb_of(self.epsilon)).exp()
-        best = arb_of(1 - self.told) / (1 + (self.answers - 1) * shrink)
-        return best, (self.answers - 2) * shrink * best, shrink * best
-
     def moment(self, z: acb) -> acb:
-        up, level, down = self._masses()
-        raised = (z * arb_of(self.epsilon)).exp()
+        loss, up, level, down = _response(self, ctx.prec)
+        raised = (z * loss).exp()
         return up * raised + level + down / raised
 
     def cumulant(self, orders: Floats) -> Floats:
@@ -214,13 +210,23 @@ class Response(Component):
         return self.epsilon
 
     def masses(self, count: int) -> list[arb]:
-        up, level, down = self._masses()
+        _, up, level, down = _response(self, ctx.prec)
         return ([up, down] if self.answers == 2 else [up, level, down])[:count]
 
     def pieces(self) -> list[Piece]:
-        up, level, down = self._masses()
+        _, up, level, down = _response(self, ctx.prec)
         ends = [Piece(up, self.epsilon), Piece(down, -self.epsilon)]
         return ends if self.answers == 2 else [*ends, Piece(level, Fraction(0))]
+
+
+@lru_cache(maxsize=64)
+def _response(part: Response, precision: int) -> tuple[arb, arb, arb, arb]:
+    """Its loss, and P[L = loss], P[L = 0] and P[L = -loss]."""
+    with working_precision(precision):
+        loss = arb_of(part.epsilon)
+        shrink = (-loss).exp()
+        best = arb_of(1 - part.told) / (1 + (part.answers - 1) * shrink)
+        return loss, best, (part.answers - 2) * shrink * best, shrink * best
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,16 +300,14 @@ class TwoSidedGeometric(Component):
         return 1 - self.infinite()
 
     def moment(self, z: acb) -> acb:
-        step = arb_of(1 / self.scale)
-        ratio = (-step).exp()
-        up = (z * arb_of(self.distance / self.scale)).exp()
-        total = (up + (-arb_of(self.distance / self.scale)).exp() / up) / (1 + ratio)
+        step, loss, before, ratio, share, kept = _geometric(self, ctx.prec)
+        up = (z * loss).exp()
+        total = (up + (-loss).exp() / up) / (1 + ratio)
         if self.distance > 1:
             turn = ratio * (-2 * z * step).exp()
-            last = (-(2 * z + 1) * arb_of((self.distance - 1) / self.scale)).exp()
-            share = (arb_of(1 / (2 * self.scale))).tanh()  # (1-q)/(1+q)
+            last = (-(2 * z + 1) * before).exp()
             total += share * up * turn * (1 - last) / (1 - turn)
-        return total * self._kept()
+        return total * kept
 
     def cumulant(self, orders: Floats) -> Floats:
         step, loss = nearest(1 / self.scale), nearest(self.distance / self.scale)
@@ -338,6 +342,15 @@ class TwoSidedGeometric(Component):
             return None
         found = enumerate(self.masses(self.distance + 1))
         return [Piece(m, (self.distance - 2 * j) / self.scale) for j, m in found]
+
+
+@lru_cache(maxsize=64)
+def _geometric(part: TwoSidedGeometric, precision: int) -> tuple[arb, arb, arb, arb, arb, arb]:
+    """What its moments at all z share: a step, d and d - 1 of them, q, (1-q)/(1+q), P[L < oo]."""
+    with working_precision(precision):
+        step = arb_of(1 / part.scale)
+        steps = step, arb_of(part.distance / part.scale), arb_of((part.distance - 1) / part.scale)
+        return *steps, (-step).exp(), arb_of(1 / (2 * part.scale)).tanh(), part._kept()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ with a proved error bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -391,42 +393,48 @@ class SampledNormal(_Sampled):
 
 
 class _NormalLine(SampledLine):
-    """With the constants of its decay, which are found once."""
+    """With the constants of its decay, each found when a time first asks for it."""
 
-    __slots__ = ("_most",)
+    __slots__ = ("_found", "_more")
 
     def __init__(self, component: SampledNormal, order: arb) -> None:
-        self._most: dict[int, arb] = {}
+        self._found: list[tuple[int, arb]] = []
+        self._more = by_parts(component, order)
         super().__init__(component, order)
 
     def decay(self, time: arb) -> arb:
-        if not self._most:
-            assert isinstance(self.sampled, SampledNormal)
-            self._most = {1: 4 * self.sampled._supremum(self.order), **self._by_parts()}
+        """The least bound; a k at which they stop falling is the last one that is looked at."""
         best = arb(1)
-        for times, constant in self._most.items():
-            best = best.min(below_one(constant / self.real / time**times))
+        for times, constant in self._constants():
+            bound = below_one(constant / self.real / time**times)
+            if times > 1 and not bound < best:
+                break
+            best = best.min(bound)
         return best
 
-    def _by_parts(self) -> dict[int, arb]:
-        assert isinstance(self.sampled, SampledNormal)
-        with working_precision(64):
-            return by_parts(self.sampled, self.order)
+    def _constants(self) -> Iterator[tuple[int, arb]]:
+        if not self._found:
+            assert isinstance(self.sampled, SampledNormal)
+            self._found = [(1, 4 * self.sampled._supremum(self.order))]
+        yield from self._found
+        for found in self._more:
+            self._found.append(found)
+            yield found
 
 
 Polynomial = dict[tuple[int, int], arb]
 
 
-def by_parts(part: SampledNormal, order: arb) -> dict[int, arb]:
-    """C_k with abs(M(c + it)) <= C_k t**-k, for some k."""
-    s, p = part.deviation(), part.power(order)
-    found: dict[int, arb] = {}
+def by_parts(part: SampledNormal, order: arb) -> Iterator[tuple[int, arb]]:
+    """Some k, each with a C_k for which abs(M(c + it)) <= C_k t**-k."""
     polynomial: Polynomial = {(0, 0): arb(1)}
-    for times in range(1, _PARTS[-1] + 1):
-        polynomial = _next(polynomial, p, s * s)
-        if times in _PARTS:
-            found[times] = _size(part, p, polynomial)
-    return found
+    for before, times in pairwise((0, *_PARTS)):
+        with working_precision(64):
+            s, p = part.deviation(), part.power(order)
+            for _ in range(before, times):
+                polynomial = _next(polynomial, p, s * s)
+            found = _size(part, p, polynomial)
+        yield times, found
 
 
 def _next(h: Polynomial, p: arb, v: arb) -> Polynomial:
@@ -450,14 +458,15 @@ def _next(h: Polynomial, p: arb, v: arb) -> Polynomial:
 def _size(part: SampledNormal, p: arb, h: Polynomial) -> arb:
     """At most the integral of phi b**p abs(h)."""
     s, v, ratio = part.deviation(), part.deviation() ** 2, arb_of((1 - part.rate) / part.rate)
-    degree = max(m for _, m in h)
+    degree = max(max(powers) for powers in h)
     wide, most = float(s.upper()), max(float(p.upper()), 0.0)
     low, high = -(degree + 10 * wide + 1), most + 10 * wide + 1
     norm = 1 / (2 * arb.pi() * v).sqrt()
     total = arb(0)
     for x in _cells(low, high, _PART_CELLS):
         e = ratio * ((1 - 2 * x) / (2 * v)).exp()
-        value = sum((c * x**n * e**m for (n, m), c in h.items()), arb(0))
+        xs, es = ([base**k for k in range(degree + 1)] for base in (x, e))
+        value = sum((c * xs[n] * es[m] for (n, m), c in h.items()), arb(0))
         raised = p * part._logarithm(x) - x * x / (2 * v)
         total += abs(value).upper() * raised.exp().upper() * 2 * x.rad()
     first, last = arb(low), arb(high)

@@ -1,0 +1,6 @@
+"""Servers that the tests of all engines share."""
+
+from tests.engines import servers, spark_session
+
+postgres = servers.postgres
+spark = spark_session.spark
