@@ -205,9 +205,10 @@ class Dialect:
         """The whole number nearest to a double that is not NaN (ties away from 0), or the greatest
         one below, clamped to [low, high]: the last operation is a clamp of whole numbers.
         """
-        whole = f"{'round' if nearest else 'floor'}({quotient})"
-        near = f"least(greatest({whole}, {self.double(low)}), {self.double(high)})"
-        return f"least(greatest(TRY_CAST({near} AS BIGINT), {low}), {high})"
+        whole = f"TRY_CAST({'round' if nearest else 'floor'}({quotient}) AS BIGINT)"
+        # missing if it is beyond 64 bits; to clamp doubles first takes longer than all the rest
+        beyond = f"CASE WHEN {quotient} > 0.0e0 THEN {high} ELSE {low} END"
+        return f"least(greatest(coalesce({whole}, {beyond}), {low}), {high})"
 
     def item(self, values: Sequence[str], index: str, kind: ColumnType | None = None) -> str:
         """The value at this place, from 1, all read as `kind`; missing at any other place."""
@@ -289,14 +290,14 @@ class Dialect:
 
     def keyed_hash(self, columns: Sequence[tuple[str, ColumnType]], secret: str) -> str:
         """MD5 of the secret and the columns, each after its length in bytes, so that none runs into
-        the next; something that is ordered as the bytes of the hash are.
+        the next: 32 digits, a to f among them, ordered as texts are by their bytes.
         """
         parts = [self.text(f"{secret}:")]
         for column, _ in columns:
             value = f"CAST({column} AS VARCHAR)"
             size = f"CAST({self.bytes_of(value)} AS VARCHAR)"
             parts.append(f"coalesce({size} || ':' || {value}, '-')")
-        return f"md5_number(concat({', '.join(parts)}))"
+        return f"md5(concat({', '.join(parts)}))"
 
     def share(self, total: int, count: str) -> str:
         """floor(total/count) of whole numbers above 0."""

@@ -7,39 +7,40 @@
     e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
     pairs, k  (where a unit must choose its keys) every unit and key of r, with the number of such
-       rows; and those of them that the unit has chosen. q: the same with the unit's shares
+       rows; and those of them that the unit has chosen. q: the same with the unit's shares, which
+       are W where it has one key
     h  units with n > max_rows rows in r: their weight floor(max_rows W / n)
     s  the rows of r with weights, W where the unit is not in h
     then sums over s for every group, and for every group and bin; and units counted for every
     group: those of k, or of r where no choice is made
-    y1, y2 ... the different values of a column that each unit names, and z1, z2 ... those that it
-       keeps: different values of z are counted for every group
+    z1, z2 ... the different values of a column that each unit names and keeps, which are counted
+       for every group
 
-The text is that of an engine (`dialect.py`). Where rows meet their unit's numbers by a window, s has
-the number of the unit's rows beside each of them, and there is no h; k, and z, have the first by
-hash, then by value, and there is no `many`, `own` or `bound`.
+The text is that of an engine (`dialect.py`). Where rows meet their unit's numbers by a window, s
+has the number of the unit's rows beside each of them, and there is no h; and no `many`, the units
+that must choose: all of them are ranked.
 
 Measures are sums over all rows, of keys that were chosen or not: only the numbers of units, which
 decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
-         e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own`, `bound` and in
-         windows only if they have the same u, by which these are grouped, partitioned or joined; so do rows of two
+         e and r work row by row, and rows meet in `h`, `pairs`, `many` and in windows only if they
+         have the same u, by which these are grouped, partitioned or joined; so do rows of two
          private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
          Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
-Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
-         two keys equal, fewer would be kept, never more. By a window, those at the first c places
-         The same holds of the pairs of key and value that a unit keeps for a count of distinct ones
+Theorem  a unit keeps at most c keys: those at the first c places by hash, then by value, whatever
+         the hashes are; all of them if it has no more. The same holds of the pairs of key and value
+         that a unit keeps for a count of distinct ones
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
 
 Law      the integer of a row is, for values, the one nearest to (x - centre)/step, from lowest to
          highest, missing if x is; for bins, the i with e_i <= x < e_i+1, decided exactly, where the
          last bin is closed above
 Theorem  whatever the doubles do on the way, the integer of `values` is in [lowest, highest]: the
-         last operation is a clamp of integers. It depends on x alone. Nothing can raise: the double
-         is clamped to abs <= 2**44 before the cast, and NaN is missing already
+         last operation is a clamp of integers. It depends on x alone. Nothing can raise: a
+         double beyond the range of the cast becomes the nearer bound; NaN is missing already
 Differs  nearness is that of doubles: (x - centre)/step is rounded twice, so that a value within
          2**-8 of a tie may go either way. With step 1, a whole centre and whole numbers it is exact
 
@@ -52,7 +53,7 @@ than 2**40 widths from 0; comparing x with both edges of that bin, exactly, sett
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -66,6 +67,7 @@ from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.sensitivity import (
+    WEIGHT_ONE,
     Measure,
     distinct_values,
     selection_keys,
@@ -96,7 +98,8 @@ class Statement:
     """The text, and what its columns are: block, keys, bin, n, then the sums in order.
 
     Block 0 has the sums. In the blocks that `bins` names, n is the weight of each bin; in the block
-    `UNITS`, it is the number of units, and in those of `distinct` the number of different values.
+    `UNITS`, it is the number of units, or of their shares (bin 1: of units with one key, where
+    those are counted apart), and in those of `distinct` the number of different values.
     """
 
     sql: str = field(repr=False)  # holds the secret
@@ -159,7 +162,8 @@ def statement(
         *_named_values(blocks, choice, card),
     ]
     weighed = "" if chosen is None else "q" if "shares" in kinds else "k"
-    final = _final(blocks, names, counted=counted, paired=weighed)
+    apart = any(measure.kind == "shares" and measure.lowest for measure in measures)
+    final = _final(blocks, names, counted=counted, paired=weighed, apart=apart)
     columns = list(dict.fromkeys(blocks.bins.values()))
     return Statement(
         sql="WITH " + ",\n".join(parts) + "\n" + final,
@@ -243,23 +247,23 @@ class _Choice:
 
     def of_keys(self, chosen: int) -> Iterator[str]:
         """Units with more than `chosen` keys keep those of least hash."""
-        part, nested = self.dialect.part, self.dialect.nested
-        keys = ", ".join(["u", *self.names])
+        part, keys = self.dialect.part, ", ".join(["u", *self.names])
         yield part("pairs", f"SELECT {keys}, count(*) AS n FROM r GROUP BY {keys}", "kept")
+        hashed = f"SELECT *, {self.hashed('pairs')} AS z FROM pairs"
         if self.dialect.bounding == "window":
-            hashed = f"SELECT pairs.*, {self.hashed('pairs')} AS z FROM pairs"
-            yield part("k", _least(nested(hashed), keys, chosen, nested))
+            yield part("k", self.least(hashed, keys, chosen), "free")
             return
         yield part("many", f"SELECT u FROM pairs GROUP BY u HAVING count(*) > {chosen}", "free")
-        yield part("own", "SELECT * FROM pairs WHERE u IN (SELECT u FROM many)", "free")
-        ranked = "u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place"
-        hashed = f"SELECT u, {self.hashed('own')} AS z FROM own"
-        places = f"SELECT {ranked} FROM {nested(hashed)}"
-        bound = f"SELECT u, z FROM {nested(places)} WHERE place = {chosen + 1}"
-        yield part("bound", bound, "free")
-        kept = f"CASE WHEN bound.z IS NULL THEN TRUE ELSE {self.hashed('pairs')} < bound.z END"
-        both = "pairs LEFT JOIN bound ON pairs.u = bound.u"
-        yield part("k", f"SELECT pairs.* FROM {both} WHERE {kept}", "free")
+        own = f"{hashed} WHERE u IN (SELECT u FROM many)"
+        others = "WHERE NOT EXISTS (SELECT 1 FROM many WHERE many.u = pairs.u)"
+        those = self.least(own, keys, chosen, shown=f"{keys}, n")
+        yield part("k", f"{those}\n  UNION ALL SELECT {keys}, n FROM pairs {others}", "free")
+
+    def least(self, hashed: str, columns: str, most: int, *, shown: str = "*") -> str:
+        """Of each unit's rows, which have a hash z, the first `most` by hash, then by value."""
+        place = f"row_number() OVER (PARTITION BY u ORDER BY z, {columns}) AS place"
+        ranked = f"SELECT *, {place} FROM {self.dialect.nested(hashed)}"
+        return f"SELECT {shown} FROM {self.dialect.nested(ranked)} WHERE place <= {most}"
 
     def shares(self, chosen: int) -> Iterator[str]:
         """The chosen pairs, with the share that one of K of them has: floor(W/sqrt(K))."""
@@ -272,15 +276,9 @@ class _Choice:
         yield self.dialect.part("q", f"SELECT {columns}, z.w FROM {both}", "free")
 
 
-def _least(source: str, columns: str, most: int, nested: Callable[[str], str]) -> str:
-    """Of each unit's rows, which have a hash z, the first `most` by hash, then by their values."""
-    place = f"row_number() OVER (PARTITION BY u ORDER BY z, {columns}) AS place"
-    return f"SELECT * FROM {nested(f'SELECT *, {place} FROM {source}')} WHERE place <= {most}"
-
-
 def _named_values(blocks: _Blocks, choice: _Choice, card: DataCard) -> Iterator[str]:
     """For each count of distinct values, the keys and values that units keep, each once a unit."""
-    most, part, nested = distinct_values(card), choice.dialect.part, choice.dialect.nested
+    most, part = distinct_values(card), choice.dialect.part
     for place, (column, kind) in enumerate(blocks.distinct.values(), start=1):
         listed = ", ".join([*choice.names, column])
         if card.unit is None:
@@ -290,17 +288,7 @@ def _named_values(blocks: _Blocks, choice: _Choice, card: DataCard) -> Iterator[
         rows = f"SELECT DISTINCT u, {listed} FROM r WHERE {column} IS NOT NULL"
         hashed = choice.hashed("d", (column, kind), salt=f" {place}")
         body = f"SELECT *, {hashed} AS z FROM ({rows}) AS d"
-        if choice.dialect.bounding == "window":
-            yield part(f"z{place}", _least(nested(body), listed, most, nested))
-            continue
-        yield part(f"y{place}", body, "kept")
-        ranked = f"u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place FROM y{place}"
-        bound = f"SELECT u, z FROM {nested(f'SELECT {ranked}')} WHERE place = {most + 1}"
-        body = (
-            f"SELECT y{place}.* FROM y{place} LEFT JOIN ({bound}) AS bound"
-            f" ON y{place}.u = bound.u WHERE bound.z IS NULL OR y{place}.z < bound.z"
-        )
-        yield part(f"z{place}", body, "free")
+        yield part(f"z{place}", choice.least(body, listed, most), "free")
 
 
 class _Blocks:
@@ -356,21 +344,25 @@ class _Blocks:
         return self.columns.setdefault(sql, f"v{len(self.columns) + 1}")
 
 
-def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str) -> str:
+def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str, apart: bool) -> str:
     """Every block in the same columns: block, keys, bin, n, sums."""
     selects = [_sums(blocks, names)] if blocks.sums or blocks.bins else []
     nested, nothing = blocks.rows.dialect.nested, blocks.rows.dialect.missing("integer")
     if counted:
-        if paired:
+        if apart:
+            rows = f"SELECT *, CASE WHEN w = {WEIGHT_ONE} THEN 1 ELSE 0 END AS one FROM {paired}"
+        elif paired:
             rows = f"SELECT * FROM {paired}"
         elif blocks.rows.unit is None:
             rows = f"SELECT {', '.join(names) or 'NULL AS x0'} FROM r"
         else:
             rows = f"SELECT DISTINCT {', '.join(['u', *names])} FROM r"
         number = "sum(w) AS n" if paired == "q" else "count(*) AS n"
-        wanted = [f"{UNITS} AS block", *names, f"{nothing} AS bin", number]
+        single = "one" if apart else nothing
+        wanted = [f"{UNITS} AS block", *names, f"{single} AS bin", number]
         wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
-        selects.append(f"SELECT {', '.join(wanted)} FROM {nested(rows)}{_grouped(names)}")
+        grouped = _grouped([*names, "one"] if apart else names)
+        selects.append(f"SELECT {', '.join(wanted)} FROM {nested(rows)}{grouped}")
     for place, (column, _) in enumerate(blocks.distinct.values(), start=1):
         pairs = f"SELECT DISTINCT {', '.join([*names, column])} FROM z{place}"
         wanted = [f"{UNITS - place} AS block", *names, f"{nothing} AS bin", "count(*) AS n"]

@@ -66,9 +66,10 @@ SETTINGS = MappingProxyType(
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
-        # it would write the steps of an expression out again, twice for each level
-        "spark.sql.optimizer.excludedRules": (
-            "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates"
+        # they would write the steps of an expression out again, several times for each level
+        "spark.sql.optimizer.excludedRules": ",".join(
+            f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+            for rule in ("PushDownPredicates", "PushPredicateThroughNonJoin")
         ),
         "spark.sql.parquet.aggregatePushdown": "false",
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",

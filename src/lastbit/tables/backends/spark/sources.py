@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -40,7 +41,9 @@ _FAMILIES: tuple[tuple[Family, tuple[type, ...]], ...] = (
     ("timestamp", (types.TimestampNTZType,)),
     ("timestamptz", (types.TimestampType,)),
 )
-_TYPES: Mapping[Family, ColumnType] = {"decimal": "number", "timestamptz": "timestamp"}
+_TYPES: Mapping[Family, ColumnType] = MappingProxyType(
+    {"decimal": "number", "timestamptz": "timestamp"}
+)
 _DECIMAL_DIGITS = 15  # below 2**53: a double holds them, and one division rounds once
 _LOGS = ("_delta_log", "metadata")
 _OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode")
