@@ -25,7 +25,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from itertools import count
 from math import prod
 from types import MappingProxyType
@@ -84,7 +84,7 @@ SETTINGS = MappingProxyType(
         "spark.sql.variable.substitute": "false",  # ${...} in a name would be replaced
     }
 )
-_KEPT = ("adaptive.", "catalog.", "defaultCatalog", "files.m", "shuffle.partitions", "warehouse.")
+_THEIRS = ("adaptive.", "catalog.", "defaultCatalog", "files.m", "shuffle.partitions", "warehouse.")
 _KNOWN_EXTENSIONS = (
     "io.delta.sql.DeltaSparkSessionExtension",
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -297,33 +297,26 @@ def _check_matches(session: Any, query: Query, card: DataCard, actual: dict[str,
 # sessions
 
 
-class _Shared(threading.local):
-    """What `one_database` keeps for the calls of its thread."""
+class _Kept(threading.local):
+    """The session of this thread, which nothing else uses."""
 
-    depth = 0
     session: Any = None
 
 
-_SHARED = _Shared()
+_KEPT = _Kept()
 
 
-@contextmanager
-def one_database() -> Iterator[None]:
-    """Inside, the calls of this thread share one session, made when it is first needed."""
-    _SHARED.depth += 1
-    try:
-        yield
-    finally:
-        _SHARED.depth -= 1
-        if not _SHARED.depth:
-            _SHARED.session = None
+def one_database() -> AbstractContextManager[None]:
+    """Nothing to do: the calls of a thread share one session."""
+    return nullcontext()
 
 
 def connected() -> Any:
-    """A session of our own, with our settings."""
-    if _SHARED.session is None or not _SHARED.depth:
-        _SHARED.session = _session(_active())
-    return _SHARED.session
+    """A session of our own, with our settings, beside the active one."""
+    active = _active()
+    if _KEPT.session is None or _KEPT.session.sparkContext is not active.sparkContext:
+        _KEPT.session = _session(active)
+    return _KEPT.session
 
 
 def _active() -> Any:
@@ -354,7 +347,7 @@ def _session(active: Any) -> Any:
     check_extensions(given.get("spark.sql.extensions", ""), given.get("spark.plugins", ""))
     for name in given:
         sql = name.removeprefix("spark.sql.")
-        if sql != name and not sql.startswith(_KEPT) and own.conf.isModifiable(name):
+        if sql != name and not sql.startswith(_THEIRS) and own.conf.isModifiable(name):
             own.conf.unset(name)
     for name, value in SETTINGS.items():
         if own.conf.get(name, None) != value:  # some warn whenever they are set

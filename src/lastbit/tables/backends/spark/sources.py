@@ -62,12 +62,13 @@ class Opened:
     frame: Any
     state: tuple[object, ...]
     places: frozenset[str]
+    files: tuple[str, ...] = ()
     folders: frozenset[str] = frozenset()
     """Columns, in small letters, that the names of folders say."""
 
     def check_unchanged(self, session: Any) -> None:
-        """Refuse what was read if the source is another one by now."""
-        if self.state != opened(session, self.source).state:
+        """Refuse what was read if its files are others by now; a version stays what it is."""
+        if self.files and self.state != _states(session, self.files):
             raise EngineFailed(_CHANGED)
 
     @property
@@ -194,9 +195,9 @@ def _of_files(session: Any, source: Source, frame: Any, relation: Any) -> Opened
     if relation.overlappedPartCols().nonEmpty():
         problem = "has a column that names of folders say as well"
         raise _refused(source, problem, "rename one of them")
-    files = sorted(frame.inputFiles())
+    files = tuple(sorted(frame.inputFiles()))
     folders = frozenset(name.lower() for name in relation.partitionSchema().fieldNames())
-    return Opened(source, frame, _states(session, files), frozenset(files), folders)
+    return Opened(source, frame, _states(session, files), frozenset(files), files, folders)
 
 
 def _versioned(
@@ -239,7 +240,7 @@ def _leaf(source: Source, frame: Any) -> Any:
     raise _refused(source, problem, "name a stored table, or write the view's rows to one")
 
 
-def _states(session: Any, files: list[str]) -> tuple[object, ...]:
+def _states(session: Any, files: tuple[str, ...]) -> tuple[object, ...]:
     """Of each file its place, size and time; of local ones the inode too."""
     local = [unquote(urlsplit(file).path) for file in files if urlsplit(file).scheme == "file"]
     if len(local) == len(files):
@@ -250,7 +251,7 @@ def _states(session: Any, files: list[str]) -> tuple[object, ...]:
         return tuple(
             (path, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in zip(local, stats, strict=True)
         )
-    listed = session.read.format("binaryFile").load(files)
+    listed = session.read.format("binaryFile").load(list(files))
     wanted = listed.selectExpr("path", "length", "unix_micros(modificationTime)")
     return tuple(sorted(tuple(row) for row in wanted.collect()))
 
