@@ -23,20 +23,20 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from math import prod
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
 from lastbit.tables.backends.engines import told
+from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
     Opened,
     check_apart,
@@ -60,12 +60,14 @@ from lastbit.tables.query.query import Query
 
 SETTINGS = MappingProxyType(
     {
+        "spark.sql.analyzer.maxIterations": "1000",  # of a question nested as deep as may be
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "false",
         "spark.sql.constraintPropagation.enabled": "false",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+        "spark.sql.optimizer.maxIterations": "1000",
         # they would write the steps of an expression out again, several times for each level
         "spark.sql.optimizer.excludedRules": ",".join(
             f"org.apache.spark.sql.catalyst.optimizer.{rule}"
@@ -92,7 +94,6 @@ _KNOWN_EXTENSIONS = (
 _OURS = MappingProxyType(
     {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
 )
-_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _OLDEST = 4
 _A_MOMENT = 0.1
 _MOST_MEMORY = 6 * 10**9
@@ -405,28 +406,17 @@ def _share_done(tracker: Any, group: str) -> float:
     return done / total if total else 0.0
 
 
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """PySpark writes its errors to the log before it raises them, and they hold values."""
-    with ExitStack() as until:
-        for name in _LOGGERS:
-            logger: Any = PySparkLogger.getLogger(name)
-            until.callback(setattr, logger, "disabled", logger.disabled)
-            logger.disabled = True
-        yield
-
-
 def _guarded(run: Callable[[Any], Result], *, words: str = "") -> Result:
     """What `run` gives; of the engine's own errors no word, of any other no frame."""
 
     def caught() -> Result:
-        try:
-            with _unlogged():
+        with unlogged():
+            try:
                 return run(connected())
-        except (LastbitError, KeyboardInterrupt):
-            raise
-        except Exception as error:  # its text may hold values, so it must not be seen as a cause
-            kind = _condition(error)
+            except (LastbitError, KeyboardInterrupt):
+                raise
+            except Exception as error:  # its text may hold values, so it must not be a cause
+                kind = _condition(error)
         raise EngineFailed(words or _told(kind))
 
     return sealed(caught, words=words or _told(""))
