@@ -123,6 +123,16 @@ def shares_by_rows(sql):
     return sql.replace("[least(count(*), ", "[least(CAST(sum(n) AS BIGINT), ")
 
 
+def single_keys_counted_twice(sql):
+    """Alone, and with a full share too."""
+    wide = " AS one FROM q"
+    return sql.replace(wide, f"{wide} UNION ALL SELECT *, 0 AS one FROM q WHERE w = 1048576")
+
+
+def two_keys_counted_as_one(sql):
+    return sql.replace("WHEN w = 1048576", "WHEN w > 700000")
+
+
 def missing_values_clamped(sql):
     return re.sub(r"CASE WHEN (x\d+) IS NOT NULL THEN (least.*?) END AS v", r"\2 AS v", sql)
 
@@ -197,6 +207,8 @@ MUTANTS = (
     (shares_of_every_pair, "found", BY_NEIGHBOURS),
     (full_shares, "found", BY_NEIGHBOURS),
     (shares_by_rows, "found", BY_REFERENCE),
+    (single_keys_counted_twice, "found", BY_NEIGHBOURS),
+    (two_keys_counted_as_one, "found", BY_NEIGHBOURS),
     (weights_after_the_choice, "found", BY_REFERENCE),
     (weights_by_keys, "found", BY_NEIGHBOURS),
     (chosen_rows_measured, "found", BY_REFERENCE),

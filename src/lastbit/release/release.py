@@ -244,7 +244,7 @@ def _recorded(
         return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
-        with keeping_units(card, str(books.path)):
+        with keeping_units(card, books.path):
             record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
@@ -465,6 +465,9 @@ def _check_shape(plan: Plan, raw: Any) -> None:
             raise EngineFailed("bins")
     if plan.groups is None and len(raw.units) != count:
         raise EngineFailed("units")
+    apart = any(measure.kind == "shares" and measure.lowest for measure in plan.measures)
+    if apart and len(raw.single) != count:
+        raise EngineFailed("units with one key")
 
 
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:
@@ -581,7 +584,13 @@ def _notes(plan: Plan) -> list[str]:
             "more, all of them count for less."
         )
     part = plan.partition_selection
-    if isinstance(part, GaussianSelection) and part.weight_one > 1:
+    if isinstance(part, GaussianSelection) and part.single is not None:
+        notes.append(
+            f"A key is shown if about {part.single.threshold} units or more have it and no other, "
+            f"or about {-(-part.threshold // part.weight_one)} that have several, a unit with K "
+            "keys counting as one over the square root of K; others are unknown."
+        )
+    elif isinstance(part, GaussianSelection) and part.weight_one > 1:
         notes.append(
             f"A key is shown if about {-(-part.threshold // part.weight_one)} units or more have "
             "it, a unit with K keys counting as one over the square root of K; others are unknown."

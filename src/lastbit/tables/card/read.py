@@ -287,7 +287,7 @@ class _Reader:
     def source(self, path: KeyPath, fields: Mapping[str, Any]) -> Source | None:
         """Files, or a table of a DuckDB file or a server; paths are relative to the card."""
         value, table, place = fields.get("source"), fields.get("table"), (*path[:-1], "table")
-        if is_address(value):
+        if isinstance(value, str) and is_address(value):
             named = self.text(place, table, 'write table = "public.visits", say')
             return self.attempt(path, lambda: source_of(value, table=named)) if named else None
         if table is not None:

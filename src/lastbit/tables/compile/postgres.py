@@ -20,8 +20,8 @@ Theorem  (products, quotients) let s(x) be x times 2**-600, 1 or 2**600, so that
          just if 2**105 < M N <= 2**105 + 2**52, since next above 2**104 is 2**104 + 2**52
 Theorem  (round) trunc(x + h), h the double below 1/2 with the sign of x, is x rounded, ties away
          from 0, for every double x
-Theorem  (grid) values are brought to within twice the grid's width of the grid before the
-         difference, so that nothing overflows; on the grid, and next to it, nothing changes
+Theorem  (grid) only values within twice the grid's width are divided, so that nothing overflows;
+         what is further away is on the same side of it
 Differs  a column that is text in the source is read as text only: what a text means as a number or
          a date differs between engines. Functions whose result depends on a library of the server
          or on its tables of letters are refused: ln, exp, power, lower, upper, trim, ILIKE. A
@@ -149,7 +149,7 @@ class Postgres(Dialect):
 
     def checked(self, name: str, kind: ColumnType) -> str:
         if kind == "number":
-            return f"CASE WHEN {name} <> 'NaN'::double precision THEN {name} END"
+            return f"nullif({name}, 'NaN'::double precision)"  # NaN equals itself here
         return super().checked(name, kind)
 
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
@@ -286,19 +286,27 @@ class Postgres(Dialect):
         if any(abs(Fraction(end) - zero) > size * 2**1000 for end in ends):
             raise refused("step", "is too fine for numbers so far from 0", "declare a coarser one")
         column = x if kind == "number" else f"({x})::double precision"
-        moved = f"least(greatest({column}, {self.double(ends[0])}), {self.double(ends[1])})"
-        if zero:
-            moved = f"({moved} - {self.double(zero)})"
+        moved = f"({column} - {self.double(zero)})" if zero else column
         least = Fraction(1) if kind == "integer" and not zero else abs(zero) / 2**54
         if size > 1 and least < size / 2**1000:  # a quotient that could underflow is 2**-100
             tiny = self.double(size / 2**100)
             moved = f"CASE WHEN abs({moved}) < {tiny} THEN sign({moved}) * {tiny} ELSE {moved} END"
-        return moved if size == 1 else f"({moved} / {self.double(size)})"
+        quotient = moved if size == 1 else f"{moved} / {self.double(size)}"
+        below, above = (
+            f"{column} {how} {self.double(end)}" for how, end in zip("<>", ends, strict=True)
+        )
+        return _Quotient(quotient, below, above, f"{column} < {self.double(zero)}")
 
     def clamped(self, quotient: str, low: int, high: int, *, nearest: bool) -> str:
-        whole = self._rounded(quotient) if nearest else f"floor({quotient})"
-        near = f"least(greatest({whole}, {self.double(low)}), {self.double(high)})"
-        return f"least(greatest(({near})::bigint, {low}), {high})"
+        assert isinstance(quotient, _Quotient)
+        whole = f"floor({quotient})"
+        if nearest:
+            half = self.double(nextafter(0.5, 0))
+            half = f"CASE WHEN {quotient.negative} THEN -{half} ELSE {half} END"
+            whole = f"trunc({quotient} + {half})"
+        near = f"least(greatest({whole}::bigint, {low}), {high})"
+        outside = f"WHEN {quotient.below} THEN {low} WHEN {quotient.above} THEN {high}"
+        return f"CASE {outside} ELSE {near} END"
 
     def item(self, values: Sequence[str], index: str, kind: ColumnType | None = None) -> str:
         return f"(ARRAY[{', '.join(values)}]::{self.types[kind or 'integer']}[])[{index}]"
@@ -408,6 +416,21 @@ class Postgres(Dialect):
         if kind == "boolean":
             return f"{'bool_and' if function == 'min' else 'bool_or'}({x})"
         return super().extreme(function, x, kind)
+
+
+class _Quotient(str):
+    """A quotient, and when its dividend is so far below or above the grid that it is not divided;
+    and when it is below 0.
+    """
+
+    below: str
+    above: str
+    negative: str
+
+    def __new__(cls, quotient: str, below: str, above: str, negative: str) -> _Quotient:
+        found = super().__new__(cls, quotient)
+        found.below, found.above, found.negative = below, above, negative
+        return found
 
 
 def _nearest_double(sql: str) -> str:
