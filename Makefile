@@ -17,7 +17,7 @@ ARGS   ?=
 # `check` must end with the tests' own summary, also under `make -j`.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo leak test evidence check anchors bench bench-accounting bench-audit bench-tables utility utility-tables attacks lint types contracts docs reference format lock clean
+.PHONY: help demo leak test evidence check anchors engines bench bench-accounting bench-audit bench-tables utility utility-tables attacks lint types contracts docs reference format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -32,7 +32,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 	@$(PYTEST) $(ARGS)
 
 # The pages run once, with the tests and the evidence.
-check: lint types contracts anchors evidence test ## everything CI runs; the tests come last
+check: lint types contracts anchors engines evidence test ## everything CI runs; the tests come last
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
 	@$(PYTEST) -m evidence tests $(ARGS)
@@ -67,6 +67,8 @@ types: $(READY) ## static types (mypy --strict)
 	@$(BIN)/mypy
 
 anchors: $(VENV)/.anchored ## install the accountant of another library that tests compare ours with
+
+engines: $(VENV)/.engines ## install drivers and servers of other engines, for their tests
 
 contracts: $(READY) ## which room may import which (import-linter)
 	@$(BIN)/lint-imports --no-logo
@@ -112,6 +114,11 @@ $(VENV)/.locked: requirements.lock
 $(VENV)/.anchored: $(READY) requirements-anchors.lock
 	@echo "Installing requirements-anchors.lock, for comparison ..."
 	@$(PIP) install --no-deps --require-hashes -r requirements-anchors.lock
+	@touch $@
+
+$(VENV)/.engines: $(READY) requirements-engines.lock
+	@echo "Installing requirements-engines.lock: drivers and servers of other engines ..."
+	@$(PIP) install --no-deps --require-hashes -r requirements-engines.lock
 	@touch $@
 
 $(READY): $(VENV)/.locked pyproject.toml

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 SET_UP_FILES = (
     "requirements.lock",
     "requirements-anchors.lock",
+    "requirements-engines.lock",
     "Makefile",
     ".ci/run",
     "pyproject.toml",

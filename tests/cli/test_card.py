@@ -238,6 +238,19 @@ def test_a_card_that_is_whole_is_shown():
     }
 
 
+def test_limits_of_the_engine_are_shown_and_tried():
+    succeeded("card", "new", visits())
+    decided("visits.toml")
+    with Path("visits.toml").open("a") as card:
+        card.write('[engine]\nmax_memory = "2GB"\nspill_folder = "tmp"\nmax_spill = "9GB"\n')
+        card.write("threads = 2\nindex = false\n")
+    told = refused("card", "check", "visits.toml")
+    assert "engine.spill_folder" in told and "is no folder" in told
+    Path("tmp").mkdir()
+    page = " ".join(succeeded("card", "check", "visits.toml").split())
+    assert "up to 2GB of memory, 2 threads, spills up to 9GB to tmp, no index" in page
+
+
 def test_what_an_analyst_will_run_into_is_noted():
     succeeded("card", "new", visits())
     decided("visits.toml")

@@ -13,6 +13,7 @@ from lastbit.cli.query import _weights
 from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
 from lastbit.privacy import GaussianCost, GaussianFilter, MomentCost
+from lastbit.tables.backends.engines import READ_ONLY
 from lastbit.tables.plan.price import Cost
 from tests.cli.running import lastbit, read, refused, succeeded
 
@@ -99,6 +100,23 @@ def test_explain_and_dry_run_read_and_charge_nothing(folder):
     check = succeeded("query", "visits.toml", BY_REGION, "--epsilon", "1", "--dry-run")
     assert "It can be asked" in check and "1 spent, 1 left of 2" in check
     assert read("query", "visits.toml", BY_REGION, "--epsilon", "1", "--dry-run")["plan"]
+    assert not (folder / "visits.ledger").exists()
+
+
+def test_the_statement_is_printed_for_review(folder):
+    os.unlink("visits.csv")
+    asked = "query", "visits.toml", BY_REGION, "--epsilon", "1", "--print-sql"
+    own = succeeded(*asked)
+    assert own.startswith("-- DuckDB, dialect 1: as lastbit runs it\nWITH t_cast AS NOT MATERIAL")
+    assert read(*asked) == {"dialect": "duckdb", "certified": True, "sql": own.removesuffix("\n")}
+    for name in READ_ONLY:
+        first, second = succeeded(*asked, "--dialect", name).splitlines()[:2]
+        assert first.startswith("-- not certified, not run by lastbit: translated")
+        assert second == "WITH t_cast AS ("
+        assert not read(*asked, "--dialect", name)["certified"]
+    tables = "query", "visits.toml", "--marginals", "region", "--epsilon", "1", "--print-sql"
+    assert "GROUPING SETS" in succeeded(*tables)
+    assert "is for --print-sql" in refused(*asked[:-1], "--dialect", "spark")
     assert not (folder / "visits.ledger").exists()
 
 

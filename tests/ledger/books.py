@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from lastbit.addresses import Address
 from lastbit.ledger.entry import Entry
 from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
@@ -33,9 +34,14 @@ def record(question: str) -> dict:
     return {"asked": asked, "rows": [{"cells": [{"value": 1.5, "key": CANARY}]}]}
 
 
-def small_ledger(folder: Path) -> Ledger:
+def new_ledger(place: Path | str) -> Ledger:
+    """A ledger where there is none: a file, or a schema of its own in a database."""
+    return Ledger.open(place) if isinstance(place, Path) else Ledger.init(place)
+
+
+def small_ledger(place: Path | str) -> Ledger:
     """Six entries: opened, budget, charge, charge, note, charge; 3/4 of 1 is spent."""
-    ledger = Ledger.open(folder / "a.ledger")
+    ledger = new_ledger(place / "a.ledger" if isinstance(place, Path) and place.is_dir() else place)
     ledger.account("visits", ONE)
     charged(ledger, "q1", price("1/4"))
     charged(ledger, "q2", price("1/4"))
@@ -44,9 +50,38 @@ def small_ledger(folder: Path) -> Ledger:
     return ledger
 
 
-def changed(path: Path, *statements: str, values: tuple = ()) -> None:
-    """Change the file as somebody would who has SQLite at hand: triggers off, and on again."""
-    with closing(sqlite3.connect(path)) as connection:
+def everything(ledger: Ledger) -> Any:
+    """All that is kept, as it is kept."""
+    if isinstance(ledger.path, Path):
+        return ledger.path.read_bytes()
+    with signed_in(ledger.path) as connection:
+        tables = ("SELECT * FROM entries ORDER BY sequence", "TABLE head", "TABLE secret")
+        return [connection.execute(table).fetchall() for table in tables]
+
+
+def signed_in(address: Address, **others: str) -> Any:
+    """A connection of whom the address names, who needs not name the schema."""
+    import psycopg  # of the engines
+
+    connection: Any = psycopg.connect(**{**address.given, **others}, autocommit=True)  # type: ignore[arg-type]
+    schema = address.extra.get("schema", "lastbit")
+    connection.execute(f"SET search_path = {schema}, pg_catalog; SET client_encoding = UTF8")
+    return connection
+
+
+def changed(place: Path | Address, *statements: str, values: tuple = ()) -> None:
+    """Change a ledger as somebody would who has SQL at hand: triggers off, and on again."""
+    if isinstance(place, Address):
+        with signed_in(place) as connection:
+            connection.execute("SET session_replication_role = replica")  # a superuser may
+            for statement in statements:
+                words = statement.replace("?", "%s")
+                connection.execute(words, values if "?" in statement else ())
+            # the head is mended too, but for the count, as SQLite keeps its own
+            last = "SELECT hash FROM entries ORDER BY sequence DESC LIMIT 1"
+            connection.execute(f"UPDATE head SET hash = coalesce(({last}), hash)")
+        return
+    with closing(sqlite3.connect(place)) as connection:
         triggers = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
         ).fetchall()

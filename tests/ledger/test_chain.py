@@ -1,6 +1,7 @@
 """Tampering is seen: each way of changing the file, done with SQLite behind the ledger's back."""
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lastbit.addresses import Address
 from lastbit.canonical import sha256
 from lastbit.errors import LedgerDamaged
 from lastbit.ledger.entry import FIRST, Entry
@@ -20,11 +22,16 @@ from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledge
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    made = small_ledger(tmp_path)
+def ledger(place):
+    made = small_ledger(place)
     assert made.problems() == []
     assert made.problems([entry.hash for entry in made.entries()]) == []
     return made
+
+
+@pytest.fixture
+def in_file(tmp_path):
+    return small_ledger(tmp_path)
 
 
 def rewrite(ledger: Ledger, sequence: int, **changes: Any) -> None:
@@ -75,6 +82,11 @@ CHEAP = Cost(epsilon=Fraction(1, 8))
     ],
 )
 def test_a_change_by_hand_is_seen(ledger, statements, words):
+    if isinstance(ledger.path, Address):
+        if words == "entry 3 is not text":
+            pytest.skip("a column of text holds nothing else there")
+        nothing = "decode(repeat('00', \\1), 'hex')"
+        statements = [re.sub(r"zeroblob\((\d+)\)", nothing, text) for text in statements]
     changed(ledger.path, *statements)
     found(ledger, words)
 
@@ -128,32 +140,32 @@ def forged_chain(ledger: Ledger, entries: list[Entry]) -> None:
         connection.commit()
 
 
-def test_a_chain_that_was_recomputed_is_seen_only_by_who_noted_a_hash(ledger):
+def test_a_chain_that_was_recomputed_is_seen_only_by_who_noted_a_hash(in_file):
     """Honest about the limit: without a hash noted elsewhere, a careful forger is not seen."""
-    entries = list(ledger.entries())
+    entries = list(in_file.entries())
     heads = [entry.hash for entry in entries]
-    forged_chain(ledger, [entry for entry in entries if entry.sequence != 4])  # a charge left out
-    assert ledger.problems() == []
-    assert ledger.spent("visits") == price("1/2")
+    forged_chain(in_file, [entry for entry in entries if entry.sequence != 4])  # a charge left out
+    assert in_file.problems() == []
+    assert in_file.spent("visits") == price("1/2")
     for head in heads[3:]:
-        assert any("rewritten" in words for words in ledger.problems([head]))
-    assert ledger.problems(heads[:3]) == []  # up to there nothing was changed
+        assert any("rewritten" in words for words in in_file.problems([head]))
+    assert in_file.problems(heads[:3]) == []  # up to there nothing was changed
 
 
-def test_an_older_copy_is_seen_only_by_who_noted_a_newer_hash(ledger, tmp_path):
-    shutil.copy(ledger.path, tmp_path / "old")
-    entry = charged(ledger, "q4", price("1/4"))
-    shutil.copy(tmp_path / "old", ledger.path)
-    assert ledger.problems() == []
-    assert ledger.problems([entry.hash]) != []
+def test_an_older_copy_is_seen_only_by_who_noted_a_newer_hash(in_file, tmp_path):
+    shutil.copy(in_file.path, tmp_path / "old")
+    entry = charged(in_file, "q4", price("1/4"))
+    shutil.copy(tmp_path / "old", in_file.path)
+    assert in_file.problems() == []
+    assert in_file.problems([entry.hash]) != []
 
 
-def test_changed_triggers_and_tables_are_refused_at_once(ledger):
-    with closing(sqlite3.connect(ledger.path)) as connection:
+def test_changed_triggers_and_tables_are_refused_at_once(in_file):
+    with closing(sqlite3.connect(in_file.path)) as connection:
         connection.execute("DROP TRIGGER entries_delete")
     with pytest.raises(LedgerDamaged, match="tables or triggers changed"):
-        ledger.spent("visits")
-    assert ledger.problems() != []
+        in_file.spent("visits")
+    assert in_file.problems() != []
 
 
 def test_a_tampered_entry_is_not_built_upon(ledger):
@@ -172,8 +184,8 @@ def test_a_tampered_answer_is_not_shown(ledger):
     assert CANARY not in str(caught.value)
 
 
-def test_sqlite_itself_refuses_to_change_entries(ledger):
-    with closing(sqlite3.connect(ledger.path)) as connection:
+def test_sqlite_itself_refuses_to_change_entries(in_file):
+    with closing(sqlite3.connect(in_file.path)) as connection:
         for statement in (
             "UPDATE entries SET account = 'x'",
             "DELETE FROM entries",
@@ -187,21 +199,21 @@ def test_sqlite_itself_refuses_to_change_entries(ledger):
 
 
 @pytest.mark.evidence
-def test_any_flipped_byte_of_the_file_is_seen_or_harmless(ledger):
+def test_any_flipped_byte_of_the_file_is_seen_or_harmless(in_file):
     """Flip one byte here and there: a problem, a refusal, or every entry is as it was."""
-    whole = ledger.path.read_bytes()
-    before = [entry.hash for entry in ledger.entries()]
+    whole = in_file.path.read_bytes()
+    before = [entry.hash for entry in in_file.entries()]
     seen = 0
     for place in range(0, len(whole), 97):
         spoiled = bytearray(whole)
         spoiled[place] ^= 0x11
-        ledger.path.write_bytes(bytes(spoiled))
+        in_file.path.write_bytes(bytes(spoiled))
         try:
-            if ledger.problems(before[-1:]):
+            if in_file.problems(before[-1:]):
                 seen += 1
                 continue
         except LedgerDamaged:
             seen += 1
             continue
-        assert [entry.hash for entry in ledger.entries()] == before
+        assert [entry.hash for entry in in_file.entries()] == before
     assert seen > 50

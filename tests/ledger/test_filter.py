@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
-from lastbit.ledger import storage
 from lastbit.ledger.entry import Account, Entry, Malformed
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import restored
+from lastbit.ledger.sqlite import VERSION
+from lastbit.ledger.storage import NEWEST
 from lastbit.privacy import NOTHING_SPENT, MomentCost, moment_filter
 from lastbit.tables.card.schema import Budget, budgets_agree
 from lastbit.tables.plan.price import Cost
-from tests.ledger.books import ONE, changed, charged, price, small_ledger
+from tests.ledger.books import ONE, changed, charged, new_ledger, price, small_ledger
 from tests.ledger.test_chain import found, rewrite
 from tests.ledger.test_short_sums import OLD, hostile
 
@@ -37,9 +38,9 @@ costs = st.one_of(
 )
 
 
-def filtered(tmp_path: Path, budget: Budget = KEPT) -> Ledger:
+def filtered(place: Path | str, budget: Budget = KEPT) -> Ledger:
     """Opened, a budget, and three charges of three kinds: entries 1 to 5."""
-    ledger = Ledger.open(tmp_path / "f.ledger")
+    ledger = new_ledger(place)
     ledger.account("visits", budget)
     charged(ledger, "q1", price("0.1"))
     charged(ledger, "q2", price("0.1", "1e-9"))
@@ -169,8 +170,8 @@ def test_a_card_need_not_repeat_what_the_account_has_fixed():
 # ---------------------------------------------------------------- the file
 
 
-def test_one_account_takes_every_kind_of_price(tmp_path):
-    ledger = filtered(tmp_path)
+def test_one_account_takes_every_kind_of_price(place):
+    ledger = filtered(place)
     assert ledger.problems() == []
     spent = ledger.spent("visits")
     assert (spent.epsilon, spent.delta, spent.rho) == (
@@ -190,19 +191,19 @@ def test_one_account_takes_every_kind_of_price(tmp_path):
 
 def test_a_file_is_of_version_3_only_from_the_first_filter_on(tmp_path):
     ledger = small_ledger(tmp_path)
-    assert version(ledger) == storage.VERSION == 2
+    assert version(ledger) == VERSION == 2
     ledger.account("stays", SMALL)
     assert version(ledger) == 3
     assert [e.version for e in ledger.entries()] == [1] * 6 + [3]
     ledger.account("walks", replace(SMALL, kind="gaussian"))
-    assert version(ledger) == storage.NEWEST == 4
+    assert version(ledger) == NEWEST == 4
     changed(ledger.path, "PRAGMA user_version = 5")
     with pytest.raises(LedgerDamaged, match="version 5; this lastbit knows 4"):
         ledger.accounts()
 
 
-def test_a_backup_keeps_the_filter(tmp_path):
-    ledger = filtered(tmp_path)
+def test_a_backup_keeps_the_filter(place, tmp_path):
+    ledger = filtered(place)
     ledger.reserve(
         "visits", RHO, who="ada", question="r", plan_digest="p" * 64, fingerprint="f" * 64
     )
@@ -212,8 +213,8 @@ def test_a_backup_keeps_the_filter(tmp_path):
     assert back.problems() == [] and back.unanswered("visits") == ()
 
 
-def test_the_budget_is_not_exceeded(tmp_path):
-    ledger = filtered(tmp_path, SMALL)
+def test_the_budget_is_not_exceeded(place):
+    ledger = filtered(place, SMALL)
     head = ledger.head
     with pytest.raises(BudgetExceeded):
         charged(ledger, "q9", Cost(rho=Fraction(1, 2)))
@@ -223,8 +224,8 @@ def test_the_budget_is_not_exceeded(tmp_path):
 # ---------------------------------------------------------------- reopening
 
 
-def test_an_account_of_plain_sums_is_reopened(tmp_path):
-    ledger = small_ledger(tmp_path)
+def test_an_account_of_plain_sums_is_reopened(place):
+    ledger = small_ledger(place)
     after = ledger.set_budget("visits", KEPT, who="ben")
     each = moment_filter("5.1", "1e-6").price(epsilon="1/4")
     assert after.spent == 3 * each and ledger.account("visits", KEPT) == after
@@ -243,8 +244,8 @@ def test_an_account_of_plain_sums_is_reopened(tmp_path):
         ledger.set_budget("visits", ONE)
 
 
-def test_reservations_count_when_an_account_is_reopened(tmp_path):
-    ledger = small_ledger(tmp_path)
+def test_reservations_count_when_an_account_is_reopened(place):
+    ledger = small_ledger(place)
     ledger.reserve(
         "visits", price("1/4"), who="ada", question="r", plan_digest="p" * 64, fingerprint="f" * 64
     )
@@ -252,8 +253,8 @@ def test_reservations_count_when_an_account_is_reopened(tmp_path):
     assert ledger.problems() == []
 
 
-def test_accounts_in_rho_and_without_limit_are_reopened(tmp_path):
-    ledger = Ledger.open(tmp_path / "a.ledger")
+def test_accounts_in_rho_and_without_limit_are_reopened(place):
+    ledger = new_ledger(place)
     ledger.account("stays", Budget(kind="zcdp", rho=Fraction(1)))
     charged(ledger, "q", RHO, account="stays")
     ledger.account("walks", None)
@@ -263,8 +264,8 @@ def test_accounts_in_rho_and_without_limit_are_reopened(tmp_path):
     assert ledger.problems() == []
 
 
-def test_reopening_is_refused_if_more_is_spent(tmp_path):
-    ledger = Ledger.open(tmp_path / "a.ledger")
+def test_reopening_is_refused_if_more_is_spent(place):
+    ledger = new_ledger(place)
     ledger.account("visits", None)
     charged(ledger, "q", price(1, "1e-3"))
     charged(ledger, "r", price(1))
@@ -305,14 +306,14 @@ def test_an_old_ledger_with_long_sums_is_reopened(tmp_path):
         ("rho", lambda spent: replace(spent, rho=Fraction(0))),
     ],
 )
-def test_a_forged_total_is_seen(tmp_path, field, change):
-    ledger = filtered(tmp_path)
+def test_a_forged_total_is_seen(place, field, change):
+    ledger = filtered(place)
     rewrite(ledger, 5, spent=change(ledger.entry(5).spent))
     found(ledger, "entry 5 exceeds the budget, or states the wrong total")
 
 
-def test_a_forged_filter_is_seen(tmp_path):
-    ledger = filtered(tmp_path)
+def test_a_forged_filter_is_seen(place):
+    ledger = filtered(place)
     budget = ledger.entry(5).budget
     assert budget is not None and budget.order is not None
     for forged in (
@@ -335,15 +336,15 @@ def test_a_forged_filter_is_seen(tmp_path):
         {"budget": replace(KEPT, order=Fraction(1)).fixed()},  # another order, the old moments
     ],
 )
-def test_a_forged_reopening_is_seen(tmp_path, forgery):
-    ledger = small_ledger(tmp_path)
+def test_a_forged_reopening_is_seen(place, forgery):
+    ledger = small_ledger(place)
     ledger.set_budget("visits", KEPT)
     rewrite(ledger, 7, **forgery)
     found(ledger, "entry 7")
 
 
-def test_a_forged_change_of_order_is_seen(tmp_path):
-    ledger = filtered(tmp_path)
+def test_a_forged_change_of_order_is_seen(place):
+    ledger = filtered(place)
     ledger.set_budget("visits", replace(KEPT, epsilon=Fraction(9)))
     rewrite(ledger, 6, budget=replace(KEPT, epsilon=Fraction(9)).fixed())
     found(ledger, "entry 6 exceeds the budget")

@@ -13,16 +13,16 @@ from lastbit.ledger.safekeeping import restored
 from lastbit.privacy import GaussianCost, GaussianFilter
 from lastbit.tables.card.schema import Budget, budgets_agree
 from lastbit.tables.plan.price import Cost
-from tests.ledger.books import charged, price, small_ledger
+from tests.ledger.books import charged, new_ledger, price, small_ledger
 from tests.ledger.test_chain import found, rewrite
 
 KEPT = Budget(kind="gaussian", epsilon=Fraction("5.1"), delta=Fraction(1, 10**6))
 RHO = Cost(rho=Fraction(1, 200))
 
 
-def filtered(tmp_path: Path) -> Ledger:
+def filtered(place: Path | str) -> Ledger:
     """Opened, a budget, and three charges: entries 1 to 5."""
-    ledger = Ledger.open(tmp_path / "g.ledger")
+    ledger = new_ledger(place)
     ledger.account("visits", KEPT)
     charged(ledger, "q1", RHO, gaussian_noise=True)
     charged(ledger, "q2", price("0.1", "1e-9"))
@@ -30,8 +30,8 @@ def filtered(tmp_path: Path) -> Ledger:
     return ledger
 
 
-def test_what_is_spent_is_the_sum_of_the_filters_prices(tmp_path):
-    ledger = filtered(tmp_path)
+def test_what_is_spent_is_the_sum_of_the_filters_prices(place):
+    ledger = filtered(place)
     kept = GaussianFilter(epsilon="5.1", delta="1e-6", delta_kept="1e-7")
     expected = 2 * kept.price(rho=RHO.rho) + kept.price(epsilon="0.1", delta="1e-9")
     assert ledger.spent("visits") == expected and ledger.remaining("visits") == kept.left(expected)
@@ -40,8 +40,8 @@ def test_what_is_spent_is_the_sum_of_the_filters_prices(tmp_path):
     assert all(Entry.read(entry.text) == entry for entry in ledger.entries())
 
 
-def test_a_rho_of_other_noise_is_refused(tmp_path):
-    ledger = filtered(tmp_path)
+def test_a_rho_of_other_noise_is_refused(place):
+    ledger = filtered(place)
     head = ledger.head
     with pytest.raises(InvalidParameter, match="Gaussian noise only"):
         charged(ledger, "q4", RHO)
@@ -77,8 +77,8 @@ def test_the_budget_is_used_up_and_not_exceeded():
         account.charged(price("1e-9", "2e-7"))
 
 
-def test_kind_and_share_stay(tmp_path):
-    ledger = filtered(tmp_path)
+def test_kind_and_share_stay(place):
+    ledger = filtered(place)
     more = ledger.set_budget("visits", replace(KEPT, epsilon=Fraction(6))).budget
     assert more is not None and more.delta_kept == Fraction(1, 10**7)
     for other in (
@@ -99,8 +99,8 @@ def test_kind_and_share_stay(tmp_path):
     assert ledger.problems() == []
 
 
-def test_reopening_needs_charges_without_rho(tmp_path):
-    ledger = small_ledger(tmp_path)
+def test_reopening_needs_charges_without_rho(place):
+    ledger = small_ledger(place)
     after = ledger.set_budget("visits", KEPT)
     assert isinstance(after.spent, GaussianCost) and after.spent.epsilon == Fraction(3, 4)
     words = ledger.entries(last=1)[0].words
@@ -112,8 +112,8 @@ def test_reopening_needs_charges_without_rho(tmp_path):
     assert ledger.problems() == []
 
 
-def test_a_backup_keeps_the_filter(tmp_path):
-    ledger = filtered(tmp_path)
+def test_a_backup_keeps_the_filter(place, tmp_path):
+    ledger = filtered(place)
     ledger.backup(tmp_path / "b.ledger")
     back = restored(tmp_path / "b.ledger", tmp_path / "c.ledger")
     assert back.spent("visits") == ledger.spent("visits") and back.problems() == []
@@ -127,14 +127,14 @@ def test_a_backup_keeps_the_filter(tmp_path):
         lambda spent: replace(spent, rho=Fraction(0)),
     ],
 )
-def test_a_forged_total_is_seen(tmp_path, change):
-    ledger = filtered(tmp_path)
+def test_a_forged_total_is_seen(place, change):
+    ledger = filtered(place)
     rewrite(ledger, 5, spent=change(ledger.entry(5).spent))
     found(ledger, "entry 5 exceeds the budget, or states the wrong total")
 
 
-def test_a_forged_filter_is_seen(tmp_path):
-    ledger = filtered(tmp_path)
+def test_a_forged_filter_is_seen(place):
+    ledger = filtered(place)
     budget = ledger.entry(5).budget
     assert budget is not None
     for forged in (replace(budget, delta_kept=Fraction(0)), replace(budget, epsilon=Fraction(9))):

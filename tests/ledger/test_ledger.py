@@ -14,14 +14,23 @@ from lastbit.ledger.ledger import Ledger
 from lastbit.tables.card.schema import Budget
 from lastbit.tables.plan.price import Cost
 from lastbit.tables.query.query import Aggregate, Query
-from tests.ledger.books import CANARY, ONE, charged, price, record, small_ledger
+from tests.ledger.books import (
+    CANARY,
+    ONE,
+    charged,
+    everything,
+    new_ledger,
+    price,
+    record,
+    small_ledger,
+)
 
 TWO = Budget(kind="pure", epsilon=Fraction(2))
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    return small_ledger(tmp_path)
+def ledger(place):
+    return small_ledger(place)
 
 
 # ---------------------------------------------------------------- charging
@@ -96,18 +105,18 @@ REFUSED = [
 
 @pytest.mark.parametrize(("error", "given"), REFUSED)
 def test_what_is_refused_leaves_no_trace(ledger, error, given):
-    whole = ledger.path.read_bytes()
+    whole = everything(ledger)
     call = {"question": "new", "cost": price("1/8"), **given}
     with pytest.raises(error) as caught:
         charged(ledger, **call)
     assert CANARY not in str(caught.value)
-    assert ledger.path.read_bytes() == whole
+    assert everything(ledger) == whole
     assert ledger.problems() == []
     charged(ledger, "new", price("1/4"))  # and what is left is still there
 
 
-def test_no_limit(tmp_path):
-    ledger = Ledger.open(tmp_path / "a.ledger")
+def test_no_limit(place):
+    ledger = new_ledger(place)
     ledger.account("visits", None)
     charged(ledger, "q1", price(10**6))
     assert ledger.remaining("visits") is None
@@ -226,7 +235,8 @@ def test_the_clock_may_go_back(ledger, monkeypatch):
     assert ledger.problems() == []
 
 
-def test_another_ledger_in_its_place_is_noticed(ledger, tmp_path):
+def test_another_ledger_in_its_place_is_noticed(tmp_path):
+    ledger = small_ledger(tmp_path)
     (tmp_path / "b").mkdir()
     other = small_ledger(tmp_path / "b")
     os.replace(other.path, ledger.path)

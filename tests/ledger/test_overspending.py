@@ -145,7 +145,7 @@ def test_indices_are_not_trusted(tmp_path):
 
 def asked_without_indices(path):
     """Charge q2 while the file has no indices, and its schema is not compared."""
-    from lastbit.ledger import storage
+    from lastbit.ledger import sqlite as storage
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(storage, "_check_schema", lambda *_: None)

@@ -9,7 +9,7 @@ import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged
 from lastbit.ledger.ledger import Ledger
-from tests.ledger.books import ONE, changed, price, record, small_ledger
+from tests.ledger.books import ONE, changed, everything, new_ledger, price, record, small_ledger
 from tests.ledger.test_short_sums import HEAD, OLD
 
 HALF, QUARTER = price("1/2"), price("1/4")
@@ -23,8 +23,8 @@ def reserved(ledger, question, cost=QUARTER, **others):
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    made = Ledger.open(tmp_path / "a.ledger")
+def ledger(place):
+    made = new_ledger(place)
     made.account("visits", ONE)
     return made
 
@@ -72,12 +72,12 @@ def test_a_recorded_answer_comes_back_and_fresh_reserves_anew(ledger):
 def test_the_budget_is_checked_by_the_reservation(ledger):
     reserved(ledger, "q", HALF)
     reserved(ledger, "r", HALF)
-    before = ledger.path.read_bytes()
+    before = everything(ledger)
     with pytest.raises(BudgetExceeded):
         reserved(ledger, "s", price("0.0001"))
     with pytest.raises(InvalidParameter, match="grid"):
         reserved(ledger, "s", price(Fraction(1, 101)))
-    assert ledger.path.read_bytes() == before
+    assert everything(ledger) == before
 
 
 def test_settling_says_the_sum_as_it_is_then(ledger):
@@ -160,7 +160,7 @@ def test_each_rule_of_settling_is_checked(ledger, how, problem):
     assert any(problem in line for line in found), found
 
 
-def test_charges_at_once_are_as_before(tmp_path):
-    ledger = small_ledger(tmp_path)
+def test_charges_at_once_are_as_before(place):
+    ledger = small_ledger(place)
     assert ledger.unanswered("visits") == () and ledger.problems() == []
     assert ledger.paid_at(ledger.entries(last=1)[0]) == 6

@@ -8,13 +8,13 @@ from lastbit.errors import LastbitError, LedgerDamaged, WrongType
 from lastbit.ledger import safekeeping
 from lastbit.ledger.ledger import Ledger
 from lastbit.ledger.safekeeping import restored
-from tests.ledger.books import ONE, changed, charged, price, record
+from tests.ledger.books import ONE, changed, charged, new_ledger, price, record
 from tests.ledger.test_reservations import HALF, QUARTER, forged, reserved
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    made = Ledger.open(tmp_path / "a.ledger")
+def ledger(place):
+    made = new_ledger(place)
     made.account("visits", ONE)
     return made
 
@@ -24,8 +24,7 @@ def test_an_open_reservation_of_a_backup_is_not_answered_again(ledger, tmp_path)
     paid = reserved(ledger, "q")
     ledger.backup(tmp_path / "mid")
     shown = ledger.settle(paid, record("q"))
-    os.rename(ledger.path, tmp_path / "lost")
-    back = restored(tmp_path / "mid", ledger.path, who="ada", heads=[paid.hash])
+    back = restored(tmp_path / "mid", tmp_path / "back", who="ada", heads=[paid.hash])
     void = back.entries(last=1)[0]
     assert (void.kind, void.who, void.reservation) == ("voided", "ada", paid.hash)
     assert back.unanswered("visits") == () and back.spent("visits") == QUARTER
@@ -66,7 +65,8 @@ def test_a_restore_that_fails_leaves_no_file(ledger, tmp_path, monkeypatch):
     monkeypatch.setattr(safekeeping, "voided", failing)
     with pytest.raises(LedgerDamaged):
         restored(ledger.path, tmp_path / "new")
-    assert os.listdir(tmp_path) == ["a.ledger"]
+    assert not (tmp_path / "new").exists()
+    assert [name for name in os.listdir(tmp_path) if name != "a.ledger"] == []
 
 
 def test_forged_voids_are_seen(ledger, tmp_path):
@@ -116,7 +116,9 @@ def test_verify_compares_prices_too(ledger, monkeypatch, named, at_once):
     assert problem.startswith("the answer of entry") and "another p" in problem
 
 
-def test_what_is_held_is_known(ledger, tmp_path):
+def test_what_is_held_is_known(tmp_path):
+    ledger = Ledger.open(tmp_path / "a.ledger")
+    ledger.account("visits", ONE)
     paid = reserved(ledger, "q")
     assert ledger.holds(paid)
     changed(ledger.path, "DELETE FROM entries WHERE sequence > 2")

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from lastbit.errors import BudgetExceeded, InvalidParameter, LastbitError, LedgerDamaged
-from lastbit.ledger import storage
+from lastbit.ledger import sqlite as storage
 from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.storage import SCHEMA, one_connection, translated
+from lastbit.ledger.sqlite import SCHEMA, translated
+from lastbit.ledger.storage import _IDLE, ALONE, one_connection
 from tests.ledger.books import CANARY, ONE, changed, charged, price, small_ledger
 
 ROOT = Path(__file__).parents[2]
@@ -188,12 +189,12 @@ def test_sqlites_own_words_are_dropped(tmp_path, code, kind, words):
 
 def test_a_charge_is_synced_as_it_has_to_be(tmp_path, monkeypatch):
     """The mutants: synchronous below EXTRA (3), or a write-ahead log."""
-    from lastbit.ledger import storage
+    from lastbit.ledger import sqlite as storage
 
     ledger = small_ledger(tmp_path)
     with storage.connected(ledger.path, patience=1) as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        assert connection.raw.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert connection.raw.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_the_schema_forbids_changes():
@@ -357,5 +358,5 @@ def test_an_interrupt_at_the_end_leaves_no_connection_on(tmp_path, monkeypatch):
     ledger = small_ledger(tmp_path)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt), one_connection():
         ledger.spent("visits")
-        patched.setattr(storage._ALONE, "lock", Interrupted())
-    assert storage._IDLE.by_file is None
+        patched.setattr(ALONE, "lock", Interrupted())
+    assert _IDLE.kept is None

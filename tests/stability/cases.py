@@ -313,7 +313,9 @@ def cases(draw, kind):
     if query.groups is None and card.unit is not None and not counted:
         own = draw(st.integers(1, 3))
         extra = draw(st.sampled_from(["shares", "shares", "units", None]))
-        measures += () if extra is None else (Measure(name="q", kind=extra, highest=own),)
+        apart = extra == "shares" and own > 1 and not whole and draw(st.booleans())
+        added = Measure(name="q", kind=extra or "units", lowest=2 if apart else 0, highest=own)
+        measures += () if extra is None else (added,)
     return Case(
         card=card,
         query=query,

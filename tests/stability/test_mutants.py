@@ -69,7 +69,7 @@ def weights_rounded_up(sql):
 
 
 def every_key_kept(sql):
-    return re.sub(r"CASE WHEN bound\.z IS NULL THEN TRUE ELSE .* END\)", "TRUE)", sql)
+    return re.sub(r"WHERE place <= \d+(\n  UNION ALL SELECT u,)", r"\1", sql)
 
 
 def rows_counted_before_the_join(sql):
@@ -119,26 +119,35 @@ def shares_by_rows(sql):
     return sql.replace("[least(count(*), ", "[least(CAST(sum(n) AS BIGINT), ")
 
 
+def single_keys_counted_twice(sql):
+    """Alone, and with a full share too."""
+    wide = " AS one FROM q"
+    return sql.replace(wide, f"{wide} UNION ALL SELECT *, 0 AS one FROM q WHERE w = 1048576")
+
+
+def two_keys_counted_as_one(sql):
+    return sql.replace("WHEN w = 1048576", "WHEN w > 700000")
+
+
 def missing_values_clamped(sql):
     return re.sub(r"CASE WHEN (x\d+) IS NOT NULL THEN (least.*?) END AS v", r"\2 AS v", sql)
 
 
 def every_value_named(sql):
-    return re.sub(r"WHERE bound\.z IS NULL OR y\d\.z < bound\.z", "", sql)
+    return re.sub(r"( AS d\)\)) WHERE place <= \d+", r"\1", sql)
 
 
 def one_value_more_named(sql):
     return re.sub(
-        r"(FROM \(SELECT u, z, row_number.*? FROM y\d\) WHERE place = )(\d+)",
+        r"( AS d\)\) WHERE place <= )(\d+)",
         lambda found: f"{found[1]}{int(found[2]) + 1}",
         sql,
     )
 
 
 def values_chosen_for_all_units_together(sql):
-    return re.sub(
-        r"(row_number\(\) OVER \()PARTITION BY u (ORDER BY z\) AS place FROM y)", r"\1\2", sql
-    )
+    z = r"(z\d AS \(\n  SELECT \* FROM \(SELECT \*, row_number\(\) OVER \()PARTITION BY u "
+    return re.sub(z, r"\1", sql)
 
 
 def values_counted_once_a_unit(sql):
@@ -194,6 +203,8 @@ MUTANTS = (
     (shares_of_every_pair, "found", BY_NEIGHBOURS),
     (full_shares, "found", BY_NEIGHBOURS),
     (shares_by_rows, "found", BY_REFERENCE),
+    (single_keys_counted_twice, "found", BY_NEIGHBOURS),
+    (two_keys_counted_as_one, "found", BY_NEIGHBOURS),
     (weights_after_the_choice, "found", BY_REFERENCE),
     (weights_by_keys, "found", BY_NEIGHBOURS),
     (chosen_rows_measured, "found", BY_REFERENCE),

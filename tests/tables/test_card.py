@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from lastbit.errors import CardRefused
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.read import card_from, examined, read_card
-from lastbit.tables.card.schema import Budget, Column, PublicTable, Source
+from lastbit.tables.card.schema import Budget, Column, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
 from tests.docs.pages import fences
@@ -105,6 +105,41 @@ def test_a_budget_kept_by_the_filter(more, order, kept):
     fixed = budget.fixed()
     assert (fixed.order, fixed.delta_kept) == (Fraction(order), Fraction(kept))
     assert ("order" in more) == (budget.order is not None)
+
+
+ENGINE = """
+[engine]
+max_memory = "8GB"
+threads = 2
+spill_folder = "tmp"
+max_spill = "100GB"
+index = false
+"""
+
+
+def test_limits_of_the_engine():
+    assert read().engine_limits == EngineLimits()
+    assert read(WHOLE + ENGINE).engine_limits == EngineLimits(
+        max_memory="8GB", threads=2, spill_folder="/cards/tmp", max_spill="100GB", index=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"8GB"', '"8 GB"', "is not a size"),
+        ('"8GB"', "8", "is not a size"),
+        ('"100GB"', '"1GB\'; SET x"', "is not a size"),
+        ('"100GB"', '"0MB"', "is not a size"),
+        ("threads = 2", "threads = 0", "is no whole number above 0"),
+        ("false", '"no"', "is neither true nor false"),
+        ('"tmp"', "7", "is no text"),
+        ("max_spill", "most_spill", "is not known; use max_memory"),
+    ],
+)
+def test_limits_of_the_engine_that_are_none(old, new, words):
+    told = refused(WHOLE + ENGINE.replace(old, new))
+    assert words in told and "engine." in told
 
 
 def test_plain_sums_may_be_named():

@@ -116,12 +116,14 @@ def test_other_types_than_the_schema_has(tmp_path, column, kind, verdict):
 @pytest.mark.parametrize("column", list(TYPES))
 def test_wrong_is_what_the_engine_reads_as_missing_always(tmp_path, column):
     """The verdict against the engine's own casts, for values that read as everything they can."""
-    from lastbit.tables.compile.expressions import cast_column
+    from lastbit.tables.compile.dialect import DUCKDB
 
     source = f"'{tmp_path / 'v.parquet'}'"
     for kind in ("integer", "number", "text", "boolean", "date", "timestamp"):
         wrong = bool(beside(tmp_path, {column: kind}).wrong)
-        ((value,),) = duckdb.execute(f"SELECT {cast_column(column, kind)} FROM {source}").fetchall()
+        ((value,),) = duckdb.execute(
+            f"SELECT {DUCKDB.read(column, kind, 'text')} FROM {source}"
+        ).fetchall()
         assert wrong == (value is None) or column == "region"  # a text reads as what it holds
 
 

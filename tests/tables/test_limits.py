@@ -9,7 +9,7 @@ import pytest
 import lastbit as lb
 from lastbit.errors import InvalidParameter, QueryRefused, WrongType
 from lastbit.tables import limits
-from lastbit.tables.compile.expressions import regular_expression
+from lastbit.tables.compile.dialect import regular_expression
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from lastbit.addresses import Address
 from lastbit.cli.ledger import (
+    PLACE,
     account_heading,
     account_json,
     account_of,
@@ -20,7 +22,7 @@ from lastbit.cli.ledger import (
     user_name,
     with_answers,
 )
-from lastbit.cli.options import PATH, command, flag, json_option, refusal
+from lastbit.cli.options import command, flag, json_option, refusal
 from lastbit.cli.output import Facts, Part, show, show_json
 from lastbit.ledger import Account, Ledger
 from lastbit.tables import budgets_agree, read_card
@@ -33,10 +35,10 @@ answers had no say in."""
 
 
 @command("budget visits.toml")
-@click.argument("file", type=PATH, metavar="CARD|LEDGER")
+@click.argument("file", type=PLACE, metavar="CARD|LEDGER")
 @flag("--set", "Give the ledger the budget of the card.", dest="change")
 @json_option
-def budget(file: Path, change: bool, as_json: bool) -> None:
+def budget(file: Path | Address, change: bool, as_json: bool) -> None:
     """What is spent and what is left.
 
     Of the table that a data card (.toml) describes, or of every table in a ledger. Nothing here
@@ -45,7 +47,7 @@ def budget(file: Path, change: bool, as_json: bool) -> None:
     kept by the filter, the plain sums are shown too, and what one more answer of a typical price
     (the median so far) would take, and how many of those fit.
     """
-    if file.suffix.lower() == ".toml":
+    if isinstance(file, Path) and file.suffix.lower() == ".toml":
         _of_card(file, change=change, as_json=as_json)
         return
     if change:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from lastbit.addresses import is_address
 from lastbit.cli.files import check_folder
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, exact_number, flag, group, json_option, option, refusal
@@ -27,6 +28,7 @@ from lastbit.tables import (
     Compared,
     DataCard,
     Decided,
+    EngineLimits,
     Problem,
     Source,
     columns_of,
@@ -59,10 +61,10 @@ card.add_command(tune)
 
 @card.command(
     example="new visits.parquet --out visits.toml",
-    short_help="Draft a card for files, or for a table of a DuckDB file.",
+    short_help="Draft a card for files, or for a table of a DuckDB file or a server.",
 )
 @click.argument("source", nargs=-1, required=True)
-@option("--table", "The table, of a DuckDB file.", str)
+@option("--table", "The table, of a DuckDB file or a server.", str)
 @option("--unit", "The column that says whose row it is.", "COLUMN")
 @flag("--each-row", "Each row is a different person: no column says so.")
 @option("--max-rows", "How many rows of one unit count in full.", click.IntRange(1))
@@ -74,7 +76,7 @@ card.add_command(tune)
 def new(
     source: tuple[str, ...], table: str | None, types: str | None, out: Path | None, **said: Any
 ) -> None:
-    """Draft a card for CSV or Parquet files or folders, or for a table of a DuckDB file.
+    """Draft a card for CSV or Parquet files or folders, or a table of a DuckDB file or a server.
 
     Only names and types of columns are looked at, never a value; a CSV file has names alone. What
     only the steward can decide is taken from the options; on a terminal the rest is asked for, and
@@ -82,8 +84,8 @@ def new(
     file that is there already is not replaced.
     """
     found = source_of(*source, table=table)
-    base = os.path.basename(os.path.normpath(source[0]))
-    name = table_name(table.rpartition(".")[2] if table else base)
+    base = os.path.basename(os.path.normpath((found.paths or source)[0]))
+    name = table_name(found.table.rpartition(".")[2] if found.table else base)
     target = out or Path(f"{name}.toml")
     check_folder(target)
     if os.path.lexists(target):
@@ -96,7 +98,8 @@ def new(
     if _on_terminal():
         decided, columns = _asked(decided, columns)
     folder = os.path.abspath(target.parent)  # the card writes paths relative to it
-    paths = (p if os.path.isabs(p) else os.path.relpath(p, folder) for p in found.paths)
+    fixed = found.kind == "postgres"
+    paths = (p if fixed or os.path.isabs(p) else os.path.relpath(p, folder) for p in found.paths)
     text = drafted(replace(found, paths=tuple(paths)), columns, name=name, decided=decided)
     try:
         with target.open("x", encoding="utf-8", newline="\n") as file:
@@ -303,6 +306,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
         ("budget", "" if card.budget is None else budget_words(card.budget)),
         ("ledger", printable(_relative(card.ledger or "", folder), 200)),
         ("who may ask", users or "nobody"),
+        *(("engine", words) for words in _engine(card.engine_limits, folder)),
     ]
     for public in card.public.values():
         place = f"{_place(public.source, folder)}: {_names(public.columns)}"
@@ -325,6 +329,19 @@ def _card_page(card: DataCard, beside: Compared, folder: Path) -> list[Part]:
     ]
     folded = (fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ") for note in notes)
     return [*parts, "\n".join(folded)] if notes else parts
+
+
+def _engine(limits: EngineLimits, folder: Path) -> Iterator[str]:
+    """What the card says of the database, in one text; nothing if it says nothing."""
+    words = [] if limits.max_memory is None else [f"up to {limits.max_memory} of memory"]
+    words += [] if limits.threads is None else [f"{limits.threads} threads"]
+    if limits.spill_folder is not None or limits.max_spill is not None:
+        most = "" if limits.max_spill is None else f" up to {limits.max_spill}"
+        to = limits.spill_folder
+        words += [f"spills{most}" + ("" if to is None else f" to {_relative(to, folder)}")]
+    words += [] if limits.index else ["no index of rows per unit"]
+    if words:
+        yield printable(", ".join(words), 200)
 
 
 def _row(column: Column) -> tuple[str, ...]:
@@ -371,10 +388,13 @@ def _names(names: Mapping[str, Any] | Sequence[str]) -> str:
 
 
 def _place(source: Source, folder: Path) -> str:
-    places = ", ".join(_relative(path, folder) for path in source.paths)
+    fixed = source.kind == "postgres"
+    places = ", ".join(p if fixed else _relative(p, folder) for p in source.paths)
     return printable(places, 200) + ("" if source.table is None else f", table {source.table}")
 
 
 def _relative(path: str, folder: Path) -> str:
     """As the card wrote it, where that is shorter."""
+    if is_address(path):
+        return path
     return min(path, os.path.relpath(path, folder), key=len)

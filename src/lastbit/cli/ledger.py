@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from lastbit.addresses import Address, is_address
 from lastbit.cli.files import check_folder
 from lastbit.cli.options import PATH, group, json_option, option, refusal
 from lastbit.cli.output import (
@@ -32,7 +33,16 @@ from lastbit.cli.output import (
     waiting,
 )
 from lastbit.files import exists
-from lastbit.ledger import Account, Entry, Ledger, exported, restored
+from lastbit.ledger import (
+    Account,
+    Entry,
+    Ledger,
+    anchor_noted,
+    anchored,
+    exported,
+    one_connection,
+    restored,
+)
 from lastbit.privacy import GaussianCost, MomentCost, MomentFilter
 from lastbit.report import amount, title_of
 from lastbit.tables import Budget, Cost, DataCard
@@ -64,7 +74,22 @@ OLDER_COPY = """\
 Note the head elsewhere: without one, nobody can tell this file from an
 older copy of it."""
 
-ledger_argument = click.argument("file", type=PATH, metavar="LEDGER")
+
+class LedgerPlace(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.5 on
+    """The path of a file, or the address of a database."""
+
+    name = "ledger"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | Address:
+        if isinstance(value, Path | Address):
+            return value
+        return Address.read(str(value), "schema") if is_address(value) else Path(str(value))
+
+
+PLACE = LedgerPlace()
+ledger_argument = click.argument("file", type=PLACE, metavar="LEDGER")
 
 
 def _checked(_: click.Context, __: click.Parameter, heads: tuple[str, ...]) -> tuple[str, ...]:
@@ -83,6 +108,15 @@ heads_option = option(
 )
 
 
+anchors_option = option(
+    "--anchor",
+    "A file or a ledger in which heads were noted by lastbit ledger anchor: they must be there.",
+    PLACE,
+    dest="anchors",
+    multiple=True,
+)
+
+
 @group("ledger verify hospital.ledger")
 def ledger() -> None:
     """Check, read and copy a ledger: who spent what."""
@@ -91,17 +125,27 @@ def ledger() -> None:
 @ledger.command(example="verify hospital.ledger --head 3f9a...")
 @ledger_argument
 @heads_option
+@anchors_option
 @json_option
 @click.pass_context
-def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: bool) -> None:
+@one_connection()
+def verify(
+    context: click.Context,
+    file: Path | Address,
+    heads: tuple[str, ...],
+    anchors: tuple[Path | Address, ...],
+    as_json: bool,
+) -> None:
     """Work out every hash, sum and answer again.
 
-    The exit status is 0 if all fits, 1 if something was changed, 2 if the file cannot be read. A
-    file that was replaced by an older copy fits: only the hash of a newer entry, noted elsewhere,
-    tells (--head, which may be given several times). That an answer is in the ledger is proved by
-    entry.hash of its record; body.ledger of its certificate is the price that was paid before it.
+    The exit status is 0 if all fits, 1 if something was changed, 2 if the ledger cannot be read.
+    One that was replaced by an older copy fits: only the hash of a newer entry, noted elsewhere,
+    tells (--head or --anchor, which may be given several times). That an answer is in the ledger is
+    proved by entry.hash of its record; body.ledger of its certificate is the price that was paid
+    before it.
     """
     books = Ledger.existing(file)
+    heads += tuple(head for anchor in anchors for head in anchored(books, anchor))
     with waiting("checking"):
         problems = books.problems(heads)
     if as_json:
@@ -120,7 +164,7 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
         parts = [Heading(str(file), "every entry fits"), Facts(facts), *_unanswered(books, heads)]
         if not heads:
             parts.append(OLDER_COPY)
-        if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if isinstance(file, Path) and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             parts.append("Others than its owner may read or write the file: chmod 600.")
         show(*parts)
     context.exit(1 if problems else 0)
@@ -131,7 +175,8 @@ def verify(context: click.Context, file: Path, heads: tuple[str, ...], as_json: 
 @option("--account", "Only this table's entries.", str)
 @option("--last", "How many.", click.IntRange(1), default=20)
 @json_option
-def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
+@one_connection()
+def log(file: Path | Address, account: str | None, last: int, as_json: bool) -> None:
     """The last entries, oldest first."""
     books = Ledger.existing(file)
     entries = books.entries(account, last=last)
@@ -150,7 +195,8 @@ def log(file: Path, account: str | None, last: int, as_json: bool) -> None:
 @ledger.command(example="export hospital.ledger --out entries.jsonl")
 @ledger_argument
 @option("--out", "Write to this file.", PATH)
-def export(file: Path, out: Path | None) -> None:
+@one_connection()
+def export(file: Path | Address, out: Path | None) -> None:
     """Every entry with its answer, one JSON a line.
 
     The ledger's secret stays inside. The hash of an entry is SHA-256 of its fields, written as JSON
@@ -174,17 +220,73 @@ def export(file: Path, out: Path | None) -> None:
 @ledger.command(example="backup hospital.ledger 2026-10-02.ledger")
 @ledger_argument
 @click.argument("copy", type=PATH)
-def backup(file: Path, copy: Path) -> None:
-    """Copy a ledger, also while it is in use."""
+def backup(file: Path | Address, copy: Path) -> None:
+    """Copy a ledger to a file, also while it is in use."""
     Ledger.existing(file).backup(copy)
     show(Facts((("written", str(copy)), ("head", Ledger.existing(copy).head))))
 
 
+@ledger.command(example="init postgresql://admin@db.example.org/books")
+@ledger_argument
+def init(file: Path | Address) -> None:
+    """Make a new ledger, where there is none.
+
+    In PostgreSQL this makes a schema (lastbit, or ?schema=NAME of the address), its tables, the
+    functions that append to them, and four roles: NAME_owner cannot sign in, NAME_steward may
+    change budgets, NAME_analyst may ask, NAME_auditor may read. Sign in as a role that may create
+    roles and schemas; people are then granted one of the other three.
+    """
+    books = Ledger.init(file)
+    parts: list[Part] = [Facts((("made", str(file)), ("head", books.head)))]
+    if isinstance(books.path, Address):
+        schema = books.path.extra.get("schema", "lastbit")
+        parts.append(
+            f"Let people in, as an administrator: GRANT {schema}_analyst TO ada. A card that\n"
+            "several people use names the address without a user."
+        )
+    show(*parts)
+
+
+@ledger.command(example="copy hospital.ledger postgresql://admin@db.example.org/books")
+@click.argument("source", type=PLACE, metavar="FROM")
+@click.argument("target", type=PLACE, metavar="TO")
+@heads_option
+def copy(source: Path | Address, target: Path | Address, heads: tuple[str, ...]) -> None:
+    """Move the books to another place, with every entry and its hash.
+
+    From a file to PostgreSQL, or back. All is checked on the way, and nothing is replaced. The copy
+    ends with a note; what was charged and not answered stays charged and is void in it, since the
+    old ledger may still answer it. Both hold the whole budget then: put the old one away.
+    """
+    books = restored(source, target, who=user_name(), heads=heads, words="copied from a ledger")
+    show(
+        Facts((("copied to", str(target)), ("head", books.head))),
+        "Two ledgers hold this budget now. Name the new one on every card, and put the old\n"
+        "one away, where nobody asks with it.",
+    )
+
+
+@ledger.command(example="anchor hospital.ledger /mnt/elsewhere/heads.txt")
+@ledger_argument
+@click.argument("anchor", type=PLACE)
+@one_connection()
+def anchor(file: Path | Address, anchor: Path | Address) -> None:
+    """Note the head of a ledger elsewhere, so that a chain that was rewritten is seen.
+
+    ANCHOR is a file, to which a line is added, or another ledger, to which a note is added. It must
+    be where those who could rewrite the ledger cannot write. What was noted there before must still
+    be in the ledger. See lastbit ledger verify --anchor.
+    """
+    books = Ledger.existing(file)
+    noted = anchor_noted(books, anchor, who=user_name())
+    show(Facts((("noted in", str(anchor)), ("entry", str(noted.sequence)), ("head", noted.hash))))
+
+
 @ledger.command(example="restore 2026-10-02.ledger hospital.ledger")
-@click.argument("copy", type=PATH, metavar="BACKUP")
+@click.argument("copy", type=PLACE, metavar="BACKUP")
 @ledger_argument
 @heads_option
-def restore(copy: Path, file: Path, heads: tuple[str, ...]) -> None:
+def restore(copy: Path | Address, file: Path | Address, heads: tuple[str, ...]) -> None:
     """Put a backup to use where there is no ledger.
 
     What was spent after the backup is not in it. Give entry.hash of the newest answer that anybody
@@ -236,7 +338,7 @@ def user_name() -> str:
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
     """The account of a table as it is now; a ledger that is not there yet is not made."""
     new = Account(name=card.name, budget=card.budget)
-    if card.ledger is None or not exists(card.ledger):
+    if card.ledger is None or not (is_address(card.ledger) or exists(card.ledger)):
         return None, new
     books = Ledger.existing(card.ledger)
     return books, next((one for one in books.accounts() if one.name == card.name), new)

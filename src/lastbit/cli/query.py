@@ -58,8 +58,19 @@ from lastbit.report import (
     title_of,
     totals_of,
 )
-from lastbit.tables import Cost, MarginalsPlan, Plan, parsed, planned, read_card
+from lastbit.tables import (
+    READ_ONLY,
+    Cost,
+    MarginalsPlan,
+    Plan,
+    parsed,
+    planned,
+    printed_statement,
+    progress,
+    read_card,
+)
 
+DIALECTS = ("duckdb", "postgres", "spark", *READ_ONLY)
 KINDS = (".csv", ".parquet", ".json")
 MOST_ROWS = 60
 ROOM = 76  # a table is set in by two blanks on either side
@@ -91,6 +102,8 @@ ROOM = 76  # a table is set in by two blanks on either side
 @option("--report", "Write an HTML page with charts.", PATH)
 @option("--title", "What the page is called; else by the question.", "TEXT")
 @flag("--explain", "Show the plan and the errors to expect, and stop.")
+@flag("--print-sql", "Show the statement that the engine would run, and stop.")
+@option("--dialect", "With --print-sql: for another engine; the last four only to read.", DIALECTS)
 @flag("--dry-run", "Check question, price and budget, and stop.")
 @flag("--fresh", "Pay for new noise though an answer is recorded.")
 @flag("--consistent", "Make counts whole and add up to their total.")
@@ -109,6 +122,8 @@ def query(
     report: Path | None,
     title: str | None,
     explain: bool,
+    print_sql: bool,
+    dialect: str | None,
     dry_run: bool,
     fresh: bool,
     consistent: bool,
@@ -129,7 +144,7 @@ def query(
     and columns of two-way tables add up to one-way tables. Their keys must be declared or public;
     numbers go into bins, band=bin(age, 0, 18, 65).
 
-    With --explain or --dry-run nothing is read from the table and nothing is charged.
+    With --explain, --dry-run or --print-sql nothing is read from the table and nothing is charged.
     """
     if (sql is None) == (marginals is None):
         remedy = "pass one SELECT, or --marginals region,old"
@@ -147,6 +162,8 @@ def query(
         raise refusal("--title", "is for a page", "name the page by --report, and write a title")
     if out is not None and report is not None and same_place(out, report):
         raise refusal("--out", "names a file that is named twice", "name several")
+    if dialect is not None and not print_sql:
+        raise refusal("--dialect", "is for --print-sql", "leave it out")
     asked: dict[str, Any] = {"weights": _weights(weights), **price}
     plan: Plan | MarginalsPlan
     prices: list[tuple[str, ...]] = []
@@ -166,11 +183,14 @@ def query(
             plan = planned_within(question, table, _within(within), **asked)
         if explain or dry_run:
             prices = price_rows(question, table, delta=price["delta"], weights=asked["weights"])
+    if print_sql:
+        _show_statement(plan, dialect, as_json=as_json)
+        return
     if explain or dry_run:
         _show_plan(plan, prices, explain=explain, as_json=as_json)
         return
     try:
-        with waiting("asking"):
+        with waiting("asking") as tell, progress(tell):
             answer = _released(plan, fresh=fresh, consistent=consistent, sql=statement)
             if isinstance(answer, Answer):
                 answer = with_kept(answer, plan.query, table, kept=kept)
@@ -231,6 +251,15 @@ def _by_name(text: str, option: str, remedy: str) -> dict[str, Fraction]:
             raise refusal(option, "is not a list of names and numbers", remedy)
         found[name.strip()] = exact_number(number.strip(), option)
     return found
+
+
+def _show_statement(plan: Plan | MarginalsPlan, dialect: str | None, *, as_json: bool) -> None:
+    written = printed_statement(plan, dialect)
+    if as_json:
+        name = dialect or plan.card.source.engine
+        show_json({"dialect": name, "certified": name not in READ_ONLY, "sql": written})
+    else:
+        click.echo(written)
 
 
 def _show_plan(

@@ -1,8 +1,8 @@
 """The ledger: who spent what, for ever.
 
 A table has a budget; every answer takes a part of it, and nothing gives it back. The ledger is the
-file that remembers. It is append-only and hash-chained: each entry holds the hash of the one
-before, so that nobody can change or drop an old entry without changing every later hash.
+file, or the database, that remembers. It is append-only and hash-chained: each entry holds the hash
+of the one before, so that nobody can change or drop an old entry without changing every later hash.
 
 The order of things is what keeps the promise. `Ledger.reserve` checks the budget and appends the
 price in one transaction; only when that is safely on the disk may a row be read for the answer.
@@ -34,7 +34,9 @@ The room knows nothing of data or noise: it takes a price, a few digests and a r
 |---|---|
 | `entry.py` | an entry, its canonical text and its hash; an account, and the rules that change it |
 | `chain.py` | entries written, read in one pass, and what is wrong with a chain of them |
-| `storage.py` | the SQLite file: made whole, synced, locked, its errors in our words |
+| `storage.py` | what a ledger asks of the place that keeps it, and what all places share |
+| `sqlite.py` | a file: made whole, synced, locked, its errors in our words |
+| `postgres.py` | a database that machines share: roles, functions that append, lost connections |
 | `ledger.py` | `Ledger`: open, reserve, settle, recorded, spent, problems |
 | `safekeeping.py` | backup, restore, export; what must not be written over |
 """

@@ -6,6 +6,8 @@ from lastbit.ledger.ledger import (
     Ledger as Ledger,
 )
 from lastbit.ledger.safekeeping import (
+    anchor_noted as anchor_noted,
+    anchored as anchored,
     check_output as check_output,
     exported as exported,
     restored as restored,

@@ -2,12 +2,12 @@ r"""The chain of entries: written, read in one pass, and checked link by link.
 
 Law      everything that decides about money is read by `scanned`, in the transaction that acts on
          it: from the table of entries in its own order, never by an index; every text has its hash,
-         names the hash before, and the last is the last number that the file ever gave out
+         names the hash before, and the last is the last number that was ever given out
 Theorem  (damage) if a file once held the chain e1 ... en, and was damaged since, then `scanned`
          raises, or what it says of accounts, reservations and answers is what e1 ... en say; unless
          somebody found two texts of one SHA-256, or the damage took off the end of the chain *and*
-         wrote a fitting number to another page (SQLite's sequence)
-Proof    the numbers are 1, 2, ... m without a gap and m is the number in `sqlite_sequence`. If that
+         wrote a fitting number to another page (SQLite's sequence, PostgreSQL's `head`)
+Proof    the numbers are 1, 2, ... m without a gap and m is the number given out last. If that
          is n, the texts are those of a chain of n entries; a text that is not the one that was
          written does not fit the hash beside it, and with another hash too it is not the one that
          the next entry names. The last entry has no next one: damage changes its text and its hash
@@ -31,26 +31,18 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256 as hashed
-from pathlib import Path
 from typing import Any
 
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import LastbitError
 from lastbit.ledger.entry import FIRST, Account, Entry, Malformed
-from lastbit.ledger.storage import damaged, upgraded
+from lastbit.ledger.storage import Books, Place, damaged
 from lastbit.tables import Cost
 
-# one statement is one state of the file, whoever writes meanwhile; bytes, since hashes are of bytes
-_ALL = (
-    "SELECT sequence, CAST(text AS BLOB), CAST(hash AS BLOB), "
-    "(SELECT max(seq) FROM sqlite_sequence WHERE name = 'entries') "
-    "FROM entries NOT INDEXED ORDER BY sequence"
-)
 _KIND = re.compile(
     rb'"format":"lastbit ledger [1234]","kind":"([a-z]+)"'
 )  # a budget has a kind too
@@ -100,21 +92,27 @@ class StoredEntry:
 
 
 def stored(
-    connection: sqlite3.Connection, where: str, *values: object, records: bool = False
+    books: Books, where: str, *values: object, records: bool = False
 ) -> Iterator[StoredEntry]:
-    """The rows that this SQL tail picks; answers may be long, and are read only where wanted."""
-    columns = "sequence, account, question, text, hash" + (", record" if records else "")
-    for row in connection.execute(f"SELECT {columns} FROM entries NOT INDEXED {where}", values):
+    """The entries that this SQL tail picks, as they are kept."""
+    for row in books.rows(where, *values, records=records):
         yield StoredEntry(*row)
 
 
-def numbered(place: Path, connection: sqlite3.Connection, sequence: int) -> Entry | None:
+def numbered(books: Books, sequence: int) -> Entry | None:
     """The entry of this number, with its answer; one that does not fit means damage."""
-    row = next(stored(connection, "WHERE sequence = ?", sequence, records=True), None)
-    return None if row is None else intact(place, row, whole=True)
+    row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
+    return None if row is None else intact(books.place, row, whole=True)
 
 
-def intact(place: Path, row: StoredEntry, *, whole: bool = False) -> Entry:
+def written(books: Books, entry: Entry, record: str | None) -> None:
+    """Append an entry that has its number, and the text of its answer beside it."""
+    row = entry.sequence, entry.account, entry.question, entry.text, entry.hash, record
+    version, reservation = entry.version, entry.reservation
+    books.append(row, kind=entry.kind, reservation=reservation, version=version)
+
+
+def intact(place: Place, row: StoredEntry, *, whole: bool = False) -> Entry:
     """The entry of a row, with its answer if `whole`; a ledger that holds another is damaged."""
     try:
         return row.read_whole() if whole else row.read()
@@ -126,7 +124,7 @@ def intact(place: Path, row: StoredEntry, *, whole: bool = False) -> Entry:
 class Scan:
     """What one pass over a chain found; texts are kept of the entries that matter, and no more."""
 
-    place: Path
+    place: Place
     last: int = 0
     head: str = FIRST
     newest: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
@@ -160,13 +158,13 @@ class Scan:
                 found.append(self._entry(number, text))
         return found
 
-    def closing(self, connection: sqlite3.Connection, reservation: Entry) -> Entry | None:
+    def closing(self, books: Books, reservation: Entry) -> Entry | None:
         """The entry that answers a reservation, with the answer, or that makes it void."""
-        return self._whole(connection, self.closed.get(reservation.hash.encode()))
+        return self._whole(books, self.closed.get(reservation.hash.encode()))
 
-    def newest_answer(self, connection: sqlite3.Connection) -> Entry | None:
+    def newest_answer(self, books: Books) -> Entry | None:
         """The newest answer to the question that was looked for."""
-        return self._whole(connection, self.answers)
+        return self._whole(books, self.answers)
 
     def drafted(self, **fields: Any) -> Entry:
         """A draft of an entry that states its account as it is now, if that is open."""
@@ -176,20 +174,13 @@ class Scan:
             fields |= {"spent": state.spent, "budget": state.budget}
         return Entry(**fields)
 
-    def append(
-        self, connection: sqlite3.Connection, draft: Entry, record: str | None = None
-    ) -> Entry:
+    def append(self, books: Books, draft: Entry, record: str | None = None) -> Entry:
         """Write a draft as the entry that follows the last one."""
         # the number orders the entries; the clock is only quoted, since clocks go back
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = replace(draft, sequence=self.last + 1, when=when, previous=self.head)
         Entry.read(entry.text)  # what could not be read again is never written
-        upgraded(connection, entry.version)
-        connection.execute(
-            "INSERT INTO entries (sequence, account, question, text, hash, record) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            (entry.sequence, entry.account, entry.question, entry.text, entry.hash, record),
-        )
+        written(books, entry, record)
         self.last, self.head = entry.sequence, entry.hash
         return entry
 
@@ -202,28 +193,23 @@ class Scan:
             raise _broken(self.place, number)
         return entry
 
-    def _whole(self, connection: sqlite3.Connection, number: int | None) -> Entry | None:
+    def _whole(self, books: Books, number: int | None) -> Entry | None:
         if number is None:
             return None
-        found = numbered(self.place, connection, number)
+        found = numbered(books, number)
         if found is None:
             raise _broken(self.place, number)
         return found
 
 
-def scanned(
-    place: Path,
-    connection: sqlite3.Connection,
-    *,
-    account: str | None = None,
-    question: str | None = None,
-) -> Scan:
+def scanned(books: Books, *, account: str | None = None, question: str | None = None) -> Scan:
     """Read all entries; a chain that is not whole is refused."""
+    place = books.place
     found = Scan(place)
     sought = None if account is None or question is None else (_account(account), question)
     letters = b"" if sought is None else _question(sought[1])
     number, previous, given_out = 0, FIRST.encode(), None
-    for sequence, text, hash_, highest in connection.execute(_ALL):
+    for sequence, text, hash_, highest in books.texts():
         number, given_out = number + 1, highest
         if sequence != number or type(text) is not bytes:
             raise _broken(place, number)
@@ -252,22 +238,6 @@ def scanned(
     return found
 
 
-def unused_pages_fit(place: Path, connection: sqlite3.Connection) -> None:
-    """Refuse to write where SQLite would take a page that is in use for a free one.
-
-    New pages come from the list of free ones, if its count in the header is not 0, or from behind
-    the last page by the header's count of pages. Entries are never deleted, so the list is almost
-    always empty; where it is not, SQLite looks through the whole file.
-    """
-    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    (size,) = connection.execute("PRAGMA page_size").fetchone()
-    if pages * size != place.stat().st_size or (
-        free and connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
-    ):
-        raise damaged(place, "is damaged (its count of pages is wrong); restore a backup")
-
-
 def _account(name: str) -> bytes:
     return f'{{"account":{canonical_json(name)}'.encode()
 
@@ -276,7 +246,7 @@ def _question(question: str) -> bytes:
     return f'"question":{canonical_json(question)},'.encode()
 
 
-def _broken(place: Path, number: int, how: str = "does not follow the one before") -> Exception:
+def _broken(place: Place, number: int, how: str = "does not follow the one before") -> Exception:
     return damaged(place, f"was changed: entry {number} {how}; look at lastbit ledger verify")
 
 

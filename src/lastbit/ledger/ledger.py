@@ -9,7 +9,7 @@ Theorem  (a) at every instant, and after a crash at any, what the entries of an 
 Proof    (a) BEGIN IMMEDIATE takes SQLite's write lock before the total is read, so the total is
          still the last when the charge is appended; it is read from the whole chain, every hash
          checked and no index trusted (`chain.py`); the sum is exact, or rounded up; a commit is
-         atomic. (b) the commit has been synced before the call returns (`storage.py` says why
+         atomic. (b) the commit has been synced before the call returns (`sqlite.py` says why
          EXTRA). (c) `settle` looks for the answer under the same lock. All rest on SQLite, and on
          a disk and file system that do what a sync and a lock ask for
 Source   SQLite, "Atomic Commit In SQLite"; "PRAGMA synchronous"
@@ -23,17 +23,16 @@ import hashlib
 import hmac
 import json
 import os
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+from lastbit.addresses import Address, is_address
 from lastbit.canonical import canonical_json, digest_of, sha256
 from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged, WrongType
-from lastbit.files import exists
-from lastbit.ledger import storage
+from lastbit.files import exists, same_place
 from lastbit.ledger.chain import (
     Scan,
     chain_problems,
@@ -42,63 +41,87 @@ from lastbit.ledger.chain import (
     price_problem,
     scanned,
     stored,
-    unused_pages_fit,
 )
 from lastbit.ledger.entry import Account, Entry
-from lastbit.ledger.storage import connected, damaged, place_of, transaction
+from lastbit.ledger.storage import (
+    SECRET_BYTES,
+    Books,
+    Place,
+    connected,
+    damaged,
+    place_of,
+    storage_of,
+    unusable,
+)
 from lastbit.privacy import GaussianCost, MomentCost
 from lastbit.sampling import secure_bits
 from lastbit.tables import Budget, Cost, budgets_agree, check_budget
 
-_SECRET_BYTES = 32
 _LONGEST_NAME = 200
-_Open: TypeAlias = sqlite3.Connection
 _PATIENCE = 30.0  # seconds to wait for other processes before giving up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """A ledger file. Every call opens it anew, so a Ledger may be shared by threads and forks.
+    """A ledger in a file or a database; every call opens it, so threads and forks may share one.
 
     `opened` is the hash of the first entry: another ledger that is put in the place of this one is
     noticed.
     """
 
-    path: Path
+    path: Path | Address
     opened: str
     patience: float = field(default=_PATIENCE, repr=False)
 
     @staticmethod
-    def open(path: str | os.PathLike[str], *, patience: float = _PATIENCE) -> Ledger:
-        """The ledger at this path; a new one if there is no file."""
+    def open(path: str | os.PathLike[str] | Address, *, patience: float = _PATIENCE) -> Ledger:
+        """The ledger at this place; a new one if that is a path and there is no file.
+
+        In a database a new one is made by `Ledger.init` alone: a slip in an address must not come
+        with a fresh budget.
+        """
         place = place_of(path)
-        if not exists(place):
-            storage.made(place, _new_ledger, patience=patience)
+        if isinstance(place, Path) and not exists(place):
+            _new_ledger(place, patience=patience)
         return Ledger.existing(place, patience=patience)
 
     @staticmethod
-    def existing(path: str | os.PathLike[str], *, patience: float = _PATIENCE) -> Ledger:
-        """The ledger at this path, which must be there."""
+    def init(path: str | os.PathLike[str] | Address, *, patience: float = _PATIENCE) -> Ledger:
+        """A new ledger, where there is none; in a database with the roles of those who use it."""
         place = place_of(path)
-        with connected(place, patience=patience) as connection:
-            first = next(stored(connection, "WHERE sequence = 1"), None)
+        if not _new_ledger(place, patience=patience):
+            raise unusable(place, "exists, and is not replaced", "name another place")
+        return Ledger.existing(place, patience=patience)
+
+    @staticmethod
+    def existing(path: str | os.PathLike[str] | Address, *, patience: float = _PATIENCE) -> Ledger:
+        """The ledger at this place, which must be there."""
+        place = place_of(path)
+        with connected(place, patience=patience) as books:
+            first = next(stored(books, "WHERE sequence = 1"), None)
         if first is None:
             raise damaged(place, "has lost its first entry; restore a backup")
         return Ledger(path=place, opened=first.hash, patience=patience)
 
+    def is_at(self, path: str | os.PathLike[str]) -> bool:
+        """Whether this place is the ledger's own, by whatever name or user."""
+        if isinstance(self.path, Address):
+            return is_address(path) and self.path.leads_to(place_of(path))
+        return not is_address(path) and same_place(self.path, path)
+
     def account(self, name: str, budget: Budget | None) -> Account:
         """Open an account with this budget, or see that it has this budget; None is no limit."""
         _check_name(name)
-        with self._connected() as connection:
-            found = self._chain(connection).account(name)
+        with self._connected() as books:
+            found = self._chain(books).account(name)
             if found is None:
-                with transaction(connection):
-                    chain = self._chain(connection)  # another process may have been first
+                with books.transaction():
+                    chain = self._chain(books)  # another process may have been first
                     found = chain.account(name)
                     if found is None:
                         check_budget(budget)
                         found = Account(name=name, budget=None).with_budget(budget)
-                        chain.append(connection, _budget_entry(found, who=None))
+                        chain.append(books, _budget_entry(found, who=None))
         if not budgets_agree(found.budget, budget):
             raise InvalidParameter(
                 f"the budget of {name}",
@@ -116,15 +139,15 @@ class Ledger:
         """
         _check_texts(who=who)
         _check_name(name)
-        with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
             found = chain.account(name)
             if found is not None and budgets_agree(found.budget, budget):
                 return found
             check_budget(budget)
             account, words = found or Account(name=name, budget=None), None
             if budget is not None and account.opens_filter(budget):
-                charges = self._charges(connection, name)
+                charges = self._charges(books, name)
                 after = account.reopened(budget, charges)
                 if charges:
                     which = "moment" if budget.kind == "filter" else "Gaussian"
@@ -132,13 +155,13 @@ class Ledger:
                     words += str(len(charges))
             else:
                 after = account.with_budget(budget)
-            chain.append(connection, replace(_budget_entry(after, who=who), words=words))
+            chain.append(books, replace(_budget_entry(after, who=who), words=words))
         return after
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, by name."""
-        with self._connected() as connection:
-            found = self._chain(connection).accounts()
+        with self._connected() as books:
+            found = self._chain(books).accounts()
             return tuple(sorted(found, key=lambda account: account.name))
 
     def spent(self, account: str) -> Cost | MomentCost | GaussianCost:
@@ -155,9 +178,9 @@ class Ledger:
 
     def recorded(self, account: str, question: str) -> dict[str, Any] | None:
         """The newest answer to this very question, to be shown again at no charge."""
-        with self._connected() as connection:
-            chain = self._chain(connection, account, question)
-            found = chain.newest_answer(connection)
+        with self._connected() as books:
+            chain = self._chain(books, account, question)
+            found = chain.newest_answer(books)
         return None if found is None else dict(found.record or {})
 
     def reserve(
@@ -219,9 +242,9 @@ class Ledger:
             raise WrongType("answer", problem="has no record", remedy="pass the reservation's")
         plan = reservation.plan if plan_digest is None else plan_digest
         written, told = _written(record, reservation.cost, plan)
-        with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection)
-            earlier = chain.closing(connection, reservation)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
+            earlier = chain.closing(books, reservation)
             if earlier is not None and earlier.kind == "settled":
                 return earlier
             if earlier is not None:
@@ -238,27 +261,27 @@ class Ledger:
                 result=sha256(written),
                 reservation=reservation.hash,
             )
-            entry = chain.append(connection, draft, written)
+            entry = chain.append(books, draft, written)
         return entry.with_record(told)
 
     def unanswered(self, account: str) -> tuple[Entry, ...]:
         """The account's reservations that are charged and not answered, in their order."""
         _check_name(account)
-        with self._connected() as connection:
-            return tuple(self._chain(connection).open_reservations(account))
+        with self._connected() as books:
+            return tuple(self._chain(books).open_reservations(account))
 
     def answer_to(self, reservation: Entry) -> Entry | None:
         """The entry that settles a reservation, with the answer; None if there is no answer."""
-        with self._connected() as connection:
-            found = self._chain(connection).closing(connection, reservation)
+        with self._connected() as books:
+            found = self._chain(books).closing(books, reservation)
         return found if found is not None and found.kind == "settled" else None
 
     def holds(self, entry: Entry) -> bool:
         """Whether the file is there, whole, and has this entry."""
         try:
-            with self._connected() as connection:
-                self._chain(connection)
-                row = next(stored(connection, "WHERE hash = ?", entry.hash), None)
+            with self._connected() as books:
+                self._chain(books)
+                row = next(stored(books, "WHERE hash = ?", entry.hash), None)
         except LastbitError:
             return False
         return row is not None and row.sequence == entry.sequence
@@ -267,8 +290,8 @@ class Ledger:
         """The number of the entry that charged for this answer."""
         if entry.reservation is None:
             return entry.sequence
-        with self._connected() as connection:
-            row = next(stored(connection, "WHERE hash = ?", entry.reservation), None)
+        with self._connected() as books:
+            row = next(stored(books, "WHERE hash = ?", entry.reservation), None)
         if row is None:
             raise damaged(self.path, "has lost a reservation; look at lastbit ledger verify")
         return row.sequence
@@ -318,45 +341,45 @@ class Ledger:
     ) -> Entry:
         """Append a reservation, or a charge with its answer; or what answers the same already."""
         assert draft.account is not None and draft.cost is not None
-        with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection, draft.account, draft.question)
-            earlier = None if fresh else chain.newest_answer(connection)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books, draft.account, draft.question)
+            earlier = None if fresh else chain.newest_answer(books)
             if earlier is not None:
                 return earlier
             if draft.kind == "reserved":
                 for paid in chain.open_reservations(draft.account, draft.question):
                     if paid.cost == draft.cost:
                         return replace(paid, resumed=True)
-            unused_pages_fit(self.path, connection)
+            books.check_writable()
             found = chain.account(draft.account)
             if found is None:
                 raise _not_open(draft.account)
             after = found.charged(draft.cost, gaussian_noise=gaussian_noise)
             paid = replace(draft, spent=after.spent, budget=after.budget)
-            entry = chain.append(connection, paid, written)
+            entry = chain.append(books, paid, written)
         return entry if written is None else entry.with_record(json.loads(written))
 
     def note(self, words: str, *, who: str | None = None, account: str | None = None) -> Entry:
         """Append a remark, say why a budget was changed."""
         _check_texts(note=words, who=who)
-        with self._connected() as connection, transaction(connection):
-            chain = self._chain(connection)
+        with self._connected() as books, books.transaction():
+            chain = self._chain(books)
             if account is not None and chain.account(account) is None:
                 raise _not_open(account)
             draft = chain.drafted(kind="note", account=account, who=who, words=words)
-            return chain.append(connection, draft)
+            return chain.append(books, draft)
 
     @property
     def head(self) -> str:
         """The hash of the last entry. Noted elsewhere, it proves that the ledger lost nothing."""
-        with self._connected() as connection:
-            return self._chain(connection).head
+        with self._connected() as books:
+            return self._chain(books).head
 
     @property
     def secret(self) -> bytes:
         """32 random bytes made with the ledger, which no export holds."""
-        with self._connected() as connection:
-            return _secret(self.path, connection)
+        with self._connected() as books:
+            return secret_of(books)
 
     def keyed(self, fingerprint: bytes) -> str:
         """A fingerprint that says nothing of the data to whoever lacks the secret: HMAC-SHA256."""
@@ -366,16 +389,17 @@ class Ledger:
         """All entries in order, or the last ones of one account; answers are not read."""
         where = "" if account is None else "WHERE account = ?"
         values = () if account is None else (account,)
-        limit = -1 if last is None else last
-        with self._connected() as connection:
-            newest = stored(connection, f"{where} ORDER BY sequence DESC LIMIT ?", *values, limit)
+        most = () if last is None else (last,)
+        tail = f"{where} ORDER BY sequence DESC{' LIMIT ?' if most else ''}"
+        with self._connected() as books:
+            newest = stored(books, tail, *values, *most)
             found = [intact(self.path, row) for row in newest]
         return tuple(reversed(found))
 
     def entry(self, sequence: int) -> Entry:
         """One entry, with its answer if it has one."""
-        with self._connected() as connection:
-            found = numbered(self.path, connection, sequence)
+        with self._connected() as books:
+            found = numbered(books, sequence)
         if found is None:
             raise InvalidParameter(
                 "entry", problem="is not in the ledger", remedy="lastbit ledger log lists them"
@@ -389,18 +413,13 @@ class Ledger:
         """
         found: list[str] = []
         try:
-            with self._connected() as connection:
-                connection.execute("BEGIN")  # one state, whoever writes meanwhile
-                if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-                    found.append("SQLite finds the file itself damaged")
-                secret = hashlib.sha256(_secret(self.path, connection)).hexdigest()
-                last = connection.execute("SELECT seq FROM sqlite_sequence").fetchone()
-                found += chain_problems(
-                    stored(connection, "ORDER BY sequence", records=True),
-                    secret=secret,
-                    last=None if last is None else last[0],
-                    heads=heads,
-                )
+            with self._connected() as books, books.snapshot():
+                found += books.problems()
+                rows = stored(books, "ORDER BY sequence", records=True)
+                secret, last = books.secret_digest(), books.last()
+                if secret is None:
+                    raise _without_secret(books)
+                found += chain_problems(rows, secret=secret, last=last, heads=heads)
         except LedgerDamaged as error:
             found.append(str(error))
         return found
@@ -412,18 +431,16 @@ class Ledger:
         copied(self, path)
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with connected(self.path, patience=self.patience) as connection:
-            first = connection.execute(
-                "SELECT hash FROM entries NOT INDEXED WHERE sequence = 1"
-            ).fetchone()
-            if first != (self.opened,):
+    def _connected(self) -> Iterator[Books]:
+        with connected(self.path, patience=self.patience) as books:
+            first = next(books.rows("WHERE sequence = 1"), None)
+            if first is None or first[4] != self.opened:
                 raise damaged(self.path, "is not the one that was opened: it was exchanged")
-            yield connection
+            yield books
 
     def _chain(
         self,
-        connection: sqlite3.Connection,
+        books: Books,
         account: str | None = None,
         question: str | None = None,
     ) -> Scan:
@@ -432,30 +449,28 @@ class Ledger:
             _check_name(account)
         if question is not None:
             _check_texts(question=question)
-        return scanned(self.path, connection, account=account, question=question)
+        return scanned(books, account=account, question=question)
 
-    def _charges(self, connection: sqlite3.Connection, name: str) -> list[Cost]:
+    def _charges(self, books: Books, name: str) -> list[Cost]:
         """All charges to an account, in order, read from the entries: no index is trusted."""
-        rows = stored(connection, "ORDER BY sequence")
+        rows = stored(books, "ORDER BY sequence")
         entries = (intact(self.path, row) for row in rows)
         return [e.cost for e in entries if e.account == name and e.cost is not None]
 
     def _account(self, name: str) -> Account | None:
         _check_name(name)
-        with self._connected() as connection:
-            return self._chain(connection).account(name)
+        with self._connected() as books:
+            return self._chain(books).account(name)
 
 
-def _new_ledger(connection: sqlite3.Connection) -> None:
-    secret = secure_bits().fill(_SECRET_BYTES).tobytes()
-    with transaction(connection):
-        connection.execute(f"PRAGMA application_id = {storage.APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {storage.VERSION}")
-        for statement in storage.SCHEMA:
-            connection.execute(statement)
-        connection.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
-        opening = Entry(kind="opened", secret=hashlib.sha256(secret).hexdigest())
-        Scan(Path()).append(connection, opening)
+def _new_ledger(place: Place, *, patience: float) -> bool:
+    secret = secure_bits().fill(SECRET_BYTES).tobytes()
+    opening = Entry(kind="opened", secret=hashlib.sha256(secret).hexdigest())
+
+    def fill(books: Books) -> None:
+        Scan(place).append(books, opening)
+
+    return storage_of(place).made(place, secret, fill, patience=patience)
 
 
 def _budget_entry(state: Account, *, who: str | None) -> Entry:
@@ -477,11 +492,16 @@ def _written(
     return written, told
 
 
-def _secret(place: Path, connection: sqlite3.Connection) -> bytes:
-    found = connection.execute("SELECT value FROM secret").fetchone()
-    if found is None or not isinstance(found[0], bytes) or len(found[0]) != _SECRET_BYTES:
-        raise damaged(place, "has lost its secret; restore a backup")
-    return found[0]
+def secret_of(books: Books) -> bytes:
+    """The ledger's secret; one that has lost it is refused."""
+    found = books.secret()
+    if not isinstance(found, bytes) or len(found) != SECRET_BYTES:
+        raise _without_secret(books)
+    return found
+
+
+def _without_secret(books: Books) -> LedgerDamaged:
+    return damaged(books.place, "has lost its secret; restore a backup")
 
 
 def _check_charge(cost: object, who: object, **texts: object) -> None:

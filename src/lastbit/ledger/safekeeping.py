@@ -11,28 +11,30 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
+import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
+from lastbit.addresses import Address, is_address
 from lastbit.errors import InvalidParameter, LedgerDamaged
-from lastbit.files import Place, Spared, check_target, exists, ledger_files
-from lastbit.ledger.chain import Scan, intact, scanned, stored
+from lastbit.files import Place, Spared, check_target, content_of, exists, ledger_files
+from lastbit.ledger.chain import Scan, intact, scanned, stored, written
 from lastbit.ledger.entry import Entry
-from lastbit.ledger.ledger import Ledger
-from lastbit.ledger.storage import connected, holds_ledger, made, place_of, transaction
+from lastbit.ledger.ledger import Ledger, secret_of
+from lastbit.ledger.sqlite import holds_ledger
+from lastbit.ledger.storage import Books, connected, place_of, storage_of
 from lastbit.tables import DataCard
 
 _ENDS = ("-journal", "-wal", "-shm")
 
 
-def spared_by(card: DataCard, ledger: Place | None = None) -> dict[str, list[str]]:
+def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str, list[str]]:
     """What no answer from this table may be written over: card, ledger, source, other tables."""
     found: dict[str, list[str]] = {}
     if card.file is not None:
         found["the card"] = [card.file]
     books = card.ledger if ledger is None else ledger
-    if books is not None:
+    if books is not None and not (isinstance(books, Address) or is_address(books)):
         found["the ledger"] = ledger_files(books)
     sources = {"the source": card.source}
     sources |= {f"the public table {name[:60]}": one.source for name, one in card.public.items()}
@@ -54,41 +56,42 @@ def check_output(option: str, path: Place, spared: Spared) -> None:
 
 def copied(
     ledger: Ledger,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Address,
     *,
-    then: Callable[[sqlite3.Connection], None] | None = None,
+    then: Callable[[Books], None] | None = None,
 ) -> Ledger:
-    """A copy of the ledger as it is now; others may use it meanwhile. No file is replaced.
+    """A copy of the ledger as it is now, in any kind of place; others may use it meanwhile.
 
+    Every entry is read as it is copied, and one that does not fit is refused. Nothing is replaced.
     `then` is done to the copy before it has its name.
     """
     place = place_of(path)
     taken = InvalidParameter(
         str(place), problem="exists, and is not replaced", remedy="name a new file, or move it away"
     )
-    if exists(place):
+    storage = storage_of(place)
+    if storage.is_there(place):
         raise taken
+    with connected(ledger.path, patience=ledger.patience) as source, source.snapshot():
 
-    def fill(target: sqlite3.Connection) -> None:
-        with connected(ledger.path, patience=ledger.patience) as source:
-            # a reader waits for writers and then keeps them out; `backup` alone waits for ever
-            source.execute("BEGIN")
-            source.execute("SELECT max(sequence) FROM entries").fetchall()
-            source.backup(target)
-        if then is not None:
-            then(target)
+        def fill(target: Books) -> None:
+            for row in stored(source, "ORDER BY sequence", records=True):
+                written(target, intact(ledger.path, row, whole=True), row.record)
+            if then is not None:
+                then(target)
 
-    if not made(place, fill, patience=ledger.patience):
-        raise taken
+        if not storage.made(place, secret_of(source), fill, patience=ledger.patience):
+            raise taken
     return Ledger.existing(place, patience=ledger.patience)
 
 
 def restored(
-    backup: str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    backup: str | os.PathLike[str] | Address,
+    path: str | os.PathLike[str] | Address,
     *,
     who: str | None = None,
     heads: Collection[str] = (),
+    words: str = "restored from a backup",
 ) -> Ledger:
     """A backup put to use as a ledger; one that is damaged, or lacks one of `heads`, is refused.
 
@@ -99,13 +102,11 @@ def restored(
     if problems:
         raise LedgerDamaged(f"the backup {source.path} is not restored: {problems[0]}")
 
-    def told(target: sqlite3.Connection) -> None:
-        with transaction(target):
-            chain = scanned(source.path, target)
-            words = f"restored from a backup that ended with {chain.head}"
-            note = Entry(kind="note", who=who, words=words)
-            for draft in (note, *voided(chain, who=who)):
-                chain.append(target, draft)
+    def told(target: Books) -> None:
+        chain = scanned(target)
+        note = Entry(kind="note", who=who, words=f"{words} that ended with {chain.head}")
+        for draft in (note, *voided(chain, who=who)):
+            chain.append(target, draft)
 
     return copied(source, path, then=told)
 
@@ -134,10 +135,85 @@ def exported(ledger: Ledger) -> Iterator[dict[str, Any]]:
     checked without lastbit.
     """
     for sequence in range(1, ledger.entries(last=1)[0].sequence + 1):
-        with connected(ledger.path, patience=ledger.patience) as connection:
-            row = next(stored(connection, "WHERE sequence = ?", sequence, records=True), None)
+        with connected(ledger.path, patience=ledger.patience) as books:
+            row = next(stored(books, "WHERE sequence = ?", sequence, records=True), None)
         if row is None:
             raise LedgerDamaged(f"the ledger {ledger.path} has lost entry {sequence}")
         entry = intact(ledger.path, row, whole=True)
         record = None if row.record is None else json.loads(row.record)
         yield {"fields": json.loads(entry.text), "hash": row.hash, "record": record}
+
+
+# ---------------------------------------------------------------- heads noted elsewhere
+
+_ANCHOR = "anchor of {opened}: entry {sequence} is {hash}"
+_ANCHORED = re.compile(r"anchor of ([0-9a-f]{64}): entry ([0-9]{1,18}) is ([0-9a-f]{64})")
+_LONGEST_ANCHOR = 1 << 28
+
+
+def anchor_noted(ledger: Ledger, anchor: Place | Address, *, who: str | None = None) -> Entry:
+    """Note the ledger's last entry in a file, or in another ledger; on the disk as it returns.
+
+    Whatever was noted there before must still be in this ledger. A file of lines is only as good
+    as the rights on it; in another ledger the notes are chained themselves.
+    """
+    problems = ledger.problems(_anchored(ledger, anchor))
+    if problems:
+        raise LedgerDamaged(f"the ledger {ledger.path} is not anchored: {problems[0]}")
+    head = ledger.entries(last=1)[0]
+    words = _ANCHOR.format(opened=ledger.opened, sequence=head.sequence, hash=head.hash)
+    if _is_ledger(anchor):
+        Ledger.existing(anchor).note(words, who=who)
+        return head
+    try:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        handle = os.open(os.fspath(anchor), flags, 0o644)
+        try:
+            os.write(handle, f"{words}\n".encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise _no_anchor(anchor, f"cannot be written ({error.strerror})") from None
+    return head
+
+
+def anchored(ledger: Ledger, anchor: Place | Address) -> list[str]:
+    """The hashes of this ledger's entries that were noted there; an anchor without any is refused.
+
+    So a ledger that was made anew in the place of this one does not pass for it.
+    """
+    found = _anchored(ledger, anchor)
+    if not found:
+        raise _no_anchor(anchor, "has no line of this ledger")
+    return found
+
+
+def _anchored(ledger: Ledger, anchor: Place | Address) -> list[str]:
+    if _is_ledger(anchor):
+        other = Ledger.existing(anchor)
+        if other.opened == ledger.opened:
+            raise _no_anchor(anchor, "is the ledger itself, or a copy of it")
+        lines = [entry.words or "" for entry in other.entries() if entry.kind == "note"]
+    elif not exists(os.fspath(anchor)):
+        return []
+    else:
+        try:
+            text = content_of(os.fspath(anchor), most=_LONGEST_ANCHOR).decode("ascii", "replace")
+        except OSError as error:
+            raise _no_anchor(anchor, f"cannot be read ({error.strerror})") from None
+        lines = text.splitlines()
+        if not all(_ANCHORED.fullmatch(line) for line in lines):
+            raise _no_anchor(anchor, "is a file of something else, or was damaged")
+    told = (_ANCHORED.fullmatch(line) for line in lines)
+    return [found[3] for found in told if found is not None and found[1] == ledger.opened]
+
+
+def _is_ledger(place: Place | Address) -> TypeGuard[Address]:
+    """In a database, or a file that is one; type checkers are told of what both have."""
+    return isinstance(place, Address) or is_address(place) or holds_ledger(place)
+
+
+def _no_anchor(anchor: Place | Address, problem: str) -> InvalidParameter:
+    remedy = "name the file or the ledger that lastbit ledger anchor wrote to"
+    return InvalidParameter(f"the anchor {anchor}", problem=problem, remedy=remedy)

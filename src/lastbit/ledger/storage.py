@@ -1,72 +1,124 @@
-"""The SQLite file under a ledger: made whole or not at all, synced, locked, in our words.
+"""What a ledger asks of the place that keeps it, and what is the same in all of them.
 
-**Durable.** `synchronous=EXTRA` with a rollback journal. A transaction is committed by deleting its
-journal; at FULL the folder is not synced after that, and a power cut could bring the journal back,
-and with it the state before a charge whose answer was already shown. EXTRA syncs the folder too.
-`fullfsync` asks macOS for a sync that reaches the disk.
-
-**A journal, not a write-ahead log.** Between calls the ledger is *one* file: whoever copies it
-copies all of it. With a log beside it, a copy of the main file would silently be an older ledger,
-with budget left that was spent. A process killed in the middle leaves a journal, which the next
-one to open the file rolls back.
-
-**Made at once.** A new ledger is written under another name and then linked to its own, which fails
-if that is taken. So a ledger that exists is whole, and an empty file is never taken for a new one.
+A place is a file (`sqlite.py`) or a database that machines share (`postgres.py`). Both have the
+same three functions (`Storage`) and give the same `Books`; `Ledger` does not know which it has.
 
 **Alone.** A call has a connection for itself, under a lock of the whole process which a fork takes
-too: no child ever inherits SQLite's belief that it holds a lock. Nothing here opens the file by
-other means while it is in use, since closing *any* handle of a file drops the POSIX locks that this
-process holds on it. Between calls a connection is closed; or, inside `one_connection`, idle: no
-transaction is open, so it holds no lock. It is used again only by the thread and process that
-opened it, only while the path still leads to the file that it has open and nobody has written to
-it, and without a page that it remembers.
+too: no child ever inherits the belief that it holds a lock of the database. Between calls a
+connection is closed; or, inside `one_connection`, idle: no transaction is open, so it holds no
+lock. It is used again only by the thread and process that opened it.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
-import stat
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from lastbit.errors import InvalidParameter, LastbitError, LedgerDamaged
+from lastbit.addresses import Address, is_address
+from lastbit.errors import InvalidParameter, LedgerDamaged
 
-APPLICATION = 0x6C62_6C67  # "lblg"
-VERSION, NEWEST = 2, 4
-"""1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter. The
-tables are the same, and a file becomes 2, 3 or 4 with the first of them; a new one begins as 2."""
+Place: TypeAlias = Path | Address
+Row: TypeAlias = tuple[int, str | None, str | None, str, str, str | None]
+"""An entry as it is kept: number, account, question, text, hash, record."""
 
-_SQLITE = b"SQLite format 3\0"
-_MAKING = ".lastbit-ledger-"
-_LONGEST_END = len("-journal")
-_STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
-SCHEMA = (
-    # the record comes last: looking an entry up does not read through its answer
-    "CREATE TABLE entries (sequence INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT, "
-    "question TEXT, text TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, record TEXT)",
-    "CREATE TABLE secret (one INTEGER PRIMARY KEY CHECK (one = 1), value BLOB NOT NULL)",
-    "CREATE INDEX entries_by_account ON entries (account, sequence)",
-    "CREATE INDEX entries_by_question ON entries (question, account, sequence)",
-    "CREATE TRIGGER entries_follow BEFORE INSERT ON entries WHEN NEW.sequence IS NOT "
-    f"(SELECT coalesce(max(sequence), 0) + 1 FROM entries) {_STAY}",
-    f"CREATE TRIGGER entries_update BEFORE UPDATE ON entries {_STAY}",
-    f"CREATE TRIGGER entries_delete BEFORE DELETE ON entries {_STAY}",
-    f"CREATE TRIGGER secret_update BEFORE UPDATE ON secret {_STAY}",
-    f"CREATE TRIGGER secret_delete BEFORE DELETE ON secret {_STAY}",
-)
-_SETTINGS = (
-    "PRAGMA journal_mode = DELETE",
-    "PRAGMA synchronous = EXTRA",
-    "PRAGMA fullfsync = ON",
-    "PRAGMA trusted_schema = OFF",
-    "PRAGMA cell_size_check = ON",
-)
+SECRET_BYTES = 32
+NEWEST = 4
+"""1 had no reservations, 2 no accounts under the filter, 3 none under the Gaussian filter."""
+
+
+class Books(Protocol):
+    """A ledger that is open, for one call."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All or nothing, and nobody else writes meanwhile: reads inside see the last state."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Reads inside see one state, whoever writes meanwhile."""
+
+    def texts(self) -> Iterable[tuple[int, bytes, bytes, int | None]]:
+        """Number, text and hash of every entry, in order and by no index; and how many there were.
+
+        One state, whoever writes meanwhile.
+        """
+
+    def rows(self, where: str, *values: object, records: bool = False) -> Iterator[Row]:
+        """The entries that this SQL tail picks; answers may be long, and are read where wanted."""
+
+    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+        """Write an entry, and mark the ledger as one that lastbit knows from this version on."""
+
+    def last(self) -> int | None:
+        """The last number that was ever given out."""
+
+    def secret(self) -> object:
+        """What is kept as the ledger's secret."""
+
+    def secret_digest(self) -> str | None:
+        """Its SHA-256, for those too who may not read it."""
+
+    def check_writable(self) -> None:
+        """Refuse to write where that could damage what is there."""
+
+    def problems(self) -> Iterator[str]:
+        """What the database itself finds wrong, in words."""
+
+
+class Storage(Protocol):
+    """A kind of place."""
+
+    def connected(self, place: Any, *, patience: float) -> AbstractContextManager[Books]:
+        """A ledger, open for one call; anything but a ledger of this version is refused."""
+
+    def made(
+        self, place: Any, secret: bytes, fill: Callable[[Books], None], *, patience: float
+    ) -> bool:
+        """Make a ledger whole or not at all; False if there is something already."""
+
+    def is_there(self, place: Any) -> bool:
+        """Whether there is something at the place, a ledger or not."""
+
+
+def place_of(path: str | os.PathLike[str] | Address) -> Place:
+    """Where a ledger is or may be: a real path, links followed, or an address."""
+    if isinstance(path, Address):
+        return path
+    if is_address(path):
+        return Address.read(str(path), "schema", what="the address of the ledger")
+    from lastbit.ledger import sqlite  # which is made of this file
+
+    return sqlite.place_of(path)
+
+
+def storage_of(place: Place) -> Storage:
+    """What keeps ledgers at such places."""
+    from lastbit.ledger import sqlite  # which is made of this file
+
+    if isinstance(place, Path):
+        return sqlite
+    try:
+        from lastbit.ledger import postgres  # it needs psycopg, which not everybody has
+    except ImportError:
+        raise InvalidParameter(
+            "the ledger",
+            problem="is in PostgreSQL, and psycopg is not installed",
+            remedy='pip install "lastbit[postgres]"',
+        ) from None
+    return postgres
+
+
+def connected(place: Place, *, patience: float) -> AbstractContextManager[Books]:
+    """A ledger, open for one call."""
+    return storage_of(place).connected(place, patience=patience)
+
+
+# ---------------------------------------------------------------- one connection at a time
 
 
 class _Alone:
@@ -90,288 +142,62 @@ class _Alone:
         self.lock = threading.RLock()
 
 
-_ALONE = _Alone()
-
-
-def place_of(path: str | os.PathLike[str]) -> Path:
-    """The real path, links followed, if a ledger may be there; a folder or a device is refused.
-
-    One ledger has one path then, whatever link it is reached by: SQLite finds a journal by it.
-    """
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
-        raise InvalidParameter("ledger", problem="is not a valid path", remedy="name a file")
-    try:
-        place = Path(os.path.realpath(path))
-        longest = os.pathconf(place.parent, "PC_NAME_MAX") if place.parent.is_dir() else 255
-        if len(os.fsencode(place.name)) + _LONGEST_END > longest:
-            raise _unusable(place, "has a name that is too long", "name it by fewer letters")
-        found = place.stat()
-    except FileNotFoundError:
-        if os.path.islink(path):  # say, to a disk that is not mounted: no reason for a fresh budget
-            raise _unusable(
-                place, "is not there, though a link leads to it", "restore it, or drop the link"
-            ) from None
-        return place
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "its name is not text"
-        raise _unusable(Path(path), f"cannot be reached ({reason})") from None
-    if stat.S_ISDIR(found.st_mode):
-        raise _unusable(place, "is a folder", "name a file in it")
-    if not stat.S_ISREG(found.st_mode):
-        raise _unusable(place, "is not a regular file", "name a file")
-    _check_one_name(place)
-    return place
-
-
-def _check_one_name(place: Path) -> None:
-    """Refuse a ledger with two names (a hard link): its journal would be found by one of them only.
-
-    The name under which `made` wrote it may still be there, for a moment or after a crash.
-    """
-    if place.stat().st_nlink == 1:
-        return
-    own = place.stat().st_ino
-    making = 0
-    for other in place.parent.glob(f"{_MAKING}*.new"):
-        with suppress(OSError):
-            making += other.stat().st_ino == own
-    if place.stat().st_nlink - making > 1:
-        raise _unusable(
-            place,
-            "has another name (a hard link), and a crash under one could not be undone under the "
-            "other",
-            "remove the other name, or make a symbolic link",
-        )
-
-
-def holds_ledger(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says in its first bytes that it is a ledger of lastbit's.
-
-    Under the lock: to close a handle of a ledger would drop the locks of an open connection.
-    """
-    with _ALONE.lock, suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
-            if stat.S_ISREG(os.fstat(handle).st_mode):
-                head = file.read(100)
-                return head[:16] == _SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
-    return False
-
-
-def made(place: Path, fill: Callable[[sqlite3.Connection], None], *, patience: float) -> bool:
-    """Make the file whole and then give it its name; False if that was taken meanwhile."""
-    try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=_MAKING, suffix=".new")
-        os.close(handle)  # readable by its owner alone, as everything linked to it is
-    except (OSError, ValueError) as error:
-        raise _unusable(
-            place,
-            f"cannot be made ({getattr(error, 'strerror', None) or 'not a valid path'})",
-            "name a file in a folder you may write to",
-        ) from None
-    try:
-        with _ALONE.lock, translated(place), raw(Path(name), patience=patience) as connection:
-            fill(connection)
-        try:
-            os.link(name, place)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            problem = f"cannot be made ({error.strerror})"
-            raise _unusable(place, problem, "put it on a local disk") from None
-    finally:
-        with suppress(OSError):
-            os.unlink(name)
-    try:
-        handle = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        problem = f"could not be synced ({error.strerror})"
-        raise _unusable(place, problem, "put it on a local disk") from None
-    return True
-
-
-@contextmanager
-def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
-    """A connection with our settings, closed at the end; what it holds is not looked at."""
-    address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
-    connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
-    # bytes that are not UTF-8 stay recognisable as such, and fit no hash
-    connection.text_factory = lambda found: found.decode("utf-8", "surrogateescape")
-    try:
-        for setting in _SETTINGS:
-            connection.execute(setting).fetchall()
-        yield connection
-    finally:
-        connection.close()
+ALONE = _Alone()
 
 
 class _Idle(threading.local):
-    """Connections that `one_connection` keeps for the next call, by the file they have open."""
+    """Connections that `one_connection` keeps for the next call, by whose they are and of what."""
 
-    by_file: _Connections | None = None
+    kept: _Connections | None = None
 
 
-_Connections: TypeAlias = dict[tuple[object, ...], tuple[ExitStack, sqlite3.Connection]]
+_Connections: TypeAlias = dict[tuple[object, ...], tuple[ExitStack, Any]]
 _IDLE = _Idle()
 
 
 @contextmanager
 def one_connection() -> Iterator[None]:
     """Inside, the calls of this thread use one connection to a ledger again and again."""
-    if _IDLE.by_file is not None:  # the outermost decides when it ends
+    if _IDLE.kept is not None:  # the outermost decides when it ends
         yield
         return
     idle: _Connections = {}
-    _IDLE.by_file = idle
+    _IDLE.kept = idle
     try:
         yield
     finally:
-        _IDLE.by_file = None  # first: an interrupt below must not leave it on
-        with _ALONE.lock:
+        _IDLE.kept = None  # first: an interrupt below must not leave it on
+        with ALONE.lock:
             for held, _ in idle.values():
                 held.close()
 
 
-@contextmanager
-def connected(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
-    """A connection to a ledger, for one call; anything but a ledger of this version is refused."""
-    with _ALONE.lock, translated(place):
-        place_of(place)
-        try:
-            empty = place.stat().st_size == 0
-        except OSError:
-            raise _unusable(place, "is not there", "name one that lastbit made") from None
-        if empty:
-            raise damaged(place, "is empty; if a new one is meant, delete it first")
-        who = (place, patience, os.getpid())
-        held, connection = _idle(who, _state(place))
-        with held:
-            if connection is None:
-                connection = held.enter_context(raw(place, patience=patience))
-            _check_schema(place, connection)
-            yield connection
-            # closed if the call failed, or left a transaction open
-            if _IDLE.by_file is not None and not connection.in_transaction:
-                _IDLE.by_file[*who, _state(place)] = held.pop_all(), connection
+def keep(who: tuple[object, ...], state: object, held: ExitStack, connection: Any) -> None:
+    """Inside `one_connection`, leave this connection for the next call; else nothing."""
+    if _IDLE.kept is not None:
+        _IDLE.kept[*who, os.getpid(), state] = held.pop_all(), connection
 
 
-def _idle(who: tuple[object, ...], state: object) -> tuple[ExitStack, sqlite3.Connection | None]:
-    """The connection that was kept, if the file is as it was left, and remembering no page of it.
-
-    SQLite forgets pages if a counter in the file has changed. A file that is overwritten in place
-    by another ledger may have the same counter; what decides about money must be read from it.
-    """
-    kept = _IDLE.by_file or {}
-    for key in [key for key in kept if key[:-1] == who]:  # not those of a process that forked us
-        held, connection = kept.pop(key)
+def kept(who: tuple[object, ...], state: object) -> tuple[ExitStack, Any]:
+    """The connection that was kept, if its place is in the state in which it was left; or None."""
+    idle = _IDLE.kept or {}
+    mine = (*who, os.getpid())  # not those of a process that forked us
+    for key in [key for key in idle if key[:-1] == mine]:
+        held, connection = idle.pop(key)
         if key[-1] == state is not None:
-            connection.execute("PRAGMA shrink_memory")
             return held, connection
         held.close()
     return ExitStack(), None
 
 
-def _state(place: Path) -> tuple[int, ...] | None:
-    """Which file it is, and when it was last written, as far as the system tells."""
-    with suppress(OSError):
-        found = place.stat()
-        times = found.st_mtime_ns, found.st_ctime_ns
-        return found.st_dev, found.st_ino, found.st_size, *times
-    return None
+# ---------------------------------------------------------------- errors
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, and nobody else writes meanwhile: reads inside see the last state."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:  # refused, failed, or interrupted before the commit
-            connection.execute("ROLLBACK")
-
-
-def upgraded(connection: sqlite3.Connection, version: int) -> None:
-    """Mark the file as one that may hold what older versions do not know, as it is written.
-
-    No entry is touched. A lastbit that does not know reservations, or the filter, refuses the file
-    from now on, in words of its own, instead of taking it for a damaged one.
-    """
-    (before,) = connection.execute("PRAGMA user_version").fetchone()
-    if before < version:
-        connection.execute(f"PRAGMA user_version = {version}")
-
-
-def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if application != APPLICATION:
-        raise damaged(place, "is a database, but not a ledger of lastbit's")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > NEWEST:
-        raise damaged(place, f"is of version {version}; this lastbit knows {NEWEST}: upgrade it")
-    rows = connection.execute(
-        "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
-    )
-    if version not in range(1, NEWEST + 1) or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
-        raise damaged(place, "had its tables or triggers changed; restore a backup")
-
-
-@contextmanager
-def translated(place: Path) -> Iterator[None]:
-    """SQLite's errors as ours. Its own words are dropped: they may quote what is stored."""
-    try:
-        yield
-    except LastbitError:
-        raise
-    except sqlite3.Error as error:
-        code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # upper bits tell variants apart
-        if code in _UNUSABLE:
-            failed: LastbitError = _unusable(place, *_UNUSABLE[code])
-        elif code == sqlite3.SQLITE_NOTADB:
-            failed = damaged(
-                place, "is not a ledger of lastbit's: not even a database; name another"
-            )
-        else:
-            name = getattr(error, "sqlite_errorname", "unreadable")
-            failed = damaged(place, f"is damaged ({name}); restore a backup")
-    except (UnicodeError, sqlite3.Warning, OverflowError):  # bytes where text or a number should be
-        failed = damaged(place, "is damaged (it holds what no ledger holds); restore a backup")
-    except OSError as error:
-        failed = _unusable(place, f"cannot be reached ({error.strerror})", _DISK)
-    except MemoryError:
-        failed = damaged(place, "is damaged (it names a size beyond all memory); restore a backup")
-    else:
-        return
-    raise failed from None
-
-
-_DISK = "look at the disk"
-_CLOSED = "cannot be opened", "make the file and its folder readable and writable"
-_LOCKED = "is locked by another process", "try again when that has finished"
-_NO_WRITING = "may not be written", "make the file and its folder writable for you"
-_UNUSABLE: Mapping[int, tuple[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
-        **dict.fromkeys(
-            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _NO_WRITING
-        ),
-        sqlite3.SQLITE_FULL: ("has no room: the disk is full", "free some space"),
-        sqlite3.SQLITE_CANTOPEN: _CLOSED,
-        sqlite3.SQLITE_IOERR: ("cannot be read or written: the disk fails or is full", _DISK),
-    }
-)
-"""What is wrong with the place and not with the ledger, by SQLite's codes."""
-
-
-def damaged(place: Path, problem: str) -> LedgerDamaged:
-    """The error, with the path in front; nothing is released."""
+def damaged(place: Place, problem: str) -> LedgerDamaged:
+    """The error, with the place in front; nothing is released."""
     return LedgerDamaged(f"the ledger {place} {problem}")
 
 
-def _unusable(place: Path, problem: str, remedy: str = "name another file") -> InvalidParameter:
+def unusable(place: Place, problem: str, remedy: str = "name another file") -> InvalidParameter:
+    """What is wrong with the place and not with the ledger."""
     return InvalidParameter(f"the ledger {place}", problem=problem, remedy=remedy)

@@ -69,6 +69,8 @@ from lastbit.tables import (
     sealed,
     snapshot,
     source_of,
+    spark_kind,
+    spark_snapshot,
     specs_of,
     unit_column,
     with_column,
@@ -96,10 +98,12 @@ def _source(source: Any, name: str | None, table: str | None = None) -> tuple[So
         raise WrongType("table", problem="is not a name", remedy='pass, say, table="visits"')
     if isinstance(source, str | Path | list | tuple):
         paths = [source] if isinstance(source, str | Path) else source
-        stem = Path(paths[0]).name.split(".")[0] or "rows"
-        called = name or (stem if table is None else table.rpartition(".")[2])
-        return source_of(*map(str, paths), table=table), called
+        found = source_of(*map(str, paths), table=table)
+        stem = Path((found.paths or paths)[0]).name.split(".")[0] or "rows"
+        return found, name or (stem if found.table is None else found.table.rpartition(".")[2])
     kind = _kind(source)
+    if kind == "a frame of Spark" and table is None:
+        return spark_snapshot(held(source)), name or "rows"
     if kind in ("lazy", "relation", "connection"):
         if table is not None and kind != "connection":
             raise InvalidParameter("table", problem=_NO_TABLE, remedy="leave it out")
@@ -112,13 +116,16 @@ def _source(source: Any, name: str | None, table: str | None = None) -> tuple[So
     raise WrongType("source", problem=f"is {kind}", remedy=_REMEDIES[kind])
 
 
-_NO_TABLE = "is for DuckDB files and connections"
+_NO_TABLE = "is for DuckDB files, servers and connections"
 _REMEDIES = MappingProxyType(
     {
         "a list or dict of values": "pass pandas.DataFrame(...) or polars.DataFrame(...) of them",
         "an array": 'pass pandas.DataFrame(array, columns=["patient", "cost"])',
-        "a connection to another database": "pass pandas.read_sql(...), or write Parquet",
+        "a connection to another database": 'pass "postgresql://reader@db/clinic" and table='
+        '"public.visits"; of others pandas.read_sql(...), or write Parquet',
         "a dataset": "pass dataset.to_table(), or the folder's path",
+        "a frame of Spark": 'leave table out; name a stored table "spark:catalog.db.table"',
+        "a frame of Spark Connect": "write it as Parquet, or use a session that is not remote",
         "a distributed frame": "pass frame.toPandas() or frame.compute(), or write Parquet",
         "a reader of rows": "pass reader.read_all()",
         "neither a file nor a frame": "pass a card, a path that ends in .csv, .parquet or .duckdb, "
@@ -140,6 +147,8 @@ def _kind(source: Any) -> str:
     """
     given = source.frame if isinstance(source, Source) else source
     root = type(given).__module__.partition(".")[0]
+    if root == "pyspark":  # whose frames give Arrow streams as well, another one each time
+        return spark_kind(given)
     if is_lazy(given):
         return "lazy"
     if is_relation(given):
@@ -156,7 +165,7 @@ def _kind(source: Any) -> str:
         return "a connection to another database"
     if root == "pyarrow":
         return "a reader of rows" if "Reader" in type(given).__name__ else "a dataset"
-    if root in ("pyspark", "dask", "snowflake"):
+    if root in ("dask", "snowflake"):
         return "a distributed frame"
     return "neither a file nor a frame"
 

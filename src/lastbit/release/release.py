@@ -53,7 +53,6 @@ from lastbit.errors import (
     NotAllowed,
     NotCertified,
 )
-from lastbit.files import same_place
 from lastbit.ledger import Entry, Ledger, one_connection, spared_by
 from lastbit.release.answer import Answer
 from lastbit.release.derived import derived_columns
@@ -74,7 +73,9 @@ from lastbit.tables import (
     columns_in,
     counted_card,
     distinct_values,
+    engine_record,
     fingerprint,
+    keeping_units,
     one_database,
     rehearse,
     sealed,
@@ -118,6 +119,7 @@ def certificate_of(
             for name, found in moves.items()
         },
         "ledger": head,
+        "engine": engine_record(card),
     }
     kind = "marginals" if isinstance(plan, MarginalsPlan) else "release"
     return certificate(kind, claim, beliefs(kind, claim), body)
@@ -181,7 +183,6 @@ def released(
 
 
 @one_connection()
-@one_database()
 def paid_for(
     plan: Any,
     steps: Steps,
@@ -200,12 +201,14 @@ def paid_for(
     books = opened_ledger(ledger, card)
     if books is not None:
         label = person if who is None or who == person else f"{who} (as {person})"
-        return _recorded(plan, steps, books, who=label, fresh=fresh, sql=sql)
+        with one_database(card):
+            return _recorded(plan, steps, books, who=label, fresh=fresh, sql=sql)
     if card.budget is not None and not plan.cost.within(card.budget):
         raise BudgetExceeded(f"the answer costs more than all of the budget of {card.name}")
     note = "Not recorded: no ledger was given, so nobody counts what this answer cost."
     said: Any = {"question": steps.question(plan, None), "sql": sql, "notes": (note,)}
-    made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
+    with one_database(card):
+        made = sealed(lambda: steps.made(plan, **said), words=_NOT_MADE)
     return Answer(made, spared_by(card))
 
 
@@ -241,7 +244,8 @@ def _recorded(
         return Answer(dict(paid.record), spared, charged=False)
 
     def settled() -> Entry:
-        record = steps.made(plan, question=question, sql=sql, head=paid.hash)
+        with keeping_units(card, books.path):
+            record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
         return books.settle(paid, record, who=who, plan_digest=plan.digest)
@@ -315,7 +319,7 @@ def opened_ledger(ledger: Any, card: DataCard) -> Ledger | None:
     if ledger is None:
         return None if card.ledger is None else Ledger.open(card.ledger)
     books = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    if card.ledger is not None and not same_place(books.path, card.ledger):
+    if card.ledger is not None and not books.is_at(card.ledger):
         raise InvalidParameter(
             "ledger", problem="is not the one that the card names", remedy="leave it out"
         )
@@ -461,6 +465,9 @@ def _check_shape(plan: Plan, raw: Any) -> None:
             raise EngineFailed("bins")
     if plan.groups is None and len(raw.units) != count:
         raise EngineFailed("units")
+    apart = any(measure.kind == "shares" and measure.lowest for measure in plan.measures)
+    if apart and len(raw.single) != count:
+        raise EngineFailed("units with one key")
 
 
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:
@@ -577,7 +584,13 @@ def _notes(plan: Plan) -> list[str]:
             "more, all of them count for less."
         )
     part = plan.partition_selection
-    if isinstance(part, GaussianSelection) and part.weight_one > 1:
+    if isinstance(part, GaussianSelection) and part.single is not None:
+        notes.append(
+            f"A key is shown if about {part.single.threshold} units or more have it and no other, "
+            f"or about {-(-part.threshold // part.weight_one)} that have several, a unit with K "
+            "keys counting as one over the square root of K; others are unknown."
+        )
+    elif isinstance(part, GaussianSelection) and part.weight_one > 1:
         notes.append(
             f"A key is shown if about {-(-part.threshold // part.weight_one)} units or more have "
             "it, a unit with K keys counting as one over the square root of K; others are unknown."

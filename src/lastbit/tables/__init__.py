@@ -20,8 +20,8 @@ from these.
 | `sql/` | `parse` (text to tree), `statement`, `rows`, `expressions`, `aggregates` |
 | `plan/` | `sensitivity` (integer vectors, and how far they move), `ranks` (quantiles), `price`, |
 | | `calibrate` (from a price to noise), `parts` (the mechanisms), `plan` |
-| `compile/` | `statement` (SQL out), `rows`, `expressions`, `steps` |
-| `backends/` | `csv_records`, `aggregated` (what an engine gives back), `duckdb/` |
+| `compile/` | `statement` (SQL out), `rows`, `expressions`, `steps`, `dialect` (of an engine) |
+| `backends/` | `engines` (which one runs it), `aggregated` (what an engine gives back), `duckdb/` |
 
 `limits.py` says how large a question may be, and runs work on secrets whose failures carry nothing
 out (`sealed`).

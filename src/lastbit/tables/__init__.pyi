@@ -5,20 +5,29 @@ from lastbit.tables.backends.csv_records import (
     Header as Header,
     check_records as check_records,
 )
-from lastbit.tables.backends.duckdb.engine import (
-    aggregates as aggregates,
-    columns_of as columns_of,
-    fingerprint as fingerprint,
-    marginal_counts as marginal_counts,
-    one_database as one_database,
-    rehearse as rehearse,
-    rehearse_marginals as rehearse_marginals,
-)
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,
     is_lazy as is_lazy,
     is_relation as is_relation,
     snapshot as snapshot,
+)
+from lastbit.tables.backends.engines import (
+    READ_ONLY as READ_ONLY,
+    aggregates as aggregates,
+    columns_of as columns_of,
+    engine_record as engine_record,
+    fingerprint as fingerprint,
+    keeping_units as keeping_units,
+    marginal_counts as marginal_counts,
+    one_database as one_database,
+    printed_statement as printed_statement,
+    progress as progress,
+    rehearse as rehearse,
+    rehearse_marginals as rehearse_marginals,
+)
+from lastbit.tables.backends.spark.snapshot import (
+    spark_kind as spark_kind,
+    spark_snapshot as spark_snapshot,
 )
 from lastbit.tables.card.draft import (
     Compared as Compared,
@@ -42,6 +51,7 @@ from lastbit.tables.card.schema import (
     Budget as Budget,
     Column as Column,
     DataCard as DataCard,
+    EngineLimits as EngineLimits,
     PrivateTable as PrivateTable,
     PublicTable as PublicTable,
     Source as Source,

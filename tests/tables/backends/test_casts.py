@@ -20,7 +20,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.expressions import SQL_TYPES, cast_column, checked
+from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import ColumnName
 from lastbit.tables.query.query import Aggregate, Query
@@ -150,7 +150,7 @@ STORED = {
 
 def six(column):
     """The column once for each type of a card."""
-    return pyarrow.table({"id": range(len(column)), **dict.fromkeys(SQL_TYPES, column)})
+    return pyarrow.table({"id": range(len(column)), **dict.fromkeys(DUCKDB.types, column)})
 
 
 def questions(card):
@@ -168,7 +168,7 @@ def questions(card):
     return None
 
 
-def card_of(source, types=tuple(SQL_TYPES), **changes):
+def card_of(source, types=tuple(DUCKDB.types), **changes):
     columns = {"id": Column(name="id", type="integer")}
     columns |= {kind: Column(name=kind, type=kind) for kind in types}
     fields = {"name": "t", "source": source, "unit": "id", "max_rows": 1, "columns": columns}
@@ -184,7 +184,9 @@ def told(source, name):
     time = columns_of(source)["text"] == "timestamp"
     if time:
         assert "text on the card" in questions(card_of(source))
-    found = questions(card_of(source, [kind for kind in SQL_TYPES if kind != "text" or not time]))
+    found = questions(
+        card_of(source, [kind for kind in DUCKDB.types if kind != "text" or not time])
+    )
     assert found is None or "time that is out of range" in found, name
     return found is None
 
@@ -224,12 +226,12 @@ def test_every_type_of_arrow_in_frames_parquet_and_databases(tmp_path, name):
 def test_every_other_type_of_databases(tmp_path, kind):
     path, copy = tmp_path / "t.db", tmp_path / "t.parquet"
     with duckdb.connect(str(path)) as connection:
-        columns = ", ".join(f'"{name}" {kind}' for name in SQL_TYPES)
+        columns = ", ".join(f'"{name}" {kind}' for name in DUCKDB.types)
         connection.execute(f"CREATE TABLE t (id INTEGER, {columns})")
         for place, value in enumerate(STORED[kind]):
             connection.execute(
-                f"INSERT INTO t VALUES ({place}{f', CAST(? AS {kind})' * len(SQL_TYPES)})",
-                [value] * len(SQL_TYPES),
+                f"INSERT INTO t VALUES ({place}{f', CAST(? AS {kind})' * len(DUCKDB.types)})",
+                [value] * len(DUCKDB.types),
             )
         connection.execute(f"COPY t TO '{copy}' (FORMAT parquet)")
     assert told(Source(kind="duckdb", paths=(str(path),), table="t"), kind)
@@ -239,7 +241,7 @@ def test_every_other_type_of_databases(tmp_path, kind):
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_times_of_pandas(unit):
     values = np.array(LONGS, np.int64).view(f"datetime64[{unit}]")
-    frame = pandas.DataFrame({"id": range(len(LONGS)), **dict.fromkeys(SQL_TYPES, values)})
+    frame = pandas.DataFrame({"id": range(len(LONGS)), **dict.fromkeys(DUCKDB.types, values)})
     assert told(Source(kind="frame", frame=frame), unit)
 
 
@@ -276,20 +278,20 @@ def test_the_look_evaluates_the_casts_of_statements(monkeypatch):
     real = backend._ran
     monkeypatch.setattr(backend, "_ran", lambda c, sql: seen.append(sql) or real(c, sql))
     column = pyarrow.array([datetime.datetime(2020, 1, 1)])
-    types = [kind for kind in SQL_TYPES if kind != "text"]
+    types = [kind for kind in DUCKDB.types if kind != "text"]
     fingerprint(card_of(Source(kind="frame", frame=six(column)), types))
     (look,) = seen
     for kind in types:
-        assert cast_column(f'"{kind}"', kind) in look
+        assert DUCKDB.read(f'"{kind}"', kind, "other") in look
 
 
 def test_casts_of_text_never_stop():
     """CSV is text, and no cast of it is looked at beforehand."""
     with connected() as connection:
         connection.register("rows", pyarrow.table({"x": TEXTS}))
-        for kind in SQL_TYPES:
-            inner = f"SELECT {cast_column('x', kind)} AS c FROM rows"
-            found = connection.execute(f"SELECT hash({checked('c', kind)}) FROM ({inner})")
+        for kind in DUCKDB.types:
+            inner = f"SELECT {DUCKDB.read('x', kind, 'other')} AS c FROM rows"
+            found = connection.execute(f"SELECT hash({DUCKDB.checked('c', kind)}) FROM ({inner})")
             assert len(found.fetchall()) == len(TEXTS)
 
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from lastbit.errors import EngineFailed, InvalidParameter, QueryRefused
 from lastbit.tables.backends.duckdb import engine as backend
 from lastbit.tables.backends.duckdb.engine import aggregates, columns_of, connected, fingerprint
-from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.card.schema import Column, DataCard, EngineLimits, PublicTable, Source
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
 from lastbit.tables.query.query import Aggregate, GroupKey, PublicJoin, Query
@@ -127,7 +127,8 @@ def test_every_source_gives_the_same_integers(tmp_path):
             W * round(4 / step),
         ]
         assert found.entries["m3"] == wanted, name
-        assert list(found.bins["m4"]) == [[third, third], [third, 0], [0, 0], [W, 0]], name
+        medians = [[third, 0, third], [third, 0, 0], [0, 0, 0], [W, 0, 0]]  # at 0, 5 and 10
+        assert list(found.bins["m4"]) == medians, name
         assert found.units == []
         assert found.keys
 
@@ -428,6 +429,43 @@ try:
 except KeyboardInterrupt:
     print("heard")
 """
+
+
+def test_limits_of_the_card_are_the_databases(tmp_path):
+    limits = EngineLimits(
+        max_memory="300MB", threads=1, spill_folder=str(tmp_path), max_spill="2MB"
+    )
+    wanted = ("memory_limit", "threads", "max_temp_directory_size", "temp_directory")
+    with backend.one_database():
+        for _ in range(2):  # one that is kept has them too
+            with connected(limits) as session, connected() as other:
+                found = [
+                    session.execute(f"SELECT current_setting('{one}')").fetchone()[0]
+                    for one in wanted
+                ]
+                assert found[:3] == ["286.1 MiB", 1, "1.9 MiB"]
+                assert os.path.dirname(found[3]) == str(tmp_path)
+                assert os.stat(found[3]).st_mode & 0o077 == 0
+                (threads,) = other.execute("SELECT current_setting('threads')").fetchone()
+                assert threads == os.cpu_count()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_releases_nothing_and_names_the_way_out(tmp_path):
+    path = tmp_path / "many.parquet"
+    duckdb.sql(f"COPY (SELECT range AS who FROM range(2000000)) TO '{path}'")
+    columns = {"who": Column(name="who", type="integer")}
+    limits = EngineLimits(max_memory="15MB", threads=1, max_spill="1MB")
+    source = Source(kind="parquet", paths=(str(path),))
+    with pytest.raises(EngineFailed, match="raise max_memory or max_spill under"):
+        ask(card(source, columns=columns, engine_limits=limits))
+    assert ask(card(source, columns=columns)).entries["m1"] == [2_000_000 * W]
+
+
+def test_a_spill_folder_that_is_not_there(tmp_path):
+    limits = EngineLimits(spill_folder=str(tmp_path / "missing"))
+    with pytest.raises(InvalidParameter, match=r"name another under \[engine\]"):
+        fingerprint(card(frame(DATA), engine_limits=limits))
 
 
 def test_it_can_be_interrupted():

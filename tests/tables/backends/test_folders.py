@@ -80,7 +80,7 @@ def test_files_of_two_schemas_are_cast_each_by_itself(tmp_path):
 def test_what_programs_leave_beside_data_is_no_data(tmp_path):
     folder = written(tmp_path / "rows")
     before = files_of(source_of(folder))
-    for name in ("_SUCCESS", ".part.parquet", "_delta_log/a.parquet", "notes.txt"):
+    for name in ("_SUCCESS", ".part.parquet", "_other/a.parquet", "notes.txt"):
         place = tmp_path / "rows" / name
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(b"")

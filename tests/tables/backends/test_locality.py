@@ -27,7 +27,7 @@ from lastbit.tables.backends.duckdb.engine import (
 from lastbit.tables.backends.duckdb.files import opened, plain_frame
 from lastbit.tables.backends.duckdb.sources import shown
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
-from lastbit.tables.compile.expressions import cast_column
+from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.compile.steps import identifier
 from lastbit.tables.plan.sensitivity import measures_of
 from lastbit.tables.query.expression import Call, ColumnName, Constant
@@ -45,7 +45,9 @@ def rows_of(source, types):
     try:
         with connected() as connection, opened(source) as there:
             shown(connection, there, "rows", columns)
-            casts = ", ".join(cast_column(identifier(c), kind) for c, kind in columns.items())
+            casts = ", ".join(
+                DUCKDB.read(identifier(c), kind, "other") for c, kind in columns.items()
+            )
             found = connection.execute(f"SELECT {casts} FROM rows").fetchall()
     except InvalidParameter:
         return None

@@ -9,7 +9,9 @@ values of the data, so none of them leaves a backend: `EngineFailed` says what c
 |---|---|
 | `csv_records.py` | CSV split into records, exactly |
 | `aggregated.py` | what an engine gives back: raw integers, which show themselves to nobody |
+| `engines.py` | the engine of a source: each folder below has the functions of `Engine` |
 | `duckdb/engine.py` | `aggregates`, `fingerprint`, `rehearse`, `columns_of`, `one_database` |
 | `duckdb/sources.py` | CSV, Parquet and DuckDB files, and frames, as views of a session |
+| `duckdb/unit_index.py` | which units have many rows, kept for the next question |
 | `duckdb/files.py` | the files of a source, each once; frames as DuckDB can read them |
 """

@@ -6,6 +6,7 @@ line), so every type is left to be decided. A card that still has the word "deci
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,8 +14,8 @@ from datetime import datetime
 from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.engine import columns_of
-from lastbit.tables.card.read import Problem, nearest_line, toml_key, toml_string
+from lastbit.tables.backends.engines import columns_of
+from lastbit.tables.card.read import ON_SPARK, Problem, nearest_line, toml_key, toml_string
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.query.expression import ColumnType
 
@@ -36,7 +37,8 @@ neighbours = {neighbours}
 # The contribution bound: this many rows of one unit count in full; of more, each counts for less.
 # Small: little noise, but heavy units count for less. Take it from what everybody knows.
 {max_rows}
-# The most groups that one unit contributes to where keys are undeclared. Drop it if none are.
+# The most groups in which one unit is counted where keys are undeclared. May be left out, unless
+# units are to be counted by such keys.
 # max_groups = 3
 
 [budget]
@@ -120,10 +122,14 @@ def drafted(
     >>> text.splitlines()[-3:]
     ['[columns."first name"]', 'type = "text"', '# keys = ["a", "b"]']
     """
-    paths = [toml_string(path) for path in source.paths]
+    scheme = ON_SPARK if source.kind == "spark" else ""
+    names = [source.table or ""] if scheme and not source.paths else source.paths
+    paths = [toml_string(f"{scheme}{name}") for name in names]
     place = paths[0] if len(paths) == 1 else f"[{', '.join(paths)}]"
     if source.kind == "duckdb":
         place = f"{{duckdb = {paths[0]}, table = {toml_string(source.table or '')}}}"
+    if source.kind == "postgres":
+        place = f"{paths[0]}\ntable = {toml_string(source.table or '')}"
     ledger = toml_string(f"{name}.ledger")
     known = decided.fields()
     text = _HEAD.format(name=toml_string(name), source=place, ledger=ledger, **known)
@@ -200,6 +206,11 @@ class Compared:
 def compared(card: DataCard) -> Compared:
     """The card beside its sources; refuses those that cannot be read."""
     found = Compared()
+    spill = card.engine_limits.spill_folder
+    if spill is not None and not os.access(spill, os.W_OK | os.X_OK):
+        remedy = "make it, or name another"
+        problem = "is no folder that can be written to"
+        found.wrong.append((("engine", "spill_folder"), problem, remedy))
     types = columns_of(card.source)
     declared = {column.name: column.type for column in card.columns.values()}
     _compare(found, ("columns",), card.source, types, declared)
@@ -235,6 +246,13 @@ def _compare(
             and "text" not in (kind, actual)
         ):
             problem = f"is {kind} here and {actual} in the source: every value would be missing"
+            found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
+        elif (
+            source.engine != "duckdb"
+            and "text" in (kind, actual)
+            and (kind, actual) not in (("text", "text"), ("text", "integer"), ("text", "boolean"))
+        ):
+            problem = f"is {kind} here and {actual} in the source, and is not read as that there"
             found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
         elif source.kind != "csv" and actual == "text" and kind != "text":
             said = f"the source has text; what does not read as {kind} counts as missing."

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast
 
+from lastbit.addresses import Address, is_address
 from lastbit.errors import CardRefused, InvalidParameter
 from lastbit.exact import rational
 from lastbit.files import content_of
@@ -34,6 +35,7 @@ from lastbit.tables.card.schema import (
     Budget,
     Column,
     DataCard,
+    EngineLimits,
     PrivateTable,
     PublicTable,
     Source,
@@ -282,8 +284,15 @@ class _Reader:
         self.wrong(path, "are not two numbers", remedy)
         return None
 
-    def source(self, path: KeyPath, value: Any) -> Source | None:
-        """Files, or a table of a DuckDB file; paths are relative to the card."""
+    def source(self, path: KeyPath, fields: Mapping[str, Any]) -> Source | None:
+        """Files, or a table of a DuckDB file or a server; paths are relative to the card."""
+        value, table, place = fields.get("source"), fields.get("table"), (*path[:-1], "table")
+        if isinstance(value, str) and is_address(value):
+            named = self.text(place, table, 'write table = "public.visits", say')
+            return self.attempt(path, lambda: source_of(value, table=named)) if named else None
+        if table is not None:
+            remedy = 'leave it out; of DuckDB files, source = {duckdb = "x.duckdb", table = "t"}'
+            self.wrong(place, "is for servers of PostgreSQL", remedy)
         remedy = 'write "visits.parquet", ["a.csv", "b.csv"] or {duckdb = "x.duckdb", table = "t"}'
         if isinstance(value, str) and value.lower().endswith(DATABASES):
             self.wrong(path, "is a DuckDB file, which has many tables", remedy)
@@ -299,6 +308,8 @@ class _Reader:
             return None
         paths = value if isinstance(value, list) and value else [value]
         texts = [self.text(path, one, remedy) for one in paths]
+        if any(text.startswith(ON_SPARK) for text in texts):
+            return self.attempt(path, lambda: spark_source(*texts, folder=str(self.folder)))
         places = [self.place(path, text) for text in texts if text]
         if len(places) < len(paths) or None in places:
             return None
@@ -317,10 +328,10 @@ class _Reader:
     def card(self) -> DataCard | None:
         """The whole card; nothing is meant by it if there are problems."""
         self.known((), self.data, _SECTIONS)
-        table = self._table("table", ("name", "source", "neighbours"))
+        table = self._table("table", ("name", "source", "table", "neighbours"))
         columns = self._columns()
         name = self._name(("table", "name"), table.get("name"))
-        source = self.source(("table", "source"), table.get("source"))
+        source = self.source(("table", "source"), table)
         among = ("add-remove", "change-one")
         kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
         unit, rows, groups = self._unit()
@@ -335,6 +346,7 @@ class _Reader:
             "budget": self._budget(),
             "ledger": self._ledger(name),
             "users": self._users(),
+            "engine_limits": self._engine(),
             "public": self._public(name, source),
             "private": self._private(),
         }
@@ -477,8 +489,11 @@ class _Reader:
         fields = self._table("ledger", ("path",), needed=False)
         if "ledger" in self.data:
             value = self.text(path, fields.get("path"), remedy)
+            if is_address(value):
+                what = "the address of the ledger"
+                return str(self.attempt(path, lambda: Address.read(value, "schema", what=what)))
             if "://" in value:
-                self.wrong(path, "is not a file here", remedy)
+                self.wrong(path, "is not a file here, nor a server's address", remedy)
             return str((self.folder / value).absolute())  # one ledger, wherever we go
         if name and not _FILE_NAME.fullmatch(name):
             problem = "cannot be named after the table"
@@ -494,6 +509,27 @@ class _Reader:
             return ()
         return tuple(users)
 
+    def _engine(self) -> EngineLimits:
+        names = ("max_memory", "threads", "spill_folder", "max_spill", "index")
+        fields = self._table("engine", names, needed=False)
+        found: dict[str, Any] = {}
+        for name, value in fields.items():
+            path = ("engine", name)
+            if name == "threads":
+                found[name] = self.whole(path, value, "write threads = 4, say")
+            elif name == "spill_folder":
+                text = self.text(path, value, 'write spill_folder = "/data/tmp", say')
+                found[name] = str((self.folder / text).absolute()) if text else None
+            elif name == "index":
+                found[name] = value is True
+                if type(value) is not bool:
+                    self.wrong(path, "is neither true nor false", "write index = false")
+            elif name in names:
+                found[name] = value
+                if type(value) is not str or not _SIZE.fullmatch(value):
+                    self.wrong(path, "is not a size", 'write "500MB", "8GB" or "2TB", say')
+        return EngineLimits(**found)
+
     def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
         found = {}
         section = self.section("public", needed=False)
@@ -502,9 +538,9 @@ class _Reader:
             if not isinstance(fields, dict):
                 self.wrong(path, "is no section", "write [public.regions], source and columns")
                 continue
-            self.known(path, fields, ("source", "columns"))
+            self.known(path, fields, ("source", "table", "columns"))
             self._name(path, name)
-            source = self.source((*path, "source"), fields.get("source"))
+            source = self.source((*path, "source"), fields)
             columns, place = fields.get("columns"), (*path, "columns")
             if not isinstance(columns, dict) or not columns:
                 problem = "is missing" if columns is None else "names no columns"
@@ -529,9 +565,9 @@ class _Reader:
                 remedy = "write [private.labs], source, unit, max_rows and columns"
                 self.wrong(path, "is no section", remedy)
                 continue
-            self.known(path, fields, ("source", "unit", "max_rows", "columns"))
+            self.known(path, fields, ("source", "table", "unit", "max_rows", "columns"))
             self._name(path, name)
-            source = self.source((*path, "source"), fields.get("source"))
+            source = self.source((*path, "source"), fields)
             remedy = "write max_rows = 20, say: that many rows of one unit are joined"
             rows = self.whole((*path, "max_rows"), fields.get("max_rows"), remedy)
             columns = self._private_columns((*path, "columns"), fields.get("columns"))
@@ -575,18 +611,30 @@ class _Reader:
     def _public_apart(self, path: KeyPath, source: Source) -> None:
         """That a private table is not a public one as well."""
         for name, fields in self.section("public", needed=False).items():
-            value = fields.get("source") if isinstance(fields, dict) else None
-            public = None if value is None else self.source(("public", name, "source"), value)
+            known = isinstance(fields, dict) and fields.get("source") is not None
+            public = self.source(("public", name, "source"), fields) if known else None
             if public is not None and _shared(source, public):
                 self.wrong(path, "is a public table too", "name only what everybody may see there")
 
 
 def source_of(*paths: str, table: str | None = None) -> Source:
-    """Files, folders, or a table of a DuckDB file; what they are is told by the ends of the names.
+    """Files, folders, or a table of a DuckDB file or a server, as the names begin and end.
 
     >>> source_of("a.parquet", "b.parquet").kind, source_of("a.duckdb", table="visits").kind
     ('parquet', 'duckdb')
+    >>> source_of("postgresql://reader@db/clinic?table=public.visits").table
+    'public.visits'
     """
+    if any(path.startswith(ON_SPARK) for path in paths):
+        return spark_source(*paths)
+    if any(map(is_address, paths)):
+        read = [Address.read(path, "table", what="source") for path in paths]
+        table = table or read[0].extra.get("table")
+        if len(paths) == 1 and table:
+            place = str(replace(read[0], extra=MappingProxyType({})))
+            return Source(kind="postgres", paths=(place,), table=table)
+        problem, remedy = "has many tables", "name one server, and its table by {table}"
+        raise InvalidParameter("a server", problem=problem, remedy=remedy, table="public.visits")
     if any(path.lower().endswith(DATABASES) for path in paths):
         if len(paths) == 1 and table:
             return Source(kind="duckdb", paths=paths, table=table)
@@ -595,7 +643,7 @@ def source_of(*paths: str, table: str | None = None) -> Source:
             "a DuckDB file", problem="has many tables", remedy=remedy, table="visits"
         )
     if table is not None:
-        problem, remedy = "is for DuckDB files and connections", "leave it out"
+        problem, remedy = "is for DuckDB files, servers and connections", "leave it out"
         raise InvalidParameter("table", problem=problem, remedy=remedy)
     kinds = {_kind(path) for path in paths}
     if len(kinds) == 1 and (kind := kinds.pop()) is not None:
@@ -605,9 +653,10 @@ def source_of(*paths: str, table: str | None = None) -> Source:
             if path.lower().endswith(ending):
                 problem = f"ends in {ending}, which is not read here"
                 raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
-        if "://" in path:
+        if "://" in path:  # behind which there may be a password
             problem, remedy = "is not a file here", "download it first, and name the file"
-            raise InvalidParameter(f"source {path}", problem=problem, remedy=remedy)
+            scheme = path.partition("://")[0][:60]
+            raise InvalidParameter(f"source {scheme}://", problem=problem, remedy=remedy)
         if os.path.isdir(path):
             problem = "is a folder without Parquet and CSV files, or with both"
             remedy = "name a folder of one kind, or the files: visits/*.parquet"
@@ -616,16 +665,38 @@ def source_of(*paths: str, table: str | None = None) -> Source:
     raise InvalidParameter("source", problem="is of no one known kind", remedy=remedy)
 
 
+ON_SPARK = "spark:"
+
+
+def spark_source(*texts: str, folder: str = "") -> Source:
+    """A table of Spark, or Parquet files that it reads: a path has a slash, or ends in .parquet.
+
+    >>> spark_source("spark:lake.clinic.visits").table, spark_source("spark:/data/visits").paths
+    ('lake.clinic.visits', ('/data/visits',))
+    """
+    places = [text.removeprefix(ON_SPARK) for text in texts if text.startswith(ON_SPARK)]
+    files = [place for place in places if "/" in place or place.lower().endswith(_PARQUET)]
+    if len(files) == len(texts):
+        paths = (p if "://" in p else os.path.abspath(os.path.join(folder, p)) for p in files)
+        return Source(kind="spark", paths=tuple(paths))
+    if len(texts) == len(places) == 1 and places[0]:
+        return Source(kind="spark", table=places[0])
+    problem = "is neither one table of Spark nor Parquet files that it reads"
+    remedy = 'write "spark:catalog.db.table", or "spark:/data/visits.parquet"'
+    raise InvalidParameter("source", problem=problem, remedy=remedy)
+
+
 def _kind(path: str) -> Literal["csv", "parquet"] | None:
     name = path.lower()
     if name.removesuffix(".gz").endswith((".csv", ".tsv")):
         return "csv"
-    if name.endswith((".parquet", ".pq")):
+    if name.endswith(_PARQUET):
         return "parquet"
     return kind_of_folder(path) if os.path.isdir(path) else None
 
 
 DATABASES = (".duckdb", ".ddb", ".db")
+_PARQUET = (".parquet", ".pq")
 _OTHERS: Mapping[str, str] = MappingProxyType(
     {
         ".xlsx": "save it as CSV; in Python, pass pandas.read_excel(...)",
@@ -643,7 +714,11 @@ _OTHERS: Mapping[str, str] = MappingProxyType(
 )
 
 
-_SECTIONS = ("table", "unit", "budget", "ledger", "access", "columns", "public", "private")
+_SECTIONS = (
+    *("table", "unit", "budget", "ledger", "access", "engine"),
+    *("columns", "public", "private"),
+)
+_SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB|TB)")
 _LONGEST = 1 << 22
 _MOST_DOTS = 100
 _KEY = re.compile(r"[\w\s.\-\"'\[\]]*")

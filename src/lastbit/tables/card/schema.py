@@ -26,6 +26,9 @@ from lastbit.privacy import (
 from lastbit.tables.limits import MOST_MATCHES
 from lastbit.tables.query.expression import ColumnType, Value
 
+EngineName: TypeAlias = Literal["duckdb", "postgres", "spark"]
+"""The engines that run statements."""
+
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 _MOST_ROWS = 1 << 20
 _LARGEST_KEY = 2**63 - 1
@@ -125,12 +128,19 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where rows are: files that DuckDB reads, a table of a DuckDB file, or a frame in memory."""
+    """Where rows are: files that DuckDB reads, a table of a DuckDB file, or a frame in memory; a
+    table of a PostgreSQL server, whose address is the path; or a table, files or frame of Spark.
+    """
 
-    kind: Literal["csv", "parquet", "duckdb", "frame"]
+    kind: Literal["csv", "parquet", "duckdb", "frame", "postgres", "spark"]
     paths: tuple[str, ...] = ()
     table: str | None = None
     frame: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def engine(self) -> EngineName:
+        """The engine that runs the statements on it, where the data are."""
+        return self.kind if self.kind in ("postgres", "spark") else "duckdb"
 
     def may_be_table_of(self, other: Source) -> bool:
         """Whether two names in one file may mean one table: as far as both say, they are alike.
@@ -314,6 +324,23 @@ def budgets_agree(kept: Budget | None, declared: Budget | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """What the database may use while it answers; none of it changes an answer.
+
+    None leaves the choice to the program: a share of the memory, all cores, the system's folder for
+    temporary files, and what is free there. Sizes are texts: "500MB", "8GB", "2TB", by thousands.
+    """
+
+    max_memory: str | None = None
+    threads: int | None = None
+    spill_folder: str | None = None
+    """Where rows go that do not fit into memory, into a folder for this user alone."""
+    max_spill: str | None = None
+    index: bool = True
+    """Whether the numbers of rows of units are kept beside the ledger, for the next question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataCard:
     """A table, as its steward describes it: all that a plan may depend on.
 
@@ -335,6 +362,7 @@ class DataCard:
     ledger: str | None = None
     users: tuple[str, ...] | None = None
     public: Mapping[str, PublicTable] = field(default_factory=dict)
+    engine_limits: EngineLimits = EngineLimits()
     private: Mapping[str, PrivateTable] = field(default_factory=dict)
     """Further tables of the same units. Neighbours differ in one unit's rows in all of them."""
     file: str | None = field(default=None, compare=False)
@@ -357,6 +385,7 @@ class DataCard:
                 raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
         _check_apart(self.columns)
         self._check_private()
+        self._check_engine()
         if self.unit is not None:
             unit = self.column(self.unit)
             if unit.type not in ("integer", "text"):
@@ -367,6 +396,15 @@ class DataCard:
     def column(self, name: str) -> Column:
         """The column of this name, in whatever case it is written."""
         return _column_named(self.columns, name)
+
+    def _check_engine(self) -> None:
+        """That all tables are on one engine, since one statement reads them all."""
+        others = {f"public table {name[:60]}": one.source for name, one in self.public.items()}
+        others |= {f"private table {name[:60]}": one.source for name, one in self.private.items()}
+        for what, source in others.items():
+            if source.engine != self.source.engine:
+                problem = f"is on {source.engine}, and the table on {self.source.engine}"
+                raise InvalidParameter(what, problem=problem, remedy="copy it beside the table")
 
     def _check_private(self) -> None:
         """That private tables have names of their own, and units of the type of the card's."""

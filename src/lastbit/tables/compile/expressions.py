@@ -1,11 +1,12 @@
 """Expressions over one row as SQL that no row can stop, slow down or blow up.
 
 Law      the SQL value is a function of the row's own values (and of public tables)
-Theorem  no value of any row makes the statement raise: whole numbers are computed in 128 bits and
-         brought back by TRY_CAST, doubles by IEEE 754, arguments outside of a domain are missing
-         before the function sees them. TRY_CAST from a number or a text raises nothing inside and
-         evaluates nothing twice. There is no TRY(...), which evaluates its operand row by row, and
-         again at each level, wherever one row raises
+Theorem  no value of any row makes the statement raise: each operation is written by the engine's
+         dialect (`dialect.py`), which promises that. In DuckDB whole numbers are computed in 128
+         bits and brought back by TRY_CAST, doubles by IEEE 754, arguments outside of a domain are
+         missing before the function sees them. TRY_CAST from a number or a text raises nothing
+         inside and evaluates nothing twice. There is no TRY(...), which evaluates its operand row
+         by row, and again at each level, wherever one row raises
 Theorem  the work on a row is bounded by the expression: each call is a few steps that run once
          (`steps.py`), each linear in its operands, and no text has more than LONGEST_TEXT
          bytes: what grows is measured before it is made, or cut off at the next step
@@ -29,14 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from fractions import Fraction
-from math import ceil
 from types import MappingProxyType
 from typing import TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.tables.compile.steps import Steps, Typed, double, least_double_from, literal, string
-from lastbit.tables.limits import LONGEST_TEXT, refused
+from lastbit.tables.compile.dialect import DUCKDB, Dialect
+from lastbit.tables.compile.steps import Steps, Typed
+from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import (
     Call,
     ColumnName,
@@ -46,74 +46,19 @@ from lastbit.tables.query.expression import (
     value_type,
 )
 
-SQL_TYPES: Mapping[ColumnType, str] = MappingProxyType(
-    {
-        "integer": "BIGINT",
-        "number": "DOUBLE",
-        "text": "VARCHAR",
-        "boolean": "BOOLEAN",
-        "date": "DATE",
-        "timestamp": "TIMESTAMP",
-    }
-)
-_RANGES: Mapping[str, str] = MappingProxyType(
-    {
-        "date": "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)",
-        "timestamp": "CAST('0001-01-01 00:00:00' AS TIMESTAMP)"
-        " AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP)",
-    }
-)
-_TERMS = 32
-_DIGITS = 400
-_FURTHEST = 1 << 32  # where the engine's substring would raise
-
 Scope: TypeAlias = Callable[[ColumnName], Typed]
 
 
-def cast_column(sql: str, kind: ColumnType) -> str:
-    """A column of any type, read as this one; what does not fit is missing.
-
-    >>> cast_column('"age"', "integer")
-    'TRY_CAST("age" AS BIGINT)'
-    """
-    return f"TRY_CAST({sql} AS {SQL_TYPES[kind]})"
-
-
-def checked(name: str, kind: ColumnType) -> str:
-    """A column that was cast, but missing where it is NaN, too long, or out of range.
-
-    >>> checked("c1", "number")
-    'CASE WHEN NOT isnan(c1) THEN c1 END'
-    """
-    match kind:
-        case "number":
-            return f"CASE WHEN NOT isnan({name}) THEN {name} END"
-        case "date" | "timestamp":
-            return f"CASE WHEN {name} BETWEEN {_RANGES[kind]} THEN {name} END"
-        case "text":
-            return f"CASE WHEN strlen({name}) <= {LONGEST_TEXT} THEN {name} END"
-    return name
-
-
-def spelled(expression: Expression, scope: Scope, steps: Steps) -> Typed:
+def spelled(expression: Expression, scope: Scope, steps: Steps, dialect: Dialect = DUCKDB) -> Typed:
     """The expression as a column or constant; NaN is already missing in it."""
-    return _Spelling(scope, steps).settled(expression)
-
-
-def edge_literal(edge: Fraction, *, whole: bool) -> str:
-    """The least whole number, or double, from the edge on: >= it just if >= the edge.
-
-    >>> edge_literal(Fraction(1, 2), whole=True), edge_literal(Fraction(1, 2), whole=False)
-    ('1', '0.5e0')
-    """
-    return str(ceil(edge)) if whole else double(least_double_from(edge))
+    return _Spelling(scope, steps, dialect).settled(expression)
 
 
 class _Spelling:
     """Spells calls by calls, each as steps."""
 
-    def __init__(self, scope: Scope, steps: Steps) -> None:
-        self.scope, self.steps = scope, steps
+    def __init__(self, scope: Scope, steps: Steps, dialect: Dialect) -> None:
+        self.scope, self.steps, self.dialect = scope, steps, dialect
 
     def settled(self, expression: Expression) -> Typed:
         return self._settled(self._spelled(expression))
@@ -123,8 +68,10 @@ class _Spelling:
             case ColumnName():
                 return self.scope(expression)
             case Constant(value):
-                return Typed(literal(value), value_type(value), constant=True)
+                sql = self.dialect.literal(value)
+                return Typed(sql, value_type(value), constant=True, value=value)
             case Call(function, arguments):
+                self.dialect.check(function)
                 first, *rest = (self._spelled(argument) for argument in arguments)
                 if first.constant and all(value.constant for value in rest):
                     first = self.steps.choice(first.sql, first.type)  # else it were one for all
@@ -133,13 +80,13 @@ class _Spelling:
     def _settled(self, value: Typed) -> Typed:
         if not value.unsettled:
             return value
-        return self.steps.value(checked(value.sql, "number"), value.type, value)
+        return self.steps.value(self.dialect.checked(value.sql, "number"), value.type, value)
 
     def _as(self, value: Typed, kind: ColumnType | None) -> Typed:
         """The value as this type, which is its own or a wider one."""
         if value.type == kind or kind is None:
             return value
-        sql = f"CAST({value.sql} AS {SQL_TYPES[kind]})"
+        sql = self.dialect.widened(value.sql, kind, value.type)
         if value.constant:
             return replace(value, sql=sql, type=kind)
         return self.steps.value(sql, kind, value, unsettled=value.unsettled)
@@ -203,17 +150,15 @@ class _Spelling:
                 return met[0] if len(met) == 1 else self.steps.choice(sql, met[0].type, *met)
             case "to_integer" | "to_number" | "to_text" | "to_date" | "to_boolean":
                 return self._cast(function, values[0])
-            case "year" | "quarter" | "month" | "day" | "hour" | "weekday" | "minute" | "second":
-                name = "dayofweek" if function == "weekday" else function  # 0 is Sunday
+            case ("year" | "quarter" | "month" | "day" | "hour" | "minute" | "second") | (
+                "week" | "weekday" | "day_of_year" | "iso_weekday" | "iso_year"
+            ):
                 (day,) = self._only(function, values, "timestamp", "date")
-                return self.steps.value(f"CAST({name}({day.sql}) AS BIGINT)", "integer", day)
-            case "week" | "day_of_year" | "iso_weekday" | "iso_year":
-                (day,) = self._only(function, values, "timestamp", "date")
-                sql = f"CAST({_PARTS[function]}({day.sql}) AS BIGINT)"
+                sql = self.dialect.date_part(function, day.sql, day.type or "timestamp")
                 return self.steps.value(sql, "integer", day)
             case "start_of_hour" | "start_of_minute":
                 (time,) = self._only(function, values, "timestamp")
-                sql = f"CAST(date_trunc('{function[9:]}', {time.sql}) AS TIMESTAMP)"
+                sql = self.dialect.start_of(function[9:], time.sql)
                 return self.steps.value(sql, "timestamp", time)
             case "strftime":
                 return self._formatted(values)
@@ -236,59 +181,43 @@ class _Spelling:
         if function in ("floor", "ceil"):
             return first
         if function in ("negate", "abs"):
-            name = "-" if function == "negate" else function
-            sql = f"TRY_CAST({name}(CAST({first.sql} AS HUGEINT)) AS BIGINT)"
+            sql = self.dialect.whole_of_one(function, first.sql)
             return self.steps.value(sql, "integer", first)
-        for few in _chunks(rest):
+        for few in self._chunks(rest):
             sql = first.sql
             for other in few:
-                right = other.sql
-                if function == "%":
-                    right = f"CASE WHEN {right} <> 0 THEN {right} END"
-                sides = f"CAST({sql} AS HUGEINT) {function} CAST({right} AS HUGEINT)"
-                sql = f"TRY_CAST({sides} AS BIGINT)"
+                sql = self.dialect.whole(function, sql, other.sql)
             first = self.steps.value(sql, "integer", first, *few)
         return first
 
     def _double(self, function: str, values: list[Typed]) -> Typed:
         first, *rest = (self._as(value, "number") for value in values)
         if function in ("negate", "abs", "floor", "ceil"):
-            name = "-" if function == "negate" else function
-            sql = f"{name}({first.sql})"
+            sql = self.dialect.number_of_one(function, first.sql)
             return self.steps.value(sql, "number", first, unsettled=first.unsettled)
-        for few in _chunks(rest):
+        for few in self._chunks(rest):
             sql = first.sql
             for other in few:
-                right = other.sql
-                if function in ("/", "%"):
-                    right = f"CASE WHEN {right} <> {double(0)} THEN {right} END"
-                sql = f"({sql} {function} {right})"
+                sql = self.dialect.number(function, sql, other.sql)
             first = self.steps.value(sql, "number", first, *few, unsettled=True)
         return first
+
+    def _chunks(self, values: list[Typed]) -> list[list[Typed]]:
+        """Few at a time: a step nests one bracket for each."""
+        few = self.dialect.nested_terms
+        return [values[start : start + few] for start in range(0, len(values), few)]
 
     def _real(self, function: str, values: list[Typed]) -> Typed:
         """Functions of doubles. Outside of its domain each is missing."""
         if function == "round" and len(values) == 2 and values[1].type != "integer":
             raise _ill_typed(function)
-        first = self._as(self._settled(values[0]), "number")
-        x = first.sql
-        match function:
-            case "ln" | "sqrt":
-                test = ">" if function == "ln" else ">="
-                sql = f"{function}(CASE WHEN {x} {test} {double(0)} THEN {x} END)"
-                return self.steps.value(sql, "number", first)
-            case "power":
-                second = self._as(self._settled(values[1]), "number")
-                sql = f"power({x}, {second.sql})"
-                return self.steps.value(sql, "number", first, second, unsettled=True)
-            case "round" if len(values) == 2:
-                places = values[1].sql
-                inside = f"CAST(least(greatest({places}, -{_DIGITS}), {_DIGITS}) AS INTEGER)"
-                digits = f"CASE WHEN {places} IS NOT NULL THEN {inside} END"
-                sql = f"round({x}, {digits})"
-                return self.steps.value(sql, "number", first, values[1], unsettled=True)
-            case _:
-                return self.steps.value(f"{function}({x})", "number", first)
+        first, *rest = values
+        x = self._as(self._settled(first), "number")
+        if not rest:
+            return self.steps.value(self.dialect.real(function, x.sql), "number", x)
+        y = rest[0] if function == "round" else self._as(self._settled(rest[0]), "number")
+        sql = self.dialect.real(function, x.sql, y.sql)
+        return self.steps.value(sql, "number", x, y, unsettled=True)
 
     def _case(self, values: list[Typed]) -> Typed:
         pairs = len(values) // 2 * 2
@@ -318,72 +247,60 @@ class _Spelling:
         if settled.type == kind:
             return settled
         self.steps.of_texts |= "text" in (settled.type, kind)
-        raw = self.steps.value(cast_column(settled.sql, kind), kind, settled)
+        sql = self.dialect.cast(settled.sql, kind, settled.type or kind)
+        raw = self.steps.value(sql, kind, settled)
         if settled.type != "text" or kind not in ("number", "date"):
             return raw
-        return self.steps.value(checked(raw.sql, kind), kind, raw)
+        return self.steps.value(self.dialect.checked(raw.sql, kind), kind, raw)
 
     def _dates(self, function: str, values: list[Typed]) -> Typed:
         days = [self._cast("to_date", day) for day in values]
         if function.startswith("start_of_"):
-            sql = f"CAST(date_trunc('{function[9:]}', {days[0].sql}) AS DATE)"
+            sql = self.dialect.start_of(function[9:], days[0].sql)
             return self.steps.value(sql, "date", *days)
-        sql = f"CAST(date_diff('day', {days[0].sql}, {days[1].sql}) AS BIGINT)"
+        sql = self.dialect.days_between(days[0].sql, days[1].sql)
         return self.steps.value(sql, "integer", *days)
 
     def _formatted(self, values: list[Typed]) -> Typed:
         """A date or time as text: a few letters for each code of the format."""
         (day,) = self._only("strftime", values[:1], "timestamp", "date")
-        assert values[1].constant  # `check_expression` saw to it, and to its codes
+        assert isinstance(values[1].value, str)  # `check_expression` saw to it, and to its codes
         self.steps.of_texts = True
-        raw = self.steps.value(f"strftime({day.sql}, {values[1].sql})", "text", day)
-        return self.steps.value(checked(raw.sql, "text"), "text", raw)
+        sql = self.dialect.formatted(day.sql, values[1].value, day.type or "timestamp")
+        raw = self.steps.value(sql, "text", day)
+        return self.steps.value(self.dialect.checked(raw.sql, "text"), "text", raw)
 
     def _text(self, function: str, values: list[Typed]) -> Typed:
         """A function of texts (and, of substring, whole numbers)."""
-        steps, inner = self.steps, ", ".join(value.sql for value in values)
+        steps, dialect, x = self.steps, self.dialect, values[0].sql
         match function:
             case "like" | "ilike":
                 subject, pattern = values
                 assert pattern.constant  # `check_expression` saw to it
-                if pattern.type is None or pattern.sql.startswith("CAST(NULL"):
-                    return steps.value("CAST(NULL AS BOOLEAN)", "boolean")
-                wanted = string(regular_expression(pattern.sql[1:-1].replace("''", "'")))
+                if not isinstance(pattern.value, str):
+                    return steps.value(dialect.missing("boolean"), "boolean")
                 if function == "ilike":
-                    subject = steps.value(f"lower({subject.sql})", "text", subject)
-                    wanted = f"lower({wanted})"
-                sql = f"regexp_full_match({subject.sql}, {wanted}, 's')"
+                    subject = steps.value(dialect.changed("lower", x), "text", subject)
+                sql = dialect.like(subject.sql, pattern.value, lowered=function == "ilike")
                 return steps.value(sql, "boolean", subject)
             case "length":
-                return steps.value(f"length({inner})", "integer", *values)
+                return steps.value(dialect.length(x), "integer", *values)
             case "contains" | "starts_with":
                 assert function != "contains" or values[1].constant  # `check_expression` saw to it
-                return steps.value(f"{function}({inner})", "boolean", *values)
+                return steps.value(dialect.contains(function, x, values[1].sql), "boolean", *values)
             case "lower" | "upper":
-                grown = steps.value(f"{function}({inner})", "text", *values)  # by half, at most
-                return steps.value(checked(grown.sql, "text"), "text", grown)
+                grown = steps.value(dialect.changed(function, x), "text", *values)  # by half
+                return steps.value(dialect.checked(grown.sql, "text"), "text", grown)
             case "trim":
-                return steps.value(f"trim({inner})", "text", *values)
+                return steps.value(dialect.changed(function, x), "text", *values)
             case "substring":
-                first, *places = (value.sql for value in values)
-                inside = f"BETWEEN {-_FURTHEST} AND {_FURTHEST - 1}"
-                near = [f"CASE WHEN {place} {inside} THEN {place} END" for place in places]
-                return steps.value(f"substring({', '.join([first, *near])})", "text", *values)
-            case "concat":
-                total = _total([f"coalesce(strlen({value.sql}), 0)" for value in values])
-                sql = f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({inner}) END"
+                sql = dialect.substring(x, [value.sql for value in values[1:]])
                 return steps.value(sql, "text", *values)
+            case "concat":
+                return steps.value(dialect.concat([v.sql for v in values]), "text", *values)
         raise refused(function[:40], "is no function known here", "leave it out")
 
 
-_PARTS: Mapping[str, str] = MappingProxyType(
-    {
-        "week": "week",  # of ISO 8601
-        "day_of_year": "dayofyear",
-        "iso_weekday": "isodow",
-        "iso_year": "isoyear",
-    }
-)
 _WIDER: tuple[tuple[ColumnType, ColumnType], ...] = (("integer", "number"), ("date", "timestamp"))
 _CASTS: Mapping[str, tuple[ColumnType, tuple[ColumnType, ...]]] = MappingProxyType(
     {
@@ -396,35 +313,5 @@ _CASTS: Mapping[str, tuple[ColumnType, tuple[ColumnType, ...]]] = MappingProxyTy
 )
 
 
-def _chunks(values: list[Typed]) -> list[list[Typed]]:
-    """Few at a time: a step nests one bracket for each."""
-    return [values[start : start + _TERMS] for start in range(0, len(values), _TERMS)]
-
-
 def _ill_typed(function: str) -> QueryRefused:
     return refused(function, "is given values of the wrong type", "convert with CAST")
-
-
-def regular_expression(pattern: str) -> str:
-    r"""The pattern of LIKE as a regular expression without letters of its own, so in either case.
-
-    >>> regular_expression("50%_a.b")
-    '50.*.a\\.b'
-    """
-    parts: list[str] = []
-    for sign in pattern:
-        if sign == "%":
-            parts += [] if parts[-1:] == [".*"] else [".*"]
-        elif sign == "_":
-            parts.append(".")
-        else:
-            plain = sign.isalnum() or not sign.isascii() or not sign.isprintable() or sign == " "
-            parts.append(sign if plain else f"\\{sign}")
-    return "".join(parts)
-
-
-def _total(parts: list[str]) -> str:
-    if len(parts) == 1:
-        return parts[0]
-    middle = len(parts) // 2
-    return f"({_total(parts[:middle])} + {_total(parts[middle:])})"

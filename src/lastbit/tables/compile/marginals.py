@@ -14,38 +14,40 @@ Checked  tests/stability/test_marginals.py (on the real engine, with mutants)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.rows import CompiledRows, key_type
-from lastbit.tables.compile.statement import _weights
+from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
+from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
+from lastbit.tables.compile.statement import bounded_rows, weights
 from lastbit.tables.plan.marginals import Marginal
 from lastbit.tables.query.query import Query
 
 
-def marginals_statement(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> str:
+def marginals_statement(
+    query: Query,
+    card: DataCard,
+    marginals: Sequence[Marginal],
+    *,
+    dialect: Dialect = DUCKDB,
+    actual: Mapping[str, Shown] = AS_ON_THE_CARD,
+    indexed: bool = False,
+) -> str:
     """The text; its columns are the number of the marginal, all keys and the sum of the weights.
 
     A marginal is given by the places of its columns among the keys of the query, which must all be
-    declared.
+    declared. `indexed` is that of `statement`.
     """
-    rows = CompiledRows(query, card)
+    rows = CompiledRows(query, card, dialect=dialect, actual=actual)
     for key in query.keys:
         key_type(key, rows)
     names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
-    kept = "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
-    parts = [
-        *rows.sources(),
-        *rows.stages(),
-        f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
-        f"r AS {kept} (\n  {rows.integers(names, {})})",
-        *_weights(card, paired=False),
-    ]
+    parts = [*bounded_rows(rows, names, {}), *weights(card, dialect, paired=False, indexed=indexed)]
     last = len(names) - 1
     everything = (1 << len(names)) - 1  # a bit of GROUPING is 1 where its column is not grouped by
     masks = [everything - sum(1 << (last - place) for place in one) for one in marginals]
-    cases = " ".join(f"WHEN {mask} THEN {number}" for number, mask in enumerate(masks))
+    cases = [(mask, number) for number, mask in enumerate(masks)]
     sets = ", ".join(f"({', '.join(names[place] for place in one)})" for one in marginals)
-    block = f"CASE GROUPING({', '.join(names)}) {cases} END AS block"
+    block = f"{dialect.block(names, cases, names)} AS block"
     final = f"SELECT {', '.join([block, *names])}, sum(w) AS n FROM s"
     return "WITH " + ",\n".join(parts) + f"\n{final} GROUP BY GROUPING SETS ({sets})"

@@ -20,21 +20,20 @@ Where the question has a sub-query grouped by the unit, t is made of its rows, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.expressions import cast_column, checked, spelled
-from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened, identifier, literal, string
+from lastbit.tables.compile.dialect import DUCKDB, Dialect, Family, Shown
+from lastbit.tables.compile.expressions import spelled
+from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnName, ColumnType, Expression, Value, value_type
 from lastbit.tables.query.query import GroupKey, Join, Query
 from lastbit.tables.query.sub_query import check_unit_join, derived_card
 from lastbit.tables.query.types import protected_column, starts_of_times
 from lastbit.tables.query.units import PerUnit, UnitJoin
-
-_FEW = 16
-
 
 UNIT_ROWS = "unit_rows"
 """The rows of a sub-query grouped by the unit, in the statement."""
@@ -50,19 +49,33 @@ def private_relation(name: str) -> str:
     return f"lastbit_private {name}"
 
 
+AS_ON_THE_CARD: Mapping[str, Shown] = MappingProxyType({})
+"""Where sources are shown by the names and types of the card, as DuckDB's are."""
+
+
 class CompiledRows:
-    """Gathers the columns and expressions that are needed, each once."""
+    """Gathers the columns and expressions that are needed, each once.
+
+    `actual` says, by the name of `relation` or `private_relation`, what the engine shows there; a
+    source that it leaves out is named so, and its columns are named and typed as on the card.
+    """
 
     def __init__(
-        self, query: Query | PerUnit, card: DataCard, *, secret: str | None = None
+        self,
+        query: Query | PerUnit,
+        card: DataCard,
+        *,
+        secret: str | None = None,
+        dialect: Dialect = DUCKDB,
+        actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     ) -> None:
         inner = query.per_unit if isinstance(query, Query) else None
-        self.query, self.secret = query, secret
+        self.query, self.secret, self.dialect, self.actual = query, secret, dialect, actual
         self.card = card = derived_card(card, inner)
         self.own = relation() if inner is None else UNIT_ROWS
         self.tables: dict[str | None, dict[str, tuple[str, Typed]]] = {None: {}}
         self.values: dict[str, tuple[str, Typed]] = {}
-        self.steps = Steps()
+        self.steps = Steps(evens=dialect.evens)
         for join in query.joins:
             known = card.private if isinstance(join, UnitJoin) else card.public
             if join.table not in known or join.table in self.tables:
@@ -89,7 +102,7 @@ class CompiledRows:
 
     def spelled(self, expression: Expression) -> Typed:
         """The expression as a column of the last step, or a constant."""
-        return spelled(expression, self.column, self.steps)
+        return spelled(expression, self.column, self.steps, self.dialect)
 
     def value(self, expression: Expression) -> Typed:
         """The expression as a column of `e`; truth values count as 0 and 1."""
@@ -99,28 +112,29 @@ class CompiledRows:
 
     def sources(self) -> Iterator[str]:
         """The table and the joined ones: their columns cast, then checked, each once."""
+        part, nested = self.dialect.part, self.dialect.nested
         for place, (table, columns) in enumerate(self.tables.items()):
             name = f"p{place}" if place else "t"
             even = table is None and self.steps.even
-            source = self._source(table)
-            body = _even(source, columns) if even else _cast(source, columns)
-            yield f"{name}_cast AS NOT MATERIALIZED (\n  {body})"
+            body = self._even(table) if even else self._cast(table)
+            yield part(f"{name}_cast", body, "step")
             checks = [
-                f"{checked(typed.sql, typed.type or 'text')} AS {typed.sql}"
+                f"{self.dialect.checked(typed.sql, typed.type or 'text')} AS {typed.sql}"
                 for _, typed in columns.values()
             ]
             checks += ["mixed"] if even else []
             body = f"SELECT {', '.join(checks) or 'NULL AS c1'} FROM {name}_cast"
             if table is not None and table in self.card.private:
-                yield f"{name}_all AS NOT MATERIALIZED (\n  {body})"
+                yield part(f"{name}_all", body, "step")
                 yield from self._kept(name, table)
                 continue
             if table is not None and self.card.unit is None:
                 # only rows whose join columns occur once: a row of t meets at most one of them
                 same = f"PARTITION BY {', '.join(self.joins[place - 1][1])}"
-                body = f"SELECT *, count(*) OVER ({same}) AS copies FROM ({body})"
-                body = f"SELECT * EXCLUDE (copies) FROM ({body}) WHERE copies = 1"
-            yield f"{name} AS NOT MATERIALIZED (\n  {body})"
+                body = f"SELECT *, count(*) OVER ({same}) AS copies FROM {nested(body)}"
+                kept = self.dialect.without("copies", [typed.sql for _, typed in columns.values()])
+                body = f"SELECT {kept} FROM {nested(body)} WHERE copies = 1"
+            yield part(name, body, "step")
 
     def stages(self) -> Iterator[str]:
         """The joins in turn, and between them the steps, each from what comes before it."""
@@ -129,15 +143,17 @@ class CompiledRows:
             if place:
                 body = f"SELECT * FROM {self.last} JOIN p{place} ON {self.joins[place - 1][0]}"
                 self.last = f"j{place}"
-                yield f"{self.last} AS NOT MATERIALIZED (\n  {body})"
+                yield self.dialect.part(self.last, body)
             for selected in self.steps.after_joins(place):
                 number += 1
-                yield f"l{number} AS NOT MATERIALIZED (\n  SELECT {selected} FROM {self.last})"
+                body = f"SELECT {selected} FROM {self.last}"
+                yield self.dialect.part(f"l{number}", body, "step")
                 self.last = f"l{number}"
 
     def matches(self) -> Iterator[str]:
         """For every join, how many rows one row can meet at most: a statement."""
-        for place, (table, columns) in enumerate(self.tables.items()):
+        nested = self.dialect.nested
+        for place, table in enumerate(self.tables):
             if table is None or self.card.unit is None:
                 continue
             if table in self.card.private:
@@ -145,9 +161,9 @@ class CompiledRows:
                 continue
             names = self.joins[place - 1][1]
             present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-            rows = f"SELECT * FROM ({_cast(relation(table), columns)}) WHERE {present}"
-            counts = f"SELECT count(*) AS n FROM ({rows}) GROUP BY {', '.join(names)}"
-            yield f"SELECT coalesce(max(n), 0) FROM ({counts})"
+            rows = f"SELECT * FROM {nested(self._cast(table))} WHERE {present}"
+            counts = f"SELECT count(*) AS n FROM {nested(rows)} GROUP BY {', '.join(names)}"
+            yield f"SELECT coalesce(max(n), 0) FROM {nested(counts)}"
 
     def expressions(self, names: list[str]) -> str:
         """The body of `e`."""
@@ -164,7 +180,7 @@ class CompiledRows:
         tests = [] if self.unit is None else ["u IS NOT NULL"]
         assert isinstance(self.query, Query)
         for name, key in zip(names, self.query.keys, strict=True):
-            tests += [] if key.values is None else [_among(name, key.values)]
+            tests += [] if key.values is None else [self._among(name, key.values)]
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
         return f"SELECT {', '.join(wanted) or 'NULL AS x0'} FROM e{where}"
 
@@ -172,6 +188,48 @@ class CompiledRows:
         if table is None:
             return self.own
         return private_relation(table) if table in self.card.private else relation(table)
+
+    def _place(self, table: str | None) -> str:
+        source = self._source(table)
+        shown = self.actual.get(source)
+        return self.dialect.identifier(source) if shown is None else shown.place
+
+    def _shown(self, table: str | None, name: str, kind: ColumnType) -> tuple[str, Family]:
+        """The column as the source has it: its name there, quoted, and the family of its type."""
+        shown = self.actual.get(self._source(table))
+        own, family = (name, kind) if shown is None else shown.columns[name.lower()]
+        return self.dialect.identifier(own), family
+
+    def _even(self, table: str | None) -> str:
+        """The same as `_cast`, written out row by row before anything is done to it."""
+        columns = self.tables[table].values()
+        names = [f"{self.dialect.identifier(name)} AS {typed.sql}" for name, typed in columns]
+        raw = f"SELECT {', '.join([*names, MIXED])} FROM {self._place(table)}"
+        casts = [self._read(evened(typed.sql), typed, "other") for _, typed in columns]
+        return f"SELECT {', '.join([*casts, 'mixed'])} FROM {self.dialect.nested(raw)}"
+
+    def _cast(self, table: str | None) -> str:
+        casts = [
+            self._read(own, typed, family)
+            for name, typed in self.tables[table].values()
+            for own, family in [self._shown(table, name, typed.type or "text")]
+        ]
+        return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {self._place(table)}"
+
+    def _read(self, sql: str, typed: Typed, family: Family) -> str:
+        return f"{self.dialect.read(sql, typed.type or 'text', family)} AS {typed.sql}"
+
+    def _among(self, name: str, values: tuple[Value, ...]) -> str:
+        """Whether a key is declared. All ways say the same; they differ in time."""
+        literal = self.dialect.literal
+        present = [value for value in values if value is not None]
+        numbers = [value for value in present if type(value) is int]
+        tests = [f"{name} IS NULL"] if None in values else []
+        if numbers and len(numbers) == len(present) == max(numbers) - min(numbers) + 1:
+            tests.append(f"{name} BETWEEN {literal(min(numbers))} AND {literal(max(numbers))}")
+        elif present:
+            tests.append(self.dialect.among(name, [literal(value) for value in present]))
+        return f"({' OR '.join(tests) or 'FALSE'})"
 
     def _kept(self, name: str, table: str) -> Iterator[str]:
         """Of each unit's rows in a private table, max_rows by least hash; then by their values.
@@ -183,21 +241,28 @@ class CompiledRows:
         Checked  tests/stability/
         """
         private = self.card.private[table]
-        columns = {lower: typed.sql for lower, (_, typed) in sorted(self.tables[table].items())}
-        unit, most = columns[private.unit.lower()], private.max_rows
+        columns = {lower: typed for lower, (_, typed) in sorted(self.tables[table].items())}
+        unit, most = columns[private.unit.lower()].sql, private.max_rows
         if not self.secret:
             raise InvalidParameter(
                 "secret", problem="is missing, and rows must be chosen", remedy="draw one afresh"
             )
-        many = f"SELECT {unit} AS u FROM {name}_all WHERE {unit} IS NOT NULL GROUP BY {unit}"
-        yield f"{name}_many AS (\n  {many} HAVING count(*) > {most})"
-        listed = ", ".join(columns.values())
-        order = f"{keyed_hash(list(columns.values()), self.secret)}, {listed}"
+        part, nested = self.dialect.part, self.dialect.nested
+        hashed = [(typed.sql, typed.type or "text") for typed in columns.values()]
+        listed = ", ".join(typed.sql for typed in columns.values())
+        order = f"{self.dialect.keyed_hash(hashed, self.secret)}, {listed}"
         place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS place"
-        those = f"FROM {name}_all WHERE {unit} IN (SELECT u FROM {name}_many)"
-        chosen = f"SELECT {listed} FROM (SELECT *, {place} {those}) WHERE place <= {most}"
+        if self.dialect.bounding == "window":
+            ranked = f"SELECT *, {place} FROM {name}_all WHERE {unit} IS NOT NULL"
+            yield part(name, f"SELECT {listed} FROM {nested(ranked)} WHERE place <= {most}")
+            return
+        many = f"SELECT {unit} AS u FROM {name}_all WHERE {unit} IS NOT NULL GROUP BY {unit}"
+        yield part(f"{name}_many", f"{many} HAVING count(*) > {most}", "free")
+        those = f"WHERE {unit} IN (SELECT u FROM {name}_many)"
+        ranked = f"SELECT *, {place} FROM {name}_all {those}"
+        chosen = f"SELECT {listed} FROM {nested(ranked)} WHERE place <= {most}"
         others = f"FROM {name}_all WHERE {unit} NOT IN (SELECT u FROM {name}_many)"
-        yield f"{name} AS NOT MATERIALIZED (\n  {chosen}\n  UNION ALL SELECT {listed} {others})"
+        yield part(name, f"{chosen}\n  UNION ALL SELECT {listed} {others}")
 
     def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
         own = protected_column(self.card, column)
@@ -231,34 +296,6 @@ class CompiledRows:
         return " AND ".join(conditions), columns
 
 
-def keyed_hash(columns: list[str], secret: str) -> str:
-    """Of the secret and the columns; each with its length before it, so none runs over."""
-    parts = [f"{string(secret + ':')}"]
-    for column in columns:
-        value = f"CAST({column} AS VARCHAR)"
-        parts.append(f"coalesce(CAST(strlen({value}) AS VARCHAR) || ':' || {value}, '-')")
-    return f"md5_number(concat({', '.join(parts)}))"
-
-
-def _even(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
-    """The same, written out row by row before anything is done to it."""
-    names = [f"{identifier(name)} AS {typed.sql}" for name, typed in columns.values()]
-    raw = f"SELECT {', '.join([*names, MIXED])} FROM {identifier(source)}"
-    casts = [
-        f"{cast_column(evened(typed.sql), typed.type or 'text')} AS {typed.sql}"
-        for _, typed in columns.values()
-    ]
-    return f"SELECT {', '.join([*casts, 'mixed'])} FROM ({raw})"
-
-
-def _cast(source: str, columns: dict[str, tuple[str, Typed]]) -> str:
-    casts = [
-        f"{cast_column(identifier(name), typed.type or 'text')} AS {typed.sql}"
-        for name, typed in columns.values()
-    ]
-    return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {identifier(source)}"
-
-
 def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
     """The type of a key, which must be one that few rows have their own value of."""
     assert isinstance(rows.query, Query)
@@ -275,18 +312,3 @@ def key_type(key: GroupKey, rows: CompiledRows) -> ColumnType:
             raise refused(f"GROUP BY {key.name[:60]}", problem, remedy)
     assert kind is not None  # what is always missing was refused above
     return kind
-
-
-def _among(name: str, values: tuple[Value, ...]) -> str:
-    """Whether a key is declared. All three ways say the same; they differ in time."""
-    present = [value for value in values if value is not None]
-    numbers = [value for value in present if type(value) is int]
-    tests = [f"{name} IS NULL"] if None in values else []
-    if numbers and len(numbers) == len(present) == max(numbers) - min(numbers) + 1:
-        tests.append(f"{name} BETWEEN {literal(min(numbers))} AND {literal(max(numbers))}")
-    elif present:
-        listed = ", ".join(map(literal, present))
-        tests.append(
-            f"{name} IN ({f'SELECT unnest([{listed}])' if len(present) > _FEW else listed})"
-        )
-    return f"({' OR '.join(tests) or 'FALSE'})"

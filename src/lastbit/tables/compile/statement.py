@@ -7,35 +7,40 @@
     e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
     pairs, k  (where a unit must choose its keys) every unit and key of r, with the number of such
-       rows; and those of them that the unit has chosen. q: the same with the unit's shares
+       rows; and those of them that the unit has chosen. q: the same with the unit's shares, which
+       are W where it has one key
     h  units with n > max_rows rows in r: their weight floor(max_rows W / n)
     s  the rows of r with weights, W where the unit is not in h
     then sums over s for every group, and for every group and bin; and units counted for every
     group: those of k, or of r where no choice is made
-    y1, y2 ... the different values of a column that each unit names, and z1, z2 ... those that it
-       keeps: different values of z are counted for every group
+    z1, z2 ... the different values of a column that each unit names and keeps, which are counted
+       for every group
+
+The text is that of an engine (`dialect.py`). Where rows meet their unit's numbers by a window, s
+has the number of the unit's rows beside each of them, and there is no h; and no `many`, the units
+that must choose: all of them are ranked.
 
 Measures are sums over all rows, of keys that were chosen or not: only the numbers of units, which
 decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
-         e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own` and `bound` only if
-         they have the same u, by which these are grouped, partitioned or joined; so do rows of two
+         e and r work row by row, and rows meet in `h`, `pairs`, `many` and in windows only if they
+         have the same u, by which these are grouped, partitioned or joined; so do rows of two
          private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
          Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
-Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
-         two keys equal, fewer would be kept, never more
-         The same holds of the pairs of key and value that a unit keeps for a count of distinct ones
+Theorem  a unit keeps at most c keys: those at the first c places by hash, then by value, whatever
+         the hashes are; all of them if it has no more. The same holds of the pairs of key and value
+         that a unit keeps for a count of distinct ones
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
 
 Law      the integer of a row is, for values, the one nearest to (x - centre)/step, from lowest to
          highest, missing if x is; for bins, the i with e_i <= x < e_i+1, decided exactly, where the
          last bin is closed above
 Theorem  whatever the doubles do on the way, the integer of `values` is in [lowest, highest]: the
-         last operation is a clamp of integers. It depends on x alone. Nothing can raise: the double
-         is clamped to abs <= 2**44 before the cast, and NaN is missing already
+         last operation is a clamp of integers. It depends on x alone. Nothing can raise: a
+         double beyond the range of the cast becomes the nearer bound; NaN is missing already
 Differs  nearness is that of doubles: (x - centre)/step is rounded twice, so that a value within
          2**-8 of a tie may go either way. With step 1, a whole centre and whole numbers it is exact
 
@@ -52,16 +57,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from math import floor, inf, nextafter
+from math import ceil, floor, inf, nextafter
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.expressions import SQL_TYPES, edge_literal
-from lastbit.tables.compile.rows import CompiledRows, key_type, keyed_hash
-from lastbit.tables.compile.steps import Typed, double, least_double_from
+from lastbit.tables.compile.dialect import DUCKDB, Dialect, Part, Shown
+from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
+from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.sensitivity import (
+    WEIGHT_ONE,
     Measure,
     distinct_values,
     selection_keys,
@@ -74,6 +80,9 @@ from lastbit.tables.query.query import Query
 UNITS = -1
 """The block of the numbers of units."""
 
+COUNTED_UNITS = "lastbit_units"
+"""Units with many rows, in the statement, where the backend has counted them."""
+
 MOST_ROWS = 1 << 40
 """The most rows, after joins, that a statement is proved not to overflow for."""
 
@@ -81,7 +90,6 @@ _FEW_EDGES = 24
 _EXACT = 1 << 62
 _WIDEST = 1 << 126
 _FURTHEST = 1 << 40
-_NOTHING = "CAST(NULL AS BIGINT)"
 _MOST_BINS = 60
 
 
@@ -90,7 +98,8 @@ class Statement:
     """The text, and what its columns are: block, keys, bin, n, then the sums in order.
 
     Block 0 has the sums. In the blocks that `bins` names, n is the weight of each bin; in the block
-    `UNITS`, it is the number of units, and in those of `distinct` the number of different values.
+    `UNITS`, it is the number of units, or of their shares (bin 1: of units with one key, where
+    those are counted apart), and in those of `distinct` the number of different values.
     """
 
     sql: str = field(repr=False)  # holds the secret
@@ -101,17 +110,33 @@ class Statement:
 
 
 def compiled(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+    query: Query,
+    card: DataCard,
+    measures: tuple[Measure, ...],
+    *,
+    secret: str | None,
+    dialect: Dialect = DUCKDB,
 ) -> str:
     """The text of the statement; `secret` decides which keys a unit keeps."""
-    return statement(query, card, measures, secret=secret).sql
+    return statement(query, card, measures, secret=secret, dialect=dialect).sql
 
 
 def statement(
-    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+    query: Query,
+    card: DataCard,
+    measures: tuple[Measure, ...],
+    *,
+    secret: str | None,
+    dialect: Dialect = DUCKDB,
+    actual: Mapping[str, Shown] = AS_ON_THE_CARD,
+    indexed: bool = False,
 ) -> Statement:
-    """The statement with the meaning of its columns."""
-    rows = CompiledRows(query, card, secret=secret)
+    """The statement with the meaning of its columns, in the text of this engine.
+
+    `actual` is what the engine shows of the sources (`rows.CompiledRows`). `indexed` says that it
+    shows what `units_statement` gives as `COUNTED_UNITS`, so that units are not counted here.
+    """
+    rows = CompiledRows(query, card, secret=secret, dialect=dialect, actual=actual)
     keys = tuple(key_type(key, rows) for key in query.keys)
     groups = query.groups
     kinds = {measure.kind for measure in measures}
@@ -124,20 +149,21 @@ def statement(
         raise InvalidParameter(
             "secret", problem="is missing, and units must choose", remedy="draw one afresh"
         )
-    kept = "MATERIALIZED" if card.source.kind == "csv" else "NOT MATERIALIZED"
+    own = zip(["u", *names], [_unit_type(card), *keys], strict=True)
+    choice = _Choice(tuple(own), secret or "", dialect)
     parts = [
-        *unit_rows(query, card, secret=secret, on_grid=grid_integer),
-        *rows.sources(),
-        *rows.stages(),
-        f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
-        f"r AS {kept} (\n  {rows.integers(names, blocks.columns)})",
-        *(() if chosen is None else _choice(names, chosen, secret or "")),
-        *(() if chosen is None or "shares" not in kinds else _shares(names, chosen)),
-        *_weights(card, paired=chosen is not None),
-        *_named_values(blocks, names, card, secret or ""),
+        *unit_rows(
+            query, card, secret=secret, on_grid=grid_integer, dialect=dialect, actual=actual
+        ),
+        *bounded_rows(rows, names, blocks.columns),
+        *(() if chosen is None else choice.of_keys(chosen)),
+        *(() if chosen is None or "shares" not in kinds else choice.shares(chosen)),
+        *weights(card, dialect, paired=chosen is not None, indexed=indexed),
+        *_named_values(blocks, choice, card),
     ]
     weighed = "" if chosen is None else "q" if "shares" in kinds else "k"
-    final = _final(blocks, names, counted=counted, paired=weighed)
+    apart = any(measure.kind == "shares" and measure.lowest for measure in measures)
+    final = _final(blocks, names, counted=counted, paired=weighed, apart=apart)
     columns = list(dict.fromkeys(blocks.bins.values()))
     return Statement(
         sql="WITH " + ",\n".join(parts) + "\n" + final,
@@ -148,66 +174,121 @@ def statement(
     )
 
 
-def _weights(card: DataCard, *, paired: bool) -> Iterator[str]:
+def units_statement(query: Query, card: DataCard) -> str | None:
+    """Units with more than max_rows rows in `r`, and how many; None if a filter or a join decides.
+
+    Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.
+             So this is what `h` is made of, in every question with the same keys, unit and types
+    """
+    if card.unit is None or query.where is not None or query.all_joins or query.per_unit:
+        return None
+    names = [f"g{number}" for number in range(1, len(query.keys) + 1)]
+    parts = bounded_rows(CompiledRows(query, card), names, {})
+    many = f"GROUP BY u HAVING count(*) > {card.max_rows}"
+    return "WITH " + ",\n".join(parts) + f"\nSELECT u, count(*) AS n FROM r {many}"
+
+
+def _unit_type(card: DataCard) -> ColumnType:
+    return "integer" if card.unit is None else card.column(card.unit).type
+
+
+def bounded_rows(rows: CompiledRows, names: list[str], columns: dict[str, str]) -> Iterator[str]:
+    """The parts up to `r`."""
+    yield from rows.sources()
+    yield from rows.stages()
+    yield rows.dialect.part("e", rows.expressions(names))
+    how: Part = "kept" if rows.card.source.kind == "csv" else "inline"
+    yield rows.dialect.part("r", rows.integers(names, columns), how)
+
+
+def weights(
+    card: DataCard, dialect: Dialect, *, paired: bool, indexed: bool = False
+) -> Iterator[str]:
     """The weights of units with many rows, and all rows with theirs."""
-    one = weight_one(card)
+    one, most, part = weight_one(card), card.max_rows, dialect.part
+    whole = dialect.literal(one)
     if card.unit is None:
-        yield f"s AS NOT MATERIALIZED (\n  SELECT *, CAST({one} AS BIGINT) AS w FROM r)"
+        yield part("s", f"SELECT *, {whole} AS w FROM r")
+        return
+    if dialect.bounding == "window":  # rows are read once, and meet once
+        counted = dialect.nested("SELECT r.*, count(*) OVER (PARTITION BY u) AS n FROM r")
+        share = dialect.share(most * one, "n")
+        weight = f"CASE WHEN n > {most} THEN {share} ELSE {whole} END AS w"
+        yield part("s", f"SELECT *, {weight} FROM {counted}")
         return
     source, number = ("pairs", "CAST(sum(n) AS BIGINT)") if paired else ("r", "count(*)")
-    share = f"CAST({card.max_rows * one} AS BIGINT) // {number}"
-    many = f"HAVING {number} > {card.max_rows}"
-    yield f"h AS (\n  SELECT u, {share} AS w FROM {source} GROUP BY u {many})"
-    weight = f"coalesce(h.w, CAST({one} AS BIGINT)) AS w"
-    yield f"s AS NOT MATERIALIZED (\n  SELECT r.*, {weight} FROM r LEFT JOIN h ON r.u = h.u)"
+    many = f" GROUP BY u HAVING {number} > {most}"
+    if indexed:
+        source, number, many = COUNTED_UNITS, "n", ""
+    share = dialect.share(most * one, number)
+    yield part("h", f"SELECT u, {share} AS w FROM {source}{many}", "free")
+    weight = f"coalesce(h.w, {whole}) AS w"
+    yield part("s", f"SELECT r.*, {weight} FROM r LEFT JOIN h ON r.u = h.u")
 
 
-def _choice(names: list[str], chosen: int, secret: str) -> Iterator[str]:
-    """Units with more than `chosen` keys keep those of least hash."""
-    keys = ", ".join(["u", *names])
-    yield f"pairs AS MATERIALIZED (\n  SELECT {keys}, count(*) AS n FROM r GROUP BY {keys})"
-    yield f"many AS (\n  SELECT u FROM pairs GROUP BY u HAVING count(*) > {chosen})"
-    yield "own AS (\n  SELECT * FROM pairs WHERE u IN (SELECT u FROM many))"
-    hashed = _hash("own", names, secret)
-    ranked = "u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place"
-    places = f"SELECT {ranked} FROM (SELECT u, {hashed} AS z FROM own)"
-    yield f"bound AS (\n  SELECT u, z FROM ({places}) WHERE place = {chosen + 1})"
-    kept = f"CASE WHEN bound.z IS NULL THEN TRUE ELSE {_hash('pairs', names, secret)} < bound.z END"
-    both = "pairs LEFT JOIN bound ON pairs.u = bound.u"
-    yield f"k AS (\n  SELECT pairs.* FROM {both} WHERE {kept})"
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """How a unit keeps few of its keys, or values: those of least hash.
+
+    `own` is u and the keys, each with its type.
+    """
+
+    own: tuple[tuple[str, ColumnType], ...]
+    secret: str = field(repr=False)
+    dialect: Dialect
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.own[1:]]
+
+    def hashed(self, table: str, *further: tuple[str, ColumnType], salt: str = "") -> str:
+        columns = [(f"{table}.{name}", kind) for name, kind in (*self.own, *further)]
+        return self.dialect.keyed_hash(columns, self.secret + salt)
+
+    def of_keys(self, chosen: int) -> Iterator[str]:
+        """Units with more than `chosen` keys keep those of least hash."""
+        part, keys = self.dialect.part, ", ".join(["u", *self.names])
+        yield part("pairs", f"SELECT {keys}, count(*) AS n FROM r GROUP BY {keys}", "kept")
+        hashed = f"SELECT *, {self.hashed('pairs')} AS z FROM pairs"
+        if self.dialect.bounding == "window":
+            yield part("k", self.least(hashed, keys, chosen), "free")
+            return
+        yield part("many", f"SELECT u FROM pairs GROUP BY u HAVING count(*) > {chosen}", "free")
+        own = f"{hashed} WHERE u IN (SELECT u FROM many)"
+        others = "WHERE NOT EXISTS (SELECT 1 FROM many WHERE many.u = pairs.u)"
+        those = self.least(own, keys, chosen, shown=f"{keys}, n")
+        yield part("k", f"{those}\n  UNION ALL SELECT {keys}, n FROM pairs {others}", "free")
+
+    def least(self, hashed: str, columns: str, most: int, *, shown: str = "*") -> str:
+        """Of each unit's rows, which have a hash z, the first `most` by hash, then by value."""
+        place = f"row_number() OVER (PARTITION BY u ORDER BY z, {columns}) AS place"
+        ranked = f"SELECT *, {place} FROM {self.dialect.nested(hashed)}"
+        return f"SELECT {shown} FROM {self.dialect.nested(ranked)} WHERE place <= {most}"
+
+    def shares(self, chosen: int) -> Iterator[str]:
+        """The chosen pairs, with the share that one of K of them has: floor(W/sqrt(K))."""
+        listed = [str(share_of(number)) for number in range(1, chosen + 1)]
+        item = self.dialect.item(listed, f"least(count(*), {chosen})")
+        weight = self.dialect.widened(item, "integer", "integer")
+        keys = f"SELECT u, {weight} AS w FROM pairs GROUP BY u"
+        columns = ", ".join(f"k.{name}" for name in self.names)
+        both = f"k JOIN ({keys}) AS z ON k.u = z.u"
+        yield self.dialect.part("q", f"SELECT {columns}, z.w FROM {both}", "free")
 
 
-def _shares(names: list[str], chosen: int) -> Iterator[str]:
-    """The chosen pairs, with the share that one of K of them has: floor(W/sqrt(K))."""
-    weights = ", ".join(str(share_of(number)) for number in range(1, chosen + 1))
-    own = f"least(count(*), {chosen})"
-    keys = f"SELECT u, CAST([{weights}][{own}] AS BIGINT) AS w FROM pairs GROUP BY u"
-    columns = ", ".join(f"k.{name}" for name in names)
-    yield f"q AS (\n  SELECT {columns}, z.w FROM k JOIN ({keys}) AS z ON k.u = z.u)"
-
-
-def _named_values(blocks: _Blocks, names: list[str], card: DataCard, secret: str) -> Iterator[str]:
+def _named_values(blocks: _Blocks, choice: _Choice, card: DataCard) -> Iterator[str]:
     """For each count of distinct values, the keys and values that units keep, each once a unit."""
-    most = distinct_values(card)
-    for place, column in enumerate(blocks.distinct.values(), start=1):
-        listed = ", ".join([*names, column])
+    most, part = distinct_values(card), choice.dialect.part
+    for place, (column, kind) in enumerate(blocks.distinct.values(), start=1):
+        listed = ", ".join([*choice.names, column])
         if card.unit is None:
-            yield f"z{place} AS (\n  SELECT {listed} FROM r WHERE {column} IS NOT NULL)"
+            body = f"SELECT {listed} FROM r WHERE {column} IS NOT NULL"
+            yield part(f"z{place}", body, "free")
             continue
         rows = f"SELECT DISTINCT u, {listed} FROM r WHERE {column} IS NOT NULL"
-        hashed = _hash("d", [*names, column], f"{secret} {place}")
-        yield f"y{place} AS MATERIALIZED (\n  SELECT *, {hashed} AS z FROM ({rows}) AS d)"
-        ranked = f"u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place FROM y{place}"
-        bound = f"SELECT u, z FROM (SELECT {ranked}) WHERE place = {most + 1}"
-        yield (
-            f"z{place} AS (\n  SELECT y{place}.* FROM y{place} LEFT JOIN ({bound}) AS bound"
-            f" ON y{place}.u = bound.u WHERE bound.z IS NULL OR y{place}.z < bound.z)"
-        )
-
-
-def _hash(table: str, names: list[str], secret: str) -> str:
-    """Of the secret, the unit and the keys."""
-    return keyed_hash([f"{table}.{name}" for name in ("u", *names)], secret)
+        hashed = choice.hashed("d", (column, kind), salt=f" {place}")
+        body = f"SELECT *, {hashed} AS z FROM ({rows}) AS d"
+        yield part(f"z{place}", choice.least(body, listed, most), "free")
 
 
 class _Blocks:
@@ -218,7 +299,7 @@ class _Blocks:
         self.columns: dict[str, str] = {}
         self.sums: dict[str, str] = {}
         self.bins: dict[str, str] = {}
-        self.distinct: dict[str, str] = {}
+        self.distinct: dict[str, tuple[str, ColumnType]] = {}
         for measure in measures:
             match measure.kind:
                 case "units" | "shares":
@@ -239,67 +320,72 @@ class _Blocks:
         if measure.kind == "rows":
             return f"sum(w) FILTER (WHERE {column})"
         factors = [column] * (2 if measure.kind == "squares" else 1)
-        kind = product_type(measure, self.weight)
-        return f"sum({' * '.join([f'CAST(w AS {kind})', *factors])})"
+        return self.rows.dialect.total(["w", *factors], largest_product(measure, self.weight))
 
-    def _value(self, measure: Measure) -> str:
-        """The value itself, of a type in which equal is equal."""
+    def _value(self, measure: Measure) -> tuple[str, ColumnType]:
+        """The value itself and its type, one in which equal is equal."""
         assert measure.expression is not None
         value = self.rows.value(measure.expression)
-        if value.type in ("number", None):
+        if value.type is None or value.type == "number":
             raise refused("COUNT(DISTINCT ...)", "is of numbers with fractions", "CAST to BIGINT")
-        return self.columns.setdefault(value.sql, f"v{len(self.columns) + 1}")
+        return self.columns.setdefault(value.sql, f"v{len(self.columns) + 1}"), value.type
 
     def _integer(self, measure: Measure) -> str:
         assert measure.expression is not None
-        value = self.rows.value(measure.expression)
+        value, dialect = self.rows.value(measure.expression), self.rows.dialect
         if measure.kind == "rows":
             sql = f"{value.sql} IS NOT NULL"
         else:
             if value.type not in ("integer", "number", "boolean", None):
                 raise refused("an aggregate", "is over no number", "convert with CAST")
             if value.type != "number":
-                value = Typed(f"CAST({value.sql} AS {SQL_TYPES['integer']})", "integer")
-            sql = (bin_integer if measure.kind == "bins" else grid_integer)(measure, value)
+                value = Typed(dialect.widened(value.sql, "integer", value.type), "integer")
+            sql = (bin_integer if measure.kind == "bins" else grid_integer)(measure, value, dialect)
         return self.columns.setdefault(sql, f"v{len(self.columns) + 1}")
 
 
-def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str) -> str:
+def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str, apart: bool) -> str:
     """Every block in the same columns: block, keys, bin, n, sums."""
     selects = [_sums(blocks, names)] if blocks.sums or blocks.bins else []
+    nested, nothing = blocks.rows.dialect.nested, blocks.rows.dialect.missing("integer")
     if counted:
-        if paired:
+        if apart:
+            rows = f"SELECT *, CASE WHEN w = {WEIGHT_ONE} THEN 1 ELSE 0 END AS one FROM {paired}"
+        elif paired:
             rows = f"SELECT * FROM {paired}"
         elif blocks.rows.unit is None:
             rows = f"SELECT {', '.join(names) or 'NULL AS x0'} FROM r"
         else:
             rows = f"SELECT DISTINCT {', '.join(['u', *names])} FROM r"
         number = "sum(w) AS n" if paired == "q" else "count(*) AS n"
-        wanted = [f"{UNITS} AS block", *names, f"{_NOTHING} AS bin", number]
+        single = "one" if apart else nothing
+        wanted = [f"{UNITS} AS block", *names, f"{single} AS bin", number]
         wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
-        selects.append(f"SELECT {', '.join(wanted)} FROM ({rows}){_grouped(names)}")
-    for place, column in enumerate(blocks.distinct.values(), start=1):
+        grouped = _grouped([*names, "one"] if apart else names)
+        selects.append(f"SELECT {', '.join(wanted)} FROM {nested(rows)}{grouped}")
+    for place, (column, _) in enumerate(blocks.distinct.values(), start=1):
         pairs = f"SELECT DISTINCT {', '.join([*names, column])} FROM z{place}"
-        wanted = [f"{UNITS - place} AS block", *names, f"{_NOTHING} AS bin", "count(*) AS n"]
+        wanted = [f"{UNITS - place} AS block", *names, f"{nothing} AS bin", "count(*) AS n"]
         wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
-        selects.append(f"SELECT {', '.join(wanted)} FROM ({pairs}){_grouped(names)}")
+        selects.append(f"SELECT {', '.join(wanted)} FROM {nested(pairs)}{_grouped(names)}")
     return "\nUNION ALL\n".join(selects)
 
 
 def _sums(blocks: _Blocks, names: list[str]) -> str:
     """Sums for groups (block 0) and weights for groups and bins (blocks 1, 2 ...), in one pass."""
     sums = [f"{sql} AS a{number + 1}" for number, sql in enumerate(blocks.sums.values())]
-    bins = list(dict.fromkeys(blocks.bins.values()))
+    bins, dialect = list(dict.fromkeys(blocks.bins.values())), blocks.rows.dialect
     if not bins:
-        wanted = ["0 AS block", *names, f"{_NOTHING} AS bin", f"{_NOTHING} AS n", *sums]
+        nothing = dialect.missing("integer")
+        wanted = ["0 AS block", *names, f"{nothing} AS bin", f"{nothing} AS n", *sums]
         return f"SELECT {', '.join(wanted)} FROM s{_grouped(names)}"
     everything = (1 << len(bins)) - 1  # a bit of GROUPING is 1 where its column is not grouped by
     sets = [(everything, 0, names)] if blocks.sums else []
     for place, column in enumerate(bins):
         mask = everything - (1 << (len(bins) - 1 - place))
         sets.append((mask, place + 1, [*names, column]))
-    cases = " ".join(f"WHEN {mask} THEN {block}" for mask, block, _ in sets)
-    block = f"CASE GROUPING({', '.join(bins)}) {cases} END AS block"
+    cases = [(mask, block) for mask, block, _ in sets]
+    block = f"{dialect.block(bins, cases, [*names, *bins])} AS block"
     wanted = [block, *names, f"coalesce({', '.join(bins)}) AS bin", "sum(w) AS n", *sums]
     grouped = ", ".join(f"({', '.join(columns)})" for _, _, columns in sets)
     return f"SELECT {', '.join(wanted)} FROM s GROUP BY GROUPING SETS ({grouped})"
@@ -309,7 +395,7 @@ def _grouped(names: list[str]) -> str:
     return f" GROUP BY {', '.join(names)}" if names else ""
 
 
-def grid_integer(measure: Measure, value: Typed) -> str:
+def grid_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> str:
     """The value on the grid of the measure; `value.sql` is a column, and never NaN."""
     x, low, high = value.sql, measure.lowest, measure.highest
     shift, ends = measure.centre, (low + measure.centre, high + measure.centre)
@@ -317,39 +403,79 @@ def grid_integer(measure: Measure, value: Typed) -> str:
     if exact and max(map(abs, ends)) < _EXACT:
         inner = f"least(greatest({x}, {ends[0]}), {ends[1]}) - {shift}"
         return _present(x, f"least(greatest({inner}, {low}), {high})")
-    steps = f"round((CAST({x} AS DOUBLE) - {double(shift)}) / {double(_normal(measure.step))})"
-    near = f"least(greatest({steps}, {double(low)}), {double(high)})"
-    return _present(x, f"least(greatest(TRY_CAST({near} AS BIGINT), {low}), {high})")
+    step, kind = _normal(measure.step), value.type or "number"
+    quotient = dialect.quotient(x, kind, shift, step, low, high)
+    return _present(x, dialect.clamped(quotient, low, high, nearest=True))
 
 
-def bin_integer(measure: Measure, value: Typed) -> str:
+def bin_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> str:
     """The number of the bin, from 0; missing where the value has none."""
-    whole, edges = value.type == "integer", measure.edges
-    inner = edges[1:-1]
-    width = edges[1] - edges[0]
-    near = max(abs(edges[0]), abs(edges[-1])) <= width * _FURTHEST
-    if len(inner) > _FEW_EDGES and near and all(b - a == width for a, b in pairwise(edges)):
-        found = _looked_up(value.sql, edges, whole=whole)
-    else:
-        found = _halved(value.sql, inner, 0, whole=whole)
+    edges = _Edges(value.sql, measure.edges, whole=value.type == "integer", dialect=dialect)
+    found = edges.looked_up() if edges.many else edges.halved(measure.edges[1:-1], 0)
     if measure.clamped:
         return _present(value.sql, found)
-    if whole:
-        last = str(floor(edges[-1]))
-    else:
-        least = least_double_from(edges[-1])
-        last = double(least if Fraction(least) == edges[-1] else nextafter(least, -inf))
-    inside = f"{value.sql} >= {edge_literal(edges[0], whole=whole)} AND {value.sql} <= {last}"
-    return f"CASE WHEN {inside} THEN {found} END"
+    return f"CASE WHEN {edges.inside()} THEN {found} END"
 
 
-def product_type(measure: Measure, weight: int) -> str:
-    """The SQL type that holds weight times the row's integer; their sum fits into 128 bits."""
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """Where a column is among edges; whole numbers and doubles are compared exactly."""
+
+    x: str
+    edges: tuple[Fraction, ...]
+    whole: bool
+    dialect: Dialect
+
+    @property
+    def many(self) -> bool:
+        """Whether there are many, of which all are equally wide."""
+        width = self.edges[1] - self.edges[0]
+        near = max(abs(self.edges[0]), abs(self.edges[-1])) <= width * _FURTHEST
+        equal = (b - a == width for a, b in pairwise(self.edges))
+        return len(self.edges) - 2 > _FEW_EDGES and near and all(equal)
+
+    def literal(self, edge: Fraction) -> str:
+        """The least whole number, or double, from the edge on: >= it just if >= the edge."""
+        return str(ceil(edge)) if self.whole else self.dialect.double(least_double_from(edge))
+
+    def inside(self) -> str:
+        last = self.edges[-1]
+        if self.whole:
+            highest = str(floor(last))
+        else:
+            least = least_double_from(last)
+            near = least if Fraction(least) == last else nextafter(least, -inf)
+            highest = self.dialect.double(near)
+        return f"{self.x} >= {self.literal(self.edges[0])} AND {self.x} <= {highest}"
+
+    def halved(self, edges: tuple[Fraction, ...], first: int) -> str:
+        """The number of these edges that are <= x, plus `first`; by halving."""
+        if not edges:
+            return str(first)
+        middle = len(edges) // 2
+        low = self.halved(edges[:middle], first)
+        high = self.halved(edges[middle + 1 :], first + middle + 1)
+        return f"CASE WHEN {self.x} >= {self.literal(edges[middle])} THEN {high} ELSE {low} END"
+
+    def looked_up(self) -> str:
+        """The same for many equal edges: a quotient off by at most 1, and two comparisons."""
+        x, edges, item = self.x, self.edges, self.dialect.item
+        last, width = len(edges) - 2, _normal(edges[1] - edges[0])
+        kind: ColumnType = "integer" if self.whole else "number"
+        quotient = self.dialect.quotient(x, kind, edges[0], width, 0, last)
+        guess = self.dialect.clamped(quotient, 0, last, nearest=False)
+        lower = [self.literal(edge) for edge in edges[1:-1]]  # the i-th is the lower edge of bin i
+        below, above = item(lower, guess, kind), item(lower, f"{guess} + 1", kind)
+        return f"({guess} + CASE WHEN {x} < {below} THEN -1 WHEN {x} >= {above} THEN 1 ELSE 0 END)"
+
+
+def largest_product(measure: Measure, weight: int) -> int:
+    """The largest weight times the row's integer; their sum fits into 128 bits."""
     most = weight * measure.largest
     if most * MOST_ROWS >= _WIDEST:
         problem = "is so fine that sums could outgrow 128 bits"
         raise refused("step", problem, "declare a coarser step, or narrower bounds")
-    return "BIGINT" if most < _EXACT else "HUGEINT"
+    return most
 
 
 def _present(x: str, found: str) -> str:
@@ -361,26 +487,3 @@ def _normal(step: Fraction) -> Fraction:
     if not Fraction(1, 10**300) < step:
         raise refused("step", "is too near to 0", "declare a coarser step")
     return step
-
-
-def _halved(x: str, edges: tuple[Fraction, ...], first: int, *, whole: bool) -> str:
-    """The number of these edges that are <= x, plus `first`; by halving."""
-    if not edges:
-        return str(first)
-    middle = len(edges) // 2
-    low = _halved(x, edges[:middle], first, whole=whole)
-    high = _halved(x, edges[middle + 1 :], first + middle + 1, whole=whole)
-    return f"CASE WHEN {x} >= {edge_literal(edges[middle], whole=whole)} THEN {high} ELSE {low} END"
-
-
-def _looked_up(x: str, edges: tuple[Fraction, ...], *, whole: bool) -> str:
-    """The same for many equal edges: a quotient that is off by at most 1, and two comparisons."""
-    last, width = len(edges) - 2, edges[1] - edges[0]
-    quotient = f"(CAST({x} AS DOUBLE) - {double(edges[0])}) / {double(_normal(width))}"
-    near = f"least(greatest(floor({quotient}), {double(0)}), {double(last)})"
-    guess = f"least(greatest(TRY_CAST({near} AS BIGINT), 0), {last})"
-    kind = "BIGINT" if whole else "DOUBLE"
-    inner = ", ".join(edge_literal(edge, whole=whole) for edge in edges[1:-1])
-    table = f"CAST([{inner}] AS {kind}[])"  # its i-th item is the lower edge of bin i
-    step = f"CASE WHEN {x} < {table}[{guess}] THEN -1 WHEN {x} >= {table}[{guess} + 1] THEN 1"
-    return f"({guess} + {step} ELSE 0 END)"

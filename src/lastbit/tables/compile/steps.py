@@ -67,12 +67,14 @@ class Typed:
     unsettled: bool = False
     constant: bool = False
     after: tuple[int, int] = (0, 0)
+    value: Value = None  # of a constant
 
 
 class Steps:
     """The operations of a statement, gathered as expressions are spelled."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, evens: bool = True) -> None:
+        self.evens = evens
         self._known: dict[tuple[str, ColumnType | None], Typed] = {}
         self._steps: dict[tuple[int, int], list[tuple[str, str]]] = {}
         self._choices: set[str] = set()
@@ -81,7 +83,8 @@ class Steps:
     @property
     def even(self) -> bool:
         """Whether every step must take as long on rows that are all the same as on others."""
-        return self.of_texts or len(self._known) - len(self._choices) >= EVEN_FROM
+        many = len(self._known) - len(self._choices) >= EVEN_FROM
+        return self.evens and (self.of_texts or many)
 
     def value(
         self, sql: str, kind: ColumnType | None, *operands: Typed, unsettled: bool = False

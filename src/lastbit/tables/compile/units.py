@@ -19,29 +19,37 @@ Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.rows import UNIT_ROWS, CompiledRows
-from lastbit.tables.compile.steps import Typed, double, identifier
+from lastbit.tables.compile.dialect import DUCKDB, Dialect, Shown
+from lastbit.tables.compile.rows import AS_ON_THE_CARD, UNIT_ROWS, CompiledRows
+from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.sensitivity import Measure, grid_of
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.units import UnitColumn
 
-OnGrid = Callable[[Measure, Typed], str]
+OnGrid = Callable[[Measure, Typed, Dialect], str]
 
 
 def unit_rows(
-    query: Query, card: DataCard, *, secret: str | None, on_grid: OnGrid
+    query: Query,
+    card: DataCard,
+    *,
+    secret: str | None,
+    on_grid: OnGrid,
+    dialect: Dialect,
+    actual: Mapping[str, Shown],
 ) -> Iterator[str]:
     """The rows of the sub-query, if there is one; `on_grid` spells the integer of a value."""
     inner = query.per_unit
     if inner is None:
         return
-    rows = CompiledRows(inner, card, secret=secret)
+    rows = CompiledRows(inner, card, secret=secret, dialect=dialect, actual=actual)
+    identifier = dialect.identifier
     found = derived_card(card, inner)
     names = [f"g{number}" for number in range(1, len(inner.keys) + 1)]
     selected = [f"u AS {identifier(found.column(card.unit or '').name)}"]
@@ -54,18 +62,24 @@ def unit_rows(
     parts = [
         *rows.sources(),
         *rows.stages(),
-        f"e AS NOT MATERIALIZED (\n  {rows.expressions(names)})",
+        dialect.part("e", rows.expressions(names)),
     ]
     grouped = f"FROM e WHERE u IS NOT NULL GROUP BY {', '.join(['u', *names])}"
     body = "WITH " + ",\n".join(parts) + f"\nSELECT {', '.join(selected)} {grouped}"
-    yield f"{UNIT_ROWS} AS MATERIALIZED (\n{body})"
+    yield dialect.part(UNIT_ROWS, body, "kept")
 
 
-def matches(query: Query, card: DataCard) -> Iterator[str]:
+def matches(
+    query: Query,
+    card: DataCard,
+    *,
+    dialect: Dialect = DUCKDB,
+    actual: Mapping[str, Shown] = AS_ON_THE_CARD,
+) -> Iterator[str]:
     """For every join, in the sub-query too, how many rows one row can meet: a statement."""
     if query.per_unit is not None:
-        yield from CompiledRows(query.per_unit, card).matches()
-    yield from CompiledRows(query, card).matches()
+        yield from CompiledRows(query.per_unit, card, dialect=dialect, actual=actual).matches()
+    yield from CompiledRows(query, card, dialect=dialect, actual=actual).matches()
 
 
 def _spelled(part: UnitColumn, rows: CompiledRows, on_grid: OnGrid) -> str:
@@ -76,14 +90,15 @@ def _spelled(part: UnitColumn, rows: CompiledRows, on_grid: OnGrid) -> str:
         case "count":
             return f"count({value.sql})"
         case "count_distinct":
-            return f"count(DISTINCT {_same(value)})"
+            return f"count(DISTINCT {_same(value, rows.dialect)})"
         case "min" | "max":
-            return f"{part.function}({_same(value)})"
+            same = _same(value, rows.dialect)
+            return rows.dialect.extreme(part.function, same, value.type)
         case "sum" | "mean":
-            return _total(part, value, on_grid)
+            return _total(part, value, on_grid, rows.dialect)
 
 
-def _total(part: UnitColumn, value: Typed, on_grid: OnGrid) -> str:
+def _total(part: UnitColumn, value: Typed, on_grid: OnGrid, dialect: Dialect) -> str:
     """The sum or the mean of integers: whole numbers as they are, others on a grid."""
     if value.type not in ("integer", "number"):
         raise refused(part.name, "is over no number", "convert with CAST")
@@ -92,23 +107,24 @@ def _total(part: UnitColumn, value: Typed, on_grid: OnGrid) -> str:
         given = part.step or (Fraction(1) if whole else None)
         step, low, high = grid_of(part.bounds, given, centre=Fraction(0))
         grid = Measure(name=part.name, kind="values", step=step, lowest=low, highest=high)
-        integer = on_grid(grid, value)
+        integer = on_grid(grid, value, dialect)
     elif not whole:
         problem = "has no bounds: an exact sum of numbers is made on a grid between them"
         raise refused(
             part.name, problem, "declare bounds on the card, or write clamp(x, low, high)"
         )
-    total = f"sum(CAST({integer} AS HUGEINT))"
+    total = dialect.unit_total(integer)
     if part.function == "sum" and whole and step == 1:
-        return f"TRY_CAST({total} AS BIGINT)"
-    number = f"CAST({total} AS DOUBLE)"
+        return dialect.total_as(total, "integer")
+    number = dialect.total_as(total, "number")
     if part.function == "mean":
-        number = f"{number} / CAST(count({value.sql}) AS DOUBLE)"
-    return number if step == 1 else f"{number} * {double(step)}"
+        number = dialect.mean_of(number, f"count({value.sql})")
+    return number if step == 1 else dialect.scaled(number, step)
 
 
-def _same(value: Typed) -> str:
+def _same(value: Typed, dialect: Dialect) -> str:
     """The value, such that equal ones are the same."""
     if value.type != "number":
         return value.sql
-    return f"CASE WHEN {value.sql} = {double(0)} THEN {double(0)} ELSE {value.sql} END"
+    zero = dialect.double(0)
+    return f"CASE WHEN {value.sql} = {zero} THEN {zero} ELSE {value.sql} END"

@@ -18,11 +18,13 @@ import hashlib
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import duckdb
@@ -37,11 +39,12 @@ from lastbit.tables.backends.duckdb.files import (
     stamp,
 )
 from lastbit.tables.backends.duckdb.sources import COPY, check_csv, csv_columns, reading_all, shown
-from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.compile.expressions import cast_column, checked
+from lastbit.tables.backends.duckdb.unit_index import unit_index
+from lastbit.tables.card.schema import DataCard, EngineLimits, Source
+from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.statement import statement, units_statement
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import matches
 from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
@@ -51,6 +54,7 @@ from lastbit.tables.query.expression import ColumnType, Value
 from lastbit.tables.query.query import Query
 
 _NO_SECRET = "0" * 64
+_NO_LIMITS = EngineLimits()
 
 
 def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
@@ -65,12 +69,18 @@ def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Margina
 
 def _rehearsed(query: Query, card: DataCard, sql: str) -> None:
     def run() -> None:
-        with connected() as connection:
+        with connected(card.engine_limits) as connection:
             prepared(connection, query, card)
             connection.execute(sql).fetchall()
 
     words = "the source could not be read, or the database cannot run this statement"
     sealed(run, words=f"{words}; check the source; nothing was charged")
+
+
+def version(card: DataCard) -> str:
+    """Of DuckDB, as it says itself."""
+    del card
+    return duckdb.__version__
 
 
 Result = TypeVar("Result")
@@ -85,6 +95,7 @@ _SETTINGS = (
     "pandas_analyze_sample = 0",  # else types would depend on a sample of values
     "python_enable_replacements = false",
 )
+_INDEXED = ("parquet", "duckdb")  # to read CSV takes longer than to count, and frames may change
 _STOPPED = ("ConversionException", "Error", "InternalException", "InvalidInputException")
 
 
@@ -92,14 +103,30 @@ def aggregates(
     query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
 ) -> Aggregates:
     """The measures of the query, raw. What fails, fails before anything is released."""
-    wanted = statement(query, card, measures, secret=secret)
-    return _read(query, card, wanted.sql, lambda rows: assembled(query, measures, wanted, rows))
+    counting = _counting(query, card)
+    wanted = statement(query, card, measures, secret=secret, indexed=counting is not None)
+
+    def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
+        return assembled(query, measures, wanted, rows)
+
+    return _read(query, card, wanted.sql, assemble, counting)
 
 
 def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
     """The marginals of the query, raw, by the names m1, m2 ..."""
-    sql = marginals_statement(query, card, marginals)
-    return _read(query, card, sql, lambda rows: assembled_marginals(query, marginals, rows))
+    counting = _counting(query, card)
+    sql = marginals_statement(query, card, marginals, indexed=counting is not None)
+
+    def assemble(rows: list[tuple[Any, ...]]) -> Aggregates:
+        return assembled_marginals(query, marginals, rows)
+
+    return _read(query, card, sql, assemble, counting)
+
+
+def _counting(query: Query, card: DataCard) -> str | None:
+    """The statement that counts rows of units, if what it gives is kept for the next question."""
+    indexed = _KEPT.units is not None and card.source.kind in _INDEXED
+    return units_statement(query, card) if indexed else None
 
 
 def _read(
@@ -107,20 +134,29 @@ def _read(
     card: DataCard,
     sql: str,
     assemble: Callable[[list[tuple[Any, ...]]], Aggregates],
+    counting: str | None,
 ) -> Aggregates:
     def run(connection: Any) -> Aggregates:
+        begun = time.time_ns()
         with ExitStack() as held:
             asked = _asked(query, card, held)
             for name, there, columns in asked:
                 shown(connection, there, name, columns)
-                _check_whole(connection, name, there, columns)
+                _check_whole(connection, name, there, columns, card.engine_limits)
             _check_matches(connection, query, card)
+            index = None
+            if counting is not None and _KEPT.units is not None:
+                _, there, columns = asked[0]
+                index = unit_index(_KEPT.units, counting, there, columns, begun=begun)
+            counted = index is not None and index.show(connection, partial(_ran, connection))
             found = assemble(_ran(connection, sql))
             if any(_stamp(there) != there.seen for _, there, _ in asked):
                 raise EngineFailed("a file of the source changed while it was read; ask again")
+            if index is not None and counted:
+                index.keep(connection)
             return found
 
-    return _guarded(run)
+    return _guarded(run, card.engine_limits)
 
 
 def prepared(connection: Any, query: Query, card: DataCard) -> None:
@@ -224,15 +260,16 @@ def public_values(
             there = _opened_all(card, [table], held)[1][1]
             place = f"{_CHECKED} {table}"
             shown(connection, there, place, {name: kind})
-            cast = f"SELECT {cast_column(identifier(name), kind)} AS c1 FROM {identifier(place)}"
-            values = f"SELECT DISTINCT {checked('c1', kind)} AS c1 FROM ({cast})"
+            read = DUCKDB.read(identifier(name), kind, "other")
+            cast = f"SELECT {read} AS c1 FROM {identifier(place)}"
+            values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
             sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
             found = tuple(row[0] for row in connection.execute(sql).fetchall())
             long = any(_unnameable(value) for value in found)
             return found if 0 < len(found) <= most and not long else None
 
     try:
-        return _guarded(run)
+        return _guarded(run, card.engine_limits)
     except LastbitError:
         return None
 
@@ -256,32 +293,41 @@ def fingerprint(card: DataCard) -> bytes:
                 name, source = f"{_CHECKED} {table or ''}", there.source
                 if source.kind == "csv":
                     csv_columns(there, columns)
-                    _check_files(source, there.seen, tuple(columns.items()))
+                    _check_files(source, there.seen, tuple(columns.items()), card.engine_limits)
                 else:
                     types = shown(connection, there, name, columns)
-                    _check_whole(connection, name, there, columns)
+                    _check_whole(connection, name, there, columns, card.engine_limits)
                 frame = source.kind == "frame"
                 found[table or ""] = (
                     _content(connection, name, types) if frame else repr(stamp(source))
                 )
         return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
-    return _guarded(run)
+    return _guarded(run, card.engine_limits)
 
 
 def _check_whole(
-    connection: Any, name: str, there: Opened, columns: Mapping[str, ColumnType]
+    connection: Any,
+    name: str,
+    there: Opened,
+    columns: Mapping[str, ColumnType],
+    limits: EngineLimits,
 ) -> None:
     if there.source.kind == "frame":
         _check_readable(connection, there, name, columns)
     elif there.source.kind != "csv":  # which is checked where it is copied
-        _check_files(there.source, there.seen, tuple(columns.items()))
+        _check_files(there.source, there.seen, tuple(columns.items()), limits)
 
 
 @lru_cache(maxsize=64)
-def _check_files(source: Source, seen: object, columns: tuple[tuple[str, ColumnType], ...]) -> None:
+def _check_files(
+    source: Source,
+    seen: object,
+    columns: tuple[tuple[str, ColumnType], ...],
+    limits: EngineLimits,
+) -> None:
     """Refuse files that cannot be read whole; each state of them is looked at once."""
-    with opened(source) as there, connected() as connection:
+    with opened(source) as there, connected(limits) as connection:
         if source.kind == "csv":
             check_csv(there)
         else:
@@ -326,11 +372,13 @@ def _content(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> s
 
 
 class _Kept(threading.local):
-    """What `one_database` keeps for the calls of its thread: a database, and where it spills."""
+    """What `one_database` keeps for the calls of its thread: databases, and where they spill."""
 
     until: ExitStack | None = None
-    database: tuple[Any, str] | None = None
+    databases: Mapping[EngineLimits, tuple[Any, str]] = MappingProxyType({})
     sessions = 0
+    units: str | None = None
+    """The folder of the index of rows per unit, where there is one."""
 
 
 _KEPT = _Kept()
@@ -338,7 +386,7 @@ _KEPT = _Kept()
 
 @contextmanager
 def one_database() -> Iterator[None]:
-    """Inside, the calls of this thread share one database, made when it is first needed."""
+    """Inside, the calls of this thread share one database for each card's limits, once needed."""
     if _KEPT.until is not None:  # the outermost decides when it ends
         yield
         return
@@ -347,22 +395,32 @@ def one_database() -> Iterator[None]:
         try:
             yield
         finally:
-            _KEPT.until = _KEPT.database = None
+            _KEPT.until, _KEPT.databases = None, MappingProxyType({})
 
 
 @contextmanager
-def connected() -> Iterator[Any]:
+def keeping_units(folder: str) -> Iterator[None]:
+    """Inside, the calls of this thread keep in this folder which units have many rows."""
+    before, _KEPT.units = _KEPT.units, folder
+    try:
+        yield
+    finally:
+        _KEPT.units = before
+
+
+@contextmanager
+def connected(limits: EngineLimits = _NO_LIMITS) -> Iterator[Any]:
     """A session with views, tables, copies and attached files of its own, gone at its end.
 
     A copy holds every row of a source: it must not lie about until the question is answered.
     """
     with ExitStack() as held:
-        if _KEPT.database is not None:
-            database, folder = _KEPT.database
-        elif _KEPT.until is not None:
-            database, folder = _KEPT.database = _KEPT.until.enter_context(_database())
+        if limits in _KEPT.databases:
+            database, folder = _KEPT.databases[limits]
         else:
-            database, folder = held.enter_context(_database())
+            database, folder = (_KEPT.until or held).enter_context(_database(limits))
+            if _KEPT.until is not None:
+                _KEPT.databases = {**_KEPT.databases, limits: (database, folder)}
         # only a session around this one can have attached a file
         attached = _attached_to(database) if _KEPT.sessions else set()
         copies = _copies_in(folder)
@@ -380,7 +438,7 @@ def connected() -> Iterator[Any]:
                 for name in _attached_to(database) - attached:  # it may be another file next time
                     database.execute(f"DETACH {identifier(name)}")
             except duckdb.Error:  # the engine has died: the reason is on its way already
-                _KEPT.database = None
+                _KEPT.databases = MappingProxyType({})
 
 
 def _attached_to(database: Any) -> set[str]:
@@ -395,23 +453,27 @@ def _copies_in(folder: str) -> set[str]:
 
 
 @contextmanager
-def _database() -> Iterator[tuple[Any, str]]:
+def _database(limits: EngineLimits) -> Iterator[tuple[Any, str]]:
     """A database in memory, with nothing from elsewhere, and the private folder it spills to.
 
     Optimizers are off that would make one row's meaning, or the work on it, depend on others:
     Parquet's least and greatest values leave NaN out, and from them DuckDB concludes that isnan()
     is false. `compile/steps.py` says what the others would do.
     """
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with tempfile.TemporaryDirectory(prefix="lastbit-", ignore_cleanup_errors=True) as folder:
+    share = _SHARE_OF_MEMORY * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with _scratch(limits.spill_folder) as folder:
         settings: dict[str, Any] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "enable_external_file_cache": False,  # what is read is the file, whatever was before
-            "memory_limit": f"{int(min(_MOST_MEMORY, _SHARE_OF_MEMORY * memory))}B",
+            "memory_limit": limits.max_memory or f"{int(min(_MOST_MEMORY, share))}B",
             "preserve_insertion_order": False,
             "temp_directory": folder,
         }
+        if limits.threads is not None:
+            settings["threads"] = limits.threads
+        if limits.max_spill is not None:
+            settings["max_temp_directory_size"] = limits.max_spill
         database = duckdb.connect(":memory:", config=settings)
         try:
             known = {name for (name,) in database.execute("FROM duckdb_optimizers()").fetchall()}
@@ -421,6 +483,21 @@ def _database() -> Iterator[tuple[Any, str]]:
             yield database, folder
         finally:
             database.close()
+
+
+@contextmanager
+def _scratch(folder: str | None) -> Iterator[str]:
+    """A folder in this one that only this user can read, gone at the end."""
+    try:
+        made = tempfile.TemporaryDirectory(
+            prefix="lastbit-", dir=folder, ignore_cleanup_errors=True
+        )
+    except OSError:
+        problem = "is no folder that can be written to"
+        remedy = "make it, or name another under [engine] on the card"
+        raise InvalidParameter("engine: spill_folder", problem=problem, remedy=remedy) from None
+    with made as path:
+        yield path
 
 
 def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
@@ -436,12 +513,12 @@ def _ran(connection: Any, sql: str) -> list[tuple[Any, ...]]:
         return waiting.result()
 
 
-def _guarded(run: Callable[[Any], Result]) -> Result:
+def _guarded(run: Callable[[Any], Result], limits: EngineLimits = _NO_LIMITS) -> Result:
     """What `run` gives; of the engine's own errors no word, of any other no frame."""
 
     def caught() -> Result:
         try:
-            with connected() as connection:
+            with connected(limits) as connection:
                 return run(connection)
         except (LastbitError, KeyboardInterrupt):
             raise
@@ -455,7 +532,10 @@ def _guarded(run: Callable[[Any], Result]) -> Result:
 def _told(kind: str) -> str:
     match kind:
         case "OutOfMemoryException" | "MemoryError":
-            return "the database ran out of memory or disk; free some, or ask for fewer groups"
+            return (
+                "the database ran out of memory or disk; free some, raise max_memory or max_spill "
+                "under [engine] on the card, or ask for fewer groups"
+            )
         case "IOException" | "PermissionError" | "FileNotFoundError":
             return "a file of the source could not be read; check that it is whole and readable"
         case _:

@@ -21,6 +21,18 @@ Theorem  what a row reads there depends on where its file is, and on no other ro
 Refused  files whose ways name different columns
 Checked  tests/tables/backends/test_folders.py
 
+Delta tables. A folder with a `_delta_log` stands for the files that the newest version of the log
+names, with the values of columns that it states; the package `deltalake` reads it.
+
+Law      a row counts if its file is in that version. Other files in the folder hold rows that were
+         deleted, and older copies of rows that were changed
+Theorem  each row is read once, from one version: the list is made in one go, and a version that is
+         new by the end of the question is a change, which is noticed
+Refused  files of Delta, Iceberg and Hudi tables by name, pattern or folder: two copies of one row
+         would be two units where each row is a unit. Delta tables with deletion vectors or column
+         mapping, whose files have rows and names that do not count, and other features of readers
+Checked  tests/tables/backends/test_lakes.py
+
 Frames as DuckDB can read them, each value by itself.
 
 Law      a column of a pandas frame that holds Python objects is text: of a text itself, of numbers,
@@ -44,6 +56,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import unquote
@@ -57,12 +70,14 @@ from lastbit.tables.card.schema import Source
 
 _MOST_HELD = 256
 _MOST_PARTITIONS = 1_000
+_PLAIN_FEATURES = frozenset({"columnMapping", "timestampNtz", "vacuumProtocolCheck"})
+"""Of readers of Delta tables: these leave a file's rows and names alone (mapping: see `mapped`)."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WILD = re.compile(r"[*?\[]")
 _ENDINGS = MappingProxyType(
     {"csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"), "parquet": (".parquet", ".pq")}
 )
-_DESCRIPTORS = "/proc/self/fd"
+DESCRIPTORS = "/proc/self/fd"
 
 Partition: TypeAlias = tuple[tuple[str, str | None], ...]
 Seen: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, ...], ...], tuple[Partition, ...]]
@@ -107,7 +122,7 @@ def opened(source: Source) -> Iterator[Opened]:
     paths = tuple(os.path.realpath(path) for path, _ in found)
     with ExitStack() as held:
         names = paths
-        if source.kind == "parquet" and len(paths) <= _MOST_HELD and os.path.isdir(_DESCRIPTORS):
+        if source.kind == "parquet" and len(paths) <= _MOST_HELD and os.path.isdir(DESCRIPTORS):
             names = tuple(_held(path, held) for path in paths)
         stamps = _stamps(source, paths, names)
         places = [stamp[:2] for stamp in stamps]
@@ -160,18 +175,24 @@ def files_of(source: Source) -> list[str]:
 
 def kind_of_folder(folder: str) -> Literal["csv", "parquet"] | None:
     """What the data files of a folder are; None if there are none, or of both kinds."""
+    if _is_delta(folder):
+        return "parquet"
     kinds = [kind for kind in _ENDINGS if _below(folder, kind)]
     return cast(Any, kinds[0]) if len(kinds) == 1 else None
 
 
-def _found(source: Source) -> list[tuple[str, str]]:
-    """The files, each with the fixed beginning of its path: what follows, a search has found."""
-    found: list[tuple[str, str]] = []
+def _found(source: Source) -> list[tuple[str, Partition]]:
+    """The files, each with the columns that its way there says, or a table's log."""
+    found: list[tuple[str, Partition]] = []
+    folders: set[str] = set()
     for path in source.paths:
         if "://" in path:
             raise InvalidParameter(
                 f"source {path}", problem="is not a file here", remedy="download it first"
             )
+        if source.kind == "parquet" and _is_delta(path):
+            found += _in_delta(path)
+            continue
         if source.kind in _ENDINGS and os.path.isdir(path):
             matches, root = _below(path, source.kind), path
         elif os.path.exists(path):
@@ -184,7 +205,11 @@ def _found(source: Source) -> list[tuple[str, str]]:
                 f"source {path}", problem="is no file that is there", remedy="check the path"
             )
         start = os.path.abspath(root)
-        found += ((os.path.abspath(match), start) for match in matches)
+        files = [os.path.abspath(match) for match in matches]
+        folders |= {os.path.dirname(os.path.realpath(file)) for file in files}
+        found += ((file, _way(file, start)) for file in files)
+    if source.kind in _ENDINGS:
+        _check_no_table(folders)
     if not found:
         raise InvalidParameter("source", problem="names no file", remedy="name one")
     return found
@@ -200,10 +225,92 @@ def _below(folder: str, kind: str) -> list[str]:
     return sorted(found)
 
 
-def _partitions(files: Iterable[tuple[str, str]]) -> tuple[Partition, ...]:
-    """Of each file, the columns that its way from the searched folder says; () if none says any."""
-    ways = (os.path.relpath(file, root).split(os.sep)[:-1] for file, root in files)
-    found = [tuple(_column(part) for part in way if "=" in part) for way in ways]
+def _is_delta(path: str) -> bool:
+    return os.path.isdir(os.path.join(path, "_delta_log"))
+
+
+def _check_no_table(folders: set[str]) -> None:
+    """Refuse folders in which a log says what counts: files alone do not."""
+    above = {str(one) for folder in folders for one in (Path(folder), *Path(folder).parents)}
+    for folder in sorted(above):
+        hint = glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json"))
+        if _is_delta(folder):
+            kind, remedy = "Delta", f"name the folder of the table: {without_values(folder)}"
+        elif hint:
+            kind, remedy = "Iceberg", "write the rows that count as Parquet, and name that"
+        elif os.path.isdir(os.path.join(folder, ".hoodie")):
+            kind, remedy = "Hudi", "write the rows that count as Parquet, and name that"
+        else:
+            continue
+        problem = f"has files of a table of {kind}, some of which may be old or deleted"
+        raise InvalidParameter("source", problem=problem, remedy=remedy)
+
+
+def _in_delta(folder: str) -> list[tuple[str, Partition]]:
+    """The files of the newest version of a Delta table, with the columns that its log states."""
+    what = f"source {without_values(folder)}"
+    try:
+        import deltalake  # an extra, which most do without
+    except ImportError:
+        problem, remedy = "is a Delta table", "pip install 'lastbit[delta]', which reads its log"
+        raise InvalidParameter(what, problem=problem, remedy=remedy) from None
+    problem = "is a Delta table whose log cannot be read"
+    remedy = "check that it is whole and that its columns in folders are text, integers or dates"
+    try:
+        table = deltalake.DeltaTable(folder)
+        protocol, said = table.protocol(), table.metadata().configuration
+        features = {*(protocol.reader_features or ())} - _PLAIN_FEATURES
+        mapped = said.get("delta.columnMapping.mode", "none") != "none"
+        rows = [
+            (batch["path"][place].as_py(), _stated(batch, place))
+            for batch in table.get_add_actions().to_batches()
+            for place in range(batch.num_rows)
+        ]
+    except Exception:  # its words may hold values: the log has the least and greatest ones
+        rows, features, mapped = None, set(), False
+    if features or mapped:
+        listed = ", ".join(sorted(features)) or "columnMapping"
+        problem = f"is a Delta table with features that are not read here: {listed[:100]}"
+        remedy = "write the rows that count as Parquet, or a Delta table without them"
+    elif rows is not None and not any("://" in path or os.path.isabs(path) for path, _ in rows):
+        found = [(os.path.join(folder, unquote(path)), said) for path, said in rows]
+        if all(os.path.isfile(path) for path, _ in found):
+            return sorted((os.path.abspath(path), said) for path, said in found)
+        problem = "is a Delta table some of whose files are elsewhere or gone"
+        remedy = "write it again, or copy it whole"
+    raise InvalidParameter(what, problem=problem, remedy=remedy)
+
+
+def _stated(batch: Any, place: int) -> Partition:
+    """The columns that the log states for a file, as text."""
+    if "partition" not in batch.schema.names:
+        return ()
+    said = batch["partition"][place].as_py()
+    return tuple((name, _partition_text(value)) for name, value in said.items())
+
+
+def _partition_text(value: Any) -> str | None:
+    """A value that a folder's name could say.
+
+    >>> _partition_text(2024), _partition_text(date(2024, 1, 31)), _partition_text(True)
+    ('2024', '2024-01-31', 'true')
+    """
+    if value is None or type(value) is str:
+        return value
+    if type(value) in (bool, int, date):
+        return str(value).lower()
+    raise TypeError("partition")
+
+
+def _way(file: str, root: str) -> Partition:
+    """The columns that the way to a file says, from the searched folder on."""
+    way = os.path.relpath(file, root).split(os.sep)[:-1]
+    return tuple(_column(part) for part in way if "=" in part)
+
+
+def _partitions(files: Iterable[tuple[str, Partition]]) -> tuple[Partition, ...]:
+    """Of each file, the columns that are said elsewhere than in it; () if none are."""
+    found = [said for _, said in files]
     names = {tuple(name.lower() for name, _ in partition) for partition in found}
     if names == {()}:
         return ()
@@ -234,15 +341,18 @@ def stamp(source: Source) -> tuple[tuple[str, int, int, int], ...]:
     """What tells one state of the files from another, also tomorrow: place, size, time, inode."""
     if source.kind == "frame":
         return ()
-    paths = files_of(source)
+    found = _found(source)
+    paths = [path for path, _ in found]
     stats = [(path, os.stat(path)) for path in [*paths, *_beside(source, paths)]]
-    return tuple((path, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in stats)
+    # of other files the paths say so already
+    said = [(repr(one), 0, 0, 0) for _, one in found if any(map(_is_delta, source.paths))]
+    return (*((path, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in stats), *said)
 
 
 def _held(path: str, held: ExitStack) -> str:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     held.callback(os.close, descriptor)
-    return f"{_DESCRIPTORS}/{descriptor}"
+    return f"{DESCRIPTORS}/{descriptor}"
 
 
 def _stamps(

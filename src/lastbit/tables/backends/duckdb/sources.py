@@ -37,7 +37,7 @@ from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
 from lastbit.tables.backends.duckdb.files import Opened, Partition, plain_frame, without_values
-from lastbit.tables.compile.expressions import cast_column
+from lastbit.tables.compile.dialect import DUCKDB
 from lastbit.tables.compile.steps import identifier, string
 from lastbit.tables.query.expression import ColumnType
 
@@ -99,7 +99,7 @@ def _tried(column: str, kind: str, type_: ColumnType) -> str:
     """
     textual = _textual(kind)
     raw = f"decode(encode(CAST({column} AS VARCHAR)))" if textual else column
-    return raw if textual and type_ == "text" else f"{raw}, {cast_column(column, type_)}"
+    return raw if textual and type_ == "text" else f"{raw}, {DUCKDB.read(column, type_, 'other')}"
 
 
 def _textual(kind: str) -> bool:
@@ -221,7 +221,8 @@ def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) ->
     for column, kind in schema.items():
         if column.lower() in types and _readable(kind):
             alias, type_ = types[column.lower()]
-            columns.append(f"{cast_column(identifier(column), type_)} AS {identifier(alias)}")
+            read = DUCKDB.read(identifier(column), type_, "other")
+            columns.append(f"{read} AS {identifier(alias)}")
     return ", ".join(columns) or "NULL AS nothing"
 
 

@@ -1,0 +1,753 @@
+"""A ledger in PostgreSQL: one that machines share, with rights that the server itself keeps.
+
+Law      a transaction that writes locks the one row of `head` before it reads anything, READ
+         COMMITTED, with synchronous_commit = on. Entries are appended by functions of the ledger's
+         owner alone, which check number, hash, link, record and sum again under the same lock; no
+         other role may write to a table
+Theorem  (a), (b) and (c) of `ledger.py`. (d) A call whose connection is lost while it commits
+         returns only if its entry is there for good, and raises "nothing was charged" only if it
+         is not there and never will be. (e) A role that holds no more than `append` cannot change,
+         drop or reorder an entry, change a budget, answer a reservation twice, or take an account
+         of plain sums over its budget
+Proof    (a) under READ COMMITTED each statement sees all that was committed before it began. The
+         lock is given when whoever held it has committed or aborted; every charge holds it; so what
+         is read after it is the last state until the commit. Without the lock a stale total would
+         still be chained rightly: the tests have that mutant. (b) COMMIT returns when the log is
+         synced; fsync, full_page_writes and synchronous_commit are looked at, a replica and
+         unlogged tables are refused. (c) as in `ledger.py`, and by a unique index. (d) The lost
+         transaction holds the lock until it has ended, either way. So whoever gets the lock
+         afterwards, on a new connection, sees the entry, or it was aborted. (e) by the grants, and
+         the rules in `_ENTERED`
+Differs  a promoted replica that lacks the last commits forgets charges: where there are replicas,
+         synchronous_standby_names must name one, and a head noted elsewhere tells. Whoever owns the
+         tables, or is a superuser, can do anything; the chain and an anchor show it. What such a
+         role, or an analyst with SQL at hand, can do is in docs/threat-model.md
+Source   PostgreSQL, "Explicit Locking", "Read Committed Isolation Level", "Asynchronous Commit",
+         "Writing SECURITY DEFINER Functions Safely"
+Checked  tests/ledger/test_postgres.py, test_postgres_roles.py; tests/faults/test_lost_servers.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from lastbit.addresses import Address
+from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.ledger.storage import (
+    ALONE,
+    NEWEST,
+    Books,
+    Row,
+    damaged,
+    unusable,
+)
+
+LAYOUT = 1
+"""Of tables and functions; a lastbit that needs others says so."""
+OLDEST_SERVER = 15
+ROLES = ("steward", "analyst", "auditor")
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+_GIVEN = "bigint, text, text, text, text, text"
+_STAY = "FOR EACH {each} EXECUTE FUNCTION {s}.stay()"
+
+# a + b <= c for exact fractions; numeric is exact on whole numbers
+_AT_MOST = """
+SELECT (n[1] * d[2] + n[2] * d[1]) * d[3] <= n[3] * d[1] * d[2] FROM (
+    SELECT array_agg(split_part(part, '/', 1)::numeric ORDER BY i) AS n,
+           array_agg(coalesce(nullif(split_part(part, '/', 2), ''), '1')::numeric ORDER BY i) AS d
+    FROM unnest(ARRAY[$1, $2, $3]) WITH ORDINALITY AS given (part, i)) AS fractions
+"""
+_AMOUNTS = r'^(null|\{(("kind":"[a-z]+"|"[a-z_]+":"[0-9]+(/[1-9][0-9]*)?"),?)+\})$'
+
+# PostgreSQL stops at a NUL that somebody asked about, wherever it is; no field that matters has one
+_READ = r"SELECT regexp_replace($1, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g')::json"
+_FIELD = "SELECT ($1 -> $2)::text::jsonb #>> '{}'"
+
+_ENTERED = r"""
+#variable_conflict use_column
+DECLARE
+    entry json := {s}.read(given_text);
+    kind text := {s}.field(entry, 'kind');
+    answered text := {s}.field(entry, 'reservation');
+    now_head {s}.head%ROWTYPE;
+    paid {s}.entries%ROWTYPE;
+    before json;
+    limits text;
+    currency text;
+    fits boolean;
+    steady boolean;
+BEGIN
+    SELECT * INTO STRICT now_head FROM {s}.head WHERE one = 1 FOR UPDATE;
+    IF given_sequence IS DISTINCT FROM now_head.last + 1
+       OR {s}.field(entry, 'sequence') IS DISTINCT FROM given_sequence::text
+       OR {s}.field(entry, 'previous') IS DISTINCT FROM now_head.hash
+       OR octet_length(given_text) <> length(given_text)
+       OR given_hash IS DISTINCT FROM encode(sha256(convert_to(given_text, 'UTF8')), 'hex')
+       OR {s}.field(entry, 'account') IS DISTINCT FROM given_account
+       OR {s}.field(entry, 'question') IS DISTINCT FROM given_question
+       OR {s}.field(entry, 'result')
+          IS DISTINCT FROM encode(sha256(convert_to(given_record, 'UTF8')), 'hex')
+       OR (entry -> 'cost')::text !~ '{amounts}' OR (entry -> 'spent')::text !~ '{amounts}'
+       OR (entry -> 'budget')::text !~ '{amounts}'
+    THEN RAISE EXCEPTION 'an entry does not follow the last one' USING ERRCODE = 'LB001';
+    END IF;
+    SELECT {s}.read(e.text) INTO before FROM {s}.entries AS e
+        WHERE e.account = given_account ORDER BY e.sequence DESC LIMIT 1;
+    steady := coalesce((entry -> 'budget')::text = (before -> 'budget')::text, false);
+    limits := coalesce({s}.field(entry -> 'budget', 'kind'), 'none');
+    IF kind IN ('charge', 'reserved') THEN
+        fits := steady AND (kind = 'charge') = (given_record IS NOT NULL) AND answered IS NULL;
+        FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
+            fits := fits AND {s}.at_most(
+                {s}.field(before -> 'spent', currency), {s}.field(entry -> 'cost', currency),
+                {s}.field(entry -> 'spent', currency));
+            IF limits IN ('pure', 'approx', 'zcdp') THEN
+                fits := fits AND {s}.at_most({s}.field(entry -> 'spent', currency), '0',
+                    {s}.field(entry -> 'budget', currency));
+            END IF;
+        END LOOP;
+    ELSE
+        fits := (entry -> 'cost')::text = 'null';
+        steady := steady AND (entry -> 'spent')::text = (before -> 'spent')::text;
+    END IF;
+    IF kind IN ('settled', 'voided') THEN
+        SELECT * INTO paid FROM {s}.entries AS e WHERE e.hash = answered;
+        fits := fits AND steady AND {s}.field({s}.read(paid.text), 'kind') = 'reserved'
+            AND (paid.account, paid.question) IS NOT DISTINCT FROM (given_account, given_question)
+            AND (kind = 'settled') = (given_record IS NOT NULL);
+    ELSIF kind = 'note' THEN
+        fits := fits AND given_record IS NULL AND (steady OR given_account IS NULL);
+    ELSIF kind = 'budget' THEN
+        fits := fits AND given_record IS NULL AND given_account IS NOT NULL;
+    ELSIF kind NOT IN ('charge', 'reserved') THEN
+        fits := false;
+    END IF;
+    IF fits IS NOT TRUE THEN
+        RAISE EXCEPTION 'an entry breaks the rules of its account' USING ERRCODE = 'LB001';
+    END IF;
+    IF NOT given_steward AND (kind = 'voided' OR kind = 'budget' AND before IS NOT NULL) THEN
+        RAISE EXCEPTION 'a steward decides this' USING ERRCODE = '42501';
+    END IF;
+    INSERT INTO {s}.entries (sequence, account, question, text, hash, reservation, record) VALUES
+        (given_sequence, given_account, given_question, given_text, given_hash, answered,
+         given_record);
+    UPDATE {s}.head SET last = given_sequence, hash = given_hash,
+        version = greatest(version, right({s}.field(entry, 'format'), 1)::integer) WHERE one = 1;
+END
+""".replace("{amounts}", _AMOUNTS)
+
+
+def _function(name: str, given: str, gives: str, language: str, body: str, how: str) -> str:
+    return (
+        f"CREATE FUNCTION {{s}}.{name}({given}) RETURNS {gives} LANGUAGE {language} {how} "
+        f"AS $lastbit${body}$lastbit$"
+    )
+
+
+_BY_INDEX = ("enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan")
+_SAFE = "SET search_path = pg_catalog, pg_temp"
+_NAMED = (
+    "given_sequence bigint, given_account text, given_question text, given_text text, "
+    "given_hash text, given_record text, given_steward boolean"
+)
+_CALLED = "SELECT {s}.entered($1, $2, $3, $4, $5, $6, %s)"
+_OWNERS_DIGEST = (
+    "SELECT encode(sha256(value), 'hex') FROM {s}.secret WHERE octet_length(value) = 32"
+)
+_OWNERS = f"SECURITY DEFINER {_SAFE}"
+SCHEMA = (
+    "CREATE TABLE {s}.head (one integer PRIMARY KEY CHECK (one = 1), layout integer NOT NULL, "
+    'version integer NOT NULL, last bigint NOT NULL, hash text COLLATE "C" NOT NULL)',
+    "CREATE TABLE {s}.secret (one integer PRIMARY KEY CHECK (one = 1), value bytea NOT NULL)",
+    'CREATE TABLE {s}.entries (sequence bigint PRIMARY KEY, account text COLLATE "C", '
+    'question text COLLATE "C", text text COLLATE "C" NOT NULL, '
+    'hash text COLLATE "C" NOT NULL UNIQUE, '
+    'reservation text COLLATE "C" UNIQUE REFERENCES {s}.entries (hash), record text COLLATE "C")',
+    "CREATE INDEX entries_by_account ON {s}.entries (account, sequence)",
+    _function("stay", "", "trigger", "plpgsql", "BEGIN RAISE 'entries are fixed'; END", _SAFE),
+    *(
+        f"CREATE TRIGGER stay_{what.lower()} BEFORE {what} ON {{s}}.{table} "
+        + _STAY.replace("{each}", "STATEMENT")
+        for table, whats in (
+            ("entries", ("UPDATE", "DELETE", "TRUNCATE")),
+            ("secret", ("UPDATE", "DELETE", "TRUNCATE")),
+            ("head", ("DELETE", "TRUNCATE")),
+        )
+        for what in whats
+    ),
+    _function("read", "text", "json", "sql", _READ, "IMMUTABLE"),
+    _function("field", "json, text", "text", "sql", _FIELD, "IMMUTABLE"),
+    _function("at_most", "text, text, text", "boolean", "sql", _AT_MOST, "IMMUTABLE"),
+    _function(
+        "locked", "", "bigint", "sql", "SELECT last FROM {s}.head WHERE one = 1 FOR UPDATE", _OWNERS
+    ),
+    _function("entered", _NAMED, "void", "plpgsql", _ENTERED, f"{_SAFE} SET {_BY_INDEX[0]} = on"),
+    _function("append", _GIVEN, "void", "sql", _CALLED % "false", _OWNERS),
+    _function("decide", _GIVEN, "void", "sql", _CALLED % "true", _OWNERS),
+    _function(
+        "secret_digest", "", "text", "sql", _OWNERS_DIGEST, _OWNERS,
+    ),
+    "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {s} FROM PUBLIC",
+    "GRANT USAGE ON SCHEMA {s} TO {steward}, {analyst}, {auditor}",
+    "GRANT SELECT ON {s}.entries, {s}.head TO {steward}, {analyst}, {auditor}",
+    "GRANT SELECT ON {s}.secret TO {steward}, {analyst}",
+    "GRANT EXECUTE ON FUNCTION {s}.secret_digest() TO {steward}, {analyst}, {auditor}",
+    f"GRANT EXECUTE ON FUNCTION {{s}}.locked(), {{s}}.append({_GIVEN}) TO {{steward}}, {{analyst}}",
+    f"GRANT EXECUTE ON FUNCTION {{s}}.decide({_GIVEN}) TO {{steward}}",
+)  # fmt: skip
+
+_LOOKED_AT = """
+WITH space AS (SELECT oid, nspowner, nspacl FROM pg_namespace WHERE nspname = %s),
+     class AS (SELECT c.* FROM pg_class AS c JOIN space ON c.relnamespace = space.oid),
+     routine AS (SELECT p.* FROM pg_proc AS p JOIN space ON p.pronamespace = space.oid)
+SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, relrowsecurity, relhasrules,
+       relispartition, relhassubclass) FROM class
+UNION ALL SELECT concat_ws(' ', 'column', relname, attnum, attname, attnotnull, collname,
+       format_type(atttypid, atttypmod)) FROM class JOIN pg_attribute ON attrelid = class.oid
+       LEFT JOIN pg_collation AS k ON k.oid = attcollation
+       WHERE relkind = 'r' AND attnum > 0 AND NOT attisdropped
+UNION ALL SELECT concat_ws(' ', 'index', relname, indisunique, indisvalid, indisready, indkey)
+       FROM class JOIN pg_index ON indexrelid = class.oid
+UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, tgenabled, tgtype, proname)
+       FROM class JOIN pg_trigger ON tgrelid = class.oid JOIN routine ON routine.oid = tgfoid
+       WHERE NOT tgisinternal
+UNION ALL SELECT concat_ws(' ', 'constraint', relname, contype, convalidated, conkey)
+       FROM class JOIN pg_constraint ON conrelid = class.oid WHERE contype <> 'n'
+UNION ALL SELECT concat_ws(' ', 'function', proname, pronargs, prosecdef, provolatile, prokind,
+       proconfig, proowner = nspowner, prosrc) FROM routine, space
+UNION ALL SELECT 'another owner' FROM class, space WHERE relowner <> nspowner
+UNION ALL SELECT concat_ws(' ', 'grant', relname, privilege_type)
+       FROM class, aclexplode(relacl) WHERE grantee <> relowner
+       AND (privilege_type <> 'SELECT' OR is_grantable OR grantee = 0)
+UNION ALL SELECT concat_ws(' ', 'grant', relname, attname, privilege_type)
+       FROM class JOIN pg_attribute ON attrelid = class.oid, aclexplode(attacl)
+       WHERE grantee <> relowner
+UNION ALL SELECT concat_ws(' ', 'grant', privilege_type) FROM space, aclexplode(nspacl)
+       WHERE grantee <> nspowner AND privilege_type <> 'USAGE'
+UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBLIC' END)
+       FROM routine, aclexplode(coalesce(proacl, acldefault('f', proowner)))
+       WHERE grantee <> proowner AND (grantee = 0 OR is_grantable
+          OR proname NOT IN ('append', 'decide', 'locked', 'secret_digest')
+          OR proname = 'decide' AND pg_get_userbyid(grantee) <> %s)
+"""
+AS_MADE = "b461e14daa4b15b47608db37f952efd498d79ca583de6d7e4f688420ec1d6e97"
+"""Digest of what `_LOOKED_AT` finds in a ledger as it is made, whatever the schema's name."""
+
+_SERVER = """
+SELECT current_setting('server_version_num')::integer / 10000, current_setting('server_encoding'),
+       pg_is_in_recovery(), current_setting('transaction_read_only'), current_setting('fsync'),
+       current_setting('full_page_writes'), current_setting('synchronous_commit'),
+       current_setting('zero_damaged_pages'), current_setting('session_replication_role')
+"""
+_SOUND = ("UTF8", False, "off", "on", "on", "on", "off", "origin")
+
+
+def schema_of(place: Address) -> str:
+    """The schema that the ledger is in."""
+    name = place.extra.get("schema", "lastbit")
+    if not _NAME.fullmatch(name) or name.startswith("pg_"):
+        problem = "names a schema that is not of small letters, digits and _"
+        raise unusable(place, problem, "write, say, ?schema=ward")
+    return name
+
+
+def _names(place: Address) -> dict[str, str]:
+    schema = schema_of(place)
+    roles = {role: f'"{schema}_{role}"' for role in (*ROLES, "owner")}
+    return {"s": f'"{schema}"', **roles}
+
+
+def _filled(statement: str, names: Mapping[str, str]) -> str:
+    for name, text in names.items():
+        statement = statement.replace(f"{{{name}}}", text)
+    return statement
+
+
+# ---------------------------------------------------------------- a connection
+
+
+def _settings(patience: float, *, local: bool, by_no_index: bool = True) -> str:
+    """By SET LOCAL in each transaction too: between a pool and its servers SET may go astray.
+
+    Entries are read by no index, as in a file; definitions are.
+    """
+    wait = max(int(patience * 1000), 1)
+    given = {
+        "search_path": "pg_catalog, pg_temp",
+        "synchronous_commit": "on",
+        "lock_timeout": str(wait),
+        "statement_timeout": str(max(4 * wait, 20_000)),
+        "idle_in_transaction_session_timeout": str(_longest_idle(patience)),
+        "row_security": "off",
+        "jit": "off",
+    }
+    if by_no_index:
+        given |= dict.fromkeys(_BY_INDEX, "off")
+    how = "SET LOCAL" if local else "SET"
+    return "; ".join(f"{how} {name} = {value}" for name, value in given.items())
+
+
+def _longest_idle(patience: float) -> int:
+    """Milliseconds after which the server ends a transaction of ours that says nothing."""
+    return max(int(patience * 600), 5_000)
+
+
+def _signed_in(place: Address, patience: float) -> Any:
+    """A connection with our settings, to a server that keeps what it promised."""
+    given = {
+        "connect_timeout": "10",
+        "application_name": "lastbit",
+        "tcp_user_timeout": str(max(int(patience * 1000), 5_000)),
+        **place.given,
+        "client_encoding": "UTF8",
+    }
+    try:
+        connection: Any = psycopg.connect(**given, autocommit=True, prepare_threshold=None)  # type: ignore[arg-type]
+    except (psycopg.Error, UnicodeError, ValueError) as error:
+        said = str(error)
+        failed = unusable(place, *_unreached(said))
+    else:
+        return connection
+    raise failed from None  # the words of libpq may quote what is in the environment
+
+
+def _unreached(said: str) -> tuple[str, str]:
+    """What is wrong, as far as the words tell; they are those of any language."""
+    for words, problem, remedy in _UNREACHED:
+        if re.search(words, said):
+            return problem, remedy
+    return "cannot be reached, or does not let you in", "look at host, port, database and user"
+
+
+_UNREACHED = (
+    (
+        r"password|authentication|pg_hba|[Pp]eer|no such role|role .* does not exist",
+        "does not let you in",
+        "look at the user of the address, and at ~/.pgpass, PGPASSFILE or PGPASSWORD",
+    ),
+    (r"database .* does not exist", "names a database that is not there", "name one that is"),
+    (r"permission denied for database", "does not let you in", "ask for CONNECT on the database"),
+    (r"service", "names a service that no service file has", "look at ~/.pg_service.conf"),
+    (
+        r"starting up|shutting down|recovery mode|too many",
+        "is on a server that takes nobody at the moment",
+        "try again",
+    ),
+    (
+        r"refused|No such file|not known|translate|resolve|timeout|timed out|unreachable",
+        "cannot be reached",
+        "look at host and port, and whether the server runs",
+    ),
+)
+
+
+def _check_server(place: Address, connection: Any) -> None:
+    """Refuse a server that could forget a charge."""
+    (version, *found) = connection.execute(_SERVER).fetchone()
+    if version < OLDEST_SERVER:
+        problem = f"is on PostgreSQL {version}, and needs {OLDEST_SERVER} or newer"
+        raise unusable(place, problem, "upgrade the server")
+    if tuple(found) == _SOUND:
+        return
+    encoding, replica, read_only = found[:3]
+    if replica or read_only != "off":
+        raise unusable(place, "is on a replica, or may only be read", "name the primary")
+    if encoding != "UTF8":
+        raise unusable(place, "is in a database that is not in UTF8", "name another database")
+    raise unusable(
+        place,
+        "is on a server that may forget or damage what it has confirmed",
+        "turn fsync and full_page_writes on, zero_damaged_pages off, and leave "
+        "session_replication_role alone",
+    )
+
+
+def _check_made(place: Address, connection: Any) -> None:
+    """Refuse what is not a ledger, or one whose tables, functions or rights were changed."""
+    schema, steward = schema_of(place), _names(place)["steward"].strip('"')
+    lines = sorted(line for (line,) in connection.execute(_LOOKED_AT, (schema, steward)))
+    if not any(line.startswith("relation entries ") for line in lines):
+        there = "holds no ledger" if not lines else "is a schema, but not a ledger of lastbit's"
+        raise unusable(place, there, f"make one by lastbit ledger init {place}")
+    if digest_of_lines(lines, schema) != AS_MADE:
+        rights = [line for line in lines if line.startswith("grant ")]
+        what = "its rights" if rights else "its tables, triggers or functions"
+        raise damaged(place, f"had {what} changed; put them back, or restore a backup")
+
+
+def digest_of_lines(lines: Iterable[str], schema: str) -> str:
+    """Of the definitions, whatever the name of the schema is."""
+    text = "\n".join(lines).replace(f'"{schema}".', "{s}.")
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Kept(threading.local):
+    """Connections of this thread that no call uses now, the newest last."""
+
+    def __init__(self) -> None:
+        self.books: list[PostgresBooks] = []
+
+
+_KEPT = _Kept()
+_MOST_KEPT = 2
+_CHECKED_AGAIN = 10.0  # seconds after which definitions and rights are looked at again
+
+
+@contextmanager
+def connected(place: Address, *, patience: float) -> Iterator[PostgresBooks]:
+    """A ledger, open for one call; anything but a ledger of this version is refused.
+
+    To sign in costs more than to charge, so a connection is kept for the next call of this thread,
+    with no transaction open; a server that went away meanwhile is noticed, and asked again.
+    """
+    with ALONE.lock, translated(place):
+        books = _kept(place, patience) or PostgresBooks(place, patience)
+        try:
+            books.open()
+            yield books
+        finally:
+            if books.raw is not None and books.status != TransactionStatus.IDLE:
+                books.close()
+            if books.raw is not None:
+                _KEPT.books.append(books)
+                for old in [one for one in _KEPT.books if one.is_mine][:-_MOST_KEPT]:
+                    _KEPT.books.remove(old)
+                    old.close()
+
+
+def _kept(place: Address, patience: float) -> PostgresBooks | None:
+    """The connection that was left for this thread, if its server is still there."""
+    for books in _KEPT.books:
+        if books.is_mine and (books.place, books.patience) == (place, patience):
+            _KEPT.books.remove(books)
+            if books.is_alive():
+                return books
+            books.close()
+            return None
+    return None
+
+
+@dataclass(slots=True)
+class PostgresBooks:
+    """A ledger in a database, open for one call."""
+
+    place: Address
+    patience: float
+    raw: Any = field(default=None, repr=False)
+    steward: bool = False
+    schema: str = ""
+    pid: int = field(default_factory=os.getpid)
+    checked: float = 0.0
+    pending: list[str] = field(default_factory=list)
+    """Hashes of entries that the open transaction has appended."""
+
+    def open(self) -> None:
+        """Connect, and look whether this is a ledger, on a server that keeps it."""
+        if self.raw is None:
+            self._connect()
+        elif time.monotonic() < self.checked + _CHECKED_AGAIN:
+            return
+        for setting in ("on", "off"):  # definitions are read by an index, entries are not
+            self.raw.execute("; ".join(f"SET {name} = {setting}" for name in _BY_INDEX))
+            if setting == "on":
+                _check_made(self.place, self.raw)
+        may_decide = f"has_function_privilege('{self.schema}.decide({_GIVEN})', 'EXECUTE')"
+        found = self.raw.execute(
+            f"SELECT layout, version, {may_decide} FROM {self.schema}.head"
+        ).fetchone()
+        if found is None:
+            raise damaged(self.place, "has lost its head; restore a backup")
+        layout, version, self.steward = found
+        if layout > LAYOUT or version > NEWEST:
+            raise damaged(self.place, "is of a newer version than this lastbit knows: upgrade it")
+        self.checked = time.monotonic()
+
+    @property
+    def status(self) -> TransactionStatus:
+        return self.raw.info.transaction_status
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process opened it: what a fork inherited is its parent's."""
+        return self.pid == os.getpid()
+
+    def _connect(self) -> None:
+        self.schema = _names(self.place)["s"]
+        self.raw = _signed_in(self.place, self.patience)
+        self.raw.execute(_settings(self.patience, local=False, by_no_index=False))
+        _check_server(self.place, self.raw)
+
+    def is_alive(self) -> bool:
+        """Whether the server is still there, and what it was."""
+        try:
+            _check_server(self.place, self.raw)
+        except psycopg.Error:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Only where it was opened: a child that says goodbye would end its parent's connection."""
+        if self.raw is not None and self.is_mine:
+            with suppress(psycopg.Error):
+                self.raw.close()
+            self.raw = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """The lock of `head` comes before anything is read."""
+        self.pending.clear()
+        with self._begun("READ COMMITTED, READ WRITE", f"SELECT {self.schema}.locked()"):
+            yield
+            self._commit()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self._begun("REPEATABLE READ, READ ONLY", "SELECT 1"):
+            yield
+
+    @contextmanager
+    def _begun(self, how: str, first: str) -> Iterator[None]:
+        settings = _settings(self.patience, local=True)
+        try:
+            self.raw.execute(f"BEGIN ISOLATION LEVEL {how}; {settings}; {first}")
+            yield
+        finally:
+            if self.raw is not None and self.status != TransactionStatus.IDLE:
+                with suppress(psycopg.Error):  # a lost connection has ended it, too
+                    self.raw.execute("ROLLBACK")
+
+    def _commit(self) -> None:
+        try:
+            ended = self.raw.execute("COMMIT").statusmessage
+        except psycopg.Error:
+            if self.status == TransactionStatus.IDLE:
+                raise  # refused, by a server that is there
+            ended = "COMMIT" if self._arrived() else ""
+        if ended != "COMMIT":
+            raise unusable(self.place, _GONE, "ask again")
+
+    def _arrived(self) -> bool:
+        """Whether the transaction that was lost at its commit was committed; waits until it ended.
+
+        The lost one holds the lock of `head` until then.
+        """
+        self.checked = 0.0  # all is looked at again by the next call
+        until = time.monotonic() + max(self.patience, _longest_idle(self.patience) / 1000 + 5)
+        find = f"SELECT count(*) FROM {self.schema}.entries WHERE hash = ANY(%s)"
+        while True:
+            self.close()
+            try:
+                self._connect()
+                self.raw.execute(f"BEGIN; {_settings(self.patience, local=True)}")
+                self.raw.execute(f"SELECT {self.schema}.locked()")
+                (count,) = self.raw.execute(find, (self.pending,)).fetchone()
+                self.raw.execute("ROLLBACK")
+                return bool(count == len(self.pending))
+            except (psycopg.Error, InvalidParameter):
+                if time.monotonic() > until:
+                    raise unusable(self.place, _UNKNOWN, _ASK_AGAIN) from None
+                time.sleep(0.2)
+
+    def texts(self) -> Iterable[tuple[int, bytes, bytes, int | None]]:
+        """One statement is one state."""
+        rows: Iterable[tuple[int, bytes, bytes, int | None]] = self.raw.execute(
+            "SELECT sequence, convert_to(text, 'UTF8'), convert_to(hash, 'UTF8'), "
+            f"(SELECT last FROM {self.schema}.head) FROM {self.schema}.entries ORDER BY sequence",
+            binary=True,
+        )
+        return rows
+
+    def rows(self, where: str, *values: object, records: bool = False) -> Iterator[Row]:
+        columns = f"sequence, account, question, text, hash, {'record' if records else 'NULL'}"
+        tail = where.replace("?", "%s")
+        statement = f"SELECT {columns} FROM {self.schema}.entries {tail}"
+        if self.status != TransactionStatus.INTRANS or values:
+            yield from self.raw.execute(statement, values or None)
+            return
+        with self.raw.cursor(name="lastbit") as rows:  # all of them, a part at a time
+            rows.itersize = 200
+            yield from rows.execute(statement)
+
+    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+        """By the steward's function if it is a decision, and this is a steward."""
+        decides = self.steward and kind in ("budget", "voided")
+        function = f"{self.schema}.{'decide' if decides else 'append'}"
+        self.raw.execute(f"SELECT {function}(%s::bigint, %s, %s, %s, %s, %s)", row)
+        self.pending.append(row[4])
+
+    def last(self) -> int | None:
+        found = self.raw.execute(f"SELECT last FROM {self.schema}.head").fetchone()
+        return None if found is None else int(found[0])
+
+    def secret(self) -> object:
+        found = self.raw.execute(f"SELECT value FROM {self.schema}.secret").fetchone()
+        return None if found is None else found[0]
+
+    def secret_digest(self) -> str | None:
+        (found,) = self.raw.execute(f"SELECT {self.schema}.secret_digest()").fetchone()
+        return None if found is None else str(found)
+
+    def check_writable(self) -> None:
+        """The server finds its own room."""
+
+    def problems(self) -> Iterator[str]:
+        found = self.raw.execute(
+            f"SELECT (SELECT hash FROM {self.schema}.head) IS DISTINCT FROM "
+            f"(SELECT hash FROM {self.schema}.entries ORDER BY sequence DESC LIMIT 1)"
+        ).fetchone()
+        if found != (False,):
+            yield "the head names another entry than the last one"
+
+
+_GONE = "lost its connection or was refused at the commit: nothing was charged"
+_UNKNOWN = "lost its connection at the commit, and it is not known whether the entry was written"
+_ASK_AGAIN = (
+    "look whether the server runs, and ask the same again: what is paid for is not charged twice"
+)
+
+
+# ---------------------------------------------------------------- a new one
+
+
+def is_there(place: Address) -> bool:
+    """Whether the schema exists, a ledger or not."""
+    with ALONE.lock, translated(place):
+        connection = _signed_in(place, 30.0)
+        try:
+            found = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s"
+            return connection.execute(found, (schema_of(place),)).fetchone() != (0,)
+        finally:
+            connection.close()
+
+
+@dataclass(slots=True)
+class _NewBooks(PostgresBooks):
+    """A ledger that is being made, by its owner: entries are written as they are."""
+
+    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+        insert = (
+            f"INSERT INTO {self.schema}.entries (sequence, account, question, text, hash, record, "
+            "reservation) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+        )
+        self.raw.execute(insert, (*row, reservation))
+        update = (
+            f"UPDATE {self.schema}.head SET last = %s, hash = %s, version = greatest(version, %s)"
+        )
+        self.raw.execute(update, (row[0], row[4], version))
+
+
+def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:
+    """Make roles, tables, functions and rights at once; False if the schema is there already."""
+    names = _names(place)
+    books = _NewBooks(place, patience)
+    with ALONE.lock, translated(place):
+        try:
+            books._connect()
+            with books._begun("READ COMMITTED, READ WRITE", "SELECT 1"):
+                there = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s"
+                if books.raw.execute(there, (schema_of(place),)).fetchone() != (0,):
+                    return False
+                _make_roles(place, books.raw, names)
+                for statement in SCHEMA:
+                    books.raw.execute(_filled(statement, names))
+                insert = f"INSERT INTO {names['s']}.head VALUES (1, {LAYOUT}, 1, 0, '')"
+                books.raw.execute(insert)
+                books.raw.execute(f"INSERT INTO {names['s']}.secret VALUES (1, %s)", (secret,))
+                fill(books)
+                _check_made(place, books.raw)
+                books.raw.execute("COMMIT")
+        except psycopg.errors.UniqueViolation:  # somebody makes the same at the same time
+            return False
+        finally:
+            books.close()
+    return True
+
+
+def _make_roles(place: Address, connection: Any, names: Mapping[str, str]) -> None:
+    """An owner that nobody signs in as, and the roles that are granted to people."""
+    for role in (*ROLES, "owner"):
+        name = names[role].strip('"')
+        found = "SELECT rolcanlogin, rolsuper FROM pg_catalog.pg_roles WHERE rolname = %s"
+        known = connection.execute(found, (name,)).fetchone()
+        if known is None:
+            connection.execute(f"CREATE ROLE {names[role]} NOLOGIN")
+        elif role == "owner" or True in known:
+            raise unusable(
+                place,
+                f"needs a role {name}, which exists",
+                "drop the role if no ledger uses it, or write another ?schema=",
+            )
+    found = "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
+    if connection.execute(found).fetchone() != (True,):
+        connection.execute(f"GRANT {names['owner']} TO CURRENT_USER")
+    connection.execute(f"CREATE SCHEMA {names['s']} AUTHORIZATION {names['owner']}")
+    connection.execute(f"SET LOCAL ROLE {names['owner']}")
+
+
+# ---------------------------------------------------------------- errors
+
+
+@contextmanager
+def translated(place: Address) -> Iterator[None]:
+    """The server's errors as ours. Its own words are dropped: they may quote what is stored."""
+    try:
+        yield
+    except psycopg.Error as error:
+        code = error.sqlstate or ""
+        if code in _REFUSED:
+            failed: LastbitError = unusable(place, *_REFUSED[code])
+        elif code[:2] in _REFUSED:
+            failed = unusable(place, *_REFUSED[code[:2]])
+        elif isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            failed = unusable(place, "lost its connection; nothing was changed", "ask again")
+        elif isinstance(error, psycopg.DataError) and not code:
+            failed = unusable(place, "cannot hold such a text", "pass one without NUL")
+        else:
+            failed = damaged(place, f"is damaged, or was changed ({code}); restore a backup")
+    except MemoryError:
+        failed = damaged(place, "is damaged (it names a size beyond all memory); restore a backup")
+    else:
+        return
+    raise failed from None
+
+
+_RIGHTS = (
+    "does not give you the right to do this",
+    "let its owner GRANT you the role of an analyst, or of a steward if budgets are to change",
+)
+_LEFT = "lost its server; nothing was changed", "ask again when the server runs"
+_REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "55P03": ("is locked by another process", "try again when that has finished"),
+        "40P01": ("is locked by another process", "try again when that has finished"),
+        "57014": ("took longer than is waited for, and was cancelled", "try again"),
+        "25P03": ("took longer than is waited for, and was cancelled", "try again"),
+        "42501": _RIGHTS,
+        "28": _RIGHTS,
+        "57P01": _LEFT,
+        "57P02": _LEFT,
+        "57P03": _LEFT,
+        "08": _LEFT,
+        "25006": ("is on a replica, or may only be read", "name the primary"),
+        "53": ("has no room: the server is out of disk or memory", "free some"),
+        "58": ("cannot be read or written: the server's disk fails", "look at the disk"),
+        "LB001": ("refuses an entry that does not follow from those before", "ask again"),
+    }
+)
+"""What is wrong with the place and not with the ledger, by SQLSTATE or its class."""

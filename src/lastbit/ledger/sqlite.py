@@ -1,0 +1,392 @@
+"""The SQLite file under a ledger: made whole or not at all, synced, locked, in our words.
+
+**Durable.** `synchronous=EXTRA` with a rollback journal. A transaction is committed by deleting its
+journal; at FULL the folder is not synced after that, and a power cut could bring the journal back,
+and with it the state before a charge whose answer was already shown. EXTRA syncs the folder too.
+`fullfsync` asks macOS for a sync that reaches the disk.
+
+**A journal, not a write-ahead log.** Between calls the ledger is *one* file: whoever copies it
+copies all of it. With a log beside it, a copy of the main file would silently be an older ledger,
+with budget left that was spent. A process killed in the middle leaves a journal, which the next
+one to open the file rolls back.
+
+**Made at once.** A new ledger is written under another name and then linked to its own, which fails
+if that is taken. So a ledger that exists is whole, and an empty file is never taken for a new one.
+
+**Alone.** (`storage.py`) Nothing here opens the file by other means while it is in use, since
+closing *any* handle of a file drops the POSIX locks that this process holds on it. A connection is
+used again only while the path still leads to the file that it has open and nobody has written to
+it, and without a page that it remembers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from lastbit.errors import InvalidParameter, LastbitError
+from lastbit.files import exists
+from lastbit.ledger.storage import (
+    ALONE,
+    NEWEST,
+    SECRET_BYTES,
+    Books,
+    Row,
+    damaged,
+    keep,
+    kept,
+    unusable,
+)
+
+APPLICATION = 0x6C62_6C67  # "lblg"
+VERSION = 2
+"""The tables of all versions are the same, and a file becomes 3 or 4 with the first entry that
+needs it; a new one begins as 2."""
+
+_SQLITE = b"SQLite format 3\0"
+_MAKING = ".lastbit-ledger-"
+_LONGEST_END = len("-journal")
+_STAY = "BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END"
+SCHEMA = (
+    # the record comes last: looking an entry up does not read through its answer
+    "CREATE TABLE entries (sequence INTEGER PRIMARY KEY AUTOINCREMENT, account TEXT, "
+    "question TEXT, text TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, record TEXT)",
+    "CREATE TABLE secret (one INTEGER PRIMARY KEY CHECK (one = 1), value BLOB NOT NULL)",
+    "CREATE INDEX entries_by_account ON entries (account, sequence)",
+    "CREATE INDEX entries_by_question ON entries (question, account, sequence)",
+    "CREATE TRIGGER entries_follow BEFORE INSERT ON entries WHEN NEW.sequence IS NOT "
+    f"(SELECT coalesce(max(sequence), 0) + 1 FROM entries) {_STAY}",
+    f"CREATE TRIGGER entries_update BEFORE UPDATE ON entries {_STAY}",
+    f"CREATE TRIGGER entries_delete BEFORE DELETE ON entries {_STAY}",
+    f"CREATE TRIGGER secret_update BEFORE UPDATE ON secret {_STAY}",
+    f"CREATE TRIGGER secret_delete BEFORE DELETE ON secret {_STAY}",
+)
+_SETTINGS = (
+    "PRAGMA journal_mode = DELETE",
+    "PRAGMA synchronous = EXTRA",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+)
+
+
+def place_of(path: str | os.PathLike[str]) -> Path:
+    """The real path, links followed, if a ledger may be there; a folder or a device is refused.
+
+    One ledger has one path then, whatever link it is reached by: SQLite finds a journal by it.
+    """
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
+        raise InvalidParameter("ledger", problem="is not a valid path", remedy="name a file")
+    try:
+        place = Path(os.path.realpath(path))
+        longest = os.pathconf(place.parent, "PC_NAME_MAX") if place.parent.is_dir() else 255
+        if len(os.fsencode(place.name)) + _LONGEST_END > longest:
+            raise unusable(place, "has a name that is too long", "name it by fewer letters")
+        found = place.stat()
+    except FileNotFoundError:
+        if os.path.islink(path):  # say, to a disk that is not mounted: no reason for a fresh budget
+            raise unusable(
+                place, "is not there, though a link leads to it", "restore it, or drop the link"
+            ) from None
+        return place
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "its name is not text"
+        raise unusable(Path(path), f"cannot be reached ({reason})") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise unusable(place, "is a folder", "name a file in it")
+    if not stat.S_ISREG(found.st_mode):
+        raise unusable(place, "is not a regular file", "name a file")
+    _check_one_name(place)
+    return place
+
+
+def _check_one_name(place: Path) -> None:
+    """Refuse a ledger with two names (a hard link): its journal would be found by one of them only.
+
+    The name under which `made` wrote it may still be there, for a moment or after a crash.
+    """
+    if place.stat().st_nlink == 1:
+        return
+    own = place.stat().st_ino
+    making = 0
+    for other in place.parent.glob(f"{_MAKING}*.new"):
+        with suppress(OSError):
+            making += other.stat().st_ino == own
+    if place.stat().st_nlink - making > 1:
+        raise unusable(
+            place,
+            "has another name (a hard link), and a crash under one could not be undone under the "
+            "other",
+            "remove the other name, or make a symbolic link",
+        )
+
+
+def holds_ledger(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says in its first bytes that it is a ledger of lastbit's.
+
+    Under the lock: to close a handle of a ledger would drop the locks of an open connection.
+    """
+    with ALONE.lock, suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                head = file.read(100)
+                return head[:16] == _SQLITE and head[68:72] == APPLICATION.to_bytes(4, "big")
+    return False
+
+
+def is_there(place: Path) -> bool:
+    """Whether there is a file of this name, a ledger or not."""
+    return exists(place)
+
+
+def made(place: Path, secret: bytes, fill: Callable[[Books], None], *, patience: float) -> bool:
+    """Make the file whole and then give it its name; False if that was taken meanwhile."""
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=_MAKING, suffix=".new")
+        os.close(handle)  # readable by its owner alone, as everything linked to it is
+    except (OSError, ValueError) as error:
+        raise unusable(
+            place,
+            f"cannot be made ({getattr(error, 'strerror', None) or 'not a valid path'})",
+            "name a file in a folder you may write to",
+        ) from None
+    try:
+        with ALONE.lock, translated(place), raw(Path(name), patience=patience) as connection:
+            books = SqliteBooks(place, connection)
+            with books.transaction():
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO secret VALUES (1, ?)", (secret,))
+                fill(books)
+        try:
+            os.link(name, place)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            problem = f"cannot be made ({error.strerror})"
+            raise unusable(place, problem, "put it on a local disk") from None
+    finally:
+        with suppress(OSError):
+            os.unlink(name)
+    try:
+        handle = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        problem = f"could not be synced ({error.strerror})"
+        raise unusable(place, problem, "put it on a local disk") from None
+    return True
+
+
+@contextmanager
+def raw(place: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
+    """A connection with our settings, closed at the end; what it holds is not looked at."""
+    address = f"{place.as_uri()}?mode=rw"  # rw: never made by mistake
+    connection = sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
+    # bytes that are not UTF-8 stay recognisable as such, and fit no hash
+    connection.text_factory = lambda found: found.decode("utf-8", "surrogateescape")
+    try:
+        for setting in _SETTINGS:
+            connection.execute(setting).fetchall()
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def connected(place: Path, *, patience: float) -> Iterator[SqliteBooks]:
+    """A connection to a ledger, for one call; anything but a ledger of this version is refused."""
+    with ALONE.lock, translated(place):
+        place_of(place)
+        try:
+            empty = place.stat().st_size == 0
+        except OSError:
+            raise unusable(place, "is not there", "name one that lastbit made") from None
+        if empty:
+            raise damaged(place, "is empty; if a new one is meant, delete it first")
+        who = (place, patience)
+        held, connection = kept(who, _state(place))
+        with held:
+            if connection is None:
+                connection = held.enter_context(raw(place, patience=patience))
+            else:
+                # SQLite forgets pages if a counter in the file has changed. A file that is
+                # overwritten in place by another ledger may have the same counter
+                connection.execute("PRAGMA shrink_memory")
+            _check_schema(place, connection)
+            yield SqliteBooks(place, connection)
+            if not connection.in_transaction:  # closed if the call failed, or left one open
+                keep(who, _state(place), held, connection)
+
+
+def _state(place: Path) -> tuple[int, ...] | None:
+    """Which file it is, and when it was last written, as far as the system tells."""
+    with suppress(OSError):
+        found = place.stat()
+        times = found.st_mtime_ns, found.st_ctime_ns
+        return found.st_dev, found.st_ino, found.st_size, *times
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteBooks:
+    """A ledger in a file, open for one call."""
+
+    place: Path
+    raw: sqlite3.Connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """BEGIN IMMEDIATE takes SQLite's write lock before anything is read."""
+        self.raw.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.raw.execute("COMMIT")
+        finally:
+            self._ended()  # refused, failed, or interrupted before the commit
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A reader waits for writers and then keeps them out."""
+        self.raw.execute("BEGIN")
+        try:
+            self.raw.execute("SELECT max(sequence) FROM entries").fetchall()
+            yield
+        finally:
+            self._ended()
+
+    def _ended(self) -> None:
+        if self.raw.in_transaction:
+            self.raw.execute("ROLLBACK")
+
+    def texts(self) -> Iterable[tuple[int, bytes, bytes, int | None]]:
+        """As bytes, since hashes are of bytes; one statement is one state of the file."""
+        return self.raw.execute(
+            "SELECT sequence, CAST(text AS BLOB), CAST(hash AS BLOB), "
+            "(SELECT max(seq) FROM sqlite_sequence WHERE name = 'entries') "
+            "FROM entries NOT INDEXED ORDER BY sequence"
+        )
+
+    def rows(self, where: str, *values: object, records: bool = False) -> Iterator[Row]:
+        """By no index: one that is damaged could hide an entry."""
+        last = "record" if records else "NULL"
+        columns = f"sequence, account, question, text, hash, {last}"
+        return self.raw.execute(f"SELECT {columns} FROM entries NOT INDEXED {where}", values)
+
+    def append(self, row: Row, *, kind: str, reservation: str | None, version: int) -> None:
+        """A lastbit that knows no such entries refuses the file from now on, in its own words."""
+        (before,) = self.raw.execute("PRAGMA user_version").fetchone()
+        if before < version:
+            self.raw.execute(f"PRAGMA user_version = {version}")
+        self.raw.execute(
+            "INSERT INTO entries (sequence, account, question, text, hash, record) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            row,
+        )
+
+    def last(self) -> int | None:
+        found = self.raw.execute("SELECT seq FROM sqlite_sequence").fetchone()
+        return None if found is None else int(found[0])
+
+    def secret(self) -> object:
+        found = self.raw.execute("SELECT value FROM secret").fetchone()
+        return None if found is None else found[0]
+
+    def secret_digest(self) -> str | None:
+        found = self.secret()
+        if not isinstance(found, bytes) or len(found) != SECRET_BYTES:
+            return None
+        return hashlib.sha256(found).hexdigest()
+
+    def check_writable(self) -> None:
+        """Refuse to write where SQLite would take a page that is in use for a free one.
+
+        New pages come from the list of free ones, if its count in the header is not 0, or from
+        behind the last page by the header's count of pages. Entries are never deleted, so the list
+        is almost always empty; where it is not, SQLite looks through the whole file.
+        """
+        (free,) = self.raw.execute("PRAGMA freelist_count").fetchone()
+        (pages,) = self.raw.execute("PRAGMA page_count").fetchone()
+        (size,) = self.raw.execute("PRAGMA page_size").fetchone()
+        if pages * size != self.place.stat().st_size or (
+            free and self.raw.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+        ):
+            raise damaged(self.place, "is damaged (its count of pages is wrong); restore a backup")
+
+    def problems(self) -> Iterator[str]:
+        if self.raw.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+            yield "SQLite finds the file itself damaged"
+
+
+def _check_schema(place: Path, connection: sqlite3.Connection) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION:
+        raise damaged(place, "is a database, but not a ledger of lastbit's")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > NEWEST:
+        raise damaged(place, f"is of version {version}; this lastbit knows {NEWEST}: upgrade it")
+    rows = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+    )
+    if version not in range(1, NEWEST + 1) or sorted(str(sql) for (sql,) in rows) != sorted(SCHEMA):
+        raise damaged(place, "had its tables or triggers changed; restore a backup")
+
+
+@contextmanager
+def translated(place: Path) -> Iterator[None]:
+    """SQLite's errors as ours. Its own words are dropped: they may quote what is stored."""
+    try:
+        yield
+    except LastbitError:
+        raise
+    except sqlite3.Error as error:
+        code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # upper bits tell variants apart
+        if code in _UNUSABLE:
+            failed: LastbitError = unusable(place, *_UNUSABLE[code])
+        elif code == sqlite3.SQLITE_NOTADB:
+            failed = damaged(
+                place, "is not a ledger of lastbit's: not even a database; name another"
+            )
+        else:
+            name = getattr(error, "sqlite_errorname", "unreadable")
+            failed = damaged(place, f"is damaged ({name}); restore a backup")
+    except (UnicodeError, sqlite3.Warning, OverflowError):  # bytes where text or a number should be
+        failed = damaged(place, "is damaged (it holds what no ledger holds); restore a backup")
+    except OSError as error:
+        failed = unusable(place, f"cannot be reached ({error.strerror})", _DISK)
+    except MemoryError:
+        failed = damaged(place, "is damaged (it names a size beyond all memory); restore a backup")
+    else:
+        return
+    raise failed from None
+
+
+_DISK = "look at the disk"
+_CLOSED = "cannot be opened", "make the file and its folder readable and writable"
+_LOCKED = "is locked by another process", "try again when that has finished"
+_NO_WRITING = "may not be written", "make the file and its folder writable for you"
+_UNUSABLE: Mapping[int, tuple[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
+        **dict.fromkeys(
+            (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH), _NO_WRITING
+        ),
+        sqlite3.SQLITE_FULL: ("has no room: the disk is full", "free some space"),
+        sqlite3.SQLITE_CANTOPEN: _CLOSED,
+        sqlite3.SQLITE_IOERR: ("cannot be read or written: the disk fails or is full", _DISK),
+    }
+)
+"""What is wrong with the place and not with the ledger, by SQLite's codes."""

@@ -1,0 +1,1 @@
+"""PostgreSQL, where the data are: a table of a server, read in one transaction."""

@@ -1,0 +1,286 @@
+"""PostgreSQL runs the statement, where the data are.
+
+Every call is a transaction that reads one state and writes nothing; the calls of one question share
+one (`one_database`), so that what is fingerprinted is what is answered, whatever others write in
+between. Ctrl-C ends the statement on the server too. An error of the server keeps its words here.
+
+Theorem  whether `rehearse` raises does not depend on a row of a private table: it stands in the
+         statement as SELECT ... WHERE FALSE
+Checked  tests/engines/test_postgres.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from math import prod
+from typing import Any, TypeVar
+
+import psycopg
+
+from lastbit.addresses import Address
+from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
+from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
+from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
+from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.compile.dialect import Shown
+from lastbit.tables.compile.marginals import marginals_statement
+from lastbit.tables.compile.postgres import POSTGRES
+from lastbit.tables.compile.rows import private_relation, relation
+from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.units import matches
+from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
+from lastbit.tables.plan.marginals import Marginal
+from lastbit.tables.plan.sensitivity import Measure
+from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.query import Query
+
+_NO_SECRET = "0" * 64
+Result = TypeVar("Result")
+
+
+def version(card: DataCard) -> str:
+    """Of the server, as it says itself: 16.4, say."""
+    number = _guarded(card.source, lambda connection: connection.info.server_version)
+    return f"{number // 10_000}.{number % 10_000}"
+
+
+def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+    """Refuse a table that is not there, columns that it lacks, and what the server cannot run."""
+
+    def run(connection: Any) -> None:
+        actual = _actual(connection, query, card, empty=True)
+        secret: Any = {"secret": _NO_SECRET, "dialect": POSTGRES, "actual": actual}
+        connection.execute(statement(query, card, measures, **secret).sql, prepare=False)
+
+    _guarded(card.source, run)
+
+
+def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
+    """The same for all marginals of a question."""
+
+    def run(connection: Any) -> None:
+        actual = _actual(connection, query, card, empty=True)
+        sql = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
+        connection.execute(sql, prepare=False)
+
+    _guarded(card.source, run)
+
+
+def aggregates(
+    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> Aggregates:
+    """The measures of the query, raw. What fails, fails before anything is released."""
+
+    def run(connection: Any) -> Aggregates:
+        actual = _actual(connection, query, card)
+        wanted = statement(query, card, measures, secret=secret, dialect=POSTGRES, actual=actual)
+        return assembled(query, measures, wanted, connection.execute(wanted.sql, prepare=False))
+
+    return _guarded(card.source, run)
+
+
+def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
+    """The marginals of the query, raw, by the names m1, m2 ..."""
+
+    def run(connection: Any) -> Aggregates:
+        actual = _actual(connection, query, card)
+        sql = marginals_statement(query, card, marginals, dialect=POSTGRES, actual=actual)
+        return assembled_marginals(query, marginals, connection.execute(sql, prepare=False))
+
+    return _guarded(card.source, run)
+
+
+def columns_of(source: Source) -> dict[str, ColumnType]:
+    """The names and types of the table's columns; no value is looked at."""
+    return _guarded(source, lambda connection: found(connection, source, {}).types())
+
+
+def public_values(
+    card: DataCard, table: str, column: str, *, most: int
+) -> tuple[Value, ...] | None:
+    """The different values of a public table's column, in order.
+
+    None if there are more than `most`, or some that no query can name, or the table cannot be read:
+    then it is refused where the question is rehearsed.
+    """
+    public = card.public[table]
+    name, kind = next((n, k) for n, k in public.columns.items() if n.lower() == column.lower())
+
+    def run(connection: Any) -> tuple[Value, ...] | None:
+        there = _tables(connection, card, [table])[table]
+        own, family = there.columns[name.lower()]
+        read = POSTGRES.read(POSTGRES.identifier(own), kind, family)
+        cast = POSTGRES.nested(f"SELECT {read} AS c1 FROM {there.place}")
+        values = POSTGRES.nested(
+            f"SELECT DISTINCT {POSTGRES.checked('c1', kind)} AS c1 FROM {cast}"
+        )
+        sql = f"SELECT c1 FROM {values} WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most + 1}"
+        rows = tuple(row[0] for row in connection.execute(sql, prepare=False))
+        texts = (value for value in rows if isinstance(value, str))
+        long = any(len(value.encode()) > LONGEST_CONSTANT for value in texts)
+        return rows if 0 < len(rows) <= most and not long else None
+
+    try:
+        return _guarded(card.source, run)
+    except LastbitError:
+        return None
+
+
+def fingerprint(card: DataCard) -> bytes:
+    """Differs if a row of a table does, or its columns do (`sources.contents`).
+
+    Refuses, before anything is charged, what no question could be answered from.
+    """
+
+    def run(connection: Any) -> bytes:
+        tables = _tables(connection, card, [*card.public, *card.private])
+        places = [(name or "", there) for name, there in tables.items()]
+        rows = contents(connection, [there.place for _, there in places])
+        seen = [
+            (name, sorted(there.tree), sorted(there.columns.items()), row)
+            for (name, there), row in zip(places, rows, strict=True)
+        ]
+        return hashlib.sha256(repr(seen).encode()).digest()
+
+    return _guarded(card.source, run)
+
+
+def _actual(
+    connection: Any, query: Query, card: DataCard, *, empty: bool = False
+) -> dict[str, Shown]:
+    """The tables of a question as the statement names them; `empty`: private ones without rows."""
+    joined = dict.fromkeys(join.table for join in query.all_joins)
+    tables = _tables(connection, card, joined)
+    actual = {
+        (private_relation(name) if name and name in card.private else relation(name)): there.shown(
+            empty=empty and (name is None or name in card.private)
+        )
+        for name, there in tables.items()
+        if name is None or name in joined
+    }
+    counts = matches(query, card, dialect=POSTGRES, actual=actual)
+    most = prod(connection.execute(sql, prepare=False).fetchone()[0] for sql in counts)
+    if most > MOST_MATCHES:
+        problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+        remedy = "join on more columns, or leave one row for each value in the public table"
+        raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
+    return actual
+
+
+def _tables(connection: Any, card: DataCard, names: Iterable[str]) -> dict[str | None, Found]:
+    """The table (None), all private ones and these public ones; a public one is none of the others.
+
+    Joined or not, each private one is looked at for that.
+    """
+    own = {column.name: column.type for column in card.columns.values()}
+    tables: dict[str | None, Found] = {None: found(connection, card.source, own)}
+    for name, one in card.private.items():
+        kinds = {column.name: column.type for column in one.columns.values()}
+        tables[name] = _beside(connection, card, one.source, f"private table {name}", kinds)
+    private = frozenset().union(*(there.tree for there in tables.values()))
+    for name in names:
+        if name not in tables:
+            public = card.public[name]
+            what = f"public table {name}"
+            there = _beside(connection, card, public.source, what, public.columns)
+            if there.tree & private:
+                problem = "is the table itself, a private one, or a part of one"
+                remedy = "name only what everybody may see"
+                raise InvalidParameter(what[:80], problem=problem, remedy=remedy)
+            tables[name] = there
+    return tables
+
+
+def _beside(
+    connection: Any, card: DataCard, source: Source, what: str, wanted: Mapping[str, ColumnType]
+) -> Found:
+    if not _address(source).leads_to(_address(card.source)):
+        problem, remedy = "is in another database than the table", "copy it beside the table"
+        raise InvalidParameter(what[:80], problem=problem, remedy=remedy)
+    return found(connection, source, wanted)
+
+
+def _address(source: Source) -> Address:
+    return Address.read(source.paths[0], what="source")
+
+
+class _Kept(threading.local):
+    """What `one_database` keeps for the calls of its thread: a transaction for each database."""
+
+    until: ExitStack | None = None
+    transactions: dict[str, Any] = {}  # noqa: RUF012  a fresh one whenever `until` is set
+
+
+_KEPT = _Kept()
+
+
+@contextmanager
+def one_database() -> Iterator[None]:
+    """Inside, the calls of this thread share one transaction, begun when it is first needed."""
+    if _KEPT.until is not None:  # the outermost decides when it ends
+        yield
+        return
+    with ExitStack() as until:
+        _KEPT.until, _KEPT.transactions = until, {}
+        try:
+            yield
+        finally:
+            _KEPT.until = None
+
+
+def _guarded(source: Source, run: Callable[[Any], Result]) -> Result:
+    """What `run` gives; of the server's own errors no word, of any other no frame."""
+    address = _address(source)
+
+    def caught() -> Result:
+        if _KEPT.until is None:
+            with transaction(address) as connection:
+                return run(connection)
+        connection = _KEPT.transactions.get(str(address))
+        if connection is None:
+            connection = _KEPT.until.enter_context(transaction(address))
+            _KEPT.transactions[str(address)] = connection
+        try:
+            return run(connection)
+        except BaseException:  # the transaction is over: the next call begins another
+            _KEPT.transactions.pop(str(address), None)
+            connection.close()
+            raise
+
+    def told() -> Result:
+        try:
+            return caught()
+        except (
+            psycopg.Error
+        ) as error:  # its text may hold values, so it must not be seen as a cause
+            state, lost = error.sqlstate or "", isinstance(error, psycopg.OperationalError)
+        raise EngineFailed(_told(state, lost=lost))
+
+    return sealed(told, words=_told("", lost=False))
+
+
+def _told(state: str, *, lost: bool) -> str:
+    """By the class of an error, as the SQL standard and PostgreSQL number them."""
+    match state[:2], state:
+        case _, "42501":
+            return "the table may not be read by this user; GRANT SELECT on it"
+        case _, "42P01" | "3F000":
+            return "a table of the source is not there any more"
+        case _, "57014":
+            return "the statement took longer than the server allows; raise statement_timeout"
+        case _, "55P03":
+            return "another transaction holds a lock on the table; ask again later"
+        case "53", _:
+            return "the server ran out of memory, disk or connections; ask for fewer groups"
+        case "54", _:
+            return "the statement is too large for the server; simplify the question"
+        case "40", _:
+            return "the server gave the statement up for another one; ask again"
+        case (("08" | "57" | "58"), _):
+            return "the server stopped, or the connection was lost; ask again"
+        case "", _ if lost:
+            return "the server stopped, or the connection was lost; ask again"
+    return "the server could not run the statement; nothing was released"

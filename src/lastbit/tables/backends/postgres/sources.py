@@ -1,0 +1,267 @@
+"""Tables of a PostgreSQL server: where they are, what they are, and which columns they have.
+
+Law      what a row is read as is a function of that row and of the table's definition. Settings
+         that could change the meaning of a statement are ours, whatever the server, the database
+         or the role has set, and are read back
+Theorem  all that one question reads is of one state: the transaction is REPEATABLE READ, and a
+         table that was looked at keeps its definition until the end of it, by its lock
+Theorem  no row is hidden and none is computed: tables and materialised views hold rows; a view, a
+         foreign table or partition is refused, so are columns that are computed as they are read.
+         With row_security off the server refuses a table whose rows it would hide. A stored
+         generated column is a value of its row like any other
+Refused  versions before 15; servers that only speak PostgreSQL's language; databases that are not
+         in UTF-8, whose texts have other bytes; types for which this room has no family
+Checked  tests/engines/test_postgres.py
+
+An address has no password (`lastbit.addresses`), and no word of the server or its driver leaves:
+they hold values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import psycopg
+
+from lastbit.addresses import Address
+from lastbit.errors import EngineFailed, InvalidParameter
+from lastbit.tables.card.schema import Source
+from lastbit.tables.compile.dialect import Family, Shown
+from lastbit.tables.compile.postgres import POSTGRES, READ_FROM
+from lastbit.tables.query.expression import ColumnType
+
+_OLDEST = 15
+_PATIENCE = 10  # seconds until a server must answer
+_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "search_path": "pg_catalog, pg_temp",  # no operator but the server's own
+        "row_security": "off",  # refuses where it would hide rows
+        "standard_conforming_strings": "on",
+        "transform_null_equals": "off",
+        "TimeZone": "UTC",
+        "DateStyle": "ISO, YMD",
+        "extra_float_digits": "1",
+        "jit": "off",  # to compile a large CASE takes longer than to run it
+    }
+)
+_DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {"statement_timeout": "1h", "lock_timeout": "30s"}  # where neither role nor server sets one
+)
+_WORK_MEMORY = 64  # megabytes for each sort or hash table, where the server allows less
+_TABLE = re.compile(r'(?:(?:"((?:[^"]|"")+)"|([^".]+))\.)?(?:"((?:[^"]|"")+)"|([^".]+))')
+_FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        **dict.fromkeys(("int2", "int4", "int8"), "integer"),
+        **dict.fromkeys(("float4", "float8"), "number"),
+        **dict.fromkeys(("text", "varchar", "bpchar", "uuid"), "text"),
+        "numeric": "decimal",
+        "bool": "boolean",
+        "date": "date",
+        "timestamp": "timestamp",
+        "timestamptz": "timestamptz",
+    }
+)
+_STATED: Mapping[Family, ColumnType] = MappingProxyType(
+    {
+        "integer": "integer",
+        "decimal": "number",
+        "number": "number",
+        "text": "text",
+        "boolean": "boolean",
+        "date": "date",
+        "timestamp": "timestamp",
+        "timestamptz": "timestamp",
+    }
+)
+
+
+@contextmanager
+def transaction(address: Address) -> Iterator[Any]:
+    """A connection in a transaction that reads one state, under our settings; then it is closed."""
+    own = {"connect_timeout": str(_PATIENCE), "application_name": "lastbit"}
+    given: dict[str, Any] = {**own, **address.given}
+    try:
+        connection: Any = psycopg.connect(**given, client_encoding="UTF8", autocommit=True)
+    except psycopg.Error as error:
+        asked = getattr(error.pgconn, "needs_password", False)
+    else:
+        try:
+            _begun(connection)
+            yield connection
+        finally:
+            connection.close()
+        return
+    problem = "asks for a password" if asked else "cannot be reached, or refuses user or database"
+    remedy = "put it into ~/.pgpass, a service file or PGPASSWORD"
+    if not asked:
+        remedy = f"check that the server runs and that psql gets in; a password: {remedy}"
+    raise InvalidParameter("source", problem=f"{problem} at its address", remedy=remedy)
+
+
+def _begun(connection: Any) -> None:
+    number = connection.info.server_version // 10_000
+    (said,) = connection.execute("SELECT pg_catalog.version()").fetchone()
+    if number < _OLDEST or not re.match(r"PostgreSQL \d+(\.\d+|\w+)* ", f"{said} "):
+        problem = f"is on a server that is not PostgreSQL {_OLDEST} or newer"
+        raise InvalidParameter("source", problem=problem, remedy="upgrade it, or write Parquet")
+    ours = [f"SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items()]
+    ours[0] = f"SET LOCAL search_path = {_SETTINGS['search_path']}"  # a list, not one name
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    connection.execute("; ".join(ours))
+    found = dict(connection.execute(_NOW, [list(_SETTINGS) + list(_DEFAULTS)]).fetchall())
+    if any(found[name] != value for name, value in _SETTINGS.items()):
+        raise EngineFailed("the server does not take the settings that a statement needs")
+    for name, value in _DEFAULTS.items():
+        if found[name] == "0":
+            connection.execute(f"SET LOCAL {name} = '{value}'")
+    size, encoding, hashed = connection.execute(_ABOUT).fetchone()
+    if encoding != "UTF8":
+        problem, remedy = "is in a database that is not in UTF-8", "copy it into one that is"
+        raise InvalidParameter("source", problem=problem, remedy=remedy)
+    if hashed != "d41d8cd98f00b204e9800998ecf8427e":
+        raise EngineFailed("the server has no md5()")
+    if size < _WORK_MEMORY << 10:
+        connection.execute(f"SET LOCAL work_mem = '{_WORK_MEMORY}MB'")
+
+
+_NOW = "SELECT name, pg_catalog.current_setting(name) FROM unnest(%s::text[]) AS name"
+_ABOUT = (
+    "SELECT (SELECT setting::bigint FROM pg_settings WHERE name = 'work_mem'),"
+    " current_setting('server_encoding'), md5('')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A table that may be read: itself and all its partitions and heirs by their numbers."""
+
+    place: str
+    tree: frozenset[int]
+    columns: Mapping[str, tuple[str, Family]]
+    left_out: Mapping[str, str]
+
+    def shown(self, *, empty: bool = False) -> Shown:
+        """As a statement names it; `empty`: without its rows."""
+        place = f"(SELECT * FROM {self.place} WHERE FALSE) AS empty" if empty else self.place
+        return Shown(place=place, columns=self.columns)
+
+    def types(self) -> dict[str, ColumnType]:
+        """The names of columns and the types of a card that are nearest to theirs."""
+        return {name: _STATED[family] for name, family in self.columns.values()}
+
+
+def found(connection: Any, source: Source, wanted: Mapping[str, ColumnType]) -> Found:
+    """The table, locked against changes of its definition, which has these columns, readable."""
+    parts = _TABLE.fullmatch(source.table or "")
+    if parts is None:
+        raise _no_table("is not a name of a table", 'write it as "schema.name"')
+    schema, name = ((parts[place] or "").replace('""', '"') or parts[place + 1] for place in (1, 3))
+    schema = schema or "public"
+    seen = _looked_up(connection, schema, name)
+    place = f"{POSTGRES.identifier(schema)}.{POSTGRES.identifier(name)}"
+    connection.execute(f"SELECT FROM {place} LIMIT 0")  # locks it until the transaction ends
+    if _looked_up(connection, schema, name) != seen:
+        raise EngineFailed("the table was defined anew while it was looked at; ask again")
+    number, tree = seen
+    columns: dict[str, tuple[str, Family]] = {}
+    left_out: dict[str, str] = {}
+    for column, generated, known, family, readable in connection.execute(_COLUMNS, [number] * 2):
+        lower, kind = column.lower(), _FAMILIES.get(family) if known else None
+        if family == "enum":
+            kind = "text"
+        if lower in columns or lower in left_out:
+            left_out[lower] = "is there twice, in different cases"
+        elif not readable:
+            left_out[lower] = "may not be read by this user"
+        elif generated == "v":
+            left_out[lower] = "is computed as it is read"
+        elif kind is None:
+            left_out[lower] = "is of a type that is not read here"
+        else:
+            columns[lower] = column, kind
+    columns = {lower: value for lower, value in columns.items() if lower not in left_out}
+    there = Found(place=place, tree=tree, columns=columns, left_out=left_out)
+    _check_columns(there, wanted)
+    return there
+
+
+def _looked_up(connection: Any, schema: str, name: str) -> tuple[int, frozenset[int]]:
+    row = connection.execute(_RELATION, [schema, name]).fetchone()
+    if row is None:
+        remedy = "check its name, its schema and their case, and that the user may use the schema"
+        raise _no_table("is not in the database", remedy)
+    number, kind, usable, readable, hidden = row
+    tree = connection.execute(_TREE, [number]).fetchall()
+    if kind not in ("r", "p", "m"):
+        remedy = "name a table, or a materialised view of it"
+        raise _no_table("is a view, or a foreign or other table, and is not stored there", remedy)
+    if any(kind not in ("r", "p", "m") for _, kind in tree):
+        raise _no_table("has parts on other servers", "copy it into a table of its own")
+    if hidden:
+        problem = "has row security, which would hide rows from this user"
+        raise _no_table(problem, "use a role with BYPASSRLS, or the table's owner")
+    if not usable or not readable:
+        raise _no_table("may not be read by this user", "GRANT SELECT on it, USAGE on its schema")
+    return number, frozenset(one for one, _ in tree)
+
+
+def _no_table(problem: str, remedy: str) -> InvalidParameter:
+    return InvalidParameter("source table", problem=problem, remedy=remedy)
+
+
+def _check_columns(there: Found, wanted: Mapping[str, ColumnType]) -> None:
+    for column, kind in wanted.items():
+        lower, what = column.lower(), f"column {column[:60]}"
+        if lower not in there.columns:
+            reason = there.left_out.get(lower, "is not in the source")
+            remedy = "store its values in a plain column" if lower in there.left_out else ""
+            raise InvalidParameter(what, problem=reason, remedy=remedy or "check its name")
+        family = there.columns[lower][1]
+        if family not in READ_FROM[kind]:
+            problem = f"is {_STATED[family]} in the source, which is not read as {kind} there"
+            remedy = f'declare type = "{_STATED[family]}", or store it as {kind}'
+            raise InvalidParameter(what, problem=problem, remedy=remedy)
+
+
+def contents(connection: Any, places: Iterable[str]) -> list[tuple[Any, ...]]:
+    """For each table the number of its rows, and a sum of hashes of where and since when each is.
+
+    Theorem  two states of a table differ here if a row was added, changed or removed between them,
+             but for a chance of 2**-64: every version of a row has a place of its own (tableoid,
+             ctid) as long as the transaction that wrote it (xmin) can be told from another
+    """
+    hashed = "hash_record_extended(ROW(tableoid, ctid, xmin), 0)"
+    return [
+        connection.execute(f"SELECT count(*), sum({hashed}) FROM {place}").fetchone()
+        for place in places
+    ]
+
+
+_RELATION = """
+SELECT c.oid::bigint, c.relkind::text, has_schema_privilege(n.oid, 'USAGE'),
+  has_any_column_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s
+"""
+_TREE = """
+WITH RECURSIVE tree(oid) AS (
+  SELECT %s::oid UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN tree ON i.inhparent = tree.oid)
+SELECT c.oid::bigint, c.relkind::text FROM tree JOIN pg_class AS c ON c.oid = tree.oid
+"""
+# a domain is what it is a domain of
+_COLUMNS = """
+WITH RECURSIVE typed(attnum, attname, attgenerated, type) AS (
+  SELECT attnum, attname, attgenerated, atttypid FROM pg_attribute
+  WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+  UNION ALL SELECT d.attnum, d.attname, d.attgenerated, t.typbasetype
+  FROM typed AS d JOIN pg_type AS t ON t.oid = d.type WHERE t.typtype = 'd')
+SELECT attname::text, attgenerated::text, t.typnamespace = 'pg_catalog'::regnamespace,
+  CASE t.typtype WHEN 'e' THEN 'enum' ELSE t.typname::text END,
+  has_column_privilege(%s::oid, attnum, 'SELECT')
+FROM typed JOIN pg_type AS t ON t.oid = type WHERE t.typtype <> 'd' ORDER BY attnum
+"""

@@ -1,0 +1,457 @@
+"""Spark runs the statement: where the data are, on as many machines as they need.
+
+Every call works in a session of our own (`newSession`) beside the active one: it shares the
+application, its executors and its catalogs, but neither its settings nor its temporary views. If
+no session is active, one is made, on this machine unless Spark's own configuration says otherwise.
+It needs Spark 4 and a session that is not Spark Connect, whose plans cannot be looked at.
+
+Law      in our session all settings of SQL are Spark's defaults, those of `SETTINGS` ours, and each
+         is read back; what cannot be set, and plug-ins that compute in other ways, are refused
+Theorem  a row's meaning depends on it alone: no least and greatest values of files or blocks, which
+         leave NaN out, decide what is read; nothing is skipped that is damaged or missing; days
+         before 1582 and texts are what the file says
+Theorem  one statement: rows meet after one shuffle by unit. Rows that several scans of a statement
+         read are the same ones (`sources.py`), whichever executor runs or repeats a task
+Theorem  whether `rehearse` raises does not depend on a row: it runs the statement on an empty table
+         with the source's columns
+Differs  from DuckDB in time: Spark may skip work that one row decides about (docs/known-limits.md)
+Checked  tests/engines/test_spark.py, tests/engines/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from math import prod
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame, SparkSession
+
+from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
+from lastbit.tables.backends.aggregated import Aggregates, assembled, assembled_marginals
+from lastbit.tables.backends.engines import told
+from lastbit.tables.backends.spark.sources import (
+    Opened,
+    check_apart,
+    check_unit_in_folders,
+    chosen,
+    columns_found,
+    opened,
+)
+from lastbit.tables.card.schema import DataCard, Source
+from lastbit.tables.compile.dialect import Shown
+from lastbit.tables.compile.marginals import marginals_statement
+from lastbit.tables.compile.rows import private_relation, relation
+from lastbit.tables.compile.spark import SPARK
+from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.units import matches
+from lastbit.tables.limits import LONGEST_CONSTANT, MOST_MATCHES, refused, sealed
+from lastbit.tables.plan.marginals import Marginal
+from lastbit.tables.plan.sensitivity import Measure
+from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.query import Query
+
+SETTINGS = MappingProxyType(
+    {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "false",
+        "spark.sql.constraintPropagation.enabled": "false",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+        # they would write the steps of an expression out again, several times for each level
+        "spark.sql.optimizer.excludedRules": ",".join(
+            f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+            for rule in ("PushDownPredicates", "PushPredicateThroughNonJoin")
+        ),
+        "spark.sql.parquet.aggregatePushdown": "false",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.filterPushdown": "false",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.readSideCharPadding": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        "spark.sql.timestampType": "TIMESTAMP_LTZ",
+        "spark.sql.variable.substitute": "false",  # ${...} in a name would be replaced
+    }
+)
+_KEPT = ("adaptive.", "catalog.", "defaultCatalog", "files.m", "shuffle.partitions", "warehouse.")
+_KNOWN_EXTENSIONS = (
+    "io.delta.sql.DeltaSparkSessionExtension",
+    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+)
+_OURS = MappingProxyType(
+    {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+)
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_OLDEST = 4
+_A_MOMENT = 0.1
+_MOST_MEMORY = 6 * 10**9
+_SHARE_OF_MEMORY = 0.6
+_NO_SECRET = "0" * 64
+_GROUPS = count(1)
+
+Result = TypeVar("Result")
+
+
+def version(card: DataCard) -> str:
+    """Of Spark, as it says itself."""
+    del card
+    return _guarded(lambda session: str(session.version))
+
+
+def rehearse(query: Query, card: DataCard, measures: tuple[Measure, ...]) -> None:
+    """Refuse a source that is not there, columns that it lacks, and what the engine cannot run."""
+
+    def spelled(actual: dict[str, Shown]) -> str:
+        return statement(query, card, measures, secret=_NO_SECRET, dialect=SPARK, actual=actual).sql
+
+    _rehearsed(query, card, spelled)
+
+
+def rehearse_marginals(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> None:
+    """The same for all marginals of a question."""
+
+    def spelled(actual: dict[str, Shown]) -> str:
+        return marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
+
+    _rehearsed(query, card, spelled)
+
+
+def _rehearsed(query: Query, card: DataCard, spelled: Callable[[dict[str, Shown]], str]) -> None:
+    protected = {relation(), *map(private_relation, card.private)}
+
+    def run(session: Any) -> None:
+        asked = _asked(session, query, card)
+        actual = _shown(session, asked)
+        sql = spelled(actual)
+        _check_matches(session, query, card, actual)
+        _shown(session, asked, empty=protected)
+        _ran(session, sql)
+
+    words = "the source could not be read, or Spark cannot run this statement"
+    _guarded(run, words=f"{words}; check the source; nothing was charged")
+
+
+def aggregates(
+    query: Query, card: DataCard, measures: tuple[Measure, ...], *, secret: str | None
+) -> Aggregates:
+    """The measures of the query, raw. What fails, fails before anything is released."""
+
+    def run(session: Any) -> Aggregates:
+        asked = _asked(session, query, card)
+        actual = _shown(session, asked)
+        wanted = statement(query, card, measures, secret=secret, dialect=SPARK, actual=actual)
+        _check_matches(session, query, card, actual)
+        return assembled(query, measures, wanted, _read(session, asked, wanted.sql))
+
+    return _guarded(run)
+
+
+def marginal_counts(query: Query, card: DataCard, marginals: Sequence[Marginal]) -> Aggregates:
+    """The marginals of the query, raw, by the names m1, m2 ..."""
+
+    def run(session: Any) -> Aggregates:
+        asked = _asked(session, query, card)
+        actual = _shown(session, asked)
+        sql = marginals_statement(query, card, marginals, dialect=SPARK, actual=actual)
+        _check_matches(session, query, card, actual)
+        return assembled_marginals(query, marginals, _read(session, asked, sql))
+
+    return _guarded(run)
+
+
+def columns_of(source: Source) -> dict[str, ColumnType]:
+    """The names and types of the source's columns; no value is looked at."""
+    return _guarded(lambda session: columns_found(opened(session, source)))
+
+
+def public_values(
+    card: DataCard, table: str, column: str, *, most: int
+) -> tuple[Value, ...] | None:
+    """The different values of a public table's column, in order.
+
+    None if there are more than `most`, or some that no query can name, or the table cannot be read:
+    then it is refused where the question is rehearsed.
+    """
+    kinds = card.public[table].columns
+    name, kind = next((n, k) for n, k in kinds.items() if n.lower() == column.lower())
+
+    def run(session: Any) -> tuple[Value, ...] | None:
+        there = _opened_all(session, card, [table])[1][1]
+        own, family = there.columns[name.lower()]
+        read = chosen(there, {name: kind}).selectExpr(
+            f"{SPARK.read(SPARK.identifier(own), kind, family)} AS c1"
+        )
+        values = read.selectExpr(f"{SPARK.checked('c1', kind)} AS c1").where("c1 IS NOT NULL")
+        found = tuple(row[0] for row in values.distinct().orderBy("c1").limit(most + 1).collect())
+        texts = [value.encode() for value in found if isinstance(value, str)]
+        named = all(b"\0" not in text and len(text) <= LONGEST_CONSTANT for text in texts)
+        return found if 0 < len(found) <= most and named else None
+
+    try:
+        return _guarded(run)
+    except LastbitError:
+        return None
+
+
+def fingerprint(card: DataCard) -> bytes:
+    """Differs if the data do: of files their places, sizes and times, of Delta and Iceberg tables
+    the version, of frames the content.
+
+    Refuses, before anything is charged, what no question could be answered from.
+    """
+
+    def run(session: Any) -> bytes:
+        found = {}
+        for table, there, columns in _opened_all(session, card, [*card.public, *card.private]):
+            chosen(there, columns)
+            found[table or ""] = repr(there.state)
+        return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
+
+    return _guarded(run)
+
+
+# sources
+
+
+Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
+
+
+def _asked(session: Any, query: Query, card: DataCard) -> Asked:
+    """The table, then the joined ones: their names in the statement, frames and columns."""
+    joined = _opened_all(session, card, dict.fromkeys(join.table for join in query.all_joins))
+    return [
+        (private_relation(name or "") if name in card.private else relation(name), there, columns)
+        for name, there, columns in joined
+    ]
+
+
+def _opened_all(
+    session: Any, card: DataCard, names: Any
+) -> list[tuple[str | None, Opened, dict[str, ColumnType]]]:
+    """The table (None) and these others. A public table that is a protected one is refused."""
+    own = {column.name: column.type for column in card.columns.values()}
+    found: list[tuple[str | None, Opened, dict[str, ColumnType]]] = []
+    found.append((None, opened(session, card.source), own))
+    public: list[tuple[str, Opened]] = []
+    private = {name: opened(session, one.source) for name, one in card.private.items()}
+    for name in names:
+        if name in private:
+            columns = card.private[name].columns.values()
+            found.append((name, private[name], {column.name: column.type for column in columns}))
+        else:
+            there = opened(session, card.public[name].source)
+            public.append((name, there))
+            found.append((name, there, dict(card.public[name].columns)))
+    check_unit_in_folders(found[0][1], card.unit)
+    for name, there in private.items():
+        check_unit_in_folders(there, card.private[name].unit)
+    for protected in (found[0][1], *private.values()):
+        check_apart(protected, public)
+    return found
+
+
+def _shown(session: Any, asked: Asked, *, empty: set[str] | None = None) -> dict[str, Shown]:
+    """Make the sources temporary views of the session; those named in `empty` without rows."""
+    found = {}
+    for place, (name, there, columns) in enumerate(asked):
+        frame = chosen(there, columns)
+        if name in (empty or ()):
+            # an RDD, not LIMIT 0, from which Spark would conclude that there is nothing to do
+            rows = session.sparkContext._jsc.emptyRDD()
+            made = session._jsparkSession.createDataFrame(rows, frame._jdf.schema())
+            frame = DataFrame(made, session)
+        frame.createOrReplaceTempView(f"lastbit_{place}")
+        found[name] = Shown(place=f"lastbit_{place}", columns=there.columns)
+    return found
+
+
+def _read(session: Any, asked: Asked, sql: str) -> list[tuple[Any, ...]]:
+    found = _ran(session, sql)
+    for _, there, _ in asked:
+        there.check_unchanged(session)
+    return found
+
+
+def _check_matches(session: Any, query: Query, card: DataCard, actual: dict[str, Shown]) -> None:
+    """That joins make few rows of one: by public tables and the card, so it tells nothing else."""
+    wanted = matches(query, card, dialect=SPARK, actual=actual)
+    if prod(_ran(session, sql)[0][0] for sql in wanted) > MOST_MATCHES:
+        problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
+        remedy = "join on more columns, or leave one row for each value in the public table"
+        if any(join.table in card.private for join in query.all_joins):
+            remedy += "; or lower max_rows of the private table on the card"
+        raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
+
+
+# sessions
+
+
+class _Shared(threading.local):
+    """What `one_database` keeps for the calls of its thread."""
+
+    depth = 0
+    session: Any = None
+
+
+_SHARED = _Shared()
+
+
+@contextmanager
+def one_database() -> Iterator[None]:
+    """Inside, the calls of this thread share one session, made when it is first needed."""
+    _SHARED.depth += 1
+    try:
+        yield
+    finally:
+        _SHARED.depth -= 1
+        if not _SHARED.depth:
+            _SHARED.session = None
+
+
+def connected() -> Any:
+    """A session of our own, with our settings."""
+    if _SHARED.session is None or not _SHARED.depth:
+        _SHARED.session = _session(_active())
+    return _SHARED.session
+
+
+def _active() -> Any:
+    """The user's session, or one that is made: without pages and log, and with enough memory."""
+    active = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if active is not None and active.sparkContext._jsc is not None:
+        return active
+    builder = SparkSession.builder.appName("lastbit")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    most = int(min(_MOST_MEMORY, _SHARE_OF_MEMORY * memory)) >> 20
+    ours = dict(_OURS)
+    if "PYSPARK_SUBMIT_ARGS" not in os.environ:
+        ours["spark.driver.memory"] = f"{most}m"
+    for name, value in ours.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _session(active: Any) -> Any:
+    if not isinstance(active, SparkSession) or not hasattr(active, "_jsparkSession"):
+        problem, remedy = "is a session of Spark Connect", "use one with Spark in its own process"
+        raise InvalidParameter("Spark", problem=problem, remedy=remedy)
+    if int(active.version.partition(".")[0]) < _OLDEST:
+        problem = f"is older than version {_OLDEST}"
+        raise InvalidParameter("Spark", problem=problem, remedy="pip install 'pyspark>=4'")
+    own = active.newSession()
+    given = own.conf.getAll
+    check_extensions(given.get("spark.sql.extensions", ""), given.get("spark.plugins", ""))
+    for name in given:
+        sql = name.removeprefix("spark.sql.")
+        if sql != name and not sql.startswith(_KEPT) and own.conf.isModifiable(name):
+            own.conf.unset(name)
+    for name, value in SETTINGS.items():
+        if own.conf.get(name, None) != value:  # some warn whenever they are set
+            own.conf.set(name, value)
+        if own.conf.get(name) != value:
+            problem, remedy = "cannot be set", "ask whoever runs Spark to allow it"
+            raise InvalidParameter(name, problem=problem, remedy=remedy)
+    return own
+
+
+def check_extensions(extensions: str, plugins: str) -> None:
+    """Refuse what may compute otherwise than Spark does: other parsers, rules, native engines.
+
+    >>> check_extensions("io.delta.sql.DeltaSparkSessionExtension", "")
+    """
+    names = {name.strip() for name in f"{extensions},{plugins}".split(",")} - {""}
+    if names - set(_KNOWN_EXTENSIONS):
+        problem = "has plug-ins that may compute otherwise than Spark does"
+        remedy = "start one without spark.plugins and with no spark.sql.extensions but those of"
+        raise InvalidParameter("Spark", problem=problem, remedy=f"{remedy} Delta and Iceberg")
+
+
+# running
+
+
+def _ran(session: Any, sql: str) -> list[tuple[Any, ...]]:
+    """The rows. Spark works for another thread, so that this one hears Ctrl-C and tells how far."""
+    context, group = session.sparkContext, f"lastbit {os.getpid()} {next(_GROUPS)}"
+
+    def run() -> list[tuple[Any, ...]]:
+        context.setJobGroup(group, "lastbit", interruptOnCancel=True)
+        return [tuple(row) for row in session.sql(sql).collect()]
+
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        waiting = worker.submit(run)
+        try:
+            while not waiting.done():
+                wait([waiting], timeout=_A_MOMENT)
+                told(lambda: _share_done(context.statusTracker(), group), "asking Spark")
+        except BaseException:
+            context.cancelJobGroup(group)
+            raise
+        return waiting.result()
+
+
+def _share_done(tracker: Any, group: str) -> float:
+    """Of the tasks that are known by now, those that are done."""
+    done = total = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in () if info is None else info.stageIds:
+            found = tracker.getStageInfo(stage)
+            done += 0 if found is None else found.numCompletedTasks
+            total += 0 if found is None else found.numTasks
+    return done / total if total else 0.0
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """PySpark writes its errors to the log before it raises them, and they hold values."""
+    with ExitStack() as until:
+        for name in _LOGGERS:
+            logger: Any = PySparkLogger.getLogger(name)
+            until.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True
+        yield
+
+
+def _guarded(run: Callable[[Any], Result], *, words: str = "") -> Result:
+    """What `run` gives; of the engine's own errors no word, of any other no frame."""
+
+    def caught() -> Result:
+        try:
+            with _unlogged():
+                return run(connected())
+        except (LastbitError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # its text may hold values, so it must not be seen as a cause
+            kind = _condition(error)
+        raise EngineFailed(words or _told(kind))
+
+    return sealed(caught, words=words or _told(""))
+
+
+def _condition(error: Exception) -> str:
+    """The class of an error of Spark, which holds no value; else the type of the error."""
+    try:
+        return str(error.getCondition())  # type: ignore[attr-defined]
+    except Exception:
+        return type(error).__name__
+
+
+def _told(kind: str) -> str:
+    if kind.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PATH_NOT_FOUND")):
+        return "the source is not there; check its name: spark:catalog.db.table or spark:/a/path"
+    if kind.startswith(("FAILED_READ_FILE", "CANNOT_READ_FILE", "UNABLE_TO_INFER_SCHEMA")):
+        return "a file of the source could not be read; check that it is whole and readable"
+    if kind.startswith("Py4J") or kind in ("ConnectionRefusedError", "ConnectionResetError"):
+        return "Spark stopped, or cannot be reached; start it again; nothing was released"
+    return "Spark could not run the statement; nothing was released"

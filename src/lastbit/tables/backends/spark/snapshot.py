@@ -1,0 +1,83 @@
+"""A frame of Spark as it is at one moment.
+
+A frame is a recipe, and Spark runs it again for every question, and again where an executor is
+lost: rand(), now(), files and tables that changed, a LIMIT without an order give other rows each
+time, and Spark's own word on whether a plan is deterministic knows nothing of the last three. So
+its rows are computed once, when the table is declared, and kept in Spark's own storage
+(`localCheckpoint`).
+
+Law      a snapshot is a set of blocks in the memory and on the disks of Spark's executors
+Theorem  every scan of a snapshot gives the same rows, or fails: a local checkpoint forgets the
+         recipe, so a block that is lost with its executor is not computed again
+Differs  from `checkpoint`, which survives executors but writes the rows to a folder that somebody
+         must protect and empty. Where that is needed, write the frame as Parquet and name it
+         Whose row is whose is the caller's promise, as for any frame
+Checked  tests/engines/test_spark.py
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+from lastbit.errors import WrongType
+from lastbit.tables.card.schema import Source
+from lastbit.tables.compile.spark import SPARK
+from lastbit.tables.limits import sealed
+
+_NUMBERS = itertools.count(1)
+
+
+class SparkSnapshot:
+    """Rows that Spark keeps, whichever session asks for them; they show themselves to nobody."""
+
+    __slots__ = ("_content", "_frame")
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame.localCheckpoint(eager=True)
+        self._content: str | None = None
+
+    def __repr__(self) -> str:
+        return "<SparkSnapshot>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        problem = "is held by Spark, and not copied"
+        raise WrongType("source", problem=problem, remedy="write it as Parquet")
+
+    def shown(self, session: Any) -> Any:
+        """The rows as a frame of this session: sessions share nothing but global views."""
+        name = f"lastbit_{os.getpid()}_{next(_NUMBERS)}"
+        self._frame.createGlobalTempView(name)
+        try:
+            return session.table(f"global_temp.{name}")
+        finally:
+            session.catalog.dropGlobalTempView(name)
+
+    @property
+    def content(self) -> str:
+        """Of the rows, in whatever order: their number, and sums of two hashes of each."""
+        if self._content is None:
+            fields = [(field.name, field.dataType.simpleString()) for field in self._frame.schema]
+            plain = [name for name, kind in fields if "map<" not in kind]  # which have no hash
+            names = ", ".join(map(SPARK.identifier, plain)) or "NULL"
+            sums = (f"sum(CAST(xxhash64({salt}, {names}) AS DECIMAL(38,0)))" for salt in (1, 2))
+            found = self._frame.selectExpr("count(*)", *sums).collect()
+            self._content = repr((sorted(fields), [tuple(row) for row in found]))
+        return self._content
+
+
+def spark_kind(given: object) -> str:
+    """What an object of PySpark is, in a word; plans of Spark Connect cannot be looked at."""
+    kind = type(given)
+    if kind.__name__ != "DataFrame" or not kind.__module__.startswith("pyspark.sql."):
+        return "a distributed frame"
+    remote = kind.__module__.startswith("pyspark.sql.connect.")
+    return "a frame of Spark Connect" if remote else "a frame of Spark"
+
+
+def spark_snapshot(source: Source) -> Source:
+    """The rows of a frame of Spark, as they are now; it comes and goes in a `Source`."""
+    words = "the frame could not be computed; check that it runs by itself"
+    frame = sealed(lambda: SparkSnapshot(source.frame), words=words)
+    return Source(kind="spark", frame=frame)

@@ -1,0 +1,321 @@
+r"""Spark's text of a statement (Spark 4, ANSI mode, in UTC: `backends/spark/engine.py` sees to it).
+
+Law      as in `dialect.py`: on every row the value that DuckDB has, to the last bit
+Theorem  no value of any row can stop the statement, whatever the optimizer moves: nothing that can
+         raise is written. Whole numbers are added, divided and cast by try_add, try_mod, try_cast;
+         doubles are IEEE's in Java, and divided by try_divide; sums cannot overflow (`total`)
+Theorem  sums are exact: a product below 2**(22 n) is the sum of n limbs of 22 bits, the highest
+         with its sign, each times a power of 2**22. The sum of 2**40 limbs has at most 62 bits, so
+         BIGINT holds it, and DECIMAL(38, 0) what is made of these for a group
+Theorem  LIKE takes time linear in the text: every part between two % is matched where it first
+         occurs, once and for all ((?>...), an atomic group). As a part has a fixed number of
+         characters, its first place leaves the most to those after it, so nothing is missed
+Differs  power, which Java and C round differently, what depends on the version of Unicode (lower,
+         upper, trim) and text that stands for a number or a day are refused; the last bit of ln
+         and exp may be another one. Text that is not UTF-8 is missing. Steps are not made even:
+         an operation works row by row
+Checked  tests/engines/
+
+A backslash escapes in '...', so a text with anything but letters, digits and blanks is written as
+its bytes. \z ends a pattern; $ would also match before a last line break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+from lastbit.tables.compile.dialect import Dialect, Family, Part, regular_expression
+from lastbit.tables.compile.steps import double, literal, string
+from lastbit.tables.query.expression import ColumnType, Value
+
+_LIMB = 22  # bits: 2**22 times 2**40 rows is below 2**63
+_EXACT = 1 << 62
+_HALF = 0.49999999999999994  # the greatest double below 1/2
+_ON_DUCKDB = "derive the column in the table"
+_OTHER_TYPE = "store the column as that type, or declare the type it has"
+_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
+    {
+        "integer": ("integer", "decimal", "number", "boolean"),
+        "number": ("number", "integer", "decimal", "boolean"),
+        "text": ("text", "integer", "boolean"),
+        "boolean": ("boolean", "integer"),
+        "date": ("date", "timestamp", "timestamptz"),
+        "timestamp": ("timestamp", "timestamptz", "date"),
+    }
+)
+"""What columns of each type are read from; another one may be something else than in DuckDB."""
+
+
+class SparkDialect(Dialect):
+    """What Spark writes otherwise."""
+
+    name: ClassVar[str] = "spark"
+    title: ClassVar[str] = "Spark"
+    types: ClassVar[Mapping[ColumnType, str]] = MappingProxyType(
+        {**Dialect.types, "text": "STRING", "timestamp": "TIMESTAMP_NTZ"}
+    )
+    evens: ClassVar[bool] = False
+    bounding: ClassVar[Literal["join", "window"]] = "window"
+    unsupported: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            **dict.fromkeys(("power", "lower", "upper", "trim"), _ON_DUCKDB),
+            "ilike": "write LIKE, with OR for other cases",
+            "strftime": "group by year(d), month(d) or start_of_month(d)",
+            "substring": "write LIKE 'ab%', or derive the column in the table",
+        }
+    )
+
+    # names and values
+
+    def identifier(self, name: str) -> str:
+        """A name; no text in it can become code.
+
+        >>> SPARK.identifier("a `b`")
+        '`a ``b```'
+        """
+        string(name)  # refuses NUL and halves of surrogate pairs
+        return f"`{name.replace('`', '``')}`"
+
+    def text(self, value: str) -> str:
+        """A text; where it could be misread, by its bytes.
+
+        >>> SPARK.text("north 1"), SPARK.text("it's")
+        ("'north 1'", "CAST(X'69742773' AS STRING)")
+        """
+        written = string(value)
+        if value.isascii() and value.replace(" ", "").isalnum():
+            return written
+        return f"CAST(X'{value.encode().hex()}' AS STRING)"
+
+    def double(self, value: Fraction | int | float) -> str:
+        double(value)  # refuses what is beyond doubles
+        near = float(value)
+        return f"{near!r}D" if near >= 0 else f"({near!r}D)"
+
+    def literal(self, value: Value) -> str:
+        match value:
+            case Fraction():
+                return self.double(value)
+            case str():
+                return self.text(value)
+            case datetime():
+                return literal(value).replace(" AS TIMESTAMP)", " AS TIMESTAMP_NTZ)")
+        return literal(value)
+
+    # reading
+
+    def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
+        if actual not in _FROM[kind]:
+            what = f"a column of {actual} as {kind}"
+            raise self.refusal(what, _OTHER_TYPE)
+        match kind, actual:
+            case "text", "text":
+                return f"try_validate_utf8(CAST({sql} AS STRING) COLLATE UTF8_BINARY)"
+            case "integer", "number":  # 2**63 would be cut off to a whole number
+                x = f"CAST({sql} AS DOUBLE)"
+                inside = f"{x} >= {self.double(-(2.0**63))} AND {x} < {self.double(2.0**63)}"
+                return f"CASE WHEN {inside} THEN try_cast(rint({x}) AS BIGINT) END"
+            case "integer", "decimal":
+                return f"try_cast(round({sql}, 0) AS BIGINT)"
+            case "number", "boolean":
+                return f"CAST(CAST({sql} AS INT) AS DOUBLE)"
+            case "timestamp", "date":  # a far day has no microseconds in 64 bits
+                return self.widened(self.checked(sql, "date"), "timestamp", "date")
+        return f"CAST({sql} AS {self.types[kind]})"
+
+    def bytes_of(self, x: str) -> str:
+        return f"octet_length({x})"
+
+    def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
+        if (kind, origin) == ("text", "date"):  # of the years 1 to 9999: it was checked
+            return f"CAST({sql} AS STRING)"
+        if origin not in _FROM[kind]:
+            raise self.refusal(f"CAST from {origin} to {kind}", _ON_DUCKDB)
+        return self.read(sql, kind, origin)
+
+    # arithmetic
+
+    def whole(self, function: str, a: str, b: str) -> str:
+        name = {"+": "add", "-": "subtract", "*": "multiply", "%": "mod"}[function]
+        return f"try_{name}({a}, {b})"
+
+    def whole_of_one(self, function: str, x: str) -> str:
+        negated = f"try_subtract({self.literal(0)}, {x})"
+        return negated if function == "negate" else f"CASE WHEN {x} < 0 THEN {negated} ELSE {x} END"
+
+    def number(self, function: str, a: str, b: str) -> str:
+        if function in ("/", "%"):
+            return f"try_{'divide' if function == '/' else 'mod'}({a}, {b})"
+        return f"({a} {function} {b})"
+
+    def number_of_one(self, function: str, x: str) -> str:
+        """-x, abs, floor or ceil. Spark's own floor is a whole number, and raises beyond those."""
+        near, one = f"rint({x})", self.double(1)
+        match function:
+            case "floor":
+                return f"CASE WHEN {near} > {x} THEN {near} - {one} ELSE {near} END"
+            case "ceil":
+                return f"CASE WHEN {near} < {x} THEN {near} + {one} ELSE {near} END"
+        return super().number_of_one(function, x)
+
+    def real(self, function: str, x: str, second: str | None = None) -> str:
+        if function != "round":
+            return super().real(function, x, second)
+        if second is not None:
+            raise self.refusal("round to decimal places", "write round(x * 100) / 100")
+        near, half, one = f"rint({x})", self.double(0.5), self.double(1)
+        return (
+            f"CASE WHEN {x} - {near} = {half} AND {x} > 0 THEN {near} + {one}"
+            f" WHEN {near} - {x} = {half} AND {x} < 0 THEN {near} - {one} ELSE {near} END"
+        )
+
+    def clamped(self, quotient: str, low: int, high: int, *, nearest: bool) -> str:
+        """As the base says. The cast cuts off, so what it cuts is made a half larger before.
+
+        Theorem  with h the double below 1/2, x + h cut off is the whole number nearest to x >= 0,
+                 ties up: below 1/2 from a whole number the sum stays below the next one, and
+                 1/2 + h, which is half way between two doubles, is rounded to 1, the even one
+        """
+        if nearest:
+            half = self.double(_HALF)
+            quotient = f"({quotient} + CASE WHEN {quotient} < 0 THEN -{half} ELSE {half} END)"
+        elif low < 0:
+            quotient = self.number_of_one("floor", quotient)
+        near = f"least(greatest({quotient}, {self.double(low)}), {self.double(high)})"
+        return f"least(greatest(try_cast({near} AS BIGINT), {low}), {high})"
+
+    def item(self, values: Sequence[str], index: str, kind: ColumnType | None = None) -> str:
+        del kind  # numbers of one array are made alike
+        return f"get(array({', '.join(values)}), CAST({index} - 1 AS INT))"
+
+    # dates
+
+    def date_part(self, function: str, x: str, kind: ColumnType) -> str:
+        if function in ("hour", "minute", "second"):
+            of_day = self.literal(0) if kind == "date" else f"CAST({function}({x}) AS BIGINT)"
+            return f"CASE WHEN {x} IS NOT NULL THEN {of_day} END"
+        day = x if kind == "date" else f"CAST({x} AS DATE)"
+        part = {
+            "week": f"weekofyear({day})",
+            "day_of_year": f"dayofyear({day})",
+            "weekday": f"dayofweek({day}) - 1",
+            "iso_weekday": f"weekday({day}) + 1",
+            "iso_year": f"extract(YEAROFWEEK FROM {day})",
+        }.get(function, f"{function}({day})")
+        return f"CAST({part} AS BIGINT)"
+
+    def start_of(self, part: str, x: str) -> str:
+        if part in ("hour", "minute"):
+            start = f"date_trunc('{part}', CAST({x} AS TIMESTAMP))"
+            return f"CAST({start} AS TIMESTAMP_NTZ)"
+        return f"trunc({x}, '{part}')"
+
+    def days_between(self, a: str, b: str) -> str:
+        return f"CAST(datediff({b}, {a}) AS BIGINT)"
+
+    # texts
+
+    def length(self, x: str) -> str:
+        return f"CAST(char_length({x}) AS BIGINT)"
+
+    def like(self, x: str, pattern: str, *, lowered: bool = False) -> str:
+        return f"rlike({x}, {self.text(java_pattern(pattern))})"
+
+    def contains(self, function: str, x: str, y: str) -> str:
+        return f"{function.replace('_', '')}({x}, {y})"
+
+    def concat(self, values: Sequence[str]) -> str:
+        return super().concat([f"coalesce({value}, '')" for value in values])
+
+    # rows
+
+    def among(self, name: str, listed: Sequence[str]) -> str:
+        return f"{name} IN ({', '.join(listed)})"
+
+    def keyed_hash(self, columns: Sequence[tuple[str, ColumnType]], secret: str) -> str:
+        parts = [self.text(f"{secret}:")]
+        for column, kind in columns:
+            if kind == "number":
+                what = "a column of numbers with fractions in a private table that is joined"
+                raise self.refusal(what, "round it to whole numbers in the table")
+            value = f"CAST({column} AS STRING)"
+            size = f"CAST({self.bytes_of(value)} AS STRING)"
+            parts.append(f"coalesce(concat({size}, {self.text(':')}, {value}), {self.text('-')})")
+        return f"md5(CAST(concat({', '.join(parts)}) AS BINARY))"
+
+    def share(self, total: int, count: str) -> str:
+        return f"CAST({total} AS BIGINT) div {count}"
+
+    def part(self, name: str, body: str, how: Part = "inline") -> str:
+        del how
+        return f"{name} AS (\n  {body})"
+
+    def without(self, name: str, others: Sequence[str]) -> str:
+        return ", ".join(others)
+
+    # groups
+
+    def total(self, factors: Sequence[str], most: int) -> str:
+        """The exact sum.
+
+        >>> SPARK.total(["w", "v1"], 2**23)
+        'CAST(sum((w * v1) & 4194303) AS DECIMAL(38,0)) + CAST(sum(shiftright(w * v1, 22)) AS ...
+        """
+        product = " * ".join(factors)
+        if most < 1 << _LIMB:
+            return f"sum({product})"
+        if most >= _EXACT:
+            wide = " * ".join(f"CAST({factor} AS DECIMAL(38,0))" for factor in factors)
+            return f"sum(CAST({wide} AS DECIMAL(38,0)))"
+        limbs, shift = [], 0
+        while most >> shift >= 1 << _LIMB:
+            above = product if not shift else f"shiftright({product}, {shift})"
+            limbs.append(f"({above}) & {(1 << _LIMB) - 1}")
+            shift += _LIMB
+        limbs.append(f"shiftright({product}, {shift})")
+        sums = (f"CAST(sum({limb}) AS DECIMAL(38,0))" for limb in limbs)
+        weighed = (
+            f"{part} * CAST({1 << _LIMB * place} AS DECIMAL(20,0))" if place else part
+            for place, part in enumerate(sums)
+        )
+        return " + ".join(weighed)
+
+    def block(
+        self, columns: Sequence[str], cases: Sequence[tuple[int, int]], grouped: Sequence[str]
+    ) -> str:
+        del grouped
+        last = len(columns) - 1
+        bits = (f"CAST(grouping({c}) AS BIGINT) * {1 << last - i}" for i, c in enumerate(columns))
+        spelled = " ".join(f"WHEN {mask} THEN {number}" for mask, number in cases)
+        return f"CASE {' + '.join(bits)} {spelled} END"
+
+    # rows of one unit
+
+    def unit_total(self, x: str) -> str:
+        return f"sum(CAST({x} AS DECIMAL(38,0)))"
+
+    def total_as(self, total: str, kind: ColumnType) -> str:
+        return f"try_cast({total} AS {self.types[kind]})"
+
+    def mean_of(self, total: str, count: str) -> str:
+        return f"try_divide({total}, CAST({count} AS DOUBLE))"
+
+
+def java_pattern(pattern: str) -> str:
+    r"""The pattern of LIKE for Java, which goes back at no %.
+
+    >>> java_pattern("a%b_%c"), java_pattern("a.b")
+    ('(?s)\\Aa(?>.*?b.).*c\\z', '(?s)\\Aa\\.b\\z')
+    """
+    first, *others = (regular_expression(part) for part in pattern.split("%"))
+    if others:
+        *middle, last = others
+        first += "".join(f"(?>.*?{part})" for part in middle if part) + f".*{last}"
+    return rf"(?s)\A{first}\z"
+
+
+SPARK = SparkDialect()

@@ -1,0 +1,59 @@
+"""Addresses of servers: read as libpq does, shown without a password, and refused with one."""
+
+import pickle
+
+import pytest
+
+from lastbit.addresses import Address, is_address
+from lastbit.errors import InvalidParameter
+
+SECRET = "canary-48151623"
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("postgresql://books@db/lastbit", {"user": "books", "host": "db", "dbname": "lastbit"}),
+        ("postgres://[::1]:5433/x", {"host": "::1", "port": "5433", "dbname": "x"}),
+        ("postgresql:///x?host=/run/pg&port=5", {"host": "/run/pg", "port": "5", "dbname": "x"}),
+        ("postgresql://u@%2Frun%2Fpg/x", {"user": "u", "host": "/run/pg", "dbname": "x"}),
+        ("postgresql:///?service=clinic", {"service": "clinic"}),
+        ("postgresql://a%40b@h/c%2Fd", {"user": "a@b", "host": "h", "dbname": "c/d"}),
+        ("postgresql://h/x?sslkey=/a+b", {"host": "h", "dbname": "x", "sslkey": "/a+b"}),
+    ],
+)
+def test_an_address_is_read_and_shown_so_that_it_is_the_same(text, given):
+    found = Address.read(text)
+    assert found.given == given and is_address(text)
+    assert Address.read(str(found)) == found == pickle.loads(pickle.dumps(found))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"postgresql://ada:{SECRET}@db/x",
+        f"postgresql://:{SECRET}@db/x",
+        f"postgresql://ada@db/x?password={SECRET}",
+        f"postgresql://ada@db/x?p%61ssword={SECRET}",
+        f"postgresql://ada@db/x?sslpassword={SECRET}",
+        f"postgresql://ada:{SECRET}@home@db/x",
+        f"postgresql://ada@db/x?options=-csearch_path%3D{SECRET}",
+        f"postgresql://one,two/x?application_name={SECRET}",
+        f"postgresql:///x?host=one,two&application_name={SECRET}",
+        f"postgresql://db:{SECRET}/x",
+        f"postgresql://db/x#{SECRET}",
+        f"postgresql://db/x%0a{SECRET}",
+    ],
+)
+def test_what_may_hold_a_secret_is_refused_and_not_quoted(text):
+    with pytest.raises(InvalidParameter) as caught:
+        Address.read(text)
+    assert SECRET not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_one_database_whoever_signs_in():
+    ours = Address.read("postgresql://ada@db/lastbit?schema=ward", "schema")
+    assert ours.leads_to(Address.read("postgresql://ben@db/lastbit?schema=ward", "schema"))
+    for other in ("postgresql://db/lastbit", "postgresql://db2/lastbit?schema=ward"):
+        assert not ours.leads_to(Address.read(other, "schema"))
+    assert not ours.leads_to("postgresql://ada@db/lastbit?schema=ward")
