@@ -31,8 +31,9 @@ leak: $(READY) ## show textbook floating-point noise leaking, and exact noise no
 test: $(READY) ## run the tests, the doc pages and the docstring examples (minutes)
 	@$(PYTEST) $(ARGS)
 
-# The pages run once, with the tests and the evidence.
-check: lint types contracts anchors engines evidence test ## everything CI runs; the tests come last
+# One run for the tests and the evidence: both are collected once, and no worker waits between them.
+check: lint types contracts anchors engines ## everything CI runs; the tests come last
+	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
 	@$(PYTEST) -m evidence tests $(ARGS)
