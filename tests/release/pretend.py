@@ -62,7 +62,10 @@ class RawNumbers(Aggregates):
         bins: dict[str, list[list[int]]] | None = None,
         units: list[int] | None = None,
     ) -> None:
-        super().__init__(keys=keys, entries=entries or {}, bins=bins or {}, units=units or [])
+        units = units or []  # where units with one key are counted apart, as many again
+        super().__init__(
+            keys=keys, entries=entries or {}, bins=bins or {}, units=units, single=units
+        )
 
 
 class Engine:

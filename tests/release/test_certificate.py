@@ -38,7 +38,7 @@ FOUND = query_of(part("count_units", "u"), part("quantile", "median"), keys=[("r
 
 def raw_for(query: Query) -> RawNumbers:
     if query.keys[0].values is None:
-        bins = [[ONE * (i % 5) for i in range(16)]] * 2
+        bins = [[ONE * (i % 5) for i in range(17)]] * 2
         return RawNumbers(
             keys=[("east",), ("west",)],
             entries={"m1": [900, 700]},

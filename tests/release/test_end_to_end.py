@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.laws.discrete import DiscreteLaplace
 from lastbit.ledger.ledger import Ledger
@@ -131,3 +132,24 @@ def test_a_missing_file_costs_nothing(card: DataCard, tmp_path: Path) -> None:
     with pytest.raises((EngineFailed, InvalidParameter)):
         released(query, card, planned(query, card, epsilon=1))
     assert Ledger.open(card.ledger).spent("visits").epsilon == 0  # type: ignore[arg-type]
+
+
+def test_the_upper_bound_of_whole_numbers_is_a_value_like_any_other(tmp_path: Path) -> None:
+    """Nine tenths of the rows are at the upper bound, or beyond it; noise is next to nothing."""
+    path = tmp_path / "rows.parquet"
+    value = "CASE WHEN i < 100 THEN 11 WHEN i < 200 THEN 13 ELSE 12 END"
+    duckdb.sql(f"COPY (SELECT {value} AS x FROM range(1000) AS t(i)) TO '{path}'")
+    answer = (
+        lb.table(path, each_row=True)
+        .agg(
+            most=lb.max("x", 0, 12),
+            middle=lb.median("x", 0, 12),
+            both=lb.quantiles("x", ["0.05", "0.95"], 0, 12),
+            share=lb.cdf("x", [11], 0, 12),
+        )
+        .release(epsilon=100_000)
+    )
+    (row,) = answer
+    assert row["most"] == row["middle"] == row["both_95"] == 12 and row["both_5"] == 11
+    assert row.cell("middle").low == 12 == row.cell("middle").high == row.cell("most").high
+    assert row["share_11"] == pytest.approx(0.1, abs=0.01)

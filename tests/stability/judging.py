@@ -55,6 +55,11 @@ def violations(case: Case, base, other):
         steps = moved(*units)
         if len(steps) > most or max(steps, default=0) > one:
             yield "keys", "L0"
+        alone = moved(
+            *(dict(zip(found.keys, found.single, strict=True)) for found in (base, other))
+        )
+        if alone not in ([], [1]) or (alone and steps):
+            yield "keys", "apart"
         shown = [{key for key, number in counts.items() if number} for counts in units]
         if len(shown[0] ^ shown[1]) > most:
             yield "keys", "found"
@@ -90,6 +95,9 @@ def differs(case: Case, rows, found, labs=None):
     )
     numbers = {key: n for key, n in zip(found.keys, found.units, strict=False) if n}
     if case.query.groups is None and numbers != {key: n for key, n in units.items() if n}:
+        return True
+    alone = {key: n for key, n in zip(found.keys, found.single, strict=False) if n}
+    if alone != {key: n for key, n in wanted.get("single", {}).items() if n}:
         return True
     for measure in case.measures:
         lists = found.bins if measure.kind == "bins" else found.entries

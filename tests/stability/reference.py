@@ -229,6 +229,10 @@ def measured(query, card, measures, rows, public, secret):
     if any(m.kind == "shares" for m in measures):
         most = limit(card, measures)
         part = {u: math.isqrt(WEIGHT**2 // min(len(keys), most)) for u, keys in own.items()}
+        if any(m.kind == "shares" and m.lowest for m in measures):
+            alone = {u for u, keys in own.items() if len(keys) == 1}
+            found["single"] = {key: len(who & alone) for key, who in units.items()}
+            units = {key: who - alone for key, who in units.items()}
         numbers = {key: sum(part[u] for u in who) for key, who in units.items()}
     for m in measures:
         if m.kind in ("units", "shares"):

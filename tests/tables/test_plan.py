@@ -113,6 +113,11 @@ def price(plan: dict[str, Any]) -> tuple[Fraction, Fraction, Fraction]:
                         assert cost <= Fraction(p["rho"])
                         epsilon += Fraction(p["epsilon"])
                         delta += converted_delta(p)
+                    if "single" in p:  # beside it, for units that are not in the shares
+                        assert people == 1 and p["epsilon"] is not None
+                        scale, least = Fraction(p["single"]["scale"]), p["single"]["threshold"]
+                        assert 1 / scale <= Fraction(p["epsilon"])
+                        assert threshold_delta(scale, least, 1) <= Fraction(p["delta"])
                     continue
                 epsilon += people * own / Fraction(p["scale"])
                 delta += threshold_delta(Fraction(p["scale"]), p["threshold"], own)
@@ -164,7 +169,7 @@ def gaussian_keys(p: dict[str, Any], measure: dict[str, Any] | None) -> Fraction
     own, one = p["keys_per_person"], p["weight_one"]
     assert (one > 1) == (measure is not None and measure["kind"] == "shares")
     worst = 0.0
-    for keys in range(1, own + 1) if one > 1 else (own,):
+    for keys in range(2 if "single" in p else 1, own + 1) if one > 1 else (own,):
         weight = isqrt(one * one // keys)
         chance = tail(float(Fraction(p["variance"])), p["threshold"] - weight)
         worst = max(worst, -math.expm1(keys * math.log1p(-chance)))
@@ -334,6 +339,31 @@ def test_weights() -> None:
     for weights in ({"other": 1}, {"n": 0}, {"n": -1}, {"n": float("nan")}, "fair"):
         with pytest.raises(InvalidParameter):
             planned(query, card_of(), epsilon=1, weights=weights)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("means", [1, 2])
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": 1}])
+def test_a_count_for_means_alone_has_the_share_that_makes_their_errors_least(
+    means: int, price: dict[str, int]
+) -> None:
+    """Against all other ways to share the price out, in steps of a hundredth."""
+    asked = [
+        part("mean", f"a{n}", bounds=(Fraction(-100 * n), Fraction(100)), nullable=False)
+        for n in range(means)
+    ]
+    power = 2 if "epsilon" in price else 1
+
+    def squared(count: Fraction) -> Fraction:
+        each = (1 - count) / means
+        return means / each**power + Fraction(means, 3) / count**power
+
+    plan = planned(query_of(*asked), card_of(), **price)
+    kinds = {measure.name: measure.kind for measure in plan.measures}
+    paid = {kinds[p.measure]: p.rho if power == 1 else p.epsilon for p in plan.parts}  # type: ignore[union-attr,index]
+    least = min(squared(Fraction(n, 100)) for n in range(1, 100))
+    assert squared(paid["rows"]) <= least * Fraction(1001, 1000) < squared(paid["values"])
+    beside = planned(query_of(*asked, part("count", "n")), card_of(), **price)
+    assert len({p.to_json()[next(iter(price))] for p in beside.parts}) == 1
 
 
 def test_balanced_weights_make_errors_alike() -> None:

@@ -1,4 +1,4 @@
-"""Gaussian partition selection: its exact law, on small tables, against what it claims.
+"""Partition selection by shares: its exact law, on small tables, against what it claims.
 
 The law of a whole release is a product over keys; here it is written out in full, for all tables in
 which one unit comes, goes or changes, and both directions. Claims must hold for every pair; a
@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from lastbit.checker.tail import gaussian_tail
 from lastbit.exact import upper, working_precision
 from lastbit.laws.discrete import DiscreteGaussian
+from lastbit.mechanisms.histogram import ThresholdedHistogram
 from lastbit.privacy.guarantees import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.schema import Column, DataCard, Source
 from lastbit.tables.plan.conversion import conversion_to, order_delta
 from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection
 from lastbit.tables.plan.selection import (
-    FEW_KEYS,
+    MANY_KEYS,
     Finder,
     least_threshold,
     shares_of,
@@ -179,22 +180,40 @@ def finder(**values: object) -> Finder:
 
 def test_the_selection_that_needs_fewer_units_is_taken() -> None:
     price = Fraction(1, 2), Fraction(1, 10**7)
-    one, many = (finder(max_groups=number).at_epsilon(*price) for number in (1, 40))
+    one, many = (
+        finder(max_groups=number, neighbours=CHANGE_ONE).at_epsilon(*price) for number in (1, 40)
+    )
     assert isinstance(one.part, PartitionSelection) and one.extra is None
-    assert isinstance(many.part, GaussianSelection)
+    assert isinstance(many.part, GaussianSelection) and many.part.single is None
     assert many.extra == Measure(name="m2", kind="shares", highest=40)
-    laplace = finder(max_groups=40)._laplace(40, *price)
+    laplace = finder(max_groups=40, neighbours=CHANGE_ONE)._laplace(40, *price)
     assert laplace.part.threshold > 20 * many.part.threshold / WEIGHT_ONE
     rows = finder(unit=None, max_rows=1).at_epsilon(*price)
-    assert isinstance(rows.part, PartitionSelection) and rows.part.threshold == one.part.threshold
+    alone = finder(max_groups=1).at_epsilon(*price)
+    assert isinstance(rows.part, PartitionSelection)
+    assert rows.part.threshold == alone.part.threshold
 
 
-def test_where_max_groups_is_not_declared_few_keys_are_chosen() -> None:
-    found = finder()
-    assert found.limits == (1, FEW_KEYS)
+def test_units_with_one_key_are_counted_apart_where_units_come_and_go() -> None:
+    price = Fraction(1, 2), Fraction(1, 10**7)
+    for found in (finder(max_groups=40), finder(max_rows=40)):
+        both, alone = found.at_epsilon(*price), finder(max_groups=1).at_epsilon(*price).part
+        assert both.extra == Measure(name="m2", kind="shares", lowest=2, highest=40)
+        assert isinstance(both.part, GaussianSelection) and both.part.single is not None
+        assert isinstance(alone, PartitionSelection)
+        assert both.part.single.threshold == alone.threshold < both.part.threshold / WEIGHT_ONE
+        assert both.part.single.scale == alone.scale == 1 / price[0]
+    assert isinstance(finder(max_rows=2).at_epsilon(*price).part, PartitionSelection)
+    rho = finder().at_rho(Fraction(1, 100), Fraction(1, 10**7)).part
+    assert isinstance(rho, GaussianSelection) and rho.single is None
+
+
+def test_where_max_groups_is_not_declared_many_keys_may_be_chosen() -> None:
+    found = finder(max_rows=200)
+    assert found.limits == (1, MANY_KEYS) and finder().limits == (1, 50)
     assert finder(max_rows=3).limits == (1, 3) and finder(max_rows=1).limits == (1,)
     assert finder(max_groups=5).limits == (5,)
-    assert finder(max_groups=50, max_groups_assumed=True).limits == (1, FEW_KEYS)
+    assert finder(max_groups=200, max_groups_assumed=True).limits == (1, MANY_KEYS)
     chosen = found.at_rho(Fraction(1, 100), Fraction(1, 10**7)).part
     assert chosen.keys_per_person in found.limits
 
@@ -205,3 +224,55 @@ def test_the_conversion_of_a_selection_is_within_its_delta() -> None:
     proved = order_delta(part.rho, part.conversion.epsilon, part.conversion.order)
     assert part.tail + proved <= part.delta == Fraction(1, 10**7)
     assert part.conversion == conversion_to(Fraction(1, 2), Fraction(1, 2 * 10**7))
+
+
+# ---------------------------------------------------------------- units with one key, apart
+
+SEVERAL = {keys: weight for keys, weight in WEIGHTS.items() if keys > 1}
+BAR = least_threshold(VARIANCE, SEVERAL, TAIL)
+EPSILON = Fraction(1)
+DELTA = TAIL + min(order_delta(RHO, EPSILON, 1 + Fraction(a, 8)) for a in range(1, 200))
+ALONE = ThresholdedHistogram(keys_per_person=1, epsilon=EPSILON, delta=DELTA)
+
+
+@cache
+def alone_law(count: int, threshold: int) -> Law:
+    """The same for units with one key: Laplace noise, and a threshold of its own."""
+    q = math.exp(-1 / float(ALONE.scale))
+    noise = [(1 - q) / (1 + q) * q ** abs(value - count) for value in range(threshold, 60)]
+    shown = noise if count else [0.0] * len(noise)
+    return np.array([1 - math.fsum(shown), *shown])
+
+
+def apart_laws(
+    unit: tuple[int, ...], bases: tuple[tuple[int, int], ...], *, both: bool
+) -> list[Law]:
+    """Of each key, which has a number of units alone and a sum of shares, and perhaps the unit.
+
+    `both`: a unit with one key is counted in the two tables, as it must not be.
+    """
+    own, laws = sum(unit), []
+    for has, (alone, shared) in zip(unit, bases, strict=True):
+        share = WEIGHTS[own] * has if own > 1 or (own and both) else 0
+        laws.append(alone_law(alone + (has if own == 1 else 0), ALONE.threshold))
+        laws.append(key_law(shared + share, BAR, VARIANCE))
+    return laws
+
+
+def apart_worst(*, both: bool = False) -> float:
+    found = 0.0
+    for bases in product(product((0, 2), (0, 2, 13)), repeat=2):
+        for unit in ((0, 1), (1, 1)):
+            laws = zip(*(apart_laws(o, bases, both=both) for o in (unit, (0, 0))), strict=True)
+            moved = [pair for pair in laws if not np.array_equal(*pair)]  # the rest is one factor
+            here, there = (
+                reduce(lambda a, b: np.multiply.outer(a, b).ravel(), side)
+                for side in zip(*moved, strict=True)
+            )
+            for a, b in ((here, there), (there, here)):
+                found = max(found, hockey_stick(a, b, float(EPSILON)))
+    return found
+
+
+def test_two_tables_of_units_cost_no_more_than_one() -> None:
+    assert apart_worst() <= DELTA < apart_worst(both=True)

@@ -106,6 +106,11 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
     ),
     "people, keys found by shares": (
         query_of(part("count", "n"), keys=FOUND),
+        card_of(**PEOPLE | {"max_groups": 40}, neighbours=CHANGE_ONE),
+        {"epsilon": 1, "delta": "1e-7"},
+    ),
+    "people, keys found, one key apart": (
+        query_of(part("count", "n"), keys=FOUND),
         card_of(**PEOPLE | {"max_groups": 40}),
         {"epsilon": 1, "delta": "1e-7"},
     ),
@@ -121,7 +126,7 @@ EXAMPLES: dict[str, tuple[Query, DataCard, dict[str, Any]]] = {
     ),
     "people, keys found with one each": (
         query_of(part("count", "n"), keys=FOUND),
-        card_of(**PEOPLE | {"max_groups": None}),
+        card_of(**PEOPLE | {"max_groups": None, "max_rows": 3}),
         {"epsilon": 1, "delta": "1e-7"},
     ),
 }
@@ -377,7 +382,7 @@ def harmless(name: str, whole: Certificate, path: Path, old: Any, new: Any) -> b
                 threshold=one["threshold"],
             )
             return shown.delta <= Fraction(new) * (1 + Fraction(1, 2**50)) <= 2 * Fraction(old)
-        case ("body", "plan", "parts", _, "scale" | "variance" | "threshold"):
+        case ("body", "plan", "parts", _, *_, "scale" | "variance" | "threshold"):
             return smaller(new, old) if isinstance(new, type(old)) else False
         case ("body", "plan", "parts", _, "tail" | "order"):
             return selection_holds(put(whole, path, new))
@@ -415,7 +420,7 @@ def selection_holds(whole: Certificate) -> bool:
     plan = whole["body"]["plan"]
     one = plan["parts"][0]
     own = one["keys_per_person"]
-    weights = shares_of(own) if one["weight_one"] > 1 else {own: 1}
+    weights = shares_of(own, 2 if "single" in one else 1) if one["weight_one"] > 1 else {own: 1}
     tail, delta = Fraction(one["tail"]), Fraction(one["delta"])
     trace = 1 + Fraction(1, 2**50)
     if least_threshold(Fraction(one["variance"]), weights, tail * trace) > one["threshold"]:
@@ -424,6 +429,8 @@ def selection_holds(whole: Certificate) -> bool:
     if one["order"] is None:
         return tail <= delta and still_paid(whole)
     epsilon, order = Fraction(one["epsilon"]), Fraction(one["order"])
+    if "single" in one and 1 / Fraction(one["single"]["scale"]) > epsilon:
+        return False
     spent = sum(Fraction(part["epsilon"]) for part in plan["parts"])
     proved = tail + order_delta(rho, epsilon, order)
     cost = {name: Fraction(plan["cost"][name]) for name in ("epsilon", "delta")}
@@ -781,6 +788,47 @@ def no_measure_for_keys(whole: Certificate) -> None:
     one["measure"] = None
 
 
+def nothing_for_one_key(whole: Certificate) -> None:
+    """Keys that units have alone are shown as they are, and nothing is said of it."""
+    (one,) = parts_of(whole, "keys")
+    del one["single"]
+
+
+def one_key_shown_early(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["single"]["threshold"] -= 1
+
+
+def little_noise_on_one_key(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["single"]["scale"] = str(number(one["single"]["scale"]) * Fraction(999, 1000))
+
+
+def one_key_paid_twice(whole: Certificate) -> None:
+    (one,) = parts_of(whole, "keys")
+    one["single"]["epsilon"] = "0"
+
+
+def one_key_among_the_others(whole: Certificate) -> None:
+    """Shares of all units were measured, with the tail of those that have several keys."""
+    plan_of(whole)["measures"][-1]["lowest"] = 0
+
+
+def three_keys_at_least(whole: Certificate) -> None:
+    plan_of(whole)["measures"][-1]["lowest"] = 3
+
+
+def units_change(whole: Certificate) -> None:
+    """One unit changes, from one key to several, with twice the noise on shares."""
+    (one,) = parts_of(whole, "keys")
+    other_neighbours(whole)
+    for name in ("variance", "threshold"):
+        one[name] = str(2 * number(one[name])) if name == "variance" else 2 * one[name]
+    moves = whole["body"]["moves"][one["measure"]]
+    one["sensitivity"]["l2_squared"] = moves["l2_squared"] = str(2 * int(moves["l2_squared"]))
+    moves["l1"] = str(2 * int(moves["l1"]))
+
+
 def everything_shown(whole: Certificate) -> None:
     """The lowest threshold, with a delta that is still too small for it."""
     (one,) = parts_of(whole, "keys")
@@ -816,7 +864,7 @@ SHARES = (
     "people, keys found, converted",
     "people, keys found by rho",
 )
-BY_ONE = "people, keys found with one each"
+BY_ONE, APART = "people, keys found with one each", "people, keys found, one key apart"
 CONVERTED, RHO, LAPLACE = "people, converted", "people, rho", "rows, epsilon"
 KEYS_FOUND, KEYS_LAPLACE = "people, keys found", "rows, keys found by Laplace"
 FORGERIES: list[tuple[str, Callable[[Certificate], None]]] = [
@@ -851,7 +899,12 @@ FORGERIES: list[tuple[str, Callable[[Certificate], None]]] = [
     *((name, coarsely_low_threshold) for name in SHARES),
     *((SHARES[0], forge) for forge in (cheap_order, unpaid_epsilon, negative_epsilon)),
     *((BY_ONE, f) for f in (more_keys_chosen, low_threshold, no_measure_for_keys)),
-    *((name, more_keys_than_the_card_allows) for name in (*SHARES, BY_ONE)),
+    *((name, more_keys_than_the_card_allows) for name in (*SHARES, BY_ONE, APART)),
+    *((APART, f) for f in (fewer_keys_chosen, more_keys_chosen, keys_per_person, free_tail)),
+    *((APART, f) for f in (counted_for_shares, little_noise_on_shares, coarsely_low_threshold)),
+    *((APART, f) for f in (nothing_for_one_key, one_key_shown_early, little_noise_on_one_key)),
+    *((APART, f) for f in (one_key_paid_twice, one_key_among_the_others)),
+    *((APART, f) for f in (three_keys_at_least, units_change, unpaid_epsilon, cheap_order)),
 ]
 
 

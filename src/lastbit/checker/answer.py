@@ -117,6 +117,12 @@ def notes_of(plan: Json) -> list[str]:
 def _shown(part: Json) -> str:
     """From how many units on a key is shown."""
     one = part.get("weight_one", 1)
+    if "single" in part:
+        return (
+            f"A key is shown if about {part['single']['threshold']} units or more have it and no "
+            f"other, or about {-(-part['threshold'] // one)} that have several, a unit with K keys "
+            "counting as one over the square root of K; others are unknown."
+        )
     if one == 1:
         return (
             f"A key is shown if about {part['threshold']} units or more have it; others are "

@@ -93,13 +93,18 @@ class Asked:
         """Whether it is drawn by rank and not made of noisy sums."""
         return self.function in _RANKED
 
-    @property
-    def candidates(self) -> tuple[Fraction, ...]:
-        """The edges of the bins among which a rank is drawn."""
+    def candidates(self, *, closed: bool) -> tuple[Fraction, ...]:
+        """The edges of the bins among which a rank is drawn.
+
+        A bin for each value of the grid, the greatest one too if they are not `closed`: in earlier
+        plans the last bin held the greatest two.
+        """
         assert self.bounds is not None
         low, high = self.bounds
-        steps = _CANDIDATES if self.step is None else ceil((high - low) / self.step)
-        count = min(_CANDIDATES, steps)
+        steps = _CANDIDATES if self.step is None else (high - low) / self.step
+        if not closed and self.step and int(steps) == steps <= _CANDIDATES:
+            return tuple(low + self.step * i for i in range(int(steps) + 2))
+        count = min(_CANDIDATES, ceil(steps))
         return tuple(low + (high - low) * i / count for i in range(count + 1))
 
 
@@ -496,7 +501,9 @@ class Measured:
         }
 
 
-def measured_of(question: Question) -> tuple[dict[str, Measured], list[dict[str, Any]]]:
+def measured_of(
+    question: Question, *, closed: bool = False
+) -> tuple[dict[str, Measured], list[dict[str, Any]]]:
     """The measures by name, and how each aggregate is made of them, as plans write it."""
     names: dict[object, str] = {}
     found: dict[str, Measured] = {}
@@ -504,7 +511,7 @@ def measured_of(question: Question) -> tuple[dict[str, Measured], list[dict[str,
     centred = {part.value_key for part in question.aggregates if part.function in _CENTRED}
     for part in question.aggregates:
         needed = {}
-        for measure in _needed(part, shared=part.value_key in centred):
+        for measure in _needed(part, shared=part.value_key in centred, closed=closed):
             name = names.setdefault(measure.identity, f"m{len(names) + 1}")
             found.setdefault(name, measure)
             needed[measure.kind] = name
@@ -541,13 +548,16 @@ def selecting(written: Any, measures: Mapping[str, Measured], facts: Facts) -> M
     require(kind in ("units", "shares"), "the query needs other measures")
     most = _MOST if facts.max_groups is None else facts.max_groups
     require(type(own) is int and 1 <= own <= most, "a unit chooses more keys than it may")
-    return Measured(kind=kind, highest=own)
+    apart = kind == "shares" and written["lowest"] == 2
+    # a unit that changes could be counted with one key before and with several afterwards
+    require(not apart or (own > 1 and not facts.change_one), "units with one key stand apart")
+    return Measured(kind=kind, lowest=2 if apart else 0, highest=own)
 
 
-def share_weights(own: int) -> dict[int, int]:
-    """What a unit with 1, 2 ... keys adds to each of them: floor(W/sqrt(K))."""
+def share_weights(first: int, own: int) -> dict[int, int]:
+    """What a unit with K keys, first <= K <= own, adds to each of them: floor(W/sqrt(K))."""
     require(own <= _MOST_SHARES, "a unit has too many keys for shares")
-    return {keys: isqrt(_WEIGHT**2 // keys) for keys in range(1, own + 1)}
+    return {keys: isqrt(_WEIGHT**2 // keys) for keys in range(first, own + 1)}
 
 
 def rank_moved(level: Fraction, facts: Facts) -> int:
@@ -559,7 +569,7 @@ def rank_moved(level: Fraction, facts: Facts) -> int:
     return d * facts.total if facts.groups == 1 else 2 * farther
 
 
-def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:
+def _needed(part: Asked, *, shared: bool, closed: bool) -> Iterator[Measured]:
     rows = Measured(kind="rows", nullable=False)
     if part.expression is not None and part.nullable:
         rows = Measured(kind="rows", expression=part.expression)
@@ -575,10 +585,10 @@ def _needed(part: Asked, *, shared: bool) -> Iterator[Measured]:
             if shared:
                 yield rows
         case "histogram":
-            edges = part.edges
-            yield Measured(kind="bins", expression=part.expression, edges=edges, clamped=False)
+            yield Measured(kind="bins", expression=part.expression, edges=part.edges, clamped=False)
         case "quantile" | "cdf" | "min" | "max":
-            yield Measured(kind="bins", expression=part.expression, edges=part.candidates)
+            edges = part.candidates(closed=closed)
+            yield Measured(kind="bins", expression=part.expression, edges=edges)
         case _:
             yield _values(part, "values", centred=True)
             yield rows

@@ -21,7 +21,9 @@ from the number of its bins (`tree.py`): fewer levels than were noised would cos
 Keys, Laplace: with q = exp(-1/s) and p = P[1 + X >= T] = q**(T-1)/(1+q), delta = 1 - (1-p)**c,
 provided that p <= 1 - q. Keys, Gaussian: with p_K = P[w_K + X >= T], where w_K is what a unit with
 K keys adds to each, delta = 1 - (1-p_K)**K for the worst K <= c (`tables/plan/selection.py`); tails
-are in `tail.py`. Such a part pays rho with the others, or epsilon by an order of its own.
+are in `tail.py`. Such a part pays rho with the others, or epsilon by an order of its own. In that
+case units with one key may be counted apart, as keys by Laplace with c = 1: a unit that comes or
+goes is in one of the two counts, so the part's epsilon and delta must suffice for each of the two.
 
 In all: epsilons and deltas add up (paper 003, Proposition 8). Rhos add up, and rho implies
 (epsilon, delta) by the order a > 1 on record if
@@ -177,15 +179,9 @@ def check_release(claim: Json, body: Json) -> None:
     # what follows from the query and the card must be written as it follows
     question = question_of(body["query"])
     facts = facts_of(plan, question)
-    measures, recipes = measured_of(question)
+    measures, recipes, extra = _measured(plan, question, facts)
     require(same(plan["groups"], question.groups), "the number of groups is another")
     require(same(plan["weight_one"], facts.weight_one), "the weight 1 is another")
-    extra = None
-    if len(plan["measures"]) == len(measures) + 1:
-        extra = f"m{len(measures) + 1}"
-        measures[extra] = selecting(plan["measures"][-1], measures, facts)
-    expected = [measure.json(name) for name, measure in measures.items()]
-    require(same(plan["measures"], expected), "the query needs other measures")
     require(same(plan["recipes"], recipes), "the aggregates are made of other measures")
     moved = {
         name: {norm: str(size) for norm, size in moves_of(measure, facts).items()}
@@ -205,6 +201,25 @@ def check_release(claim: Json, body: Json) -> None:
     losses = {"noise": _noise, "keys": _keys, "rank": _rank, "tree": _tree}
     parts = [losses[part["part"]](part, proof) for part in _parts(plan, proof)]
     _check_price(claim, plan, _total(plan, parts))
+
+
+def _measured(
+    plan: Json, question: Question, facts: Facts
+) -> tuple[dict[str, Measured], list[dict[str, Any]], str | None]:
+    """The measures and recipes that the query needs, and the name of one that finds keys alone.
+
+    Which bins a rank is drawn from is public: earlier plans had other edges for columns in steps.
+    """
+    for closed in (False, True):
+        measures, recipes = measured_of(question, closed=closed)
+        extra = None
+        if len(plan["measures"]) == len(measures) + 1:
+            extra = f"m{len(measures) + 1}"
+            measures[extra] = selecting(plan["measures"][-1], measures, facts)
+        expected = [measure.json(name) for name, measure in measures.items()]
+        if same(plan["measures"], expected):
+            return measures, recipes, extra
+    raise Rejected("the query needs other measures")
 
 
 def _trees(parts: Any) -> frozenset[str]:
@@ -272,38 +287,50 @@ def _keys(part: Json, proof: _Proof) -> _Loss:
     require(part["mechanism"] == "threshold", "a mechanism is unknown")
     extra = None if proof.extra is None else proof.measures[proof.extra]
     require(extra is None or extra.kind == "units", "keys are found by another measure")
-    own, threshold = facts.own_keys if extra is None else extra.highest, part["threshold"]
+    own = facts.own_keys if extra is None else extra.highest
     require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
+    proved = _counted(part, own, people=2 if facts.change_one else 1)
+    return _Loss(
+        epsilon=_stated(part["epsilon"], proved.epsilon),
+        delta=_stated(part["delta"], proved.delta),
+    )
+
+
+def _counted(part: Json, own: int, *, people: int) -> _Loss:
+    """What units cost that are counted by Laplace noise, a key being shown from a threshold on."""
+    threshold, scale = part["threshold"], _positive(part["scale"])
     require(type(threshold) is int and threshold >= 2, "a threshold is not a number from 2 up")
-    scale = _positive(part["scale"])
-    people = 2 if facts.change_one else 1
     chance, least = _appears(scale, threshold)
     require(chance <= least, "the threshold is so low that not seeing a key tells too much")
-    return _Loss(
-        epsilon=_stated(part["epsilon"], people * own / scale),
-        delta=_stated(part["delta"], _some(chance, own)),
-    )
+    return _Loss(epsilon=people * own / scale, delta=_some(chance, own))
 
 
 def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
     facts = proof.facts
     fields = {"part", "measure", "mechanism", "keys_per_person", "weight_one", "sensitivity"}
     fields |= {"variance", "threshold", "tail", "epsilon", "rho", "order", "delta"}
-    require(set(part) == fields, "a part lacks a number, or has one too many")
     measure = Measured(kind="units") if proof.extra is None else proof.measures[proof.extra]
+    apart = measure.kind == "shares" and measure.lowest == 2
+    fields |= {"single"} if apart else set()
+    require(set(part) == fields, "a part lacks a number, or has one too many")
     own = measure.highest or facts.own_keys
     require(same(part["keys_per_person"], own), "a unit can bring another number of keys to light")
-    weights = share_weights(own) if measure.kind == "shares" else {own: 1}
-    one = max(weights.values())
+    shares = measure.kind == "shares"
+    weights = share_weights(measure.lowest or 1, own) if shares else {own: 1}
+    one = share_weights(1, 1)[1] if shares else 1
     require(same(part["weight_one"], one), "the weight 1 is another")
     moved = moves_of(measure, facts)["l2_squared"]
     require(same(part["sensitivity"], {"l2_squared": str(moved)}), "a sensitivity is wrong")
     variance, threshold, tail = _positive(part["variance"]), part["threshold"], number(part["tail"])
-    require(type(threshold) is int and threshold > one, "a threshold is not above a unit")
+    require(
+        type(threshold) is int and threshold > max(weights.values()),
+        "a threshold is not above a unit",
+    )
     for keys, weight in weights.items():
         chance = _some(gaussian_tail(variance, threshold - weight), keys)
         require(chance <= tail, "a key of one unit alone is shown too often")
     rho, delta = _stated(part["rho"], moved / (2 * variance)), number(part["delta"])
+    require(not (apart and proof.concentrated), "this noise is not paid for in this way")
     if proof.concentrated:
         require(part["epsilon"] is None and part["order"] is None, "a part is paid for twice")
         require(delta >= tail, "a part costs more than it says")
@@ -312,6 +339,11 @@ def _gaussian_keys(part: Json, proof: _Proof) -> _Loss:
     require(epsilon >= 0 and order > 1, "the conversion has no meaning")
     proved = tail + _order_delta(rho, epsilon, order)
     require(delta >= proved, "rho does not imply epsilon and delta")
+    if apart:
+        require(set(part["single"]) == {"scale", "threshold"}, "a part lacks a number")
+        spent = _counted(part["single"], 1, people=1)
+        within = spent.epsilon <= epsilon and spent.delta <= delta
+        require(within, "units with one key cost more than the part")
     return _Loss(epsilon=epsilon, delta=delta)
 
 

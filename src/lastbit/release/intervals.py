@@ -221,9 +221,15 @@ class _Maker:
         for numbers in zip(*(self.noisy.entries[name] for name in names), strict=True):
             yield cell(numbers)
 
+    def _edges(self, recipe: Recipe) -> tuple[Fraction, ...]:
+        """The edges of the bins, none beyond the upper bound, where the last bin may begin."""
+        assert recipe.aggregate.bounds is not None
+        most = recipe.aggregate.bounds[1]
+        return tuple(min(edge, most) for edge in self.measures[recipe.measures["bins"]].edges)
+
     def _quantiles(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate
-        edges = self.measures[recipe.measures["bins"]].edges
+        edges = self._edges(recipe)
         points = _points(part, edges)
         drawn = self.noisy.ranks
         if recipe.measures["bins"] in self.trees:
@@ -268,7 +274,7 @@ class _Maker:
         """
         part, name = recipe.aggregate, recipe.measures["bins"]
         tree, groups = self.trees[name], self.noisy.trees[name]
-        edges = self.measures[name].edges
+        edges = self._edges(recipe)
         (point,) = part.edges or ()
         before = min(bisect_right(edges, point) - 1, len(edges) - 2)
         pair = before, before + 1
@@ -286,7 +292,7 @@ class _Maker:
 
     def _extremes(self, recipe: Recipe) -> Iterator[Cell]:
         part = recipe.aggregate
-        edges = self.measures[recipe.measures["bins"]].edges
+        edges = self._edges(recipe)
         points = {-1: edges[0], len(edges) - 1: edges[-1]} | dict(enumerate(_points(part, edges)))
         for i in self.noisy.ranks[part.name, "value"]:
             if part.function == "min":

@@ -1,8 +1,9 @@
 """Where raw aggregates become noisy ones: the only place that sees both.
 
 Law      each entry of a measure gets independent noise of the plan's exact law; a key of the data
-         is shown iff its noisy number of units reaches the threshold; each quantile's draw is one
-         of the exponential mechanism over the bins of a group (`tables/plan/ranks.py`); each node
+         is shown iff its noisy number of units reaches the threshold (where units with one key are
+         counted apart, iff one of its two numbers reaches its own); each quantile's draw is one of
+         the exponential mechanism over the bins of a group (`tables/plan/ranks.py`); each node
          of a tree of bins is an entry (`tables/plan/tree.py`)
 Theorem  each part costs what its plan says: the mechanisms are those of `mechanisms/`, their
          parameters come from the plan, which has never seen the data, and each is run once
@@ -63,7 +64,7 @@ def noised(plan: Plan, raw: Aggregates) -> Noisy:
     selection = plan.partition_selection
     shown, counts = _shown(plan, selection, raw)
     noisy = Noisy(keys=[tuple(raw.keys[i]) for i in shown])
-    if selection is not None and selection.measure is not None:
+    if selection is not None and selection.measure is not None and counts is not None:
         noisy.entries[selection.measure] = counts
     for part in plan.parts:
         match part:
@@ -80,24 +81,34 @@ def noised(plan: Plan, raw: Aggregates) -> Noisy:
     return noisy
 
 
-def _shown(plan: Plan, part: Selection | None, raw: Aggregates) -> tuple[list[int], list[int]]:
-    """Which keys are shown, and the noisy numbers of units where those decided."""
+def _shown(
+    plan: Plan, part: Selection | None, raw: Aggregates
+) -> tuple[list[int], list[int] | None]:
+    """Which keys are shown, and the noisy numbers of units where one number of each decided."""
     if part is None:
-        return list(range(len(raw.keys))), []
-    if isinstance(part, GaussianSelection):
-        present = [place for place, number in enumerate(raw.units) if number > 0]
-        numbers = [raw.units[place] for place in present]
-        noisy = _sums(numbers, gaussian_sampler(part.variance))
-        kept = [(p, n) for p, n in zip(present, noisy, strict=True) if n >= part.threshold]
-        return [place for place, _ in kept], [number for _, number in kept]
+        return list(range(len(raw.keys))), None
+    if isinstance(part, PartitionSelection):
+        return _counted(plan, part.keys_per_person, part.scale, part.threshold, raw.units)
+    present = [place for place, number in enumerate(raw.units) if number > 0]
+    numbers = [raw.units[place] for place in present]
+    noisy = _sums(numbers, gaussian_sampler(part.variance))
+    kept = [(p, n) for p, n in zip(present, noisy, strict=True) if n >= part.threshold]
+    shown = [place for place, _ in kept]
+    if part.single is None:
+        return shown, [number for _, number in kept]
+    alone, _ = _counted(plan, 1, part.single.scale, part.single.threshold, raw.single)
+    return sorted({*shown, *alone}), None
+
+
+def _counted(
+    plan: Plan, own: int, scale: Fraction, threshold: int, numbers: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """The keys whose number of units reaches the threshold by Laplace noise, and these numbers."""
     mechanism = ThresholdedHistogram(
-        keys_per_person=part.keys_per_person,
-        scale=part.scale,
-        threshold=part.threshold,
-        neighbours=plan.card.neighbours,
+        keys_per_person=own, scale=scale, threshold=threshold, neighbours=plan.card.neighbours
     )
     # the backend put the keys in an order that tells nothing; numbers stand for them here
-    places, counts = mechanism.release_arrays(np.arange(len(raw.keys)), numbers_of(list(raw.units)))
+    places, counts = mechanism.release_arrays(np.arange(len(numbers)), numbers_of(list(numbers)))
     return places.tolist(), counts.tolist()
 
 

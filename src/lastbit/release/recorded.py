@@ -141,6 +141,10 @@ def _at_most(old: Json, new: Json) -> bool:
     )
     if any(old.get(field) != new.get(field) for field in alike):
         return False
+    if ("single" in old) != ("single" in new):
+        return False
+    if "single" in old and not _at_most(old["single"], new["single"]):
+        return False
     known = False
     for field in ("scale", "variance", "threshold"):
         if (field in old) != (field in new):

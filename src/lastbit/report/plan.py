@@ -276,6 +276,7 @@ def _hints(record: Mapping[str, Any]) -> Iterator[str]:
         if part["part"] != "keys":
             continue
         least = -(-part["threshold"] // part.get("weight_one", 1))
+        least = min(least, part.get("single", part)["threshold"])
         if least >= _MANY_UNITS:
             lower = "" if part["keys_per_person"] == 1 else "declare a smaller max_groups, "
             yield (
@@ -391,6 +392,19 @@ def plan_rows(
                 share=float(number / total) if total else 0.0,
             )
         )
+        if "single" in part:
+            alone = {"keys_per_person": 1, "mechanism": "threshold", **part["single"]}
+            sensitivity, noise, error = _selection(alone)
+            rows.append(
+                PlanRow(
+                    what="   by units with one key",
+                    sensitivity=sensitivity,
+                    noise=noise,
+                    error=error,
+                    price="",
+                    share=0.0,
+                )
+            )
     return rows
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from lastbit.errors import EngineFailed
 from lastbit.tables.compile.statement import UNITS, Statement
 from lastbit.tables.plan.marginals import Marginal
-from lastbit.tables.plan.sensitivity import Measure
+from lastbit.tables.plan.sensitivity import WEIGHT_ONE, Measure
 from lastbit.tables.query.expression import Value
 from lastbit.tables.query.query import Query
 
@@ -64,8 +64,9 @@ class Aggregates:
     or, where they are undeclared, those that occur, sorted by value so that their order tells
     nothing more. `entries` has one integer a key for each measure of kind rows, values, squares,
     units, shares and distinct; `bins` one list of integers a key for each measure of kind bins;
-    `units` the number of units that chose each key, where keys are not declared, and is empty
-    otherwise. A key that occurs and that no unit chose has the number 0, and is never shown.
+    `units` the number of units that chose each key, or their shares, where keys are not declared,
+    and is empty otherwise; `single` the number of units that have this key alone, where those are
+    counted apart. A key that occurs and that no unit chose has the number 0, and is never shown.
 
     >>> Aggregates(keys=[("north",)], entries={"m1": [731]}, bins={}, units=[])
     <Aggregates: not private, not shown>
@@ -75,6 +76,7 @@ class Aggregates:
     entries: Mapping[str, Sequence[int]] = field(repr=False)
     bins: Mapping[str, Sequence[Sequence[int]]] = field(repr=False)
     units: Sequence[int] = field(repr=False)
+    single: Sequence[int] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         return "<Aggregates: not private, not shown>"
@@ -93,7 +95,7 @@ def assembled(
         keys = list(product(*(key.values or () for key in query.keys)))
     places = {key: place for place, key in enumerate(keys)}
     sums = {name: [0] * len(keys) for name in ran.sums}
-    units = [0] * len(keys)
+    units, single = [0] * len(keys), [0] * len(keys)
     values = {block: [0] * len(keys) for block in ran.distinct.values()}
     sizes = {ran.bins[m.name]: len(m.edges) - 1 for m in measures if m.name in ran.bins}
     weights = {block: Bins(keys=len(keys), size=size) for block, size in sizes.items()}
@@ -104,7 +106,9 @@ def assembled(
             continue
         if at is None:
             raise EngineFailed("the database gave a key that was not asked for")
-        if block == UNITS:
+        if block == UNITS and place:
+            single[at] = int(number) // WEIGHT_ONE
+        elif block == UNITS:
             units[at] = int(number)
         elif block in values:
             values[block][at] = int(number)
@@ -118,7 +122,9 @@ def assembled(
     entries |= {name: values[block] for name, block in ran.distinct.items()}
     bins = {name: weights[block] for name, block in ran.bins.items()}
     known = query.groups is not None
-    return Aggregates(keys=keys, entries=entries, bins=bins, units=[] if known else units)
+    if known:
+        units, single = [], []
+    return Aggregates(keys=keys, entries=entries, bins=bins, units=units, single=single)
 
 
 def _missing_first(key: tuple[Value, ...]) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias, cast
 
@@ -152,9 +153,13 @@ def one_database(card: DataCard) -> AbstractContextManager[None]:
     return engine_of(card.source).one_database()
 
 
-def keeping_units(card: DataCard, ledger: str) -> AbstractContextManager[None]:
-    """Inside, DuckDB keeps beside this ledger which units have many rows, if the card lets it."""
-    if card.source.engine != "duckdb" or not card.engine_limits.index or "://" in ledger:
+def keeping_units(card: DataCard, ledger: object) -> AbstractContextManager[None]:
+    """Inside, DuckDB keeps which units have many rows, if the card lets it, beside this ledger.
+
+    A ledger on a server has no place for it.
+    """
+    indexed = card.source.engine == "duckdb" and card.engine_limits.index
+    if not indexed or not isinstance(ledger, Path):
         return nullcontext()
     from lastbit.tables.backends.duckdb import engine  # each engine is loaded when it is needed
 

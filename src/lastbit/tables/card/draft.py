@@ -37,7 +37,8 @@ neighbours = {neighbours}
 # The contribution bound: this many rows of one unit count in full; of more, each counts for less.
 # Small: little noise, but heavy units count for less. Take it from what everybody knows.
 {max_rows}
-# The most groups that one unit contributes to where keys are undeclared. Drop it if none are.
+# The most groups in which one unit is counted where keys are undeclared. May be left out, unless
+# units are to be counted by such keys.
 # max_groups = 3
 
 [budget]

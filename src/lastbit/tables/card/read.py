@@ -287,7 +287,7 @@ class _Reader:
     def source(self, path: KeyPath, fields: Mapping[str, Any]) -> Source | None:
         """Files, or a table of a DuckDB file or a server; paths are relative to the card."""
         value, table, place = fields.get("source"), fields.get("table"), (*path[:-1], "table")
-        if is_address(value):
+        if isinstance(value, str) and is_address(value):
             named = self.text(place, table, 'write table = "public.visits", say')
             return self.attempt(path, lambda: source_of(value, table=named)) if named else None
         if table is not None:
@@ -346,7 +346,7 @@ class _Reader:
             "budget": self._budget(),
             "ledger": self._ledger(name),
             "users": self._users(),
-            "engine_limits": self._engine(),
+            "engine_limits": self._engine(source),
             "public": self._public(name, source),
             "private": self._private(),
         }
@@ -509,9 +509,12 @@ class _Reader:
             return ()
         return tuple(users)
 
-    def _engine(self) -> EngineLimits:
+    def _engine(self, source: Source | None) -> EngineLimits:
         names = ("max_memory", "threads", "spill_folder", "max_spill", "index")
         fields = self._table("engine", names, needed=False)
+        if fields and source is not None and source.engine != "duckdb":
+            problem = f"is for files, and the table is on {source.engine}"
+            self.wrong(("engine",), problem, "drop it, and limit the server's session there")
         found: dict[str, Any] = {}
         for name, value in fields.items():
             path = ("engine", name)

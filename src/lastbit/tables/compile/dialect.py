@@ -205,9 +205,10 @@ class Dialect:
         """The whole number nearest to a double that is not NaN (ties away from 0), or the greatest
         one below, clamped to [low, high]: the last operation is a clamp of whole numbers.
         """
-        whole = f"{'round' if nearest else 'floor'}({quotient})"
-        near = f"least(greatest({whole}, {self.double(low)}), {self.double(high)})"
-        return f"least(greatest(TRY_CAST({near} AS BIGINT), {low}), {high})"
+        whole = f"TRY_CAST({'round' if nearest else 'floor'}({quotient}) AS BIGINT)"
+        # missing if it is beyond 64 bits; to clamp doubles first takes longer than all the rest
+        beyond = f"CASE WHEN {quotient} > 0.0e0 THEN {high} ELSE {low} END"
+        return f"least(greatest(coalesce({whole}, {beyond}), {low}), {high})"
 
     def item(self, values: Sequence[str], index: str, kind: ColumnType | None = None) -> str:
         """The value at this place, from 1, all read as `kind`; missing at any other place."""
@@ -281,6 +282,10 @@ class Dialect:
         return f"CASE WHEN {total} <= {LONGEST_TEXT} THEN concat({', '.join(values)}) END"
 
     # rows
+
+    def condition(self, tests: str) -> str:
+        """What a row must pass to be counted, as WHERE has it."""
+        return tests
 
     def among(self, name: str, listed: Sequence[str]) -> str:
         """Whether a column has one of these values, of its own type."""

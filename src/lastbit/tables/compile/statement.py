@@ -7,7 +7,8 @@
     e  the values that are asked for, of the rows that the filter leaves
     r  integers for the measures; rows without a unit or with a key that was not declared are gone
     pairs, k  (where a unit must choose its keys) every unit and key of r, with the number of such
-       rows; and those of them that the unit has chosen. q: the same with the unit's shares
+       rows; and those of them that the unit has chosen. q: the same with the unit's shares, which
+       are W where it has one key
     h  units with n > max_rows rows in r: their weight floor(max_rows W / n)
     s  the rows of r with weights, W where the unit is not in h
     then sums over s for every group, and for every group and bin; and units counted for every
@@ -38,8 +39,8 @@ Law      the integer of a row is, for values, the one nearest to (x - centre)/st
          highest, missing if x is; for bins, the i with e_i <= x < e_i+1, decided exactly, where the
          last bin is closed above
 Theorem  whatever the doubles do on the way, the integer of `values` is in [lowest, highest]: the
-         last operation is a clamp of integers. It depends on x alone. Nothing can raise: the double
-         is clamped to abs <= 2**44 before the cast, and NaN is missing already
+         last operation is a clamp of integers. It depends on x alone. Nothing can raise: a
+         double beyond the range of the cast becomes the nearer bound; NaN is missing already
 Differs  nearness is that of doubles: (x - centre)/step is rounded twice, so that a value within
          2**-8 of a tie may go either way. With step 1, a whole centre and whole numbers it is exact
 
@@ -66,6 +67,7 @@ from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
 from lastbit.tables.limits import refused
 from lastbit.tables.plan.sensitivity import (
+    WEIGHT_ONE,
     Measure,
     distinct_values,
     selection_keys,
@@ -96,7 +98,8 @@ class Statement:
     """The text, and what its columns are: block, keys, bin, n, then the sums in order.
 
     Block 0 has the sums. In the blocks that `bins` names, n is the weight of each bin; in the block
-    `UNITS`, it is the number of units, and in those of `distinct` the number of different values.
+    `UNITS`, it is the number of units, or of their shares (bin 1: of units with one key, where
+    those are counted apart), and in those of `distinct` the number of different values.
     """
 
     sql: str = field(repr=False)  # holds the secret
@@ -159,7 +162,8 @@ def statement(
         *_named_values(blocks, choice, card),
     ]
     weighed = "" if chosen is None else "q" if "shares" in kinds else "k"
-    final = _final(blocks, names, counted=counted, paired=weighed)
+    apart = any(measure.kind == "shares" and measure.lowest for measure in measures)
+    final = _final(blocks, names, counted=counted, paired=weighed, apart=apart)
     columns = list(dict.fromkeys(blocks.bins.values()))
     return Statement(
         sql="WITH " + ",\n".join(parts) + "\n" + final,
@@ -340,21 +344,25 @@ class _Blocks:
         return self.columns.setdefault(sql, f"v{len(self.columns) + 1}")
 
 
-def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str) -> str:
+def _final(blocks: _Blocks, names: list[str], *, counted: bool, paired: str, apart: bool) -> str:
     """Every block in the same columns: block, keys, bin, n, sums."""
     selects = [_sums(blocks, names)] if blocks.sums or blocks.bins else []
     nested, nothing = blocks.rows.dialect.nested, blocks.rows.dialect.missing("integer")
     if counted:
-        if paired:
+        if apart:
+            rows = f"SELECT *, CASE WHEN w = {WEIGHT_ONE} THEN 1 ELSE 0 END AS one FROM {paired}"
+        elif paired:
             rows = f"SELECT * FROM {paired}"
         elif blocks.rows.unit is None:
             rows = f"SELECT {', '.join(names) or 'NULL AS x0'} FROM r"
         else:
             rows = f"SELECT DISTINCT {', '.join(['u', *names])} FROM r"
         number = "sum(w) AS n" if paired == "q" else "count(*) AS n"
-        wanted = [f"{UNITS} AS block", *names, f"{nothing} AS bin", number]
+        single = "one" if apart else nothing
+        wanted = [f"{UNITS} AS block", *names, f"{single} AS bin", number]
         wanted += [f"NULL AS a{number + 1}" for number in range(len(blocks.sums))]
-        selects.append(f"SELECT {', '.join(wanted)} FROM {nested(rows)}{_grouped(names)}")
+        grouped = _grouped([*names, "one"] if apart else names)
+        selects.append(f"SELECT {', '.join(wanted)} FROM {nested(rows)}{grouped}")
     for place, (column, _) in enumerate(blocks.distinct.values(), start=1):
         pairs = f"SELECT DISTINCT {', '.join([*names, column])} FROM z{place}"
         wanted = [f"{UNITS - place} AS block", *names, f"{nothing} AS bin", "count(*) AS n"]

@@ -13,6 +13,17 @@ all in *full rows*: divided by what a row of the greatest weight and value adds.
 count, a sum and a quantile's rank can be compared: each is to be set against the size of a group.
 Roots and logarithms here only weigh one thing against another; they are rationals, computed without
 floats of the machine's own mathematics, so that a plan is the same everywhere.
+
+Theorem  (means) let k means be made of one count, which nothing else needs, and of a sum each. In
+         full rows, and in parts of a group's size, the error of a mean is that of its sum less u
+         times that of the count; u, between -1 and 1, is how far from the middle of its bounds the
+         mean lies. If any u is as likely as any other, the sum of the squared errors is least
+         where the count's epsilon is (k/3)**(1/3) of a sum's, and its rho (k/3)**(1/2) of it
+Proof    u**2 is 1/3 on average, and the noises are independent: the sum is in proportion to
+         k/s**2 + k/3/c**2 at the epsilons s and c, and to k/s + k/3/c at the rhos s and c. With
+         k s + c given, the derivatives by s and c are in the proportion k : 1 there
+Differs  where one unit changes, Gaussian noise on a sum is larger by sqrt(2): that is not weighed
+Checked  tests/tables/test_plan.py
 """
 
 from __future__ import annotations
@@ -50,6 +61,8 @@ _FINENESS = 64
 _KEYS_TO_REST = Fraction(2, 3)
 _ROOT_BITS = 43
 _FOR_ONE = Fraction(3, 4)
+_COUNT_OF_MEANS = ((Fraction(9, 13), Fraction(15, 26)), (Fraction(7, 8), Fraction(9, 11)))
+"""Of one mean, and of two, nearly: (k/3)**(1/3) and (k/3)**(1/2). From 3 on, a whole share."""
 _FEW = 64
 
 
@@ -64,6 +77,8 @@ class Demand:
     """What one row adds at most: its error in full rows is the error divided by this."""
     measure: Measure | None = None
     aggregate: Aggregate | None = None
+    means: int = 0
+    """Of a count: how many means are made of it, where nothing else is."""
     rank_sensitivity: int = 0
     several: tuple[Demand, ...] = ()
     """The demands of several quantiles of one measure, which are paid for as one."""
@@ -102,18 +117,24 @@ def shares(
 ) -> tuple[Fraction, ...]:
     """What part of the price each demand gets; they add up to exactly 1.
 
-    Equal by default, but two fifths at least for the selection of partitions: a key that is not
-    shown has no numbers at all. By name, a demand has the greatest weight among those it is wanted
-    by (1 unless given). Balanced: the worst error in full rows is least when all errors are equal;
-    errors fall like 1/epsilon and like 1/sqrt(rho), so shares are in proportion to `pure_error`,
-    or to the square of `concentrated_error`. Partition selection always counts as an average one,
-    since its error is not an error of a number.
+    Equal by default, but less for a count that one or two means need alone (above), and two fifths
+    at least for the selection of partitions: a key that is not shown has no numbers at all. By
+    name, a demand has the greatest weight among those it is wanted by (1 unless given). Balanced:
+    the worst error in full rows is least when all errors are equal; errors fall like 1/epsilon and
+    like 1/sqrt(rho), so shares are in proportion to `pure_error`, or to the square of
+    `concentrated_error`. Partition selection always counts as an average one, since its error is
+    not an error of a number.
     """
     if weights is None:
-        raw = [Fraction(1)] * len(demands)
+        raw = [
+            _COUNT_OF_MEANS[demand.means - 1][concentrated]
+            if demand.means in (1, 2)
+            else Fraction(1)
+            for demand in demands
+        ]
         for place, demand in enumerate(demands):
             if demand.kind == "keys":
-                raw[place] = max(raw[place], _KEYS_TO_REST * (len(demands) - 1))
+                raw[place] = max(raw[place], _KEYS_TO_REST * (sum(raw) - raw[place]))
     elif isinstance(weights, str):
         raw = _balanced(demands, weights, concentrated=concentrated)
     else:
@@ -165,10 +186,12 @@ def demands_of(
     counts of units too, and as counts of rows where each row is a unit.
     """
     wanted: dict[str, list[str]] = {measure.name: [] for measure in measures}
+    used: dict[str, list[str]] = {measure.name: [] for measure in measures}
     found: list[Demand] = []
     for recipe in recipes:
         for name in recipe.measures.values():
             wanted[name].append(recipe.aggregate.name)
+            used[name].append(recipe.aggregate.function)
     ranked = [r for r in recipes if r.aggregate.function in ("quantile", "cdf", "min", "max")]
     taken = {name for recipe in ranked for name in recipe.measures.values()}
     if groups is None:
@@ -188,6 +211,7 @@ def demands_of(
         if measure.name in taken:
             continue
         alone = measure.kind in ("units", "distinct")
+        counts_means = measure.kind == "rows" and set(used[measure.name]) == {"mean"}
         full = 1 if alone else weight_one(card) * measure.largest
         found.append(
             Demand(
@@ -196,6 +220,7 @@ def demands_of(
                 sensitivity=sensitivity_of(measure, card, groups=groups),
                 full=full,
                 measure=measure,
+                means=len(used[measure.name]) if counts_means else 0,
             )
         )
     by_name = {measure.name: measure for measure in measures}

@@ -124,12 +124,24 @@ class PartitionSelection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SingleKeys:
+    """Units that have one key are counted apart, by Laplace noise with a threshold of its own."""
+
+    scale: Fraction
+    threshold: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; fractions as text."""
+        return {"scale": str(self.scale), "threshold": self.threshold}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianSelection:
     """Which undeclared keys are shown, by Gaussian noise on the numbers, or shares, of units.
 
     `threshold` is in parts of `weight_one`, which stands for a unit with one key. `tail` bounds the
     probability that a key of one unit alone is shown. With a `conversion` the part is paid for in
-    epsilon, else its rho adds up with that of the others.
+    epsilon, else its rho adds up with that of the others. `single` costs nothing beside it.
     Theorem  `selection.py`: rho = squared_l2_sensitivity/(2 variance), delta = tail
     """
 
@@ -142,6 +154,7 @@ class GaussianSelection:
     tail: Fraction
     rho: Fraction
     conversion: Conversion | None
+    single: SingleKeys | None = None
 
     @property
     def law(self) -> DiscreteGaussian:
@@ -170,6 +183,7 @@ class GaussianSelection:
             "rho": str(self.rho),
             "order": None if converted is None else str(converted.order),
             "delta": str(self.delta),
+            **({} if self.single is None else {"single": self.single.to_json()}),
         }
 
 

@@ -30,6 +30,15 @@ Proof    P[E] and P[F] may be taken to be 1 - delta exactly: of the larger event
          coin of its own, which changes no law given the event. For every set S,
          P_x[S] <= delta + (1-delta) P_x[S | E] <= delta + (1-delta)(exp(epsilon) P_y[S | F] +
          delta') <= delta + exp(epsilon) P_y[S] + delta'  []
+Theorem  (units with one key) count the units that have one key by a thresholded histogram of scale
+         s and threshold T' (`mechanisms/histogram.py`), all others by shares as above, K >= 2; show
+         a key iff one of the two shows it. Where one unit comes or goes, and each of the two is
+         (epsilon, delta)-private, so is the whole
+Proof    how many keys a unit has is a function of its own rows. So x and y differ in a unit of one
+         of the two tables, and the other table is the same: what is released of it is independent
+         of the rest and has the same law on x and y. The keys shown are a function of both. (Where
+         a unit changes, it could be counted in the one table before and in the other afterwards:
+         both would have to be paid for.)  []
 Differs  p_K is the exact tail of the discrete law if v < 2**16. From there on it is bounded by the
          tail of the continuous one, p_K <= Q((T - w_K - 1/2)/sqrt(v)), at most 1e-4 of it above:
          exp(-t**2/2v) is convex for t >= sqrt(v), so its value at m is at most its integral over
@@ -38,10 +47,12 @@ Source   Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin 2020 (weights 1/sqrt(
          Korolova et al. 2009 (Laplace): `mechanisms/histogram.py`
 Checked  tests/tables/test_selection.py
 
-Which one. Both are computed at the same price, and the one is taken that needs fewer units to show
-a key, in the geometric mean of units with one key and units with `FEW_KEYS` (or with max_groups,
-where that is declared). Where max_groups is not declared, a unit chooses 1 key or FEW_KEYS of its
-keys, decided in the same way: from the price alone, before anything is read.
+Which one. Laplace, Gaussian and the two side by side are computed at the same price, and that is
+taken which needs fewer units to show a key, in the geometric mean of units with one key and units
+with the most keys: max_groups, or `MANY_KEYS` (max_rows if less) where that is not declared. Then a
+unit chooses 1 key or MANY_KEYS of its keys, decided in the same way: from the price alone, before
+anything is read. Weights make a large number cheap: the threshold for 128 keys is a twentieth
+above that for 8.
 """
 
 from __future__ import annotations
@@ -56,9 +67,15 @@ from flint import arb
 from lastbit.exact import arb_of, at_most
 from lastbit.laws import DiscreteGaussian, least
 from lastbit.mechanisms import ThresholdedHistogram
+from lastbit.privacy import ADD_REMOVE
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.plan.conversion import Conversion, conversion_to
-from lastbit.tables.plan.parts import GaussianSelection, PartitionSelection, Selection
+from lastbit.tables.plan.parts import (
+    GaussianSelection,
+    PartitionSelection,
+    Selection,
+    SingleKeys,
+)
 from lastbit.tables.plan.sensitivity import (
     WEIGHT_ONE,
     Measure,
@@ -67,7 +84,7 @@ from lastbit.tables.plan.sensitivity import (
     share_of,
 )
 
-FEW_KEYS = 8
+MANY_KEYS = 128
 """How many keys a unit chooses at most where max_groups is not declared."""
 
 _EXACT_BELOW = 1 << 16
@@ -107,7 +124,7 @@ class Finder:
         if card.max_groups is not None and not card.max_groups_assumed:
             return (min(card.max_groups, _MOST_KEYS),)
         most = card.max_rows if card.max_groups is None else card.max_groups
-        return tuple(sorted({1, min(FEW_KEYS, most)}))
+        return tuple(sorted({1, min(MANY_KEYS, most)}))
 
     def at_epsilon(self, epsilon: Fraction, delta: Fraction) -> Found:
         """The selection that needs the fewest units at a price of its own."""
@@ -115,6 +132,10 @@ class Finder:
         conversion = conversion_to(epsilon, delta / 2)
         for own in self.limits:
             found.append(self._gaussian(own, conversion.rho, delta / 2, conversion))
+            if own > 1 and self.serves is None and self.card.neighbours == ADD_REMOVE:
+                law = ThresholdedHistogram(keys_per_person=1, epsilon=epsilon, delta=delta)
+                single = SingleKeys(scale=law.scale, threshold=law.threshold)
+                found.append(self._gaussian(own, conversion.rho, delta / 2, conversion, single))
         return min(found, key=lambda one: one.need)
 
     def at_rho(self, rho: Fraction, delta: Fraction) -> Found:
@@ -141,16 +162,23 @@ class Finder:
         return Found(part=part, extra=extra, need=need)
 
     def _gaussian(
-        self, own: int, rho: Fraction, tail: Fraction, conversion: Conversion | None
+        self,
+        own: int,
+        rho: Fraction,
+        tail: Fraction,
+        conversion: Conversion | None,
+        single: SingleKeys | None = None,
     ) -> Found:
-        extra = None
+        """By shares, of units with several keys if those with a `single` one are counted apart."""
+        extra, least_keys = None, 1 if single is None else 2
         if self.serves is None and self.card.unit is not None:
-            extra = Measure(name=self.name, kind="shares", highest=own)
+            lowest = 0 if single is None else least_keys
+            extra = Measure(name=self.name, kind="shares", lowest=lowest, highest=own)
         measure = self.serves or extra
         counted = extra or Measure(name="", kind="units")
         squared = sensitivity_of(counted, self.card, groups=None).l2_squared
         variance = squared / (2 * rho)
-        one, weights = (1, {own: 1}) if extra is None else (WEIGHT_ONE, shares_of(own))
+        one, weights = (1, {own: 1}) if extra is None else (WEIGHT_ONE, shares_of(own, least_keys))
         threshold = least_threshold(variance, weights, tail)
         part = GaussianSelection(
             measure=None if measure is None else measure.name,
@@ -162,22 +190,26 @@ class Finder:
             tail=tail,
             rho=rho,
             conversion=conversion,
+            single=single,
         )
-        need = self._need(Fraction(threshold, one), own, Fraction(weights[own], one))
+        first = None if single is None else Fraction(single.threshold)
+        need = self._need(Fraction(threshold, one), own, Fraction(weights[own], one), first)
         return Found(part=part, extra=extra, need=need)
 
-    def _need(self, threshold: Fraction, own: int, weight: Fraction) -> Fraction:
+    def _need(
+        self, threshold: Fraction, own: int, weight: Fraction, first: Fraction | None = None
+    ) -> Fraction:
         """A unit with one key adds 1; one with many adds `weight` to the share that it keeps."""
-        return threshold * threshold / (weight * own / max(self.limits))
+        return (first or threshold) * threshold / (weight * own / max(self.limits))
 
 
-def shares_of(own: int) -> dict[int, int]:
-    """By its number of keys, up to `own`: what a unit adds to each of them.
+def shares_of(own: int, first: int = 1) -> dict[int, int]:
+    """By its number of keys, from `first` to `own`: what a unit adds to each of them.
 
     >>> shares_of(4)
     {1: 1048576, 2: 741455, 3: 605395, 4: 524288}
     """
-    return {number: share_of(number) for number in range(1, own + 1)}
+    return {number: share_of(number) for number in range(first, own + 1)}
 
 
 def shown_alone(variance: Fraction, distance: int) -> arb:

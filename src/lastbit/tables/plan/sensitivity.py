@@ -15,6 +15,7 @@ Weights. n w <= k W: for n <= k since n W <= k W, and else since n floor(kW/n) <
 | squares | row integers within [0, largest], so entries >= 0 add up to at most kW largest |
 | units | 1 in each of at most c entries, 0 elsewhere |
 | shares | floor(W/sqrt(K)) in each of K entries, 1 <= K <= c: the squares add up to at most W**2 |
+|  | (`lowest` = 2) the same for K >= 2 |
 | distinct | (below) entries >= 0 that add up to at most v |
 
 Add-remove. The measure moves by a: L1 <= s, where s is the bound of the table, so L2 <= L1 <= s and
@@ -103,7 +104,8 @@ class Measure:
     step: Fraction = Fraction(1)
     lowest: int = 0
     highest: int = 0
-    """Of units and shares: how many keys a unit chooses at most; 0 for the card's max_groups."""
+    """Of units and shares: how many keys a unit chooses at most; 0 for the card's max_groups.
+    Where `lowest` is 2, units with one key are left out of shares, and counted apart."""
     edges: tuple[Fraction, ...] = ()
     """Of the bins [e_0, e_1), [e_1, e_2) ...; the last is closed. A value outside joins the next
     bin if `clamped`, else it is left out."""
@@ -241,13 +243,19 @@ def _bins(part: Aggregate, edges: tuple[Fraction, ...], *, clamped: bool) -> Mea
 
 
 def _candidates(part: Aggregate) -> tuple[Fraction, ...]:
-    """The public values among which a quantile is chosen: each is the lower edge of a bin."""
+    """The edges of the bins among which a quantile is chosen.
+
+    Where there are few steps between the bounds, each value of the grid has a bin of its own, the
+    greatest one too: the last bin begins at the upper bound.
+    """
     assert part.bounds is not None
     low, high = part.bounds
-    count = _CANDIDATES
-    if part.step is not None:
-        count = min(count, ceil((high - low) / part.step))
-    return equal_edges(low, high, count)
+    if part.step is None:
+        return equal_edges(low, high, _CANDIDATES)
+    steps = (high - low) / part.step
+    if steps.denominator == 1 and steps <= _CANDIDATES:
+        return equal_edges(low, high + part.step, int(steps) + 1)
+    return equal_edges(low, high, min(_CANDIDATES, ceil(steps)))
 
 
 def equal_edges(low: Fraction, high: Fraction, bins: int) -> tuple[Fraction, ...]:
