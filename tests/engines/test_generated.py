@@ -94,7 +94,7 @@ def in_one(runner, batch):
 
 def test_tables_in_one_are_as_each_alone(duck, extent):
     for kind in EVERY:
-        for batch in spread(batches(examples(kind, 48), 2), extent.number(2, 12)):
+        for batch in spread(batches(examples(kind, 48), 2), extent.number(2, 6)):
             found = batch.split(in_one(duck, batch))
             for (rows, labs), own in zip(batch.tables, found, strict=True):
                 case = replace(batch.single, labs=labs)
@@ -104,7 +104,7 @@ def test_tables_in_one_are_as_each_alone(duck, extent):
 @pytest.mark.parametrize("kind", EVERY)
 def test_each_table_alone(engine, duck, extent, kind):
     asked = Asked(engine, duck)
-    for case in spread(examples(kind, 48), engine.number(extent, 3, 48)):
+    for case in spread(examples(kind, 48), engine.number(extent, 3, 16)):
         asked.judged(
             case if extent.is_many or engine.slow == 1 else replace(case, others=(), other_labs=())
         )
@@ -115,7 +115,7 @@ def test_each_table_alone(engine, duck, extent, kind):
 def test_many_tables_in_one(engine, duck, extent, kind):
     asked = Asked(engine, duck)
     size = 8 if engine.slow == 1 else 24
-    number = engine.number(extent, 4, 48)
+    number = engine.number(extent, 4, 24)
     for batch in spread(batches(examples(kind, max(48, number)), size), number):
         asked.judged_at_once(batch)
     print(dict(asked.count))
@@ -136,7 +136,7 @@ def test_expressions_made_to_stop_it(engine, duck, extent):
     for one in (engine, duck):
         one.make(relation(), types, rows)
     card, count = hostile.card(), Counter()
-    for name, expression in hostile.expressions(random.Random(7), engine.number(extent, 32, 800)):
+    for name, expression in hostile.expressions(random.Random(7), engine.number(extent, 32, 240)):
         query = hostile.counting(expression)
         measures = measures_of(query)[0]
         try:
@@ -175,7 +175,7 @@ def test_sums_of_more_than_64_bits(engine, duck):
 @pytest.mark.parametrize("kind", ["declared", "joined", "rows"])
 def test_marginals(engine, duck, extent, kind):
     few = not extent.is_many and engine.slow > 1
-    for case in drawn(tables(kind), engine.number(extent, 4, 20)):
+    for case in drawn(tables(kind), engine.number(extent, 3, 12)):
         asked = marginals_of(case)
         try:
             base = engine.marginals(case, case.rows, asked)

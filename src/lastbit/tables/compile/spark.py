@@ -10,10 +10,9 @@ Theorem  sums are exact: a product below 2**(22 n) is the sum of n limbs of 22 b
 Theorem  LIKE takes time linear in the text: every part between two % is matched where it first
          occurs, once and for all ((?>...), an atomic group). As a part has a fixed number of
          characters, its first place leaves the most to those after it, so nothing is missed
-Differs  power, which Java and C round differently, what depends on the version of Unicode (lower,
-         upper, trim) and text that stands for a number or a day are refused; the last bit of ln
-         and exp may be another one. Text that is not UTF-8 is missing. Steps are not made even:
-         an operation works row by row
+Differs  what Java and C round differently (ln, exp, power), what depends on the version of
+         Unicode (lower, upper, trim) and text that stands for a number or a day are refused.
+         Text that is not UTF-8 is missing. Steps are not made even: an operation works row by row
 Checked  tests/engines/
 
 A backslash escapes in '...', so a text with anything but letters, digits and blanks is written as
@@ -62,10 +61,9 @@ class SparkDialect(Dialect):
     bounding: ClassVar[Literal["join", "window"]] = "window"
     unsupported: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            **dict.fromkeys(("power", "lower", "upper", "trim"), _ON_DUCKDB),
+            **dict.fromkeys(("ln", "exp", "power", "lower", "upper", "trim"), _ON_DUCKDB),
             "ilike": "write LIKE, with OR for other cases",
             "strftime": "group by year(d), month(d) or start_of_month(d)",
-            "substring": "write LIKE 'ab%', or derive the column in the table",
         }
     )
 
@@ -227,6 +225,27 @@ class SparkDialect(Dialect):
 
     def contains(self, function: str, x: str, y: str) -> str:
         return f"{function.replace('_', '')}({x}, {y})"
+
+    def substring(self, x: str, places: Sequence[str]) -> str:
+        """As DuckDB counts: from the end where the place is below 0, backwards where the number is.
+
+        A place or number that is not from -2**32 to 2**32 - 1 is missing, and clamped before it
+        is reckoned with: so nothing overflows, whatever Spark evaluates first.
+        """
+        far, size = 1 << 32, f"char_length({x})"
+        inside = (f"{place} BETWEEN {-far} AND {far - 1}" for place in places)
+        known = " AND ".join([f"{x} IS NOT NULL", *inside])
+        first, many = (
+            f"least(greatest({place}, {-far}), {far})" for place in (*places, f"{far}")[:2]
+        )
+        begin = f"WHEN {first} > 0 THEN {first} - 1 WHEN {first} < 0 THEN {size} + {first}"
+        many = f"CASE WHEN {first} = 0 THEN greatest({many} - 1, 0) ELSE {many} END"
+        low, high = (
+            f"least(greatest(CASE {begin} ELSE 0 END + {of}({many}, 0), 0), {size})"
+            for of in ("least", "greatest")
+        )
+        cut = f"substr({x}, CAST({low} + 1 AS INT), CAST({high} - {low} AS INT))"
+        return f"CASE WHEN {known} THEN {cut} END"
 
     def concat(self, values: Sequence[str]) -> str:
         return super().concat([f"coalesce({value}, '')" for value in values])
