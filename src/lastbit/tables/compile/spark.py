@@ -27,7 +27,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from lastbit.tables.compile.dialect import Dialect, Family, Part, regular_expression
+from lastbit.tables.compile.dialect import Dialect, Family, Grid, Part, regular_expression
 from lastbit.tables.compile.steps import double, literal, string
 from lastbit.tables.query.expression import ColumnType, Value
 
@@ -171,13 +171,15 @@ class SparkDialect(Dialect):
             f" WHEN {near} - {x} = {half} AND {x} < 0 THEN {near} - {one} ELSE {near} END"
         )
 
-    def clamped(self, quotient: str, low: int, high: int, *, nearest: bool) -> str:
+    def on_grid(self, x: str, kind: ColumnType, grid: Grid, *, nearest: bool) -> str:
         """As the base says. The cast cuts off, so what it cuts is made a half larger before.
 
         Theorem  with h the double below 1/2, x + h cut off is the whole number nearest to x >= 0,
                  ties up: below 1/2 from a whole number the sum stays below the next one, and
                  1/2 + h, which is half way between two doubles, is rounded to 1, the even one
         """
+        del kind
+        quotient, low, high = self.quotient(x, grid), grid.low, grid.high
         if nearest:
             half = self.double(_HALF)
             quotient = f"({quotient} + CASE WHEN {quotient} < 0 THEN -{half} ELSE {half} END)"
