@@ -38,6 +38,19 @@ Part: TypeAlias = Literal["inline", "step", "kept", "free"]
 """How a part of WITH is run: into what reads it; the same, but its expressions once a row;
 once and kept; as the engine likes."""
 
+READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
+    {
+        "integer": ("integer", "decimal", "number", "boolean"),
+        "number": ("number", "integer", "decimal", "boolean"),
+        "text": ("text", "integer", "boolean"),
+        "boolean": ("boolean", "integer"),
+        "date": ("date", "timestamp", "timestamptz"),
+        "timestamp": ("timestamp", "timestamptz", "date"),
+    }
+)
+"""Which columns are read as each type outside of DuckDB, whose casts read others in ways of their
+own: text as numbers, days and truth values; numbers and times as text."""
+
 _FEW = 16
 _DIGITS = 400
 _FURTHEST = 1 << 32  # where DuckDB's substring would raise

@@ -44,7 +44,7 @@ from math import nextafter
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from lastbit.tables.compile.dialect import Dialect, Family, Grid, Part
+from lastbit.tables.compile.dialect import READ_FROM, Dialect, Family, Grid, Part
 from lastbit.tables.compile.steps import least_double_from
 from lastbit.tables.limits import refused
 from lastbit.tables.query.expression import ColumnType
@@ -54,16 +54,6 @@ _LEAST, _GREATEST = "'-9223372036854775808'::bigint", "9223372036854775807"
 _SMALL = "BETWEEN -2147483648 AND 2147483647"
 _INFINITE = "'Infinity'::double precision"
 _LONGEST_NAME = 63
-READ_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
-    {
-        "integer": ("integer", "decimal", "number", "boolean"),
-        "number": ("number", "integer", "decimal", "boolean"),
-        "text": ("text", "integer", "boolean"),
-        "boolean": ("boolean", "integer"),
-        "date": ("date", "timestamp", "timestamptz"),
-        "timestamp": ("timestamp", "timestamptz", "date"),
-    }
-)
 _PARTS: Mapping[str, str] = MappingProxyType(
     {"weekday": "dow", "iso_weekday": "isodow", "iso_year": "isoyear", "day_of_year": "doy"}
 )

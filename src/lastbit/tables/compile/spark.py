@@ -27,7 +27,14 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from lastbit.tables.compile.dialect import Dialect, Family, Grid, Part, regular_expression
+from lastbit.tables.compile.dialect import (
+    READ_FROM,
+    Dialect,
+    Family,
+    Grid,
+    Part,
+    regular_expression,
+)
 from lastbit.tables.compile.steps import double, literal, string
 from lastbit.tables.query.expression import ColumnType, Value
 
@@ -36,17 +43,6 @@ _EXACT = 1 << 62
 _HALF = 0.49999999999999994  # the greatest double below 1/2
 _ON_DUCKDB = "derive the column in the table"
 _OTHER_TYPE = "store the column as that type, or declare the type it has"
-_FROM: Mapping[ColumnType, tuple[Family, ...]] = MappingProxyType(
-    {
-        "integer": ("integer", "decimal", "number", "boolean"),
-        "number": ("number", "integer", "decimal", "boolean"),
-        "text": ("text", "integer", "boolean"),
-        "boolean": ("boolean", "integer"),
-        "date": ("date", "timestamp", "timestamptz"),
-        "timestamp": ("timestamp", "timestamptz", "date"),
-    }
-)
-"""What columns of each type are read from; another one may be something else than in DuckDB."""
 
 
 class SparkDialect(Dialect):
@@ -107,7 +103,7 @@ class SparkDialect(Dialect):
     # reading
 
     def read(self, sql: str, kind: ColumnType, actual: Family) -> str:
-        if actual not in _FROM[kind]:
+        if actual not in READ_FROM[kind]:
             what = f"a column of {actual} as {kind}"
             raise self.refusal(what, _OTHER_TYPE)
         match kind, actual:
@@ -131,7 +127,7 @@ class SparkDialect(Dialect):
     def cast(self, sql: str, kind: ColumnType, origin: ColumnType) -> str:
         if (kind, origin) == ("text", "date"):  # of the years 1 to 9999: it was checked
             return f"CAST({sql} AS STRING)"
-        if origin not in _FROM[kind]:
+        if origin not in READ_FROM[kind]:
             raise self.refusal(f"CAST from {origin} to {kind}", _ON_DUCKDB)
         return self.read(sql, kind, origin)
 
