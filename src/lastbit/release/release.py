@@ -34,9 +34,11 @@ released, so it may go wherever the answer goes (tests/release/test_certificate.
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -248,7 +250,8 @@ def _recorded(
             record = steps.made(plan, question=question, sql=sql, head=paid.hash)
         if _fingerprint(books, card) != data:  # else the record would name other data than it has
             raise EngineFailed("the data changed while they were read")
-        return books.settle(paid, record, who=who, plan_digest=plan.digest)
+        with uncollected():
+            return books.settle(paid, record, who=who, plan_digest=plan.digest)
 
     # sealed: its frames hold an answer that is not settled yet
     entry = _charged(settled, lambda: books.holds(paid))
@@ -473,7 +476,23 @@ def _check_shape(plan: Plan, raw: Any) -> None:
 def _made(plan: Plan, **said: Any) -> dict[str, Any]:
     """The record of a new answer; to be called sealed, since it is not settled yet."""
     noisy = _noisy(plan)
-    return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
+    with uncollected():
+        return sealed(lambda: _record(plan, noisy, **said), words=_NOT_MADE, known=(NotCertified,))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Inside, no cycles are looked for: a record can have millions of values, and has no cycle.
+
+    Whatever other threads do, collecting is on in the end if it was before.
+    """
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _record(
@@ -544,7 +563,12 @@ def _told(plan: Plan, columns: list[Column]) -> list[dict[str, Any]]:
 def _rows(query: Query, noisy: Noisy, columns: list[Column]) -> list[dict[str, Any]]:
     """The rows of the answer, HAVING, ORDER BY and LIMIT applied to what is released."""
     names = [key.name for key in query.keys] + [column.name for column in columns]
-    values = [[*keys, *(c.cells[i].value for c in columns)] for i, keys in enumerate(noisy.keys)]
+    values: Sequence[Sequence[Any]] = noisy.keys
+    if query.having is not None or query.order:
+        values = [
+            [*keys, *(column.cells[i].value for column in columns)]
+            for i, keys in enumerate(noisy.keys)
+        ]
     shown, hidden = _shown(query, columns), {part.name for part in query.hidden}
     parts = [column for column in columns if column.aggregate in hidden]
     return [

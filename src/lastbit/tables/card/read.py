@@ -346,7 +346,7 @@ class _Reader:
             "budget": self._budget(),
             "ledger": self._ledger(name),
             "users": self._users(),
-            "engine_limits": self._engine(),
+            "engine_limits": self._engine(source),
             "public": self._public(name, source),
             "private": self._private(),
         }
@@ -509,9 +509,12 @@ class _Reader:
             return ()
         return tuple(users)
 
-    def _engine(self) -> EngineLimits:
+    def _engine(self, source: Source | None) -> EngineLimits:
         names = ("max_memory", "threads", "spill_folder", "max_spill", "index")
         fields = self._table("engine", names, needed=False)
+        if fields and source is not None and source.engine != "duckdb":
+            problem = f"is for files, and the table is on {source.engine}"
+            self.wrong(("engine",), problem, "drop it, and limit the server's session there")
         found: dict[str, Any] = {}
         for name, value in fields.items():
             path = ("engine", name)
