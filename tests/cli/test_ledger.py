@@ -9,7 +9,11 @@ import pytest
 
 from lastbit.ledger.ledger import Ledger
 from tests.cli.running import lastbit, read, refused, succeeded
+from tests.ledger import conftest as places
 from tests.ledger.books import CANARY, changed, charged, price, small_ledger
+from tests.release.canaries import write_card, write_csv
+
+postgres, database, address = places.postgres, places.database, places.address
 
 
 @pytest.fixture(autouse=True)
@@ -128,3 +132,74 @@ def test_restoring_voids_what_is_open_and_says_which_hash_proves_an_answer(ledge
     assert alone in succeeded("ledger", "verify", "new.ledger", "--head", paid.hash)
     refused("ledger", "restore", "mid", "newer.ledger", "--head", answer.hash)
     assert not Path("newer.ledger").exists()
+
+
+# ---------------------------------------------------------------- anchors, copies, servers
+
+
+def test_an_anchor_tells_what_the_chain_alone_does_not(ledger):
+    assert ledger.head in succeeded("ledger", "anchor", "a.ledger", "heads.txt")
+    assert lastbit("ledger", "verify", "a.ledger", "--anchor", "heads.txt").exit_code == 0
+    succeeded("ledger", "backup", "a.ledger", "old.ledger")
+    charged(ledger, "q9", price("1/8"))
+    succeeded("ledger", "anchor", "a.ledger", "heads.txt")
+    result = lastbit("ledger", "verify", "old.ledger", "--anchor", "heads.txt")
+    assert result.exit_code == 1 and "or the chain was rewritten" in result.stdout
+    words = refused("ledger", "verify", "a.ledger", "--anchor", "none.txt")
+    assert "has no line of this ledger" in words
+
+
+def test_init_makes_a_file_once():
+    assert "made" in succeeded("ledger", "init", "new.ledger")
+    assert "is not replaced" in refused("ledger", "init", "new.ledger")
+
+
+def test_a_password_is_refused_and_not_repeated():
+    for command in (["ledger", "verify"], ["ledger", "init"], ["budget"]):
+        words = refused(*command, f"postgresql://ada:{CANARY}@db/books")
+        assert "holds a password; put it into ~/.pgpass" in words and CANARY not in words
+
+
+def test_a_ledger_goes_to_a_server_and_back(ledger, address):
+    def run(*arguments: str) -> str:
+        result = lastbit("ledger", *arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert "Two ledgers hold this budget now" in run("copy", "a.ledger", address)
+    words = " ".join(refused("ledger", "copy", "a.ledger", address).split())
+    assert "is not replaced" in words
+    assert "copied from a ledger that ended with" in run("log", address)
+    assert "every entry fits" in run("verify", address, "--head", ledger.head)
+    assert "ε 0.25 left" in lastbit("budget", address).stdout
+    assert len(run("export", address).splitlines()) == 7
+    run("anchor", address, "heads.txt")
+    run("backup", address, "copy.ledger")
+    run("verify", "copy.ledger", "--anchor", "heads.txt")
+    run("restore", "copy.ledger", "back.ledger", "--head", ledger.head)
+    shared = Ledger.existing(address)
+    assert shared.spent("visits") == price("3/4") and shared.problems([ledger.head]) == []
+    assert "GRANT" in run("init", f"{address}_more")
+
+
+def test_a_question_is_charged_to_a_ledger_on_a_server(address):
+    """By the card alone: asked twice it is charged once, and the ledger is the card's own."""
+    write_csv(Path("visits.csv"))
+    write_card(Path())
+    card = Path("visits.toml")
+    card.write_text(card.read_text().replace("visits.ledger", address))
+    asked = ("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1", "--json")
+    assert "make one by lastbit ledger init" in refused(*asked)
+    Ledger.init(address)
+    first, second = (lastbit(*asked) for _ in range(2))
+    assert first.exit_code == second.exit_code == 0, first.output
+    answers = [json.loads(one.stdout)["answer"] for one in (first, second)]
+    assert answers[0] == answers[1]
+    books = Ledger.existing(address)
+    assert books.head == answers[0]["entry"]["hash"] and books.spent("visits") == price(1)
+    found = read("budget", "visits.toml")
+    assert found["ledger"] == str(books.path) and found["card_agrees"]
+    assert books.is_at(address.replace("postgres@", "ada@")) and not books.is_at("a.ledger")
+    card.write_text(card.read_text().replace("postgres@", f"postgres:{CANARY}@"))
+    words = refused(*asked)
+    assert "holds a password" in words and CANARY not in words

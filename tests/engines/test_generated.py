@@ -104,7 +104,7 @@ def test_tables_in_one_are_as_each_alone(duck, extent):
 @pytest.mark.parametrize("kind", EVERY)
 def test_each_table_alone(engine, duck, extent, kind):
     asked = Asked(engine, duck)
-    for case in spread(examples(kind, 48), engine.number(extent, 6, 48)):
+    for case in spread(examples(kind, 48), engine.number(extent, 3, 48)):
         asked.judged(
             case if extent.is_many or engine.slow == 1 else replace(case, others=(), other_labs=())
         )
@@ -115,7 +115,7 @@ def test_each_table_alone(engine, duck, extent, kind):
 def test_many_tables_in_one(engine, duck, extent, kind):
     asked = Asked(engine, duck)
     size = 8 if engine.slow == 1 else 24
-    number = engine.number(extent, 6, 48)
+    number = engine.number(extent, 4, 48)
     for batch in spread(batches(examples(kind, max(48, number)), size), number):
         asked.judged_at_once(batch)
     print(dict(asked.count))
@@ -136,7 +136,7 @@ def test_expressions_made_to_stop_it(engine, duck, extent):
     for one in (engine, duck):
         one.make(relation(), types, rows)
     card, count = hostile.card(), Counter()
-    for name, expression in hostile.expressions(random.Random(7), engine.number(extent, 80, 800)):
+    for name, expression in hostile.expressions(random.Random(7), engine.number(extent, 32, 800)):
         query = hostile.counting(expression)
         measures = measures_of(query)[0]
         try:

@@ -124,9 +124,9 @@ def test_types_of_columns(spark, tmp_path):
         "half": "number", "yes": "boolean", "day": "date", "local": "timestamp",
         "utc": "timestamp",
     }  # fmt: skip
-    engines.fingerprint(card_of(source, money="number", long="integer", utc="date"))
+    engines.fingerprint(card_of(source, money="number", long="number", utc="date"))
     for name, kind, words in (
-        ("long", "number", "more than 15 digits"),
+        ("wide", "number", "more than 18 digits"),
         ("bytes", "text", "cannot be read row by row"),
         ("list", "text", "cannot be read row by row"),
         ("absent", "text", "is not in the source"),

@@ -72,14 +72,12 @@ class Engine:
     def close(self):
         self.context.__exit__(None, None, None)
 
-    def fill(self, name, rows, width):
+    def fill(self, name, rows, columns):
         self.connection.execute(f"DELETE FROM {identifier(name)}")
         if rows:
-            line = f"({', '.join('?' * width)})"
-            flat = [value for row in rows for value in row]
-            self.connection.execute(
-                f"INSERT INTO {identifier(name)} VALUES {', '.join([line] * len(rows))}", flat
-            )
+            lists = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in columns.values())
+            values = [list(column) for column in zip(*rows, strict=True)]
+            self.connection.execute(f"INSERT INTO {identifier(name)} SELECT {lists}", values)
 
     def run(self, case, rows, changed=None, labs=None):
         """The aggregates of these rows; `labs` are those of the case, unless given."""
@@ -89,12 +87,12 @@ class Engine:
         if self.file:
             self._written(rows)
         else:
-            self.fill(relation(), rows, len(COLUMNS))
+            self.fill(relation(), rows, COLUMNS)
         if case.places != self.places:
-            self.fill(relation("places"), case.places, len(PUBLIC))
+            self.fill(relation("places"), case.places, PUBLIC)
             self.places = case.places
         if labs != self.labs:
-            self.fill(private_relation("labs"), labs, len(LABS))
+            self.fill(private_relation("labs"), labs, LABS)
             self.labs = labs
         found = self.connection.execute(sql).fetchall()
         return assembled(case.query, case.measures, wanted, found)

@@ -3,10 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.stability.cases import cases
 from tests.stability.engine import Engine
 from tests.stability.judging import differs, exact, violations
-from tests.stability.units import UNIT_KINDS, unit_cases
+from tests.stability.units import UNIT_KINDS, cases_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -37,7 +36,7 @@ def judged(engine, case):
 
 def forced(engine, kind, number):
     @settings(max_examples=number, suppress_health_check=list(HealthCheck))
-    @given(case=unit_cases(kind) if kind in UNIT_KINDS else cases(kind))
+    @given(case=cases_of(kind))
     def holds(case):
         judged(engine, case)
 

@@ -69,7 +69,8 @@ class Ledger:
     noticed.
     """
 
-    path: Path | Address
+    path: Any
+    """A `Path`, or the `Address` of a database."""
     opened: str
     patience: float = field(default=_PATIENCE, repr=False)
 

@@ -315,7 +315,8 @@ def _signed_in(place: Address, patience: float) -> Any:
         "client_encoding": "UTF8",
     }
     try:
-        connection: Any = psycopg.connect(**given, autocommit=True, prepare_threshold=None)  # type: ignore[arg-type]
+        connect: Any = psycopg.connect
+        connection = connect(**given, autocommit=True, prepare_threshold=None)
     except (psycopg.Error, UnicodeError, ValueError) as error:
         said = str(error)
         failed = unusable(place, *_unreached(said))
@@ -476,7 +477,7 @@ class PostgresBooks:
         self.checked = time.monotonic()
 
     @property
-    def status(self) -> TransactionStatus:
+    def status(self) -> Any:
         return self.raw.info.transaction_status
 
     @property
@@ -631,7 +632,7 @@ def is_there(place: Address) -> bool:
         connection = _signed_in(place, 30.0)
         try:
             found = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s"
-            return connection.execute(found, (schema_of(place),)).fetchone() != (0,)
+            return bool(connection.execute(found, (schema_of(place),)).fetchone() != (0,))
         finally:
             connection.close()
 

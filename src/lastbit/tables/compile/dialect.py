@@ -283,6 +283,10 @@ class Dialect:
 
     # rows
 
+    def condition(self, tests: str) -> str:
+        """What a row must pass to be counted, as WHERE has it."""
+        return tests
+
     def among(self, name: str, listed: Sequence[str]) -> str:
         """Whether a column has one of these values, of its own type."""
         inner = ", ".join(listed)

@@ -86,7 +86,7 @@ class Postgres(Dialect):
         }
     )
     evens: ClassVar[bool] = False  # it works on a row at a time
-    bounding: ClassVar[Literal["join", "window"]] = "join"
+    bounding: ClassVar[Literal["join", "window"]] = "window"  # one sort, one scan
     nested_terms: ClassVar[int] = 1  # a guard names its operands several times
     unsupported: ClassVar[Mapping[str, str]] = MappingProxyType(
         dict.fromkeys(
@@ -360,6 +360,10 @@ class Postgres(Dialect):
         return f'({super().concat(values)} COLLATE "C")'
 
     # rows
+
+    def condition(self, tests: str) -> str:
+        # of a CASE the planner expects half of the rows, of tests on a cast column one in 200
+        return f"CASE WHEN {tests} THEN TRUE ELSE FALSE END"
 
     def among(self, name: str, listed: Sequence[str]) -> str:
         return f"{name} IN ({', '.join(listed)})"
