@@ -337,11 +337,11 @@ def user_name() -> str:
 
 def account_of(card: DataCard) -> tuple[Ledger | None, Account]:
     """The account of a table as it is now; a ledger that is not there yet is not made."""
-    new = Account(name=card.name, budget=card.budget)
+    new = Account(name=card.account_name, budget=card.budget)
     if card.ledger is None or not (is_address(card.ledger) or exists(card.ledger)):
         return None, new
     books = Ledger.existing(card.ledger)
-    return books, next((one for one in books.accounts() if one.name == card.name), new)
+    return books, next((one for one in books.accounts() if one.name == card.account_name), new)
 
 
 def account_heading(account: Account) -> Heading:

@@ -218,11 +218,11 @@ def _recorded(
     plan: Any, steps: Steps, books: Ledger, *, who: str, fresh: bool, sql: str | None
 ) -> Answer:
     card = plan.card
-    books.account(card.name, card.budget)
+    books.account(card.account_name, card.budget)
     data = _fingerprint(books, card)
     question = steps.question(plan, data)
     spared = spared_by(card, books.path)
-    known = None if fresh else books.recorded(card.name, question)
+    known = None if fresh else books.recorded(card.account_name, question)
     if known is not None:
         return Answer(known, spared, charged=False)
     if isinstance(plan, Plan) and not fresh:
@@ -231,7 +231,7 @@ def _recorded(
             return Answer(served[0], spared, charged=False, shown=served[1])
     steps.runnable(plan)
     paid = books.reserve(
-        card.name,
+        card.account_name,
         plan.cost,
         who=who,
         question=question,
@@ -267,7 +267,7 @@ def _served(
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
-    for entry in reversed(books.entries(card.name, last=MOST_LOOKED_AT)):
+    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
         if entry.result is None:
             continue
         record = books.entry(entry.sequence).record or {}

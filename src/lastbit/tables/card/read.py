@@ -335,6 +335,7 @@ class _Reader:
         among = ("add-remove", "change-one")
         kind = self.choice(("table", "neighbours"), table.get("neighbours"), among)
         unit, rows, groups = self._unit()
+        account = self._account()
         values: dict[str, Any] = {
             "name": name,
             "source": source,
@@ -344,7 +345,8 @@ class _Reader:
             "columns": columns,
             "neighbours": CHANGE_ONE if kind == "change-one" else ADD_REMOVE,
             "budget": self._budget(),
-            "ledger": self._ledger(name),
+            "account": account,
+            "ledger": self._ledger(account or name),
             "users": self._users(),
             "engine_limits": self._engine(source),
             "public": self._public(name, source),
@@ -456,7 +458,7 @@ class _Reader:
 
     def _budget(self) -> Budget | None:
         own = ("order", "delta_kept")
-        fields = self._table("budget", ("epsilon", "delta", "rho", "accounting", *own))
+        fields = self._table("budget", ("epsilon", "delta", "rho", "accounting", "account", *own))
         names: list[str] = [name for name in ("epsilon", "delta", "rho") if name in fields]
         if "budget" in self.data and not names:
             self.wrong(("budget",), "is empty", "write epsilon = 1, say; or rho = 0.5")
@@ -483,6 +485,17 @@ class _Reader:
             return budget
 
         return self.attempt(("budget",), checked)
+
+    def _account(self) -> str | None:
+        """The account that this table shares with others, if the card says so."""
+        path, remedy = ("budget", "account"), 'write, say, account = "patients"'
+        fields = self.section("budget", needed=False)
+        if "account" not in fields:
+            return None
+        account = self.text(path, fields["account"], remedy)
+        if account and not _FILE_NAME.fullmatch(account):
+            self.wrong(path, "is not of letters, digits, blanks, - and _", remedy)
+        return account
 
     def _ledger(self, name: str) -> str | None:
         path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
