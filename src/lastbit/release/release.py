@@ -220,6 +220,11 @@ def _recorded(
     card = plan.card
     books.account(card.account_name, card.budget)
     data = _fingerprint(books, card)
+    if card.accepted_data and books.accepted_data(card.account_name, card.name) != data:
+        raise NotAllowed(
+            f"the data of {card.name} are not those that a steward has accepted; nothing was "
+            "charged; let one look at them, and run lastbit ledger accept on the card"
+        )
     question = steps.question(plan, data)
     spared = spared_by(card, books.path)
     known = None if fresh else books.recorded(card.account_name, question)
@@ -256,6 +261,17 @@ def _recorded(
     # sealed: its frames hold an answer that is not settled yet
     entry = _charged(settled, lambda: books.holds(paid))
     return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
+
+
+def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
+    """Let the data be asked about as they are now; a steward's decision, which is recorded."""
+    books = opened_ledger(None, card)
+    if books is None:
+        raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
+    with one_database(card):
+        data = _fingerprint(books, card)
+    books.account(card.account_name, card.budget)
+    return books.accept_data(card.account_name, card.name, data, who=who)
 
 
 MOST_LOOKED_AT = 200

@@ -347,6 +347,7 @@ class _Reader:
             "budget": self._budget(),
             "account": account,
             "ledger": self._ledger(account or name),
+            "accepted_data": self._accepted(),
             "users": self._users(),
             "engine_limits": self._engine(source),
             "public": self._public(name, source),
@@ -499,7 +500,7 @@ class _Reader:
 
     def _ledger(self, name: str) -> str | None:
         path, remedy = ("ledger", "path"), 'write path = "visits.ledger"'
-        fields = self._table("ledger", ("path",), needed=False)
+        fields = self._table("ledger", ("path", "data"), needed=False)
         if "ledger" in self.data:
             value = self.text(path, fields.get("path"), remedy)
             if is_address(value):
@@ -512,6 +513,11 @@ class _Reader:
             problem = "cannot be named after the table"
             self.wrong(("ledger",), problem, f"add [ledger], and {remedy}")
         return str((self.folder / f"{name}.ledger").absolute())
+
+    def _accepted(self) -> bool:
+        """Whether changed data must be accepted before they are asked about."""
+        said = self.section("ledger", needed=False).get("data", "any")
+        return self.choice(("ledger", "data"), said, ("any", "accepted")) == "accepted"
 
     def _users(self) -> tuple[str, ...] | None:
         users = self._table("access", ("users",), needed=False).get("users")

@@ -361,6 +361,8 @@ class DataCard:
     budget: Budget | None = None
     ledger: str | None = None
     users: tuple[str, ...] | None = None
+    accepted_data: bool = False
+    """Whether only data that a steward has accepted may be asked about."""
     account: str | None = None
     """What the ledger calls the budget that tables of the same people share; None: `name`."""
     public: Mapping[str, PublicTable] = field(default_factory=dict)
