@@ -25,7 +25,7 @@ FEWEST_CELLS = 23_808
 
 REFUSED = {
     "postgres": {"exp", "ilike", "ln", "lower", "power", "strftime", "trim", "upper"},
-    "spark": {"exp", "ilike", "ln", "lower", "power", "strftime", "substring", "trim", "upper"},
+    "spark": {"exp", "ilike", "ln", "lower", "power", "strftime", "trim", "upper"},
 }
 """Functions that an engine has for no arguments at all."""
 

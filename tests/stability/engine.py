@@ -5,6 +5,7 @@ from pyarrow import parquet
 
 from lastbit.tables.backends.aggregated import assembled
 from lastbit.tables.backends.duckdb.engine import connected
+from lastbit.tables.compile.dialect import DUCKDB, Dialect
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.compile.steps import identifier
@@ -38,13 +39,22 @@ ARROW = {
 SECRET = "a secret's text"
 
 
+class ByWindow(Dialect):
+    """DuckDB's text in the shape that other engines need: windows, and short steps."""
+
+    bounding = "window"
+    evens = False
+    nested_terms = 1
+
+
 class Engine:
     """Runs a case's statement on rows; `changed` rewrites its text first, for mutants.
 
     With a `folder`, rows go through a Parquet file, whose statistics leave NaN out.
     """
 
-    def __init__(self, folder=None):
+    def __init__(self, folder=None, dialect=DUCKDB):
+        self.dialect = dialect
         self.context = connected()
         self.connection = self.context.__enter__()
         self.connection.execute("SET threads = 1")
@@ -82,7 +92,9 @@ class Engine:
     def run(self, case, rows, changed=None, labs=None):
         """The aggregates of these rows; `labs` are those of the case, unless given."""
         labs = case.labs if labs is None else labs
-        wanted = statement(case.query, case.card, case.measures, secret=SECRET)
+        wanted = statement(
+            case.query, case.card, case.measures, secret=SECRET, dialect=self.dialect
+        )
         sql = wanted.sql if changed is None else changed(wanted.sql)
         if self.file:
             self._written(rows)
