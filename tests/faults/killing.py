@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
@@ -220,6 +221,12 @@ def at_system_calls(folder: Path, one_in: int) -> dict[str, dict[str, int]]:
     return report
 
 
+def _worked(name: str, ledger: Ledger, paid: Entry | None) -> str:
+    if paid is not None:
+        return settled(ledger, paid)
+    return reserved(ledger, "second").hash if name == "reserve" else asked(ledger, "second")
+
+
 def on_server(address: str, one_in: int) -> dict[str, dict[str, int]]:
     """The same of a ledger in PostgreSQL; each round has a schema of its own."""
     secure_bits()
@@ -231,12 +238,7 @@ def on_server(address: str, one_in: int) -> dict[str, dict[str, int]]:
             stop += one_in
             ledger = begun(Ledger.init(f"{address}&schema=killed_{next(numbers)}"))
             paid = reserved(ledger, "second") if name == "settle" else None
-            works: dict[str, Callable[[], str]] = {
-                "reserve": lambda ledger=ledger: reserved(ledger, "second").hash,
-                "settle": lambda ledger=ledger, paid=paid: settled(ledger, paid),
-                "charge": lambda ledger=ledger: asked(ledger, "second"),
-            }
-            killed, shown = traced(works[name], stop=stop)
+            killed, shown = traced(partial(_worked, name, ledger, paid), stop=stop)
             ledger.note("by now the server has noticed")  # it waits for the lock
             if name == "charge":
                 state = _after_charge(ledger, shown)
