@@ -274,6 +274,8 @@ def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -
 
 def _key(value: Any, *, floats: bool) -> Any:
     """A whole number as an int, whatever library it comes from; 3.0 as well where `floats`."""
+    if type(value) is int:  # most are, and to ask for any Integral takes long
+        return value
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     return int(value) if floats and isinstance(value, float) and value.is_integer() else value
