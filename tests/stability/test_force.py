@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.stability.engine import Engine
+from tests.stability.cases import KINDS
+from tests.stability.engine import ByWindow, Engine
 from tests.stability.judging import differs, exact, violations
 from tests.stability.units import UNIT_KINDS, cases_of
 
@@ -20,6 +21,13 @@ def engine():
 @pytest.fixture(scope="module")
 def parquet(tmp_path_factory):
     found = Engine(tmp_path_factory.mktemp("rows"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def windows():
+    found = Engine(dialect=ByWindow())
     yield found
     found.close()
 
@@ -83,3 +91,8 @@ def test_private_tables_and_sub_queries(engine, extent, kind):
 
 def test_private_tables_from_parquet(parquet, extent):
     forced(parquet, "per unit", extent.number(20, 60))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *UNIT_KINDS])
+def test_bounded_by_windows(windows, extent, kind):
+    forced(windows, kind, extent.number(5, 60))
