@@ -697,7 +697,8 @@ def table(
     """A table to ask: a data card, files, or rows that a program holds.
 
     Files are paths that end in .csv, .csv.gz or .parquet, patterns (`visits/*.parquet`), a folder
-    of them, in which `year=2024` is a column, or a .duckdb file, whose table is named by `table`.
+    of them, in which `year=2024` is a column, the folder of a Delta table, or a .duckdb file, whose
+    table is named by `table`.
     Rows are a frame of pandas, Polars or Arrow, a lazy frame or a relation of DuckDB, which are run
     once, here, or a connection of DuckDB and the name of a stored `table`, which is copied.
 
