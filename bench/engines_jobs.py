@@ -75,8 +75,10 @@ def duckdb_jobs(path: str, cores: int) -> Iterator[tuple[str, Jobs, Told]]:
     with tempfile.TemporaryDirectory(dir=Path(path).parent) as folder:
 
         def again() -> object:
-            ledger = os.path.join(folder, "visits.ledger")
-            with keeping_units(asked.card, ledger), one_database(asked.card):
+            with (
+                keeping_units(asked.card, Path(folder) / "visits.ledger"),
+                one_database(asked.card),
+            ):
                 return aggregates(asked.query, asked.card, plan.measures, secret=None)
 
         jobs: Jobs = {

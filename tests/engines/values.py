@@ -130,7 +130,7 @@ def pairs(few: int | None = None) -> tuple[dict[str, str], list[tuple[Any, ...]]
     most = max(map(len, lists.values()))
     types = {"i": "bigint"}
     types |= {f"{place}_{kind}": KINDS[kind][0] for place in "abc" for kind in KINDS}
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for first, second in product(range(most), repeat=2):
         at = (first, second, 7 * first + 3 * second + 1)
         found = (values[place % len(values)] for place in at for values in lists.values())
@@ -157,7 +157,7 @@ def _some(values: list[Any], few: int | None) -> list[Any]:
 # ---------------------------------------------------------------- calls
 
 
-_PATTERNS = (
+_PATTERNS: tuple[str, ...] = (
     "",
     "%",
     "_",

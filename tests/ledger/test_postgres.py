@@ -3,6 +3,9 @@
 import hashlib
 import itertools
 import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from contextlib import contextmanager
@@ -109,6 +112,36 @@ def test_a_server_that_may_forget_is_refused(setting, problem):
         server.remove()
 
 
+@pytest.mark.parametrize(
+    ("place", "found", "problem"),
+    [
+        (0, 14, "is on PostgreSQL 14, and needs 15 or newer; upgrade"),
+        (1, "SQL_ASCII", "is in a database that is not in UTF8"),
+        (2, True, "is on a replica"),
+        (3, "on", "may only be read"),
+        (6, "local", "may forget"),
+        (6, "off", "may forget"),
+        (7, "on", "may forget or damage"),
+        (8, "replica", "session_replication_role"),
+    ],
+)
+def test_what_a_server_says_of_itself_decides(place, found, problem):
+    said: list[Any] = [15, *room._SOUND]
+    address: Any = "postgresql://db/books"
+
+    class Told:
+        def execute(self, _):
+            return self
+
+        def fetchone(self):
+            return tuple(said)
+
+    room._check_server(address, Told())
+    said[place] = found
+    with pytest.raises(InvalidParameter, match=problem):
+        room._check_server(address, Told())
+
+
 def test_a_charge_is_synced_as_it_has_to_be(ledger):
     """The mutant: synchronous_commit off or local, which no test without a power cut would see."""
     with signed_in(ledger.path) as connection:
@@ -203,6 +236,23 @@ def test_each_role_may_do_its_own(ledger):
     with pytest.raises(InvalidParameter, match="does not give you the right"):
         person(ledger, None)
     assert ledger.problems() == []
+
+
+def test_an_administrator_need_not_be_a_superuser(address, database):
+    with signed_in(place_of(database)) as connection:
+        connection.execute("CREATE ROLE admin LOGIN CREATEROLE")
+        connection.execute(f"GRANT CREATE ON DATABASE {connection.info.dbname} TO admin")
+        connection.execute("CREATE ROLE stranger LOGIN")
+    with pytest.raises(InvalidParameter, match="does not give you the right"):
+        Ledger.init(address.replace("postgres@", "stranger@"))
+    small_ledger(address.replace("postgres@", "admin@"))
+    assert person(Ledger.existing(address), "auditor").problems() == []
+    with signed_in(place_of(address)) as connection:
+        owner = "SELECT rolcanlogin, rolsuper FROM pg_roles WHERE rolname = %s"
+        place = place_of(address)
+        assert isinstance(place, Address)
+        name = f"{place.extra['schema']}_owner"
+        assert connection.execute(owner, (name,)).fetchone() == (False, False)
 
 
 STATEMENTS = [
@@ -350,6 +400,14 @@ def test_under_a_filter_the_server_checks_plain_sums_and_verify_the_rest(address
         forged(ledger, path, like=like)  # its sum is the old one
     spent: Any = first.spent
     doubled = replace(like, spent=replace(spent, epsilon=price("1/4").epsilon))
+    with pytest.raises(psycopg.Error):  # moments never go down
+        forged(
+            ledger,
+            path,
+            like=replace(
+                doubled, spent=replace(spent, epsilon=price("1/4").epsilon, moment=ZERO.epsilon)
+            ),
+        )
     forged(ledger, path, like=doubled)  # the moment is not counted: seen by whoever verifies
     assert any("states the wrong total" in words for words in ledger.problems())
 
@@ -507,3 +565,18 @@ def test_an_account_is_what_both_storages_say(ledger, tmp_path):
     assert copy.accounts() == ledger.accounts() == (
         Account(name="visits", budget=ONE, spent=price("3/4")),
     )  # fmt: skip
+
+
+def test_a_program_that_ends_says_nothing_of_its_connections(ledger):
+    script = textwrap.dedent(
+        """
+        import sys, threading
+        from lastbit.ledger import Ledger
+        ledger = Ledger.existing(sys.argv[1])
+        thread = threading.Thread(target=ledger.accounts); thread.start(); thread.join()
+        ledger.accounts()
+        """
+    )
+    program = [sys.executable, "-W", "error", "-c", script, str(ledger.path)]
+    finished = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (0, "")

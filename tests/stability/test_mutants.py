@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from lastbit.tables.compile.statement import compiled
-from tests.stability.engine import Engine
+from tests.stability.engine import ByWindow, Engine
 from tests.stability.judging import differs, exact, violations
 from tests.stability.units import cases_of
 
@@ -27,6 +27,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.fixture(scope="module")
 def engine():
     found = Engine()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def windows():
+    found = Engine(dialect=ByWindow())
     yield found
     found.close()
 
@@ -222,8 +229,34 @@ MUTANTS = (
 )
 
 
+def weights_rounded_up_in_windows(sql):
+    return re.sub(r"CAST\((\d+) AS BIGINT\) // n", r"(CAST(\1 AS BIGINT) + n - 1) // n", sql)
+
+
+def one_window_for_all(sql):
+    return sql.replace("count(*) OVER (PARTITION BY u)", "count(*) OVER ()")
+
+
+def window_that_bounds_nothing(sql):
+    return re.sub(r"CASE WHEN n > \d+ THEN", "CASE WHEN n < 0 THEN", sql)
+
+
+def every_place_kept(sql):
+    return re.sub(r" WHERE place <= \d+\)", ")", sql)
+
+
+BY_WINDOW = (
+    (one_window_for_all, "declared", BY_REFERENCE),
+    (window_that_bounds_nothing, "declared", BY_NEIGHBOURS),
+    (weights_rounded_up_in_windows, "declared", BY_NEIGHBOURS),
+    (every_place_kept, "found", BY_NEIGHBOURS),
+    (every_place_kept, "private", BY_REFERENCE),
+    (window_that_bounds_nothing, "per unit joined", BY_NEIGHBOURS),
+)
+
+
 @cache
-def batch(kind, number):
+def batch(kind, number, dialect):
     """Cases that all mutants of a kind are tried on, most rows first, and their statements."""
     found = []
 
@@ -231,7 +264,9 @@ def batch(kind, number):
     @settings(max_examples=BATCH, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
     @given(case=cases_of(kind))
     def gathered(case):
-        found.append((case, compiled(case.query, case.card, case.measures, secret="s")))
+        found.append(
+            (case, compiled(case.query, case.card, case.measures, secret="s", dialect=dialect))
+        )
 
     gathered()
     return sorted(found, key=lambda pair: -len(pair[0].rows))
@@ -256,6 +291,16 @@ def caught(engine, case, mutant, by):
     ids=[f"{mutant.__name__}, {kind}" for mutant, kind, _ in MUTANTS],
 )
 def test_is_caught(engine, mutant, kind, by):
-    batches = (batch(kind, number) for number in range(BATCHES))
+    batches = (batch(kind, number, engine.dialect) for number in range(BATCHES))
     changed = (case for case, sql in chain.from_iterable(batches) if mutant(sql) != sql)
     assert any(caught(engine, case, mutant, by) for case in changed)
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(
+    ("mutant", "kind", "by"),
+    BY_WINDOW,
+    ids=[f"{mutant.__name__}, {kind}" for mutant, kind, _ in BY_WINDOW],
+)
+def test_is_caught_in_windows(windows, mutant, kind, by):
+    test_is_caught(windows, mutant, kind, by)

@@ -108,19 +108,29 @@ BEGIN
         WHERE e.account = given_account ORDER BY e.sequence DESC LIMIT 1;
     steady := coalesce((entry -> 'budget')::text = (before -> 'budget')::text, false);
     limits := coalesce({s}.field(entry -> 'budget', 'kind'), 'none');
-    IF kind IN ('charge', 'reserved') THEN
-        fits := steady AND (kind = 'charge') = (given_record IS NOT NULL) AND answered IS NULL;
+    fits := true;
+    IF before IS NOT NULL AND kind IN ('charge', 'reserved', 'budget') THEN
         FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
             fits := fits AND {s}.at_most(
-                {s}.field(before -> 'spent', currency), {s}.field(entry -> 'cost', currency),
+                {s}.field(before -> 'spent', currency),
+                CASE kind WHEN 'budget' THEN '0' ELSE {s}.field(entry -> 'cost', currency) END,
                 {s}.field(entry -> 'spent', currency));
             IF limits IN ('pure', 'approx', 'zcdp') THEN
                 fits := fits AND {s}.at_most({s}.field(entry -> 'spent', currency), '0',
                     {s}.field(entry -> 'budget', currency));
             END IF;
         END LOOP;
+        FOREACH currency IN ARRAY ARRAY['moment', 'mu_squared'] LOOP
+            fits := fits AND {s}.at_most(
+                coalesce({s}.field(before -> 'spent', currency), '0'), '0',
+                coalesce({s}.field(entry -> 'spent', currency), '0'));
+        END LOOP;
+    END IF;
+    IF kind IN ('charge', 'reserved') THEN
+        fits := fits AND steady AND (entry -> 'cost')::text <> 'null' AND answered IS NULL
+            AND (kind = 'charge') = (given_record IS NOT NULL);
     ELSE
-        fits := (entry -> 'cost')::text = 'null';
+        fits := fits AND (entry -> 'cost')::text = 'null';
         steady := steady AND (entry -> 'spent')::text = (before -> 'spent')::text;
     END IF;
     IF kind IN ('settled', 'voided') THEN
@@ -158,7 +168,8 @@ def _function(name: str, given: str, gives: str, language: str, body: str, how: 
 
 
 _BY_INDEX = ("enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan")
-_SAFE = "SET search_path = pg_catalog, pg_temp"
+# what a caller may set must not change what the text of a function means
+_SAFE = "SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on"
 _NAMED = (
     "given_sequence bigint, given_account text, given_question text, given_text text, "
     "given_hash text, given_record text, given_steward boolean"
@@ -243,7 +254,7 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
           OR proname NOT IN ('append', 'decide', 'locked', 'secret_digest')
           OR proname = 'decide' AND pg_get_userbyid(grantee) <> %s)
 """
-AS_MADE = "b461e14daa4b15b47608db37f952efd498d79ca583de6d7e4f688420ec1d6e97"
+AS_MADE = "0b2b14e5bdec7b97e3c2702b2e6023c1c326324165420864c945907c8840e1b6"
 """Digest of what `_LOOKED_AT` finds in a ledger as it is made, whatever the schema's name."""
 
 _SERVER = """
@@ -672,7 +683,12 @@ def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patien
                 books.raw.execute(f"INSERT INTO {names['s']}.secret VALUES (1, %s)", (secret,))
                 fill(books)
                 _check_made(place, books.raw)
-                books.raw.execute("COMMIT")
+                try:
+                    books.raw.execute("COMMIT")
+                except psycopg.OperationalError:
+                    problem = "lost its connection at the commit: it may have been made, or not"
+                    remedy = "look, when the server runs, by lastbit ledger log"
+                    raise unusable(place, problem, remedy) from None
         except psycopg.errors.UniqueViolation:  # somebody makes the same at the same time
             return False
         finally:

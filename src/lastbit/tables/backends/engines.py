@@ -81,9 +81,9 @@ def engine_of(source: Source) -> Engine:
     try:
         return cast(Engine, import_module(f"lastbit.tables.backends.{name}.engine"))
     except ModuleNotFoundError as error:
-        if _DRIVERS.get(error.name or "") != name:
+        missing = (error.name or "").partition(".")[0]
+        if _DRIVERS.get(missing) != name:
             raise
-        missing = error.name
     raise InvalidParameter(
         "source",
         problem=f"is on {dialect_of(name).title}, and {missing} is not installed",

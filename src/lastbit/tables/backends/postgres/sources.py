@@ -31,8 +31,8 @@ import psycopg
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.card.schema import Source
-from lastbit.tables.compile.dialect import Family, Shown
-from lastbit.tables.compile.postgres import POSTGRES, READ_FROM
+from lastbit.tables.compile.dialect import READ_FROM, Family, Shown
+from lastbit.tables.compile.postgres import POSTGRES
 from lastbit.tables.query.expression import ColumnType
 
 _OLDEST = 15

@@ -46,8 +46,12 @@ _TYPES: Mapping[Family, ColumnType] = MappingProxyType(
 )
 _WHOLE_DIGITS = 18  # beyond, DuckDB has 128 bits, and makes doubles of them by two roundings
 _LOGS = ("_delta_log", "metadata")
-_OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode")
-_OPTIONS += ("modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup")
+_OPTIONS = frozenset(
+    {
+        *("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode"),
+        *("modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup"),
+    }
+)
 _PARQUET = "ParquetFileFormat"
 _NESTED = "is of a type that cannot be read row by row: nested, bytes, a time of day, a duration"
 _CHAR = "is CHAR(n), which every engine fills with blanks in its own way"
@@ -194,9 +198,9 @@ def _of_files(session: Any, source: Source, frame: Any, relation: Any) -> Opened
         problem = "is not stored as Parquet, whose rows can be read one by one"
         raise _refused(source, problem, "write it as Parquet, Delta or Iceberg")
     options = {str(name).lower() for name in _each(relation.options().keys().toSeq())}
-    if options & set(_OPTIONS):
+    if options & _OPTIONS:
         problem = "has options by which files are skipped or days shifted"
-        raise _refused(source, problem, f"drop {', '.join(sorted(options & set(_OPTIONS)))}")
+        raise _refused(source, problem, f"drop {', '.join(sorted(options & _OPTIONS))}")
     if relation.overlappedPartCols().nonEmpty():
         problem = "has a column that names of folders say as well"
         raise _refused(source, problem, "rename one of them")
