@@ -86,7 +86,12 @@ def arrow(types: dict[str, str], rows: Any) -> Any:
 def card_of(types: dict[str, str], **fields: Any) -> DataCard:
     """A card of columns of these types, each row a unit."""
     columns = {n: Column(name=n, type=kind) for n, kind in types.items()}  # type: ignore[arg-type]
-    given = {"name": "t", "source": Source(kind="frame"), "unit": None, "max_rows": 1}
+    given: dict[str, Any] = {
+        "name": "t",
+        "source": Source(kind="frame"),
+        "unit": None,
+        "max_rows": 1,
+    }
     return DataCard(**(given | {"columns": columns} | fields))
 
 
@@ -226,7 +231,7 @@ class DuckDB(Runner):
         self.connection.unregister("given")
 
     def ran(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql).fetchall()  # type: ignore[no-any-return]
+        return self.connection.execute(sql).fetchall()
 
 
 class Postgres(Runner):
@@ -265,7 +270,7 @@ class Postgres(Runner):
         self.reader.execute(f"SET {name} = {own}")
 
     def ran(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.reader.execute(sql, prepare=False).fetchall()  # type: ignore[no-any-return]
+        return self.reader.execute(sql, prepare=False).fetchall()
 
 
 class Spark(Runner):
