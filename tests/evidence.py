@@ -4,8 +4,8 @@ A test whose cases are a loop takes the fixture `extent`, and becomes two tests:
 `[many]`, which is marked `evidence`. A test with many parameters is marked `thinned(one_in=4)`: all
 but one in four of them, the first and the last are marked `evidence`, and of four or fewer all but
 the first; or single ones are `late`.
-What has no small part is marked `evidence` itself. `LASTBIT_TIMES=7` tries seven times as many
-generated cases.
+What has no small part is marked `evidence` itself. `make check` runs everything but `[few]`, which
+`[many]` holds. `LASTBIT_TIMES=7` tries seven times as many generated cases.
 """
 
 import os
@@ -39,7 +39,12 @@ class Extent:
         return found if self.is_many else some(found, one_in=one_in)
 
 
-@pytest.fixture(params=["few", pytest.param("many", marks=pytest.mark.evidence)])
+@pytest.fixture(
+    params=[
+        pytest.param("few", marks=pytest.mark.few),
+        pytest.param("many", marks=pytest.mark.evidence),
+    ]
+)
 def extent(request: pytest.FixtureRequest) -> Extent:
     return Extent(request.param == "many")
 

@@ -144,7 +144,8 @@ def test_a_shrunken_suite_is_rejected(suite):
     assert part.returncode == 0, part.stdout
 
 
-def test_what_is_marked_as_evidence_runs_when_it_is_asked_for(suite, tmp_path):
+def test_what_is_marked_as_evidence_runs_when_it_is_asked_for(suite, tmp_path, monkeypatch):
+    monkeypatch.delenv("LASTBIT_EVIDENCE", raising=False)
     file = tmp_path / "tests" / "test_one.py"
     file.write_text(
         "import pytest\n"
@@ -160,3 +161,6 @@ def test_what_is_marked_as_evidence_runs_when_it_is_asked_for(suite, tmp_path):
     assert few.returncode == 0 and "5 passed" in few.stdout, few.stdout
     assert "1 failed" in many.stdout and "13 passed" in many.stdout, many.stdout
     assert "test_scale[many]" in many.stdout
+    monkeypatch.setenv("LASTBIT_EVIDENCE", "1")
+    both = suite("tests/test_one.py")
+    assert "1 failed, 17 passed, 1 deselected" in both.stdout, both.stdout

@@ -18,7 +18,7 @@ def succeeded(*arguments: str, given: str | None = None) -> str:
     assert result.stderr == ""
     assert "\x1b" not in result.stdout
     wide = [line for line in result.stdout.splitlines() if len(line) > 80 or line != line.rstrip()]
-    assert not wide or "--json" in arguments, wide
+    assert not wide or {"--json", "--print-sql"} & {*arguments}, wide
     return result.stdout
 
 

@@ -16,6 +16,8 @@ from lastbit.tables.backends import engines
 from lastbit.tables.backends.spark import engine
 from lastbit.tables.card.read import examined, source_of
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
+from lastbit.tables.compile.spark import SPARK
+from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
 from tests.release.canaries import told
@@ -80,20 +82,21 @@ def test_files_tables_and_frames_give_what_duckdb_gives(spark, visits):
     assert len(found.record["rows"]) == 4
 
 
-def test_the_statement_reads_once_and_shuffles_once_by_unit(spark, visits):
-    question = asked(private(f"spark:{visits}"))
+def plan_of(question, stage):
+    """Spark's plan of a question's statement, at this stage."""
     plan = planned(question.query, question.card, epsilon=1)
 
-    def planned_by_spark(session):
-        wanted = engine._asked(session, question.query, question.card)
-        actual = engine._shown(session, wanted)
-        sql = engine.statement(
-            question.query, question.card, plan.measures, secret=SECRET, dialect=engine.SPARK,
-            actual=actual,
-        ).sql  # fmt: skip
-        return session.sql(sql)._jdf.queryExecution().executedPlan().toString()
+    def run(session):
+        actual = engine._shown(session, engine._asked(session, question.query, question.card))
+        given = question.query, question.card, plan.measures
+        sql = statement(*given, secret=SECRET, dialect=SPARK, actual=actual).sql
+        return getattr(session.sql(sql)._jdf.queryExecution(), stage)().toString()
 
-    text = engine._guarded(planned_by_spark)
+    return engine._guarded(run)
+
+
+def test_the_statement_reads_once_and_shuffles_once_by_unit(spark, visits):
+    text = plan_of(asked(private(f"spark:{visits}")), "executedPlan")
     assert text.count("FileScan parquet") == 1
     assert text.count("hashpartitioning(u#") == 1 and text.count("Exchange") == 2  # and by group
     assert "PushedFilters: []" in text
@@ -123,9 +126,9 @@ def test_types_of_columns(spark, tmp_path):
         "half": "number", "yes": "boolean", "day": "date", "local": "timestamp",
         "utc": "timestamp",
     }  # fmt: skip
-    engines.fingerprint(card_of(source, money="number", long="integer", utc="date"))
+    engines.fingerprint(card_of(source, money="number", long="number", utc="date"))
     for name, kind, words in (
-        ("long", "number", "more than 15 digits"),
+        ("wide", "number", "more than 18 digits"),
         ("bytes", "text", "cannot be read row by row"),
         ("list", "text", "cannot be read row by row"),
         ("absent", "text", "is not in the source"),
@@ -275,6 +278,15 @@ def test_settings_are_ours_and_the_user_keeps_theirs(spark, visits):
             spark.conf.unset(name)
 
 
+def test_steps_of_a_condition_are_not_written_out_again(spark, visits):
+    """Each names its operand nine times: pushed into one, four of them had 135,000 letters."""
+    nested = "cost"
+    for _ in range(4):
+        nested = f"round({nested} + 0.5)"
+    question = private(f"spark:{visits}").where(f"{nested} > 3").agg(n=lb.count())
+    assert len(plan_of(question, "optimizedPlan")) < 10_000
+
+
 def test_plug_ins_are_refused():
     engine.check_extensions("", "")
     for extensions, plugins in (("org.example.Rules", ""), ("", "com.nvidia.spark.SQLPlugin")):
@@ -329,7 +341,7 @@ def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
 
 def test_an_interrupt_cancels_the_job(spark):
     session = engine.connected()
-    real, seen = engine.wait, threading.Event()
+    real, seen = vars(engine)["wait"], threading.Event()
 
     def interrupted(*given, **named):
         real(*given, **named)

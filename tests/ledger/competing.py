@@ -1,4 +1,4 @@
-"""Many processes that use one ledger at once: python -m tests.ledger.competing HOW FOLDER.
+"""Many processes that use one ledger at once: python -m tests.ledger.competing HOW PLACE.
 
 A program of its own, so that it forks from a process that has imported everything and has no
 threads. It prints one JSON list: what each process has to say.
@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 from lastbit.errors import BudgetExceeded
 from lastbit.ledger.ledger import Ledger
@@ -29,8 +28,8 @@ def charged(ledger: Ledger, question: str, epsilon: Fraction, who: int) -> str:
     return str(entry.record["rows"][0])
 
 
-def work(how: str, path: Path, number: int) -> list[str]:
-    ledger = Ledger.open(path)
+def work(how: str, place: str, number: int) -> list[str]:
+    ledger = Ledger.open(place)
     ledger.account("visits", BUDGET)
     done: list[str] = []
     try:
@@ -55,7 +54,7 @@ def work(how: str, path: Path, number: int) -> list[str]:
     return done
 
 
-def main(how: str, folder: Path) -> None:
+def main(how: str, place: str) -> None:
     gate, opening = os.pipe()
     answers = []
     for number in range(PROCESSES):
@@ -65,7 +64,7 @@ def main(how: str, folder: Path) -> None:
             try:
                 os.close(opening)
                 os.read(gate, 1)  # all start when the gate is closed for good
-                said = json.dumps(work(how, folder / "a.ledger", number)).encode()
+                said = json.dumps(work(how, place, number)).encode()
                 os.write(writing, said)
                 status = 0
             finally:
@@ -79,4 +78,4 @@ def main(how: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2])

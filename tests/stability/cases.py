@@ -74,6 +74,20 @@ LINE = st.tuples(
 SAME_LINES = st.builds(lambda line, times: [line] * times, LINE, st.integers(2, 6))
 LINES = st.one_of(st.lists(LINE, max_size=6), SAME_LINES)
 ONE_LINE = st.lists(LINE, max_size=1)
+CROWDED = st.lists(
+    st.tuples(
+        st.sampled_from("aab"),
+        st.integers(0, 2),
+        st.sampled_from([0.5, 3.0]),
+        st.booleans(),
+        st.sampled_from(DAYS[1:3]),
+        st.just("12"),
+    ),
+    min_size=2,
+    max_size=6,
+)
+SOME_LINES = st.sampled_from([LINES, LINES, CROWDED])
+"""How a case draws the rows of its units: in a third of them, so that units share keys."""
 
 
 def owned(unit, lines):
@@ -278,7 +292,8 @@ def cases(draw, kind):
     query = draw(questions(kind))
     card = draw(cards(query, kind))
     units = [(i, TEXTS[i]) for i in range(draw(st.integers(0, 4)))] + [(None, None)]
-    everything = tuple(row for unit in units for row in owned(unit, draw(LINES)))
+    lines = draw(SOME_LINES)
+    everything = tuple(row for unit in units for row in owned(unit, draw(lines)))
     whole = card.neighbours.relation == "change-one"
     others = []
     if card.unit is None:
@@ -291,7 +306,7 @@ def cases(draw, kind):
         for unit in (*units[:2], units[-1]):
             rest = tuple(row for row in everything if row[:2] != unit)
             new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit
-            others.append((*rest, *owned(new, draw(LINES))) if whole else rest)
+            others.append((*rest, *owned(new, draw(lines))) if whole else rest)
     places = draw(st.lists(PLACE, max_size=6))
     measures = measures_of(query)[0]
     counted = any(measure.kind == "units" for measure in measures)

@@ -384,7 +384,7 @@ def hashed(secret, *values):
     for v in values:
         raw = {True: "true", False: "false"}[v] if isinstance(v, bool) else str(v)
         text += b"-" if v is None else f"{len(raw.encode())}:{raw}".encode()
-    return int.from_bytes(hashlib.md5(text).digest(), "little")
+    return hashlib.md5(text).hexdigest()
 
 
 def add(found, m, key, weight, row, kinds):

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.stability.cases import cases
-from tests.stability.engine import Engine
+from tests.stability.cases import KINDS
+from tests.stability.engine import ByWindow, Engine
 from tests.stability.judging import differs, exact, violations
-from tests.stability.units import UNIT_KINDS, unit_cases
+from tests.stability.units import UNIT_KINDS, cases_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -25,6 +25,20 @@ def parquet(tmp_path_factory):
     found.close()
 
 
+@pytest.fixture(scope="module")
+def windows():
+    found = Engine(dialect=ByWindow())
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def indexed():
+    found = Engine(indexed=True)
+    yield found
+    found.close()
+
+
 def judged(engine, case):
     """Nobody moves a measure further than claimed, and every integer is the reference's."""
     base = engine.run(case, case.rows)
@@ -37,7 +51,7 @@ def judged(engine, case):
 
 def forced(engine, kind, number):
     @settings(max_examples=number, suppress_health_check=list(HealthCheck))
-    @given(case=unit_cases(kind) if kind in UNIT_KINDS else cases(kind))
+    @given(case=cases_of(kind))
     def holds(case):
         judged(engine, case)
 
@@ -64,6 +78,11 @@ def test_from_parquet(parquet, extent):
     forced(parquet, "declared", extent.number(20, 60))
 
 
+@pytest.mark.parametrize("kind", ["declared", "found"])
+def test_with_the_index_of_rows_per_unit(indexed, extent, kind):
+    forced(indexed, kind, extent.number(10, 120))
+
+
 # 4 kinds of questions, 150 cases of 2 or 3 units that come, go or change: LASTBIT_TIMES=7 for 10**4
 @pytest.mark.parametrize("kind", UNIT_KINDS)
 def test_private_tables_and_sub_queries(engine, extent, kind):
@@ -72,3 +91,8 @@ def test_private_tables_and_sub_queries(engine, extent, kind):
 
 def test_private_tables_from_parquet(parquet, extent):
     forced(parquet, "per unit", extent.number(20, 60))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *UNIT_KINDS])
+def test_bounded_by_windows(windows, extent, kind):
+    forced(windows, kind, extent.number(5, 60))

@@ -55,9 +55,9 @@ def marginals_of(case):
 def run(engine, case, rows, changed=None):
     """The entries of every marginal."""
     sql = marginals_statement(case.query, case.card, marginals_of(case))
-    engine.fill(relation(), rows, len(COLUMNS))
+    engine.fill(relation(), rows, COLUMNS)
     if case.places != engine.places:
-        engine.fill(relation("places"), case.places, len(PUBLIC))
+        engine.fill(relation("places"), case.places, PUBLIC)
         engine.places = case.places
     found = engine.connection.execute(sql if changed is None else changed(sql)).fetchall()
     return list(assembled_marginals(case.query, marginals_of(case), found).entries.values())

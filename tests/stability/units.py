@@ -17,14 +17,15 @@ from tests.stability.cases import (
     BOUNDS,
     FLOATS,
     LEVEL,
-    LINES,
     NUMBERS,
     PLACE,
+    SOME_LINES,
     TEXTS,
     TYPES,
     Case,
     aggregates,
     booleans,
+    cases,
     column,
     numbers,
     owned,
@@ -250,7 +251,8 @@ def unit_cases(draw, kind):
     except InvalidParameter:
         assume(False)
     units = [(i, TEXTS[i]) for i in range(draw(st.integers(2, 4)))] + [(None, None)]
-    rows = {unit: owned(unit, draw(LINES)) for unit in units}
+    lines = draw(SOME_LINES)
+    rows = {unit: owned(unit, draw(lines)) for unit in units}
     labs = {unit: owned(unit, draw(LAB_LINES)) for unit in units}
     whole = card.neighbours.relation == "change-one"
     others, other_labs = [], []
@@ -258,7 +260,7 @@ def unit_cases(draw, kind):
         one, two = ({u: v for u, v in table.items() if u != unit} for table in (rows, labs))
         if whole:
             new = draw(st.sampled_from([unit, (9, "new")])) if unit[0] is not None else unit
-            one[new], two[new] = owned(new, draw(LINES)), owned(new, draw(LAB_LINES))
+            one[new], two[new] = owned(new, draw(lines)), owned(new, draw(LAB_LINES))
         others.append(flat(one))
         other_labs.append(flat(two))
     public = any(join.table == "places" for join in query.all_joins)
@@ -273,6 +275,10 @@ def unit_cases(draw, kind):
         labs=flat(labs),
         other_labs=tuple(other_labs),
     )
+
+
+def cases_of(kind):
+    return unit_cases(kind) if kind in UNIT_KINDS else cases(kind)
 
 
 def flat(table):

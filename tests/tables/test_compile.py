@@ -422,9 +422,9 @@ def test_text_is_read_once_and_parquet_twice():
 def test_equal_hashes_never_keep_more_keys():
     asked = query(UNITS, keys=(GroupKey(name="k", expression=S),))
     plan = refused(asked, card(max_groups=2))
-    same = replace(plan, sql=plan.sql.replace("md5_number(concat(", "length(concat("))
+    same = replace(plan, sql=plan.sql.replace("md5(concat(", "length(concat("))
     with connected() as connection:
         connection.execute("CREATE TEMP TABLE lastbit_table (who BIGINT, s VARCHAR)")
         connection.execute("INSERT INTO lastbit_table VALUES (1,'a'),(1,'b'),(1,'c'),(1,'d')")
         assert len(connection.execute(plan.sql).fetchall()) == 2
-        assert len(connection.execute(same.sql).fetchall()) == 0
+        assert len(connection.execute(same.sql).fetchall()) == 2

@@ -357,7 +357,7 @@ def test_a_count_for_means_alone_has_the_share_that_makes_their_errors_least(
         each = (1 - count) / means
         return means / each**power + Fraction(means, 3) / count**power
 
-    plan = planned(query_of(*asked), card_of(), **price)
+    plan = planned(query_of(*asked), card_of(), **price)  # type: ignore[arg-type]
     kinds = {measure.name: measure.kind for measure in plan.measures}
     paid = {kinds[p.measure]: p.rho if power == 1 else p.epsilon for p in plan.parts}  # type: ignore[union-attr,index]
     least = min(squared(Fraction(n, 100)) for n in range(1, 100))

@@ -9,6 +9,7 @@ import operator
 import re
 import struct
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -20,6 +21,7 @@ from lastbit.tables.limits import LONGEST_TEXT
 from lastbit.tables.query.expression import FUNCTIONS, Call, ColumnName, Constant
 from tests.tables.stepping import stepped
 
+HALF = Fraction(1, 2)
 LEAST, MOST = -(2**63), 2**63 - 1
 INTEGERS = [None, 0, 1, -1, 2, -2, 7, 400, -400, 2**32, -(2**32) - 1, 2**53 + 1, 2**62, MOST, LEAST]
 DOUBLES = [
@@ -309,7 +311,7 @@ REFERENCE = [
     ("to_integer", (D,), strict(lambda x: fits(round(x)))),
     ("to_number", (N,), strict(float)),
     ("to_integer", (B,), strict(int)),
-    ("to_integer", (S,), strict(lambda t: fits(int(t)) if re.fullmatch(r"-?\d+", t) else None)),
+    ("to_integer", (S,), strict(lambda t: fits(int(t)) if re.fullmatch("-?[0-9]+", t) else None)),
     ("to_date", (S,), strict(lambda t: None if len(t) != 10 else date.fromisoformat(t))),
     ("to_text", (N,), strict(str)),
     ("to_text", (Y,), strict(date.isoformat)),
@@ -317,7 +319,9 @@ REFERENCE = [
     (
         "round",
         (D,),
-        strict(lambda x: x if math.isinf(x) else math.copysign(math.floor(abs(x) + 0.5), x)),
+        strict(
+            lambda x: x if math.isinf(x) else math.copysign(math.floor(abs(Fraction(x)) + HALF), x)
+        ),
     ),
 ]
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -50,8 +51,6 @@ from lastbit.ledger.storage import (
     Books,
     Row,
     damaged,
-    keep,
-    kept,
     unusable,
 )
 
@@ -109,19 +108,29 @@ BEGIN
         WHERE e.account = given_account ORDER BY e.sequence DESC LIMIT 1;
     steady := coalesce((entry -> 'budget')::text = (before -> 'budget')::text, false);
     limits := coalesce({s}.field(entry -> 'budget', 'kind'), 'none');
-    IF kind IN ('charge', 'reserved') THEN
-        fits := steady AND (kind = 'charge') = (given_record IS NOT NULL) AND answered IS NULL;
+    fits := true;
+    IF before IS NOT NULL AND kind IN ('charge', 'reserved', 'budget') THEN
         FOREACH currency IN ARRAY ARRAY['epsilon', 'delta', 'rho'] LOOP
             fits := fits AND {s}.at_most(
-                {s}.field(before -> 'spent', currency), {s}.field(entry -> 'cost', currency),
+                {s}.field(before -> 'spent', currency),
+                CASE kind WHEN 'budget' THEN '0' ELSE {s}.field(entry -> 'cost', currency) END,
                 {s}.field(entry -> 'spent', currency));
             IF limits IN ('pure', 'approx', 'zcdp') THEN
                 fits := fits AND {s}.at_most({s}.field(entry -> 'spent', currency), '0',
                     {s}.field(entry -> 'budget', currency));
             END IF;
         END LOOP;
+        FOREACH currency IN ARRAY ARRAY['moment', 'mu_squared'] LOOP
+            fits := fits AND {s}.at_most(
+                coalesce({s}.field(before -> 'spent', currency), '0'), '0',
+                coalesce({s}.field(entry -> 'spent', currency), '0'));
+        END LOOP;
+    END IF;
+    IF kind IN ('charge', 'reserved') THEN
+        fits := fits AND steady AND (entry -> 'cost')::text <> 'null' AND answered IS NULL
+            AND (kind = 'charge') = (given_record IS NOT NULL);
     ELSE
-        fits := (entry -> 'cost')::text = 'null';
+        fits := fits AND (entry -> 'cost')::text = 'null';
         steady := steady AND (entry -> 'spent')::text = (before -> 'spent')::text;
     END IF;
     IF kind IN ('settled', 'voided') THEN
@@ -158,12 +167,17 @@ def _function(name: str, given: str, gives: str, language: str, body: str, how: 
     )
 
 
-_SAFE = "SET search_path = pg_catalog, pg_temp"
+_BY_INDEX = ("enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan")
+# what a caller may set must not change what the text of a function means
+_SAFE = "SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on"
 _NAMED = (
     "given_sequence bigint, given_account text, given_question text, given_text text, "
     "given_hash text, given_record text, given_steward boolean"
 )
 _CALLED = "SELECT {s}.entered($1, $2, $3, $4, $5, $6, %s)"
+_OWNERS_DIGEST = (
+    "SELECT encode(sha256(value), 'hex') FROM {s}.secret WHERE octet_length(value) = 32"
+)
 _OWNERS = f"SECURITY DEFINER {_SAFE}"
 SCHEMA = (
     "CREATE TABLE {s}.head (one integer PRIMARY KEY CHECK (one = 1), layout integer NOT NULL, "
@@ -191,12 +205,11 @@ SCHEMA = (
     _function(
         "locked", "", "bigint", "sql", "SELECT last FROM {s}.head WHERE one = 1 FOR UPDATE", _OWNERS
     ),
-    _function("entered", _NAMED, "void", "plpgsql", _ENTERED, _SAFE),
+    _function("entered", _NAMED, "void", "plpgsql", _ENTERED, f"{_SAFE} SET {_BY_INDEX[0]} = on"),
     _function("append", _GIVEN, "void", "sql", _CALLED % "false", _OWNERS),
     _function("decide", _GIVEN, "void", "sql", _CALLED % "true", _OWNERS),
     _function(
-        "secret_digest", "", "text", "sql",
-        "SELECT encode(sha256(value), 'hex') FROM {s}.secret WHERE octet_length(value) = 32", _OWNERS,
+        "secret_digest", "", "text", "sql", _OWNERS_DIGEST, _OWNERS,
     ),
     "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {s} FROM PUBLIC",
     "GRANT USAGE ON SCHEMA {s} TO {steward}, {analyst}, {auditor}",
@@ -241,7 +254,7 @@ UNION ALL SELECT concat_ws(' ', 'grant', proname, CASE grantee WHEN 0 THEN 'PUBL
           OR proname NOT IN ('append', 'decide', 'locked', 'secret_digest')
           OR proname = 'decide' AND pg_get_userbyid(grantee) <> %s)
 """
-AS_MADE = "984a57728c7dd832bb578f2a3f4601ae97cba1e81cc56fab534255e56cc5165f"
+AS_MADE = "0b2b14e5bdec7b97e3c2702b2e6023c1c326324165420864c945907c8840e1b6"
 """Digest of what `_LOOKED_AT` finds in a ledger as it is made, whatever the schema's name."""
 
 _SERVER = """
@@ -277,8 +290,11 @@ def _filled(statement: str, names: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------- a connection
 
 
-def _settings(patience: float, *, local: bool) -> str:
-    """By SET LOCAL in each transaction too: between a pool and its servers SET may go astray."""
+def _settings(patience: float, *, local: bool, by_no_index: bool = True) -> str:
+    """By SET LOCAL in each transaction too: between a pool and its servers SET may go astray.
+
+    Entries are read by no index, as in a file; definitions are.
+    """
     wait = max(int(patience * 1000), 1)
     given = {
         "search_path": "pg_catalog, pg_temp",
@@ -288,11 +304,9 @@ def _settings(patience: float, *, local: bool) -> str:
         "idle_in_transaction_session_timeout": str(_longest_idle(patience)),
         "row_security": "off",
         "jit": "off",
-        # entries are read by no index, as in a file
-        "enable_indexscan": "off",
-        "enable_indexonlyscan": "off",
-        "enable_bitmapscan": "off",
     }
+    if by_no_index:
+        given |= dict.fromkeys(_BY_INDEX, "off")
     how = "SET LOCAL" if local else "SET"
     return "; ".join(f"{how} {name} = {value}" for name, value in given.items())
 
@@ -312,7 +326,8 @@ def _signed_in(place: Address, patience: float) -> Any:
         "client_encoding": "UTF8",
     }
     try:
-        connection: Any = psycopg.connect(**given, autocommit=True, prepare_threshold=None)  # type: ignore[arg-type]
+        connect: Any = psycopg.connect
+        connection = connect(**given, autocommit=True, prepare_threshold=None)
     except (psycopg.Error, UnicodeError, ValueError) as error:
         said = str(error)
         failed = unusable(place, *_unreached(said))
@@ -391,23 +406,50 @@ def digest_of_lines(lines: Iterable[str], schema: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+class _Kept(threading.local):
+    """Connections of this thread that no call uses now, the newest last."""
+
+    def __init__(self) -> None:
+        self.books: list[PostgresBooks] = []
+
+
+_KEPT = _Kept()
+_MOST_KEPT = 2
+_CHECKED_AGAIN = 10.0  # seconds after which definitions and rights are looked at again
+
+
 @contextmanager
 def connected(place: Address, *, patience: float) -> Iterator[PostgresBooks]:
-    """A ledger, open for one call; anything but a ledger of this version is refused."""
-    who = (str(place), patience)
+    """A ledger, open for one call; anything but a ledger of this version is refused.
+
+    To sign in costs more than to charge, so a connection is kept for the next call of this thread,
+    with no transaction open; a server that went away meanwhile is noticed, and asked again.
+    """
     with ALONE.lock, translated(place):
-        held, books = kept(who, "idle")
-        with held:
-            if books is not None and not books.is_alive():
-                held.close()
-                books = None
-            if books is None:
-                books = PostgresBooks(place, patience)
-                held.callback(books.close)
-                books.open()
+        books = _kept(place, patience) or PostgresBooks(place, patience)
+        try:
+            books.open()
             yield books
-            if books.raw.info.transaction_status == TransactionStatus.IDLE:
-                keep(who, "idle", held, books)
+        finally:
+            if books.raw is not None and books.status != TransactionStatus.IDLE:
+                books.close()
+            if books.raw is not None:
+                _KEPT.books.append(books)
+                for old in [one for one in _KEPT.books if one.is_mine][:-_MOST_KEPT]:
+                    _KEPT.books.remove(old)
+                    old.close()
+
+
+def _kept(place: Address, patience: float) -> PostgresBooks | None:
+    """The connection that was left for this thread, if its server is still there."""
+    for books in _KEPT.books:
+        if books.is_mine and (books.place, books.patience) == (place, patience):
+            _KEPT.books.remove(books)
+            if books.is_alive():
+                return books
+            books.close()
+            return None
+    return None
 
 
 @dataclass(slots=True)
@@ -420,28 +462,44 @@ class PostgresBooks:
     steward: bool = False
     schema: str = ""
     pid: int = field(default_factory=os.getpid)
+    checked: float = 0.0
     pending: list[str] = field(default_factory=list)
     """Hashes of entries that the open transaction has appended."""
 
     def open(self) -> None:
         """Connect, and look whether this is a ledger, on a server that keeps it."""
-        self._connect()
-        _check_made(self.place, self.raw)
-        decide = f"{self.schema}.decide({_GIVEN})"
-        head = (
-            f"SELECT layout, version, has_function_privilege(%s, 'EXECUTE') FROM {self.schema}.head"
-        )
-        found = self.raw.execute(head, (decide,)).fetchone()
+        if self.raw is None:
+            self._connect()
+        elif time.monotonic() < self.checked + _CHECKED_AGAIN:
+            return
+        for setting in ("on", "off"):  # definitions are read by an index, entries are not
+            self.raw.execute("; ".join(f"SET {name} = {setting}" for name in _BY_INDEX))
+            if setting == "on":
+                _check_made(self.place, self.raw)
+        may_decide = f"has_function_privilege('{self.schema}.decide({_GIVEN})', 'EXECUTE')"
+        found = self.raw.execute(
+            f"SELECT layout, version, {may_decide} FROM {self.schema}.head"
+        ).fetchone()
         if found is None:
             raise damaged(self.place, "has lost its head; restore a backup")
         layout, version, self.steward = found
         if layout > LAYOUT or version > NEWEST:
             raise damaged(self.place, "is of a newer version than this lastbit knows: upgrade it")
+        self.checked = time.monotonic()
+
+    @property
+    def status(self) -> Any:
+        return self.raw.info.transaction_status
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process opened it: what a fork inherited is its parent's."""
+        return self.pid == os.getpid()
 
     def _connect(self) -> None:
         self.schema = _names(self.place)["s"]
         self.raw = _signed_in(self.place, self.patience)
-        self.raw.execute(_settings(self.patience, local=False))
+        self.raw.execute(_settings(self.patience, local=False, by_no_index=False))
         _check_server(self.place, self.raw)
 
     def is_alive(self) -> bool:
@@ -454,9 +512,13 @@ class PostgresBooks:
 
     def close(self) -> None:
         """Only where it was opened: a child that says goodbye would end its parent's connection."""
-        if self.raw is not None and self.pid == os.getpid():
+        if self.raw is not None and self.is_mine:
             with suppress(psycopg.Error):
                 self.raw.close()
+            self.raw = None
+
+    def __del__(self) -> None:
+        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -478,7 +540,7 @@ class PostgresBooks:
             self.raw.execute(f"BEGIN ISOLATION LEVEL {how}; {settings}; {first}")
             yield
         finally:
-            if self.raw.info.transaction_status != TransactionStatus.IDLE:
+            if self.raw is not None and self.status != TransactionStatus.IDLE:
                 with suppress(psycopg.Error):  # a lost connection has ended it, too
                     self.raw.execute("ROLLBACK")
 
@@ -486,7 +548,7 @@ class PostgresBooks:
         try:
             ended = self.raw.execute("COMMIT").statusmessage
         except psycopg.Error:
-            if self.raw.info.transaction_status == TransactionStatus.IDLE:
+            if self.status == TransactionStatus.IDLE:
                 raise  # refused, by a server that is there
             ended = "COMMIT" if self._arrived() else ""
         if ended != "COMMIT":
@@ -497,6 +559,7 @@ class PostgresBooks:
 
         The lost one holds the lock of `head` until then.
         """
+        self.checked = 0.0  # all is looked at again by the next call
         until = time.monotonic() + max(self.patience, _longest_idle(self.patience) / 1000 + 5)
         find = f"SELECT count(*) FROM {self.schema}.entries WHERE hash = ANY(%s)"
         while True:
@@ -526,7 +589,7 @@ class PostgresBooks:
         columns = f"sequence, account, question, text, hash, {'record' if records else 'NULL'}"
         tail = where.replace("?", "%s")
         statement = f"SELECT {columns} FROM {self.schema}.entries {tail}"
-        if self.raw.info.transaction_status != TransactionStatus.INTRANS or values:
+        if self.status != TransactionStatus.INTRANS or values:
             yield from self.raw.execute(statement, values or None)
             return
         with self.raw.cursor(name="lastbit") as rows:  # all of them, a part at a time
@@ -580,7 +643,7 @@ def is_there(place: Address) -> bool:
         connection = _signed_in(place, 30.0)
         try:
             found = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s"
-            return connection.execute(found, (schema_of(place),)).fetchone() != (0,)
+            return bool(connection.execute(found, (schema_of(place),)).fetchone() != (0,))
         finally:
             connection.close()
 
@@ -620,7 +683,12 @@ def made(place: Address, secret: bytes, fill: Callable[[Books], None], *, patien
                 books.raw.execute(f"INSERT INTO {names['s']}.secret VALUES (1, %s)", (secret,))
                 fill(books)
                 _check_made(place, books.raw)
-                books.raw.execute("COMMIT")
+                try:
+                    books.raw.execute("COMMIT")
+                except psycopg.OperationalError:
+                    problem = "lost its connection at the commit: it may have been made, or not"
+                    remedy = "look, when the server runs, by lastbit ledger log"
+                    raise unusable(place, problem, remedy) from None
         except psycopg.errors.UniqueViolation:  # somebody makes the same at the same time
             return False
         finally:

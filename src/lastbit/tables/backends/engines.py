@@ -6,10 +6,12 @@ Every engine's folder has the same two files: `engine.py`, with the functions of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, TypeAlias, cast
 
 from lastbit.errors import InvalidParameter
@@ -24,12 +26,14 @@ from lastbit.tables.plan.sensitivity import Measure
 from lastbit.tables.query.expression import ColumnType, Value
 from lastbit.tables.query.query import Query
 
-_DRIVERS: dict[str, EngineName] = {"psycopg": "postgres", "pyspark": "spark"}
-_PLACES: dict[EngineName, tuple[str, str]] = {
-    "duckdb": ("dialect", "DUCKDB"),
-    "postgres": ("postgres", "POSTGRES"),
-    "spark": ("spark", "SPARK"),
-}
+_DRIVERS: Mapping[str, EngineName] = MappingProxyType({"psycopg": "postgres", "pyspark": "spark"})
+_PLACES: Mapping[EngineName, tuple[str, str]] = MappingProxyType(
+    {
+        "duckdb": ("dialect", "DUCKDB"),
+        "postgres": ("postgres", "POSTGRES"),
+        "spark": ("spark", "SPARK"),
+    }
+)
 
 
 class Engine(Protocol):
@@ -77,9 +81,9 @@ def engine_of(source: Source) -> Engine:
     try:
         return cast(Engine, import_module(f"lastbit.tables.backends.{name}.engine"))
     except ModuleNotFoundError as error:
-        if _DRIVERS.get(error.name or "") != name:
+        missing = (error.name or "").partition(".")[0]
+        if _DRIVERS.get(missing) != name:
             raise
-        missing = error.name
     raise InvalidParameter(
         "source",
         problem=f"is on {dialect_of(name).title}, and {missing} is not installed",
@@ -149,9 +153,13 @@ def one_database(card: DataCard) -> AbstractContextManager[None]:
     return engine_of(card.source).one_database()
 
 
-def keeping_units(card: DataCard, ledger: str) -> AbstractContextManager[None]:
-    """Inside, DuckDB keeps beside this ledger which units have many rows, if the card lets it."""
-    if card.source.engine != "duckdb" or not card.engine_limits.index or "://" in ledger:
+def keeping_units(card: DataCard, ledger: object) -> AbstractContextManager[None]:
+    """Inside, DuckDB keeps which units have many rows, if the card lets it, beside this ledger.
+
+    A ledger on a server has no place for it.
+    """
+    indexed = card.source.engine == "duckdb" and card.engine_limits.index
+    if not indexed or not isinstance(ledger, Path):
         return nullcontext()
     from lastbit.tables.backends.duckdb import engine  # each engine is loaded when it is needed
 

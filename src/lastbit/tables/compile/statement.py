@@ -13,34 +13,34 @@
     s  the rows of r with weights, W where the unit is not in h
     then sums over s for every group, and for every group and bin; and units counted for every
     group: those of k, or of r where no choice is made
-    y1, y2 ... the different values of a column that each unit names, and z1, z2 ... those that it
-       keeps: different values of z are counted for every group
+    z1, z2 ... the different values of a column that each unit names and keeps, which are counted
+       for every group
 
-The text is that of an engine (`dialect.py`). Where rows meet their unit's numbers by a window, s has
-the number of the unit's rows beside each of them, and there is no h; k, and z, have the first by
-hash, then by value, and there is no `many`, `own` or `bound`.
+The text is that of an engine (`dialect.py`). Where rows meet their unit's numbers by a window, s
+has the number of the unit's rows beside each of them, and there is no h; and no `many`, the units
+that must choose: all of them are ranked.
 
 Measures are sums over all rows, of keys that were chosen or not: only the numbers of units, which
 decide on undeclared keys, need the choice. `sensitivity.py` has the theorem.
 
 Theorem  what a unit adds to the sums depends on its own rows, on public tables and on the secret:
-         e and r work row by row, and rows meet in `h`, `pairs`, `many`, `own`, `bound` and in
-         windows only if they have the same u, by which these are grouped, partitioned or joined; so do rows of two
+         e and r work row by row, and rows meet in `h`, `pairs`, `many` and in windows only if they
+         have the same u, by which these are grouped, partitioned or joined; so do rows of two
          private tables, and those of a sub-query (`query/units.py`). So `sensitivity.py` applies.
          Rows are counted (n) after joins, so a join that multiplies rows lowers weights
 Theorem  where each row is a unit there is no u to count by; a join then keeps public rows only
          whose join columns occur once, so that a row meets at most one of them
-Theorem  a unit keeps at most c keys: those with hash below its (c+1)th least one. Were hashes of
-         two keys equal, fewer would be kept, never more. By a window, those at the first c places
-         The same holds of the pairs of key and value that a unit keeps for a count of distinct ones
+Theorem  a unit keeps at most c keys: those at the first c places by hash, then by value, whatever
+         the hashes are; all of them if it has no more. The same holds of the pairs of key and value
+         that a unit keeps for a count of distinct ones
 Checked  tests/stability/ (on the real engine, with mutants), tests/tables/test_compile.py
 
 Law      the integer of a row is, for values, the one nearest to (x - centre)/step, from lowest to
          highest, missing if x is; for bins, the i with e_i <= x < e_i+1, decided exactly, where the
          last bin is closed above
 Theorem  whatever the doubles do on the way, the integer of `values` is in [lowest, highest]: the
-         last operation is a clamp of integers. It depends on x alone. Nothing can raise: the double
-         is clamped to abs <= 2**44 before the cast, and NaN is missing already
+         last operation is a clamp of integers. It depends on x alone. Nothing can raise: a
+         double beyond the range of the cast becomes the nearer bound; NaN is missing already
 Differs  nearness is that of doubles: (x - centre)/step is rounded twice, so that a value within
          2**-8 of a tie may go either way. With step 1, a whole centre and whole numbers it is exact
 
@@ -53,7 +53,7 @@ than 2**40 widths from 0; comparing x with both edges of that bin, exactly, sett
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -61,7 +61,7 @@ from math import ceil, floor, inf, nextafter
 
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard
-from lastbit.tables.compile.dialect import DUCKDB, Dialect, Part, Shown
+from lastbit.tables.compile.dialect import DUCKDB, Dialect, Grid, Part, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows, key_type
 from lastbit.tables.compile.steps import Typed, least_double_from
 from lastbit.tables.compile.units import unit_rows
@@ -247,23 +247,23 @@ class _Choice:
 
     def of_keys(self, chosen: int) -> Iterator[str]:
         """Units with more than `chosen` keys keep those of least hash."""
-        part, nested = self.dialect.part, self.dialect.nested
-        keys = ", ".join(["u", *self.names])
+        part, keys = self.dialect.part, ", ".join(["u", *self.names])
         yield part("pairs", f"SELECT {keys}, count(*) AS n FROM r GROUP BY {keys}", "kept")
+        hashed = f"SELECT *, {self.hashed('pairs')} AS z FROM pairs"
         if self.dialect.bounding == "window":
-            hashed = f"SELECT pairs.*, {self.hashed('pairs')} AS z FROM pairs"
-            yield part("k", _least(nested(hashed), keys, chosen, nested))
+            yield part("k", self.least(hashed, keys, chosen), "free")
             return
         yield part("many", f"SELECT u FROM pairs GROUP BY u HAVING count(*) > {chosen}", "free")
-        yield part("own", "SELECT * FROM pairs WHERE u IN (SELECT u FROM many)", "free")
-        ranked = "u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place"
-        hashed = f"SELECT u, {self.hashed('own')} AS z FROM own"
-        places = f"SELECT {ranked} FROM {nested(hashed)}"
-        bound = f"SELECT u, z FROM {nested(places)} WHERE place = {chosen + 1}"
-        yield part("bound", bound, "free")
-        kept = f"CASE WHEN bound.z IS NULL THEN TRUE ELSE {self.hashed('pairs')} < bound.z END"
-        both = "pairs LEFT JOIN bound ON pairs.u = bound.u"
-        yield part("k", f"SELECT pairs.* FROM {both} WHERE {kept}", "free")
+        own = f"{hashed} WHERE u IN (SELECT u FROM many)"
+        others = "WHERE NOT EXISTS (SELECT 1 FROM many WHERE many.u = pairs.u)"
+        those = self.least(own, keys, chosen, shown=f"{keys}, n")
+        yield part("k", f"{those}\n  UNION ALL SELECT {keys}, n FROM pairs {others}", "free")
+
+    def least(self, hashed: str, columns: str, most: int, *, shown: str = "*") -> str:
+        """Of each unit's rows, which have a hash z, the first `most` by hash, then by value."""
+        place = f"row_number() OVER (PARTITION BY u ORDER BY z, {columns}) AS place"
+        ranked = f"SELECT *, {place} FROM {self.dialect.nested(hashed)}"
+        return f"SELECT {shown} FROM {self.dialect.nested(ranked)} WHERE place <= {most}"
 
     def shares(self, chosen: int) -> Iterator[str]:
         """The chosen pairs, with the share that one of K of them has: floor(W/sqrt(K))."""
@@ -276,15 +276,9 @@ class _Choice:
         yield self.dialect.part("q", f"SELECT {columns}, z.w FROM {both}", "free")
 
 
-def _least(source: str, columns: str, most: int, nested: Callable[[str], str]) -> str:
-    """Of each unit's rows, which have a hash z, the first `most` by hash, then by their values."""
-    place = f"row_number() OVER (PARTITION BY u ORDER BY z, {columns}) AS place"
-    return f"SELECT * FROM {nested(f'SELECT *, {place} FROM {source}')} WHERE place <= {most}"
-
-
 def _named_values(blocks: _Blocks, choice: _Choice, card: DataCard) -> Iterator[str]:
     """For each count of distinct values, the keys and values that units keep, each once a unit."""
-    most, part, nested = distinct_values(card), choice.dialect.part, choice.dialect.nested
+    most, part = distinct_values(card), choice.dialect.part
     for place, (column, kind) in enumerate(blocks.distinct.values(), start=1):
         listed = ", ".join([*choice.names, column])
         if card.unit is None:
@@ -294,17 +288,7 @@ def _named_values(blocks: _Blocks, choice: _Choice, card: DataCard) -> Iterator[
         rows = f"SELECT DISTINCT u, {listed} FROM r WHERE {column} IS NOT NULL"
         hashed = choice.hashed("d", (column, kind), salt=f" {place}")
         body = f"SELECT *, {hashed} AS z FROM ({rows}) AS d"
-        if choice.dialect.bounding == "window":
-            yield part(f"z{place}", _least(nested(body), listed, most, nested))
-            continue
-        yield part(f"y{place}", body, "kept")
-        ranked = f"u, z, row_number() OVER (PARTITION BY u ORDER BY z) AS place FROM y{place}"
-        bound = f"SELECT u, z FROM {nested(f'SELECT {ranked}')} WHERE place = {most + 1}"
-        body = (
-            f"SELECT y{place}.* FROM y{place} LEFT JOIN ({bound}) AS bound"
-            f" ON y{place}.u = bound.u WHERE bound.z IS NULL OR y{place}.z < bound.z"
-        )
-        yield part(f"z{place}", body, "free")
+        yield part(f"z{place}", choice.least(body, listed, most), "free")
 
 
 class _Blocks:
@@ -419,9 +403,8 @@ def grid_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> s
     if exact and max(map(abs, ends)) < _EXACT:
         inner = f"least(greatest({x}, {ends[0]}), {ends[1]}) - {shift}"
         return _present(x, f"least(greatest({inner}, {low}), {high})")
-    step, kind = _normal(measure.step), value.type or "number"
-    quotient = dialect.quotient(x, kind, shift, step, low, high)
-    return _present(x, dialect.clamped(quotient, low, high, nearest=True))
+    grid = Grid(shift, _normal(measure.step), low, high)
+    return _present(x, dialect.on_grid(x, value.type or "number", grid, nearest=True))
 
 
 def bin_integer(measure: Measure, value: Typed, dialect: Dialect = DUCKDB) -> str:
@@ -476,10 +459,9 @@ class _Edges:
     def looked_up(self) -> str:
         """The same for many equal edges: a quotient off by at most 1, and two comparisons."""
         x, edges, item = self.x, self.edges, self.dialect.item
-        last, width = len(edges) - 2, _normal(edges[1] - edges[0])
+        grid = Grid(edges[0], _normal(edges[1] - edges[0]), 0, len(edges) - 2)
         kind: ColumnType = "integer" if self.whole else "number"
-        quotient = self.dialect.quotient(x, kind, edges[0], width, 0, last)
-        guess = self.dialect.clamped(quotient, 0, last, nearest=False)
+        guess = self.dialect.on_grid(x, kind, grid, nearest=False)
         lower = [self.literal(edge) for edge in edges[1:-1]]  # the i-th is the lower edge of bin i
         below, above = item(lower, guess, kind), item(lower, f"{guess} + 1", kind)
         return f"({guess} + CASE WHEN {x} < {below} THEN -1 WHEN {x} >= {above} THEN 1 ELSE 0 END)"

@@ -28,7 +28,7 @@ from lastbit.tables.query.expression import (
     to_json,
     values_to_json,
 )
-from lastbit.tables.query.units import PerUnit, UnitJoin
+from lastbit.tables.query.units import PerUnit, UnitJoin, check_bounds, function_json
 
 Function: TypeAlias = Literal[
     "count",
@@ -100,10 +100,7 @@ class Aggregate:
                 problem="has no bounds: one row could count for any amount",
                 remedy="declare bounds on the card, or write clamp(expression, low, high)",
             )
-        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
-            raise InvalidParameter(
-                f"{self.name}: bounds", problem="do not rise", remedy="pass low < high"
-            )
+        check_bounds(self)
         if self.function == "quantile":
             remedy = "pass, say, 1/2; for the ends use min and max"
             level = 0 if self.level is None else self.level
@@ -133,12 +130,7 @@ class Aggregate:
         """Plain JSON; fractions as text. `intervals` is written where it is not the default."""
         bare = {} if self.intervals else {"intervals": False}
         return {
-            "name": self.name,
-            "function": self.function,
-            "expression": None if self.expression is None else to_json(self.expression),
-            "bounds": None if self.bounds is None else [str(bound) for bound in self.bounds],
-            "step": None if self.step is None else str(self.step),
-            "nullable": self.nullable,
+            **function_json(self),
             "level": None if self.level is None else str(self.level),
             "edges": None if self.edges is None else [str(edge) for edge in self.edges],
             **bare,

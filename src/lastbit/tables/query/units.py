@@ -41,7 +41,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.tables.query.expression import ColumnName, Expression, to_json
 
 if TYPE_CHECKING:  # which imports this file
-    from lastbit.tables.query.query import PublicJoin
+    from lastbit.tables.query.query import Aggregate, PublicJoin
 
 UnitFunction: TypeAlias = Literal["count", "count_distinct", "sum", "mean", "min", "max"]
 
@@ -89,21 +89,31 @@ class UnitColumn:
     def __post_init__(self) -> None:
         if self.expression is None and self.function != "count":
             raise InvalidParameter(self.name, problem="has no column", remedy="name one")
-        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
-            raise InvalidParameter(
-                f"{self.name}: bounds", problem="do not rise", remedy="pass low < high"
-            )
+        check_bounds(self)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; fractions as text."""
-        return {
-            "name": self.name,
-            "function": self.function,
-            "expression": None if self.expression is None else to_json(self.expression),
-            "bounds": None if self.bounds is None else [str(bound) for bound in self.bounds],
-            "step": None if self.step is None else str(self.step),
-            "nullable": self.nullable,
-        }
+        return function_json(self)
+
+
+def check_bounds(part: UnitColumn | Aggregate) -> None:
+    """Bounds, where there are any, rise."""
+    if part.bounds is not None and not part.bounds[0] < part.bounds[1]:
+        raise InvalidParameter(
+            f"{part.name}: bounds", problem="do not rise", remedy="pass low < high"
+        )
+
+
+def function_json(part: UnitColumn | Aggregate) -> dict[str, Any]:
+    """What functions of one unit's rows and of all rows have in common."""
+    return {
+        "name": part.name,
+        "function": part.function,
+        "expression": None if part.expression is None else to_json(part.expression),
+        "bounds": None if part.bounds is None else [str(bound) for bound in part.bounds],
+        "step": None if part.step is None else str(part.step),
+        "nullable": part.nullable,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

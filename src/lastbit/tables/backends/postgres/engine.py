@@ -155,7 +155,7 @@ def _actual(
     joined = dict.fromkeys(join.table for join in query.all_joins)
     tables = _tables(connection, card, joined)
     actual = {
-        (private_relation(name) if name in card.private else relation(name)): there.shown(
+        (private_relation(name) if name and name in card.private else relation(name)): there.shown(
             empty=empty and (name is None or name in card.private)
         )
         for name, there in tables.items()

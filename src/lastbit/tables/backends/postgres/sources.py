@@ -31,8 +31,8 @@ import psycopg
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.card.schema import Source
-from lastbit.tables.compile.dialect import Family, Shown
-from lastbit.tables.compile.postgres import POSTGRES, READ_FROM
+from lastbit.tables.compile.dialect import READ_FROM, Family, Shown
+from lastbit.tables.compile.postgres import POSTGRES
 from lastbit.tables.query.expression import ColumnType
 
 _OLDEST = 15
@@ -83,9 +83,10 @@ _STATED: Mapping[Family, ColumnType] = MappingProxyType(
 @contextmanager
 def transaction(address: Address) -> Iterator[Any]:
     """A connection in a transaction that reads one state, under our settings; then it is closed."""
-    given = {"connect_timeout": str(_PATIENCE), "application_name": "lastbit", **address.given}
+    own = {"connect_timeout": str(_PATIENCE), "application_name": "lastbit"}
+    given: dict[str, Any] = {**own, **address.given}
     try:
-        connection = psycopg.connect(**given, client_encoding="UTF8", autocommit=True)
+        connection: Any = psycopg.connect(**given, client_encoding="UTF8", autocommit=True)
     except psycopg.Error as error:
         asked = getattr(error.pgconn, "needs_password", False)
     else:
