@@ -176,7 +176,8 @@ def test_a_query_whose_server_is_killed_before_it_settles(tmp_path, monkeypatch)
         ledger = Ledger.existing(address)
         (paid,) = ledger.unanswered("visits")
         answer = json.loads(lastbit(*asked, "--json").stdout)["answer"]
-        assert ledger.answer_to(paid).hash == answer["entry"]["hash"] == ledger.head
+        settled = ledger.answer_to(paid)
+        assert settled and settled.hash == answer["entry"]["hash"] == ledger.head
         assert ledger.spent("visits") == price(1) and ledger.problems() == []
     finally:
         server.remove()
