@@ -33,8 +33,8 @@ class Proxy:
         self.plan, self.lost = (direction, after, hang_up), False
 
     def count(self) -> None:
-        """Count the bytes of the connections from now on."""
-        self.plan, self.passed = None, {"up": 0, "down": 0}
+        """Lose nothing, and count the bytes of the newest connection."""
+        self.plan, self.lost = None, False
 
     def close(self) -> None:
         self.listening.close()
@@ -56,15 +56,16 @@ class Proxy:
                 server.close()
                 continue
             plan, self.plan = self.plan, None
+            passed = self.passed = {"up": 0, "down": 0}
             for direction, near, far in (("up", client, server), ("down", server, client)):
-                given = (direction, near, far, client, server, plan)
+                given = (direction, near, far, client, server, plan, passed)
                 threading.Thread(target=self._pass, args=given, daemon=True).start()
 
-    def _pass(self, direction: Direction, near, far, client, server, plan) -> None:
+    def _pass(self, direction: Direction, near, far, client, server, plan, passed) -> None:
         left = plan[1] if plan and plan[0] == direction else None
         with contextlib.suppress(OSError):
             while heard := near.recv(1 << 16):
-                self.passed[direction] += len(heard)
+                passed[direction] += len(heard)
                 if left is not None and len(heard) > left:
                     far.sendall(heard[:left])
                     self.lost = True
