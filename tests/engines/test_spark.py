@@ -13,14 +13,16 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
-from lastbit.tables.backends.spark import engine
 from lastbit.tables.card.read import examined, source_of
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.statement import statement
 from lastbit.tables.plan.plan import planned
 from tests.cli.running import lastbit
+from tests.engines.spark_session import MISSING
 from tests.release.canaries import told
+
+engine = pytest.importorskip("lastbit.tables.backends.spark.engine", reason=MISSING)
 
 SECRET = "a secret of tests"
 CANARY = "canary73211"
@@ -294,6 +296,15 @@ def test_plug_ins_are_refused():
             engine.check_extensions(extensions, plugins)
 
 
+def test_without_java(monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(engine.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(engine.SparkSession, "_instantiatedSession", None)
+    with pytest.raises(InvalidParameter, match="needs Java"):
+        engines.columns_of(source_of("spark:visits"))
+
+
 # ---------------------------------------------------------------- failures
 
 
@@ -341,7 +352,7 @@ def test_a_file_that_changes_while_it_is_read(spark, visits, monkeypatch):
 
 def test_an_interrupt_cancels_the_job(spark):
     session = engine.connected()
-    real, seen = vars(engine)["wait"], threading.Event()
+    real, seen = engine.wait, threading.Event()
 
     def interrupted(*given, **named):
         real(*given, **named)
