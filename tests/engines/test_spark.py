@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import logging
 import pickle
 import threading
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import engines
+from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.card.read import examined, source_of
 from lastbit.tables.card.schema import Column, DataCard, PublicTable, Source
 from lastbit.tables.compile.spark import SPARK
@@ -324,6 +326,17 @@ def test_errors_say_nothing_of_the_data(spark, tmp_path, caplog, capfd):
         assert caught.value.__cause__ is caught.value.__context__ is None
     printed = capfd.readouterr()
     assert CANARY not in caplog.text + printed.out + printed.err
+
+
+def test_loggers_are_silent_until_the_last_call_ends():
+    heard = logging.getLogger("py4j.clientserver")
+    first, second = unlogged(), unlogged()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert heard.disabled
+    second.__exit__(None, None, None)
+    assert not heard.disabled
 
 
 def test_damaged_files_stop_it_after_the_rehearsal(spark, visits):
