@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from lastbit.errors import InvalidParameter
 from lastbit.ledger.ledger import Ledger
 from tests.cli.running import lastbit, read, refused, succeeded
 from tests.ledger import conftest as places
 from tests.ledger.books import CANARY, changed, charged, price, small_ledger
+from tests.ledger.test_postgres import person
 from tests.release.canaries import write_card, write_csv
 
 postgres, database, address = places.postgres, places.database, places.address
@@ -203,3 +205,106 @@ def test_a_question_is_charged_to_a_ledger_on_a_server(address):
     card.write_text(card.read_text().replace("postgres@", f"postgres:{CANARY}@"))
     words = refused(*asked)
     assert "holds a password" in words and CANARY not in words
+
+
+# ---------------------------------------------------------------- an account that tables share
+
+
+def shared_cards(budget: str = "epsilon = 8") -> None:
+    """Two tables of the same people, visits and stays, with one account."""
+    write_csv(Path("visits.csv"))
+    write_csv(Path("stays.csv"))
+    text = write_card(Path()).read_text().replace('[ledger]\npath = "visits.ledger"\n', "")
+    text = text.replace("epsilon = 8", f'{budget}\naccount = "patients"')
+    Path("visits.toml").write_text(text)
+    Path("stays.toml").write_text(text.replace('"visits', '"stays'))
+
+
+def asked(table: str, epsilon: str = "1") -> tuple[str, ...]:
+    sql = f"SELECT COUNT(*) AS n FROM {table}"
+    return ("query", f"{table}.toml", sql, "--epsilon", epsilon)
+
+
+def test_tables_of_the_same_people_share_an_account():
+    shared_cards()
+    first, second = (read(*asked(table))["answer"] for table in ("visits", "stays"))
+    books = Ledger.existing("patients.ledger")  # named after the account, or there would be two
+    assert not Path("visits.ledger").exists() and not Path("stays.ledger").exists()
+    assert [account.name for account in books.accounts()] == ["patients"]
+    assert books.spent("patients").epsilon == 2 and books.problems() == []
+    assert first["entry"]["sequence"] < second["entry"]["sequence"]
+    # each table is answered from its own record
+    assert read(*asked("visits"))["answer"] == first and read(*asked("stays"))["answer"] == second
+    for table in ("visits", "stays"):
+        assert read("budget", f"{table}.toml")["accounts"][0]["account"] == "patients"
+        assert "patients" in succeeded("card", "check", f"{table}.toml")
+    assert "is left; nothing was charged" in refused(*asked("stays", "7"))
+    assert books.spent("patients").epsilon == 2
+
+
+def test_cards_that_share_an_account_declare_one_budget():
+    shared_cards()
+    succeeded(*asked("visits"))
+    card = Path("stays.toml")
+    card.write_text(card.read_text().replace("epsilon = 8", "epsilon = 9"))
+    assert "is not the one that the ledger has for it" in refused(*asked("stays"))
+    succeeded("budget", "stays.toml", "--set")
+    succeeded(*asked("stays"))
+    assert "is not the one that the ledger has for it" in refused(*asked("visits", "2"))
+
+
+@pytest.mark.parametrize("name", ['""', "3", '"a/b"', '"../x"', '"a\\nb"'])
+def test_an_account_that_is_no_name_is_refused(name):
+    shared_cards()
+    card = Path("visits.toml")
+    card.write_text(card.read_text().replace('"patients"', name))
+    assert "budget.account is no" in refused(*asked("visits"))
+
+
+# ---------------------------------------------------------------- data that a steward accepts
+
+
+@pytest.mark.parametrize("where", ["file", "server"])
+def test_changed_data_wait_for_the_steward(where, request):
+    write_csv(Path("visits.csv"))
+    place = "visits.ledger"
+    if where == "server":
+        place = request.getfixturevalue("address")
+        Ledger.init(place)
+    path = write_card(Path())
+    path.write_text(path.read_text().replace('"visits.ledger"', f'"{place}"\ndata = "accepted"'))
+
+    def waits() -> None:
+        result = lastbit(*asked("visits"), "--json")
+        assert result.exit_code == 2 and "a steward has accepted" in result.stderr
+
+    waits()
+    succeeded("ledger", "accept", "visits.toml")
+    first = read(*asked("visits"))["answer"]
+    with path.parent.joinpath("visits.csv").open("a", encoding="utf-8") as file:
+        file.write("9,west,,1,1,2077-11-23,true\n")
+    waits()
+    books = Ledger.existing(place)
+    assert books.spent("visits").epsilon == 1  # nothing was charged
+    succeeded("ledger", "accept", "visits.toml")
+    second = read(*asked("visits"))["answer"]
+    assert second["entry"] != first["entry"] and books.spent("visits").epsilon == 2
+    log = " ".join(lastbit("ledger", "log", place).stdout.split())
+    assert log.count("data of visits accepted:") == 2 and books.problems() == []
+    if where == "server":
+        analyst = person(books, "analyst")
+        words = "does not give you the right"
+        with pytest.raises(InvalidParameter, match=words):
+            analyst.accept_data("visits", "visits", "f" * 64)
+
+
+def test_what_opens_an_account_accepts_nothing(ledger):
+    ledger.account("stays", None)
+    assert ledger.accepted_data("stays", "stays") is None
+    ledger.note("data of stays accepted: f", account="stays")
+    assert ledger.accepted_data("stays", "stays") is None
+    ledger.accept_data("stays", "stays", "f", who="ada")
+    ledger.accept_data("stays", "stays accepted: f", "g", who="ada")
+    assert ledger.accepted_data("stays", "stays") == "f accepted: g"  # no data are like that
+    assert ledger.accepted_data("stays", "others") is None
+    assert ledger.problems() == []

@@ -8,6 +8,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import product, repeat
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def one_each(found):
     return list({call.function: call for call in found}.values())
 
 
-_TRUTH: dict = {}
+_TRUTH: dict[Any, Any] = {}
 
 
 def truth(duck, few, number):

@@ -460,9 +460,11 @@ def test_ctrl_c_ends_the_statement_on_the_server_too(clinic):
             time.sleep(0.05)
         return False
 
-    interrupting = threading.Thread(
-        target=lambda: until(1) and signal.raise_signal(signal.SIGINT), daemon=True
-    )
+    def interrupt():
+        if until(1):
+            signal.raise_signal(signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt, daemon=True)
     with blocker, watcher:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):

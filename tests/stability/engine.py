@@ -7,7 +7,7 @@ from lastbit.tables.backends.aggregated import assembled
 from lastbit.tables.backends.duckdb.engine import connected
 from lastbit.tables.compile.dialect import DUCKDB, Dialect
 from lastbit.tables.compile.rows import private_relation, relation
-from lastbit.tables.compile.statement import statement
+from lastbit.tables.compile.statement import COUNTED_UNITS, statement, units_statement
 from lastbit.tables.compile.steps import identifier
 
 COLUMNS = {
@@ -50,11 +50,12 @@ class ByWindow(Dialect):
 class Engine:
     """Runs a case's statement on rows; `changed` rewrites its text first, for mutants.
 
-    With a `folder`, rows go through a Parquet file, whose statistics leave NaN out.
+    With a `folder`, rows go through a Parquet file, whose statistics leave NaN out. If `indexed`,
+    rows of units are counted by a statement of their own, as for the index beside a ledger.
     """
 
-    def __init__(self, folder=None, dialect=DUCKDB):
-        self.dialect = dialect
+    def __init__(self, folder=None, dialect=DUCKDB, *, indexed=False):
+        self.dialect, self.indexed = dialect, indexed
         self.context = connected()
         self.connection = self.context.__enter__()
         self.connection.execute("SET threads = 1")
@@ -92,8 +93,14 @@ class Engine:
     def run(self, case, rows, changed=None, labs=None):
         """The aggregates of these rows; `labs` are those of the case, unless given."""
         labs = case.labs if labs is None else labs
+        counting = units_statement(case.query, case.card) if self.indexed else None
         wanted = statement(
-            case.query, case.card, case.measures, secret=SECRET, dialect=self.dialect
+            case.query,
+            case.card,
+            case.measures,
+            secret=SECRET,
+            dialect=self.dialect,
+            indexed=counting is not None,
         )
         sql = wanted.sql if changed is None else changed(wanted.sql)
         if self.file:
@@ -106,5 +113,8 @@ class Engine:
         if labs != self.labs:
             self.fill(private_relation("labs"), labs, LABS)
             self.labs = labs
+        if counting is not None:
+            made = f"CREATE OR REPLACE TEMP TABLE {COUNTED_UNITS} AS {counting}"
+            self.connection.execute(made)
         found = self.connection.execute(sql).fetchall()
         return assembled(case.query, case.measures, wanted, found)

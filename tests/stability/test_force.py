@@ -32,6 +32,13 @@ def windows():
     found.close()
 
 
+@pytest.fixture(scope="module")
+def indexed():
+    found = Engine(indexed=True)
+    yield found
+    found.close()
+
+
 def judged(engine, case):
     """Nobody moves a measure further than claimed, and every integer is the reference's."""
     base = engine.run(case, case.rows)
@@ -69,6 +76,11 @@ def test_each_row_a_unit(engine, extent):
 
 def test_from_parquet(parquet, extent):
     forced(parquet, "declared", extent.number(20, 60))
+
+
+@pytest.mark.parametrize("kind", ["declared", "found"])
+def test_with_the_index_of_rows_per_unit(indexed, extent, kind):
+    forced(indexed, kind, extent.number(10, 120))
 
 
 # 4 kinds of questions, 150 cases of 2 or 3 units that come, go or change: LASTBIT_TIMES=7 for 10**4

@@ -105,14 +105,15 @@ def is_utf8(data):
 
 def met(ends, starts, around, line_break):
     """A file in which each end of a record is followed by each start of one; what is to be read."""
-    firsts = [(b"1," + around + end + around, is_utf8(end), end) for end in ends]
-    seconds = [(around + start + around + b",2", is_utf8(start), start) for start in starts]
+    starts = list(starts)
+    seconds = [around + start + around + b",2" for start in starts]
+    read = [start + b"\x1f2\n" if is_utf8(start) else b"" for start in starts]
     data, wanted = [], [b"-\x1f-\n"]
-    for first, read_first, end in firsts:
-        for second, read_second, start in seconds:
-            data += [first, second]
-            wanted += [b"1\x1f" + end + b"\n"] if read_first else []
-            wanted += [start + b"\x1f2\n"] if read_second else []
+    for end in ends:
+        first, before = b"1," + around + end + around, b"1\x1f" + end + b"\n"
+        before = before if is_utf8(end) else b""
+        data.append(line_break.join([first, (line_break + first + line_break).join(seconds)]))
+        wanted.append(before + before.join(read))
     return line_break.join(data), b"".join(wanted)
 
 

@@ -218,11 +218,16 @@ def _recorded(
     plan: Any, steps: Steps, books: Ledger, *, who: str, fresh: bool, sql: str | None
 ) -> Answer:
     card = plan.card
-    books.account(card.name, card.budget)
+    books.account(card.account_name, card.budget)
     data = _fingerprint(books, card)
+    if card.accepted_data and books.accepted_data(card.account_name, card.name) != data:
+        raise NotAllowed(
+            f"the data of {card.name} are not those that a steward has accepted; nothing was "
+            "charged; let one look at them, and run lastbit ledger accept on the card"
+        )
     question = steps.question(plan, data)
     spared = spared_by(card, books.path)
-    known = None if fresh else books.recorded(card.name, question)
+    known = None if fresh else books.recorded(card.account_name, question)
     if known is not None:
         return Answer(known, spared, charged=False)
     if isinstance(plan, Plan) and not fresh:
@@ -231,7 +236,7 @@ def _recorded(
             return Answer(served[0], spared, charged=False, shown=served[1])
     steps.runnable(plan)
     paid = books.reserve(
-        card.name,
+        card.account_name,
         plan.cost,
         who=who,
         question=question,
@@ -258,6 +263,17 @@ def _recorded(
     return Answer(dict(entry.record or {}), spared, charged=not paid.resumed)
 
 
+def accept_data(card: DataCard, *, who: str | None = None) -> Entry:
+    """Let the data be asked about as they are now; a steward's decision, which is recorded."""
+    books = opened_ledger(None, card)
+    if books is None:
+        raise InvalidParameter("card", problem="names no ledger", remedy="add [ledger] to it")
+    with one_database(card):
+        data = _fingerprint(books, card)
+    books.account(card.account_name, card.budget)
+    return books.accept_data(card.account_name, card.name, data, who=who)
+
+
 MOST_LOOKED_AT = 200
 """How many entries of an account, the newest first, are searched for what they tell besides."""
 
@@ -267,7 +283,7 @@ def _served(
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The newest record that answers the question too, and what of it the question asks for."""
     card = plan.card
-    for entry in reversed(books.entries(card.name, last=MOST_LOOKED_AT)):
+    for entry in reversed(books.entries(card.account_name, last=MOST_LOOKED_AT)):
         if entry.result is None:
             continue
         record = books.entry(entry.sequence).record or {}

@@ -113,10 +113,10 @@ def disagreement(profile, level, bounds):
 
 @pytest.mark.parametrize("part", range(10))
 def test_contour_and_whole_numbers_never_disagree(part, extent):
-    """10,000 compositions in ten parts, so that both cores have some."""
+    """4,000 compositions in ten parts, so that both cores have some."""
     source = random.Random(20 + part)
     widest = 0.0
-    for _ in range(extent.number(15, 1_000)):
+    for _ in range(extent.number(15, 400)):
         profile, level = random_lattice(source), random_level(source)
         low, high = profile.epsilon(level)
         assert disagreement(profile, level, (low, high)) is None
