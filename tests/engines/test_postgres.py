@@ -185,6 +185,15 @@ def test_types_are_read_as_they_are_stored(clinic):
         assert keys == [()] and entries["m1"] == [many * 2**20]
 
 
+def test_columns_that_are_computed_as_they_are_read_are_left_out(clinic):
+    if clinic.server.version < 18:
+        pytest.skip("needs PostgreSQL 18")
+    clinic.run(
+        "CREATE TABLE virtual (who integer, x integer GENERATED ALWAYS AS (1 / who) VIRTUAL)"
+    )
+    assert engines.columns_of(source_of(clinic.address, table="virtual")) == {"who": "integer"}
+
+
 def test_partitions_and_heirs_count(clinic):
     clinic.run(
         """
