@@ -10,14 +10,13 @@ from itertools import chain
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from lastbit.tables.compile.statement import compiled
 from tests.stability.engine import Engine
 from tests.stability.judging import differs, exact, violations
-from tests.stability.units import cases_of
+from tests.stability.units import ten
 
-BATCHES, BATCH = 20, 100
+BATCHES = 200
 BY_NEIGHBOURS, BY_REFERENCE = "neighbours", "reference"
 
 
@@ -224,17 +223,10 @@ MUTANTS = (
 
 @cache
 def batch(kind, number):
-    """Cases that all mutants of a kind are tried on, most rows first, and their statements."""
+    """Cases that all mutants of a kind are tried on, with the text of their statements."""
     found = []
-
-    @seed(number)
-    @settings(max_examples=BATCH, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(case=cases_of(kind))
-    def gathered(case):
-        found.append((case, compiled(case.query, case.card, case.measures, secret="s")))
-
-    gathered()
-    return sorted(found, key=lambda pair: -len(pair[0].rows))
+    ten(kind, number, found.append)
+    return [(c, compiled(c.query, c.card, c.measures, secret="s")) for c in found]
 
 
 def caught(engine, case, mutant, by):
